@@ -1,0 +1,7 @@
+"""Designs: linear maps from weights to scores."""
+
+from rbrl.designs.base import Design
+from rbrl.designs.matrix import MatrixDesign, with_ones
+from rbrl.designs.spectral import SpectralDesign
+
+__all__ = ["Design", "MatrixDesign", "SpectralDesign", "with_ones"]
