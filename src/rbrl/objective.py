@@ -35,7 +35,12 @@ class Objective:
     def __init__(self, design, Y, loss: Loss, ridge, nuclear, sample_weight=None):
         if design.shape[0] != len(Y):
             raise ValueError(f"The design has {design.shape[0]} rows, but Y has {len(Y)}.")
-        self.design, self.Y, self.loss, self.sample_weight = design, np.ascontiguousarray(Y, np.int8), loss, sample_weight
+        self.design, self.Y, self.loss, self.sample_weight = (
+            design,
+            np.ascontiguousarray(Y, np.int8),
+            loss,
+            sample_weight,
+        )
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
 

@@ -27,7 +27,12 @@ class SpectralDesign(Design):
 
     def __init__(self, K, low_rank="coefficients", floor=1e-13):
         s, Q = eigh(K, driver="evd")
-        keep = s > floor * max(s[-1], np.finfo(float).tiny)
+        if s[0] < -1e-6 * max(s[-1], 0.0) or s[-1] < 0:
+            raise ValueError(
+                "A kernel matrix must be positive semidefinite. Got eigenvalues from "
+                f"{s[0]:.3g} to {s[-1]:.3g}; a multiple of the identity added to it would mend that."
+            )
+        keep = s > floor * s[-1]
         self.Q, self.s = np.ascontiguousarray(Q[:, keep][:, ::-1]), s[keep][::-1].copy()
         super().__init__(self.Q.shape)
         if low_rank == "function":
@@ -37,7 +42,6 @@ class SpectralDesign(Design):
             self._scale = np.ones_like(self.s)
             self.Z = self.Q * self.s
             self.ridge_weights = self.s[:, None]
-        self.smallest_eigenvalue = float(s[0])
 
     def _product(self, W):
         return self.Z @ W

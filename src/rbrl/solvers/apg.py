@@ -87,7 +87,9 @@ class _Run:
         self.point = objective.at(W)
         b_old, self.b = self.b, (1.0 + np.sqrt(1.0 + 4.0 * self.b**2)) / 2.0
         momentum = (b_old - 1.0) / self.b
-        self.G = objective.at(W + momentum * (W - old.W), self.point.scores + momentum * (self.point.scores - old.scores))
+        self.G = objective.at(
+            W + momentum * (W - old.W), self.point.scores + momentum * (self.point.scores - old.scores)
+        )
         self.history.append(self.point.value)
 
     def change(self):
