@@ -1,0 +1,19 @@
+"""Data sets: a catalogue of cards, `load`, and the `Dataset` that comes out.
+
+Examples
+--------
+>>> from rbrl import datasets
+>>> datasets.load("yeast")
+Dataset 'yeast': 2417 samples, 103 features (dense), 14 labels
+  labels per sample 4.237
+  features  Att1, Att2, Att3, Att4, Att5, Att6, … (103)
+  labels    Class1, Class2, Class3, Class4, Class5, Class6, … (14)
+"""
+
+from rbrl.datasets.card import Card
+from rbrl.datasets.cards import CARDS
+from rbrl.datasets.catalogue import catalogue, table
+from rbrl.datasets.dataset import Dataset, Part
+from rbrl.datasets.load import load
+
+__all__ = ["CARDS", "Card", "Dataset", "Part", "catalogue", "load", "table"]

@@ -1,0 +1,207 @@
+"""`Dataset`: features, labels, names, and the splits that came with them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from rbrl.datasets.canonical import canonical_order, row_digests
+from rbrl.datasets.card import Card
+from rbrl.datasets.names import column_names
+from rbrl.datasets.summary import summarise
+from rbrl.exceptions import DataFormatError
+from rbrl.splits import random_split
+
+
+class Part(NamedTuple):
+    """Some rows of a data set; unpacks as ``X, Y`` or into ``fit(*part)``."""
+
+    X: Any
+    Y: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A multi-label data set.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+        Stored as float64, dense or `scipy.sparse.csr_array`. A missing value is NaN.
+    Y : ndarray or sparse array of shape (n_samples, n_labels)
+        0/1; stored as int8, dense, or `csr_array` if it came sparse.
+    feature_names, label_names : sequence of str, optional
+        Default: x1, x2, … and label1, label2, …
+    name, description : str
+    splits : mapping of str to (train_index, test_index)
+        Splits that came with the data; the source's own is called "source".
+    categorical_index : array of int
+        Columns of X that hold codes of categories with more than two values.
+    card : Card, optional
+        What the catalogue knows about the set.
+
+    Examples
+    --------
+    >>> from rbrl.datasets import load
+    >>> train, test = load("yeast").split(seed=0)
+    >>> train.X.shape, test.Y.shape
+    ((1450, 103), (967, 14))
+    """
+
+    X: Any
+    Y: Any
+    feature_names: Sequence[str] | None = None
+    label_names: Sequence[str] | None = None
+    name: str = "data"
+    description: str = ""
+    splits: Mapping[str, tuple] = field(default_factory=dict)
+    categorical_index: Any = ()
+    card: Card | None = None
+
+    def __post_init__(self):
+        fix = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731
+        fix("X", _features(self.X))
+        fix("Y", _labels(self.Y))
+        if self.X.shape[0] != self.Y.shape[0]:
+            raise DataFormatError(f"X and Y must have as many rows; got {self.X.shape[0]} and {self.Y.shape[0]}.")
+        fix("feature_names", _names("feature", self.feature_names, "x", self.n_features))
+        fix("label_names", _names("label", self.label_names, "label", self.n_labels))
+        fix("categorical_index", _indexes("categorical_index", self.categorical_index, self.n_features))
+        fix("splits", MappingProxyType({k: self._check_split(k, v) for k, v in self.splits.items()}))
+
+    def _check_split(self, name, split):
+        train, test = (_indexes(f"split {name!r}", part, self.n_samples) for part in split)
+        if len(np.intersect1d(train, test)):
+            raise DataFormatError(
+                f"split {name!r} has rows in both parts, for example {np.intersect1d(train, test)[0]}."
+            )
+        return train, test
+
+    @property
+    def n_samples(self):
+        """Number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def n_features(self):
+        """Number of columns of X."""
+        return self.X.shape[1]
+
+    @property
+    def n_labels(self):
+        """Number of columns of Y."""
+        return self.Y.shape[1]
+
+    @property
+    def train_index(self):
+        """Training rows of the source's own split, or None."""
+        return self.splits["source"][0] if "source" in self.splits else None
+
+    @property
+    def test_index(self):
+        """Test rows of the source's own split, or None."""
+        return self.splits["source"][1] if "source" in self.splits else None
+
+    def __len__(self):
+        return self.n_samples
+
+    def take(self, rows):
+        """Return the given rows as a `Part`."""
+        return Part(self.X[rows], self.Y[rows])
+
+    def split(self, seed=0, train_fraction=0.6):
+        """Return (train, test), drawn at random.
+
+        Parameters
+        ----------
+        seed : int or str
+            Seed of the draw; or the name of a split that came with the data, such as "source".
+        train_fraction : float, default=0.6
+            Share of the rows to train on, the paper's 60 % by default; not used with a named split.
+        """
+        if isinstance(seed, str):
+            if seed not in self.splits:
+                raise KeyError(f"{self.name} has no split {seed!r}; it has {sorted(self.splits)}.")
+            train, test = self.splits[seed]
+        else:
+            train, test = random_split(self.n_samples, seed, train_fraction)
+        return self.take(train), self.take(test)
+
+    def reorder(self, order):
+        """Return the data set with row `order[i]` in place i; splits still mean the same rows."""
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        splits = {name: (place[train], place[test]) for name, (train, test) in self.splits.items()}
+        return replace(self, X=self.X[order], Y=self.Y[order], splits=splits)
+
+    def canonical(self):
+        """Return the data set with its rows in canonical order."""
+        return self.reorder(canonical_order(row_digests(self.X, self.Y)))
+
+    def summary(self):
+        """Return a dict of what one wants to know first: cardinality, density, imbalance, duplicates, …"""
+        return {"name": self.name, **summarise(self.X, self.Y)}
+
+    def __repr__(self):
+        kind = "sparse" if sparse.issparse(self.X) else "dense"
+        lines = [
+            f"Dataset {self.name!r}: {self.n_samples} samples, {self.n_features} features ({kind}), {self.n_labels} labels",
+            f"  labels per sample {self.Y.sum(dtype=np.int64) / max(self.n_samples, 1):.3f}",
+            f"  features  {_some(self.feature_names)}",
+            f"  labels    {_some(self.label_names)}",
+        ]
+        lines += [f"  split {name!r}: {len(train)} / {len(test)}" for name, (train, test) in self.splits.items()]
+        return "\n".join(lines)
+
+
+def _features(X):
+    if sparse.issparse(X):
+        return _compact(sparse.csr_array(X, dtype=np.float64))
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise DataFormatError(f"X must have two dimensions; got shape {X.shape}.")
+    return X
+
+
+def _labels(Y):
+    values = Y.data if sparse.issparse(Y) else np.asarray(Y)
+    if Y.ndim != 2:
+        raise DataFormatError(f"Y must have two dimensions; got shape {Y.shape}.")
+    odd = (values != 0) & (values != 1)
+    if odd.any():
+        raise DataFormatError(f"labels must be 0 or 1; got {values[odd][0]!r}.")
+    return (
+        _compact(sparse.csr_array(Y, dtype=np.int8))
+        if sparse.issparse(Y)
+        else np.ascontiguousarray(values, dtype=np.int8)
+    )
+
+
+def _compact(A):
+    """Sort a CSR array and give it the 32-bit indexes that scikit-learn's solvers ask for, where they suffice."""
+    A.sum_duplicates()
+    if max(A.nnz, *A.shape) <= np.iinfo(np.int32).max:
+        A.indices, A.indptr = A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int32, copy=False)
+    return A
+
+
+def _names(what, names, prefix, n_columns):
+    names = column_names(names, prefix, n_columns)
+    if len(names) != n_columns:
+        raise DataFormatError(f"there must be one {what} name per column: {n_columns}; got {len(names)}.")
+    return names
+
+
+def _indexes(what, indexes, stop):
+    indexes = np.asarray(indexes, dtype=np.int64).ravel()
+    if len(indexes) and not (indexes.min() >= 0 and indexes.max() < stop):
+        raise DataFormatError(f"{what} must lie in 0..{stop - 1}; got {indexes.min()}..{indexes.max()}.")
+    return indexes
+
+
+def _some(names, limit=6):
+    shown = ", ".join(names[:limit])
+    return shown + (f", … ({len(names)})" if len(names) > limit else "")
