@@ -12,4 +12,4 @@ ALL_LOSSES = (
     WeightedSum((1.0, SquaredHinge()), (0.3, PairwiseSquaredHinge())),
 )
 
-__all__ = ["ALL_LOSSES", "LineValue", "Loss", "Terms", "PairwiseSquaredHinge", "SquaredHinge", "WeightedSum"]
+__all__ = ["ALL_LOSSES", "LineValue", "Loss", "PairwiseSquaredHinge", "SquaredHinge", "Terms", "WeightedSum"]

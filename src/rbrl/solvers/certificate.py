@@ -81,10 +81,12 @@ def _plain_ridge(loss, adjoint, ridge, nuclear, steps=30):
 
 
 def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):
-    r"""Any r: N = theta M - ridge r B for a B near the minimiser of -<theta M, B> + ridge/2 <B, r B> + nuclear ||B||_*.
+    r"""Any r: N = theta M - ridge r B, for a B near the minimiser of
 
-    B comes from reweighted closed-form steps, B V = theta M V / (ridge r + nuclear / sigma), starting at W. Clipping N is a
-    multiplication from the right, so the row factor r does not disturb it; then the best theta for that N is a quadratic's.
+    .. math:: -\langle\theta M, B\rangle + \tfrac{\lambda_1}{2} \langle B, rB\rangle + \lambda_3 \|B\|_*
+
+    that comes from reweighted closed-form steps, B V = theta M V / (ridge r + nuclear / sigma), starting at W. Clipping N
+    multiplies it from the right, so the row factor r does not disturb it; the best theta for that N is a quadratic's.
     """
     square = float(np.sum(M**2 / r)) / (2 * ridge)
     sigma, V = gram_spectrum(W)
