@@ -15,6 +15,9 @@ AUTHORS_NAMES = {
     "ranking_loss": "Ranking_Loss",
     "coverage": "Coverage",
     "average_precision": "Average_Precision",
+    "f1_micro": "F1_Micro_Label",
+    "f1_macro": "F1_Macro_Label",
+    "auc_macro": "AUC_Macro_Label",
     "one_error": "One_Error",
 }
 
