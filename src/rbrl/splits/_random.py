@@ -28,7 +28,7 @@ def random_split(n_samples: int, seed: Any, train_fraction: float = 0.6) -> tupl
     --------
     >>> train, test = random_split(5, seed=0)
     >>> train, test
-    (array([0, 2, 4]), array([1, 3]))
+    (array([2, 3, 4]), array([0, 1]))
     """
     n_train = train_size(n_samples, train_fraction)
     order = np.random.default_rng(seed).permutation(n_samples)
