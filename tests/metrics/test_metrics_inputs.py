@@ -131,6 +131,6 @@ def test_twenty_million_scores_take_less_than_two_seconds(name):
     rng = np.random.default_rng(0)
     scores = np.round(rng.standard_normal((20_000, 1_000)), 1)
     Y = (rng.random(scores.shape) < 0.05).astype(np.int8)
-    start = time.perf_counter()
+    start = time.process_time()
     METRICS[name].value(Y, scores=scores)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
