@@ -49,6 +49,10 @@ class Objective:
         """Shape of the weights: (n_columns, n_labels)."""
         return self.design.shape[1], self.Y.shape[1]
 
+    def with_ridge(self, ridge):
+        """The same objective with another ridge weight; the design, and its count of products, is shared."""
+        return Objective(self.design, self.Y, self.loss, ridge, self.nuclear.weight, self.sample_weight)
+
     @property
     def evaluations(self):
         """Products so far, in pairs of full width: one with the design and one with its transpose."""

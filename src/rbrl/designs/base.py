@@ -46,6 +46,10 @@ class Design(ABC):
         """Weights in these coordinates, from the model's own coefficients: the inverse of :meth:`coefficients`."""
         return coefficients
 
+    def matrix(self):
+        """Z itself, dense."""
+        return self._product(np.eye(self.shape[1]))
+
     def largest_curvature(self, row_curvature):
         """Largest eigenvalue of Z' diag(row_curvature) Z."""
         n, k = self.shape

@@ -18,6 +18,7 @@ class MatrixDesign(Design):
         super().__init__(X.shape)
         self.X = X
         self._transposed = X.T.tocsr() if sparse.issparse(X) else X.T
+        self.gram_diagonal = _squares(X, axis=0)
 
     def _product(self, W):
         return np.asarray(self.X @ W)
@@ -26,8 +27,14 @@ class MatrixDesign(Design):
         return np.asarray(self._transposed @ R)
 
     def row_norms(self):
-        squares = self.X.multiply(self.X) if sparse.issparse(self.X) else self.X**2
-        return np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+        return np.sqrt(_squares(self.X, axis=1))
+
+
+def _squares(X, axis):
+    """Sums of squares of the columns (axis 0) or rows (axis 1)."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=axis)).ravel()
+    return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
 
 
 def with_ones(X):

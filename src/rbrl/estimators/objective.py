@@ -8,7 +8,7 @@ import numpy as np
 
 from rbrl._linalg import singular_values
 from rbrl._validation import check_choice, check_number
-from rbrl.designs import MatrixDesign, SpectralDesign, with_ones
+from rbrl.designs import SpectralDesign, linear_design, with_ones
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.kernels import KERNELS, check_gram, gram
 from rbrl.objective import Objective
@@ -94,7 +94,7 @@ class ObjectiveClassifier(MultiLabelClassifier):
         """The design of the rows that have a weight."""
         if self._is_linear():
             X = X[rows].astype(np.float64, copy=False)
-            return MatrixDesign(with_ones(X) if self.fit_intercept else X)
+            return linear_design(with_ones(X) if self.fit_intercept else X)
         K = check_gram(self._gram(X))
         return SpectralDesign(K[np.ix_(rows, rows)] if len(rows) < len(K) else K, self.low_rank)
 

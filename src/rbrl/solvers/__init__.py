@@ -5,7 +5,8 @@ from functools import partial
 from rbrl.solvers.apg import APG
 from rbrl.solvers.base import SolverResult
 from rbrl.solvers.certificate import lower_bound
+from rbrl.solvers.quasi_newton import QuasiNewton
 
-SOLVERS = {"auto": partial(APG, restart=True), "apg": partial(APG, restart=True)}
+SOLVERS = {"auto": QuasiNewton, "apg": partial(APG, restart=True)}
 
-__all__ = ["APG", "SOLVERS", "SolverResult", "lower_bound"]
+__all__ = ["APG", "SOLVERS", "QuasiNewton", "SolverResult", "lower_bound"]

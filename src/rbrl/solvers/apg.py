@@ -61,6 +61,7 @@ class APG:
             n_iter=t,
             converged=converged,
             history=np.array(run.history),
+            costs=np.array(run.costs),
             scores=run.point.scores,
         )
         if not converged:
@@ -75,7 +76,8 @@ class _Run:
         self.objective, self.L, self.restart = objective, L, restart
         self.point = objective.at(objective.zeros() if start is None else start)
         self.G, self.b = self.point, 1.0
-        self.history, self._certified = [], None
+        self.before = objective.evaluations
+        self.history, self.costs, self._certified = [], [], None
 
     def step(self):
         """One iteration. Scores are linear in the weights, so those of G cost no product."""
@@ -91,6 +93,7 @@ class _Run:
             W + momentum * (W - old.W), self.point.scores + momentum * (self.point.scores - old.scores)
         )
         self.history.append(self.point.value)
+        self.costs.append(objective.evaluations - self.before)
 
     def change(self):
         """Relative change of the objective in the last iteration."""

@@ -26,6 +26,8 @@ class SolverResult:
         Whether the solver's own stopping rule was met.
     history : array
         Objective values, one per iteration.
+    costs : array
+        Evaluations after which each of them was known.
     scores : array (n_samples, n_labels)
     """
 
@@ -36,8 +38,8 @@ class SolverResult:
     n_iter: int
     converged: bool
     history: np.ndarray = field(repr=False)
-    scores: np.ndarray = field(repr=False, default=None)
-    costs: np.ndarray = field(repr=False, default=None)
+    costs: np.ndarray = field(repr=False)
+    scores: np.ndarray = field(repr=False)
 
 
 def relative_gap(value, bound):

@@ -15,7 +15,7 @@ from rbrl.solvers.preconditioner import factor_blocks
 class Factors:
     """W = U V' with its scores, the objective in factors and its gradient."""
 
-    def __init__(self, objective, U, V, scores_U, with_gradient=True):
+    def __init__(self, objective, U, V, scores_U):
         self.U, self.V, self.scores_U = U, V, scores_U
         self.scores = scores_U @ V.T
         self.loss, self._residual = objective.loss.evaluate(objective.Y, self.scores, objective.sample_weight)
