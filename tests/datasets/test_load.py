@@ -80,11 +80,15 @@ def test_splits_that_came_with_the_data_keep_their_rows(data_home):
 
 def test_enron_has_the_duplicates_known_of_it(data_home):
     summary = datasets.load("enron", data_home).summary()
-    assert (summary["duplicate_rows"], summary["conflicting_rows"], summary["rows_without_features"]) == (141, 93, 8)
+    assert (summary["duplicate_rows"], summary["conflicting_duplicates"], summary["rows_without_features"]) == (
+        141,
+        93,
+        8,
+    )
 
 
 def test_unknown_name_suggests_a_known_one():
-    with pytest.raises(DatasetNotFoundError, match="'yeats'. Did you mean 'yeast'"):
+    with pytest.raises(DatasetNotFoundError, match=r"'yeats'. Did you mean 'yeast'"):
         datasets.load("yeats")
 
 

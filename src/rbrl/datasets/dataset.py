@@ -74,10 +74,9 @@ class Dataset:
 
     def _check_split(self, name, split):
         train, test = (_indexes(f"split {name!r}", part, self.n_samples) for part in split)
-        if len(np.intersect1d(train, test)):
-            raise DataFormatError(
-                f"split {name!r} has rows in both parts, for example {np.intersect1d(train, test)[0]}."
-            )
+        shared = np.intersect1d(train, test)
+        if len(shared):
+            raise DataFormatError(f"split {name!r} has rows in both parts, for example {shared[0]}.")
         return train, test
 
     @property
@@ -147,8 +146,9 @@ class Dataset:
 
     def __repr__(self):
         kind = "sparse" if sparse.issparse(self.X) else "dense"
+        sizes = f"{self.n_samples} samples, {self.n_features} features ({kind}), {self.n_labels} labels"
         lines = [
-            f"Dataset {self.name!r}: {self.n_samples} samples, {self.n_features} features ({kind}), {self.n_labels} labels",
+            f"Dataset {self.name!r}: {sizes}",
             f"  labels per sample {self.Y.sum(dtype=np.int64) / max(self.n_samples, 1):.3f}",
             f"  features  {_some(self.feature_names)}",
             f"  labels    {_some(self.label_names)}",
@@ -173,11 +173,9 @@ def _labels(Y):
     odd = (values != 0) & (values != 1)
     if odd.any():
         raise DataFormatError(f"labels must be 0 or 1; got {values[odd][0]!r}.")
-    return (
-        _compact(sparse.csr_array(Y, dtype=np.int8))
-        if sparse.issparse(Y)
-        else np.ascontiguousarray(values, dtype=np.int8)
-    )
+    if sparse.issparse(Y):
+        return _compact(sparse.csr_array(Y, dtype=np.int8))
+    return np.ascontiguousarray(values, dtype=np.int8)
 
 
 def _compact(A):

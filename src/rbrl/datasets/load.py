@@ -49,7 +49,8 @@ def checked(dataset, card, place):
     sha256 = content_hash(digests, card.n_features, card.n_labels)
     if sha256 != card.sha256:
         raise DataFormatError(
-            f"{place}: the sizes are those of {card.name} but the content is not: hash {sha256}, expected {card.sha256}."
+            f"{place}: the sizes are those of {card.name} but the content is not: "
+            f"its hash is {sha256}, the card says {card.sha256}."
         )
     ordered = dataset.reorder(canonical_order(digests))
     return replace(ordered, name=card.name, description=card.description, card=card)

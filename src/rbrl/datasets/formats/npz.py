@@ -102,9 +102,8 @@ def _sparse(path, arrays, key):
         shape = tuple(int(size) for size in arrays[f"{key}_shape"])
         if len(shape) != 2 or min(shape) < 0:
             raise ValueError(f"{key}_shape must be two sizes; got {quote(shape)}")
-        matrix = sparse.csr_array(
-            (arrays[f"{key}_data"], arrays[f"{key}_indices"], arrays[f"{key}_indptr"]), shape=shape
-        )
+        pieces = tuple(arrays[f"{key}_{part}"] for part in ("data", "indices", "indptr"))
+        matrix = sparse.csr_array(pieces, shape=shape)
         matrix.check_format(full_check=True)
     except KeyError as error:
         raise bad(path, f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
