@@ -7,7 +7,7 @@ from scipy import sparse
 from rbrl import datasets
 from rbrl.datasets import CARDS
 from rbrl.datasets.cards import PAPER
-from rbrl.datasets.formats.npz import read_npz, write_npz
+from rbrl.datasets.formats.npz import write_npz
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 TABLE_1 = {  # the paper's printed figures
@@ -71,7 +71,7 @@ def test_both_copies_of_yeast_give_the_same_splits(data_home):
 
 
 def test_splits_that_came_with_the_data_keep_their_rows(data_home):
-    raw, data = read_npz(data_home / "emotions.npz"), datasets.load("emotions", data_home)
+    raw, data = datasets.load_file(data_home / "emotions.npz"), datasets.load("emotions", data_home)
     for name in ("source", "rbrl"):
         for before, after in zip(raw.split(name), data.split(name)):
             np.testing.assert_array_equal(before.X, after.X)

@@ -160,16 +160,17 @@ class Dataset:
 def _features(X):
     if sparse.issparse(X):
         return _compact(sparse.csr_array(X, dtype=np.float64))
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    if X.ndim != 2:
-        raise DataFormatError(f"X must have two dimensions; got shape {X.shape}.")
-    return X
+    X = np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise DataFormatError(f"X must be a matrix of numbers; got shape {X.shape} of type {X.dtype}.")
+    return np.ascontiguousarray(X, dtype=np.float64)
 
 
 def _labels(Y):
-    values = Y.data if sparse.issparse(Y) else np.asarray(Y)
-    if Y.ndim != 2:
-        raise DataFormatError(f"Y must have two dimensions; got shape {Y.shape}.")
+    Y = Y if sparse.issparse(Y) else np.asarray(Y)
+    values = Y.data if sparse.issparse(Y) else Y
+    if Y.ndim != 2 or Y.dtype.kind not in "biuf":
+        raise DataFormatError(f"Y must be a matrix of 0 and 1; got shape {Y.shape} of type {Y.dtype}.")
     odd = (values != 0) & (values != 1)
     if odd.any():
         raise DataFormatError(f"labels must be 0 or 1; got {values[odd][0]!r}.")
@@ -194,7 +195,10 @@ def _names(what, names, prefix, n_columns):
 
 
 def _indexes(what, indexes, stop):
-    indexes = np.asarray(indexes, dtype=np.int64).ravel()
+    indexes = np.asarray(indexes).ravel()
+    if len(indexes) and indexes.dtype.kind not in "iu":
+        raise DataFormatError(f"{what} must hold row or column numbers; got {indexes[0]!r} of type {indexes.dtype}.")
+    indexes = indexes.astype(np.int64)
     if len(indexes) and not (indexes.min() >= 0 and indexes.max() < stop):
         raise DataFormatError(f"{what} must lie in 0..{stop - 1}; got {indexes.min()}..{indexes.max()}.")
     return indexes

@@ -16,7 +16,7 @@ from scipy import sparse
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.atomic import replacing
 from rbrl.datasets.formats.errors import bad, quote
-from rbrl.datasets.formats.limits import MAX_BYTES
+from rbrl.datasets.formats.limits import dense_labels
 
 BROKEN = (
     OSError,
@@ -35,16 +35,17 @@ BROKEN = (
 PARTS = ("_train_index", "_test_index")
 
 
-def read_npz(path, *, max_bytes=MAX_BYTES):
+def read_npz(path, options):
     """Read an NPZ file; see the module's text for its keys."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
-    arrays = _arrays(path, max_bytes)
-    if "Y" not in arrays:
-        raise bad(path, f"an NPZ data set needs the array 'Y'; it has {sorted(arrays)}")
+    if options.labels is not None:
+        raise bad(path, f"an NPZ file has its labels in Y; got labels={options.labels!r}")
+    arrays = _arrays(path, options.max_bytes)
+    Y = _sparse(path, arrays, "Y")
+    if sparse.issparse(Y) != options.sparse_labels:
+        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(path, Y)
     return Dataset(
         _sparse(path, arrays, "X"),
-        _sparse(path, arrays, "Y"),
+        Y,
         feature_names=arrays.get("feature_names"),
         label_names=arrays.get("label_names"),
         name=path.stem,
