@@ -50,7 +50,7 @@ SVMLIGHT = [
     ("0 1:1\n0 2 3\n", "line 2: expected index:value; got '2'"),
     ("3 3 1\n0 1:1\n", "announces 3 rows; there are 1"),
     ("0 99999999999999:1\n", "line 1: expected index:value"),
-    ("2 3 1\n0 5:1\n", "line 2: feature 5 is not among the 3"),
+    ("1 3 1\n0 5:1\n", "line 2: feature 5 is not among the 3"),
     ("# rbrl: {\n0 1:1\n", "line 1: the comment .* is not JSON"),
     ("# rbrl: []\n0 1:1\n", "line 1: the comment .* must give n_features"),
     (" 1:1\n", "none of its 1 rows has a label"),

@@ -15,6 +15,6 @@ from rbrl.datasets.cards import CARDS
 from rbrl.datasets.catalogue import catalogue, table
 from rbrl.datasets.dataset import Dataset, Part
 from rbrl.datasets.files import convert, load_file, save_file
-from rbrl.datasets.load import load
+from rbrl.datasets.loading import load
 
 __all__ = ["CARDS", "Card", "Dataset", "Part", "catalogue", "convert", "load", "load_file", "save_file", "table"]
