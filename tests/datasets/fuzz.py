@@ -1,6 +1,7 @@
 """A mutation fuzzer for the readers."""
 
 import random
+import time
 
 from rbrl.datasets import load_file, save_file
 from rbrl.exceptions import DataFormatError
@@ -26,7 +27,7 @@ SCRAPS += [
 ]
 ENDINGS = [".arff", ".csv", ".tsv", ".svm", ".npz", ".mat", ".parquet", ".arff.gz"]
 LABELS = [None, None, 2, -3, ["label1"]]
-MAX_BYTES = 1 << 24
+MAX_BYTES, MAX_SECONDS = 1 << 24, 20
 
 
 def seeds(folder):
@@ -84,12 +85,15 @@ def run(folder, n_inputs, seed):
 
 def reads(path, **options):
     """Whether a file reads; if not, the error must be ours and name the file."""
+    start = time.process_time()
     try:
         load_file(path, max_bytes=MAX_BYTES, **options)
     except DataFormatError as error:
         if path.stem not in str(error):
             raise AssertionError(f"the message does not name the file {path}: {error}") from error
         return False
+    finally:
+        assert time.process_time() - start < MAX_SECONDS
     return True
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rbrl.datasets import load_file
+from rbrl.datasets import load_file, save_file
 
 from .examples import dense
 
@@ -225,3 +225,25 @@ def test_large_sparse_file_stays_sparse(tmp_path):
     assert data.X.shape == (n_samples, n_features)
     assert data.X.nnz == n_samples
     assert data.Y.sum() == n_samples
+
+
+def test_liac_arff_quotes_values_and_writes_floats(tmp_path):
+    text = "@RELATION traindata\n@ATTRIBUTE a NUMERIC\n@ATTRIBUTE y {'0', '1'}\n@DATA\n{ 0 2.0,1 1.0 }\n{ 0 1.0 }\n"
+    np.testing.assert_array_equal(load_file(write(tmp_path / "d.arff", text), labels=-1).Y, [[1], [0]])
+
+
+def test_numeric_attributes_may_have_a_range(tmp_path):
+    text = "@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute x real [0.0, 5.0]\n@data\n1,2\n"
+    assert load_file(write(tmp_path / "d.arff", text)).n_features == 1
+
+
+@pytest.mark.parametrize("labels", ["label1", np.int64(-1), ("label1",), [np.str_("label1")]])
+def test_labels_in_any_form(mulan, labels):
+    assert load_file(mulan, labels=labels).n_labels == 1
+
+
+def test_xml_of_another_kind_is_not_overwritten(tmp_path):
+    write(tmp_path / "data.xml", "<html></html>")
+    with pytest.raises(ValueError, match="it names no labels"):
+        save_file(load_file(write(tmp_path / "meka.arff", MEKA)), tmp_path / "data.arff")
+    assert (tmp_path / "data.xml").read_text() == "<html></html>"

@@ -1,7 +1,6 @@
 """Downloads: from a card's address into a folder, bounded in size and time."""
 
 import json
-import logging
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,9 +56,8 @@ def fetch(card, *, timeout=READ_TIMEOUT, deadline=DEADLINE, max_bytes=MAX_DOWNLO
 def _download(url, path, max_bytes, *, timeout, deadline, progress):
     bar = _Bar(url, max_bytes, time.monotonic() + deadline, progress)
     downloader = pooch.HTTPDownloader(progressbar=bar, timeout=timeout, chunk_size=1 << 16)
-    pooch.get_logger().setLevel(logging.WARNING)
     try:
-        pooch.retrieve(url, known_hash=None, fname=path.name, path=path.parent, downloader=downloader)
+        downloader(url, str(path), None)
     except (requests.RequestException, ValueError, OSError) as error:
         raise DownloadError(f"download from {url} failed: {error}") from error
     finally:

@@ -100,7 +100,7 @@ def _allowed(values, allowed):
 
 
 def _converter(codes):
-    return lambda word: np.nan if word.strip() in ("?", "nan") else codes[word.strip()]
+    return lambda word: codes[word.strip()]
 
 
 def _few(codes):

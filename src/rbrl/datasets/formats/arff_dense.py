@@ -32,6 +32,8 @@ def _fast(columns, lines):
     if any(letter in text for letter in SPECIAL):
         return None
     if "?" in text:
+        if columns.wordy:
+            return None
         lines = io.StringIO(text.replace("?", "nan"))
     try:
         block = np.loadtxt(lines, delimiter=",", comments=None, ndmin=2, converters=columns.converters() or None)

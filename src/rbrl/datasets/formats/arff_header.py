@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from rbrl.datasets.formats.arff_words import unquote, words
 from rbrl.datasets.formats.errors import bad, quote
 
-NUMERIC = {"numeric", "real", "integer"}
+NUMERIC = re.compile(r"(?:numeric|real|integer)\s*(?:\[.*\]\s*)?(?:%.*)?", re.DOTALL | re.IGNORECASE)
 NAME = re.compile(r"""[ \t]*(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|([^\s{'"][^\s{]*))[ \t]*(.*)""", re.DOTALL)
 MEKA = re.compile(r":.*-[Cc]\s+(-?\d{1,9})\b", re.DOTALL)
 
@@ -81,8 +81,7 @@ def _attribute(path, rest, line):
     kind = match[4]
     if kind.startswith("{"):
         return name, _nominal(path, kind, line)
-    word = kind.partition("%")[0].strip().lower()
-    if word in NUMERIC:
+    if NUMERIC.fullmatch(kind):
         return name, None
     raise bad(path, f"attribute {quote(name)} has type {quote(kind)}; numeric and nominal ones can be read", line)
 

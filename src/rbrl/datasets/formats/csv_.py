@@ -35,6 +35,8 @@ def read_csv(path, options):
 def write_csv(dataset, path, labels_first=False):
     """Write a CSV file and Mulan's XML file beside it. Sparse rows are written out in full."""
     check_writable(dataset, path, xml=True)
+    if dataset.n_samples * (dataset.n_features + dataset.n_labels) > MAX_DENSE_CELLS:
+        raise bad(path, f"X of shape {dataset.X.shape} is too large to be written out in full: use a sparse format")
     sides = [(dataset.X, dataset.feature_names), (dataset.Y, dataset.label_names)]
     blocks, names = zip(*(sides[::-1] if labels_first else sides))
     blocks = [sparse.csr_array(block) if sparse.issparse(block) else block for block in blocks]

@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from numbers import Integral
 from pathlib import Path
 
 from rbrl.datasets.formats.errors import bad, quote
@@ -31,11 +32,11 @@ def label_columns(path, names, labels, own=None):
             f"it does not say which of its {len(names)} columns are labels: put Mulan's {xml_path(path).name} "
             "beside it, or pass labels= (names, n for the first n columns, -n for the last)",
         )
-    if isinstance(labels, int):
-        return _counted(path, len(names), labels)
-    if isinstance(labels, str | os.PathLike):
+    if isinstance(labels, Integral):
+        return _counted(path, len(names), int(labels))
+    if isinstance(labels, os.PathLike) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
         return sorted(_named(path, names, read_labels(Path(labels))))
-    return _named(path, names, [str(label) for label in labels])
+    return _named(path, names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
 
 
 def xml_path(path):

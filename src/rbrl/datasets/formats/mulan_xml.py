@@ -36,7 +36,9 @@ def read_labels(path):
 
 
 def write_labels(names, path):
-    """Write a Mulan XML file."""
+    """Write a Mulan XML file, over another such file but never over XML of another kind."""
+    if path.exists():
+        read_labels(path)
     with writing_text(path) as stream:
         stream.write(f'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="{NAMESPACE}">\n')
         stream.writelines(f"  <label name={quoteattr(name)}></label>\n" for name in names)

@@ -46,8 +46,7 @@ def read_npz(path, options):
     return Dataset(
         _sparse(path, arrays, "X"),
         Y,
-        feature_names=arrays.get("feature_names"),
-        label_names=arrays.get("label_names"),
+        **{key: arrays[key].ravel() for key in ("feature_names", "label_names") if key in arrays},
         name=path.stem,
         splits=_splits(arrays),
         categorical_index=arrays.get("categorical_index", ()),
