@@ -3,6 +3,10 @@
 import random
 import time
 
+import numpy as np
+from scipy import sparse
+from scipy.io import savemat
+
 from rbrl.datasets import load_file, save_file
 from rbrl.exceptions import DataFormatError
 
@@ -26,6 +30,7 @@ SCRAPS += [
     b"\\u12",
 ]
 ENDINGS = [".arff", ".csv", ".tsv", ".svm", ".npz", ".mat", ".parquet", ".arff.gz"]
+TABLES = {".arff", ".csv", ".tsv", ".parquet", ".arff.gz"}
 LABELS = [None, None, 2, -3, ["label1"]]
 MAX_BYTES, MAX_SECONDS = 1 << 24, 20
 
@@ -38,13 +43,19 @@ def seeds(folder):
             save_file(small(is_sparse, n_samples=6, n_features=4, n_labels=3), folder / f"seed{ending}")
             found.setdefault(ending, []).append((folder / f"seed{ending}").read_bytes())
     found[".xml"] = [XML.encode()]
+    names = np.array(["a", "bc", "d"], dtype=object)
+    for matrix in (np.eye(3), sparse.eye_array(3, format="csc")):
+        savemat(folder / "seed.mat", {"X": matrix, "Y": np.eye(3), "label_names": names})
+        found[".mat"].append((folder / "seed.mat").read_bytes())  # not packed: no checksum stops a mutation
+    np.savez(folder / "seed.npz", X=np.eye(3), Y=np.eye(3), label_names=list("abc"), train_index=[0], test_index=[1])
+    found[".npz"].append((folder / "seed.npz").read_bytes())
     return found
 
 
 def mutate(rng, content):
-    """Return `content` with one to six random changes."""
+    """Return `content` with one to three random changes."""
     content = bytearray(content)
-    for _ in range(rng.randint(1, 6)):
+    for _ in range(rng.randint(1, 3)):
         place = rng.randrange(len(content) + 1)
         stop = min(len(content), place + rng.choice([1, 1, 2, 8, 40]))
         change = rng.randrange(5)
@@ -72,7 +83,8 @@ def run(folder, n_inputs, seed):
         ending = rng.choice(sorted(files))
         path = folder / f"fuzz{ending}"
         path.write_bytes(mutate(rng, rng.choice(files[ending])))
-        options = {"labels": rng.choice(LABELS), "nominal": rng.choice(["codes", "onehot"])}
+        labels = rng.choice(LABELS) if ending in TABLES else None
+        options = {"labels": labels, "nominal": rng.choice(["codes", "onehot"])}
         try:
             n_read += reads(_data_file(path), **options)
         except BaseException as error:

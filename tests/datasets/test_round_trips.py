@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.io.arff import loadarff
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from rbrl.datasets import Dataset, convert, load, load_file, save_file
 from rbrl.exceptions import DataFormatError
@@ -124,3 +126,37 @@ def test_names_that_a_format_cannot_hold_are_refused(tmp_path, ending, name):
     with pytest.raises(DataFormatError):
         save_file(Dataset([[1.0]], [[1]], label_names=[name]), tmp_path / f"data{ending}")
     assert not list(tmp_path.iterdir())
+
+
+def plain(is_sparse):
+    """Return a data set with names that every reader takes."""
+    data = small(is_sparse)
+    names = [[f"{letter}{i}" for i in range(size)] for letter, size in (("f", data.n_features), ("l", data.n_labels))]
+    return Dataset(data.X, data.Y, *names)
+
+
+def test_scipy_reads_our_arff(tmp_path):
+    data = plain(is_sparse=False)
+    save_file(data, tmp_path / "data.arff")
+    table, meta = loadarff(tmp_path / "data.arff")
+    assert tuple(meta.names()) == data.feature_names + data.label_names
+    for j, name in enumerate(data.feature_names):
+        np.testing.assert_array_equal(table[name], data.X[:, j])
+    np.testing.assert_array_equal(table["l0"].astype(int), data.Y[:, 0])
+
+
+def test_sklearn_reads_our_svmlight(tmp_path):
+    data = plain(is_sparse=True)
+    save_file(data, tmp_path / "data.svm")
+    X, labels = load_svmlight_file(str(tmp_path / "data.svm"), n_features=data.n_features, multilabel=True)
+    np.testing.assert_array_equal(X.toarray(), data.X.toarray())
+    assert [sorted(map(int, row)) for row in labels] == [np.flatnonzero(row).tolist() for row in data.Y]
+
+
+def test_we_read_the_svmlight_of_sklearn(tmp_path):
+    data = plain(is_sparse=True)
+    X, Y = data.take(slice(2, None))  # sklearn writes a row with neither labels nor features as a blank line
+    dump_svmlight_file(X, Y, str(tmp_path / "data.svm"), multilabel=True, zero_based=False)
+    read = load_file(tmp_path / "data.svm")
+    np.testing.assert_allclose(read.X.toarray(), X.toarray()[:, : read.n_features], rtol=1e-12)
+    np.testing.assert_array_equal(read.Y, Y)

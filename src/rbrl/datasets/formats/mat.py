@@ -1,41 +1,21 @@
-"""MATLAB files (up to version 7): `X, Y`, or `data, target`, or `train_data, train_target, test_data, test_target`.
+"""MATLAB files (versions 5 to 7): `X, Y`, or `data, target`, or `train_data, train_target, test_data, test_target`.
 
 `target` may be labels × rows and -1/1, as in the files of Min-Ling Zhang. `feature_names` and `label_names` are cells
 of text; `train_index` and `test_index` count from 1, as MATLAB does.
 """
 
-import struct
-import warnings
-import zlib
-
 import numpy as np
 from scipy import io, sparse
-from scipy.io.matlab import MatReadError
 
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.atomic import replacing
 from rbrl.datasets.formats.errors import bad, quote
 from rbrl.datasets.formats.limits import dense_labels
+from rbrl.datasets.formats.mat5 import BrokenMatError, read_variables
 from rbrl.datasets.formats.writable import check_names
 
-BROKEN = (
-    AttributeError,
-    EOFError,
-    IndexError,
-    KeyError,
-    MatReadError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    struct.error,
-    TypeError,
-    ValueError,
-    zlib.error,
-)
 PAIRS = (("X", "Y"), ("data", "target"))
 NAMES = ("feature_names", "label_names")
-HEADER, COMPRESSED = 128, 15
 
 
 def read_mat(path, options):
@@ -67,43 +47,16 @@ def write_mat(dataset, path):
 def _variables(path, max_bytes):
     data = path.read_bytes()
     if data[:8] == b"\x89HDF\r\n\x1a\n" or data[:10] == b"MATLAB 7.3":
-        raise bad(path, "a MATLAB 7.3 file; save it with -v7")
-    _check_unpacked_size(path, data, max_bytes)
+        raise bad(path, f"a MATLAB 7.3 file, which begins {quote(data[:10])}; save it with -v7")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a damaged file also raises, or lacks its variables
-            return io.loadmat(path, spmatrix=False, variable_names=_wanted())
-    except BROKEN as error:
-        raise bad(path, f"not a readable MATLAB file: {type(error).__name__}: {error}") from error
+        return read_variables(data, _wanted(), max_bytes)
+    except BrokenMatError as error:
+        raise bad(path, f"not a readable MATLAB file: {error}") from error
 
 
 def _wanted():
     parts = [f"{part}_{name}" for part in ("train", "test") for name in ("data", "target", "index")]
     return [name for pair in PAIRS for name in pair] + [*parts, *NAMES, "categorical_index"]
-
-
-def _check_unpacked_size(path, data, max_bytes):
-    """Unpack the compressed elements of a version 5 file once, up to the limit, and throw the result away."""
-    order = "<" if data[126:128] == b"IM" else ">"
-    place, left = HEADER, max_bytes
-    while place + 8 <= len(data):
-        kind, size = struct.unpack(f"{order}II", data[place : place + 8])
-        if kind == COMPRESSED:
-            left -= _unpacked_size(data[place + 8 : place + 8 + size], left)
-        if left <= 0:
-            raise bad(path, f"longer than {max_bytes} bytes once unpacked; raise max_bytes to read it")
-        place += 8 + size
-
-
-def _unpacked_size(data, limit):
-    unpack, total = zlib.decompressobj(), 0
-    try:
-        while data and total <= limit and not unpack.eof:
-            total += len(unpack.decompress(data, 1 << 20))
-            data = unpack.unconsumed_tail
-    except zlib.error:
-        return 0  # loadmat will say so
-    return total
 
 
 def _arrays(path, variables):
@@ -136,16 +89,9 @@ def _joined(path, variables, parts):
 
 def _numbers(path, variables, key):
     array = variables[key]
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise bad(path, f"{key} must be a matrix of numbers; got shape {array.shape} of type {array.dtype}")
-    if sparse.issparse(array):
-        array = sparse.csc_array(array)
-        try:
-            array.check_format(full_check=True)
-        except ValueError as error:
-            raise bad(path, f"the sparse matrix {key} is damaged: {error}") from error
-        return sparse.csr_array(array)
-    return array
+    if isinstance(array, list) or array.ndim != 2:
+        raise bad(path, f"{key} must be a matrix of numbers; got {quote(array)}")
+    return sparse.csr_array(array) if sparse.issparse(array) else array
 
 
 def _labels(path, Y, n_samples, turned):
@@ -161,19 +107,17 @@ def _labels(path, Y, n_samples, turned):
 
 
 def _index(path, variables, key):
-    index = np.asarray(variables[key]).ravel()
-    if index.dtype.kind not in "iuf" or (index != index.astype(np.int64)).any():
-        raise bad(path, f"{key} must be whole numbers; got {quote(index[:3])}")
-    return index.astype(np.int64) - 1
+    index = variables[key]
+    whole = not isinstance(index, list) and not sparse.issparse(index) and (index == np.floor(index)).all()
+    if not whole or not (np.abs(index) < 2**31).all():
+        raise bad(path, f"{key} must be whole numbers; got {quote(index)}")
+    return index.ravel().astype(np.int64) - 1
 
 
-def _names(path, key, cells):
-    if cells.dtype.kind == "U":
-        return [str(name).rstrip() for name in cells.ravel()]
-    try:
-        return [str(cell.item()) if cell.size else "" for cell in cells.ravel()]
-    except (AttributeError, ValueError) as error:
-        raise bad(path, f"{key} must be a cell array of texts; got {quote(cells.ravel()[:3])}") from error
+def _names(path, key, names):
+    if not isinstance(names, list):
+        raise bad(path, f"{key} must be a cell array of texts; got {quote(names)}")
+    return names
 
 
 def _matlab(A):
