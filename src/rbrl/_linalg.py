@@ -1,0 +1,59 @@
+"""Small spectral tools: singular values and thresholding of tall matrices, largest eigenvalues."""
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+# Below this share of the largest singular value, squaring (the Gram matrix) has lost the digits.
+GRAM_FLOOR = 1e-5
+
+
+def gram_spectrum(W):
+    """Singular values (ascending) and right singular vectors of a tall W, from the eigenproblem of W'W."""
+    values, V = np.linalg.eigh(W.T @ W)
+    return np.sqrt(np.maximum(values, 0.0)), V
+
+
+def singular_values(W):
+    """All singular values, descending, to full relative accuracy of the largest."""
+    return np.linalg.svd(W, compute_uv=False)
+
+
+def threshold_singular_values(W, amount):
+    """Shrink every singular value by `amount`, to no less than zero: eq. (24) of the paper.
+
+    W V (1 - amount / sigma)_+ V' needs only the small Gram matrix, and is accurate for singular values above
+    `GRAM_FLOOR` of the largest. Where smaller ones must be kept, the full SVD is used.
+    """
+    if amount == 0:
+        return W.copy()
+    if W.shape[0] < W.shape[1]:
+        return threshold_singular_values(W.T, amount).T
+    sigma, V = gram_spectrum(W)
+    if amount > GRAM_FLOOR * sigma[-1]:
+        keep = sigma > amount
+        return ((W @ V[:, keep]) * (1.0 - amount / sigma[keep])) @ V[:, keep].T
+    U, s, Vt = np.linalg.svd(W, full_matrices=False)
+    return (U * np.maximum(s - amount, 0.0)) @ Vt
+
+
+def clip_singular_values(W, limit):
+    """The nearest matrix with no singular value above `limit`."""
+    sigma, V = gram_spectrum(W)
+    factor = np.minimum(1.0, limit / np.maximum(sigma, np.finfo(float).tiny))
+    return W @ ((V * factor) @ V.T)
+
+
+def largest_eigenvalue(product, size, exact_below=500, seed=0):
+    """Largest eigenvalue of a symmetric positive semidefinite operator, given its product with a matrix.
+
+    Small operators are formed and solved; for large ones the Lanczos value is raised by its residual.
+    """
+    if size <= exact_below:
+        matrix = product(np.eye(size))
+        return float(eigh(0.5 * (matrix + matrix.T), eigvals_only=True, subset_by_index=[size - 1, size - 1])[0])
+    operator = LinearOperator((size, size), matvec=lambda v: product(v.reshape(size, -1)).ravel(), dtype=np.float64)
+    start = np.random.default_rng(seed).standard_normal(size)
+    value, vector = eigsh(operator, k=1, which="LA", v0=start, tol=1e-4)
+    residual = np.linalg.norm(operator @ vector[:, 0] - value[0] * vector[:, 0])
+    return float(value[0] + residual)

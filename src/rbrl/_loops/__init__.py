@@ -1,0 +1,20 @@
+"""Row-wise kernels of the losses: compiled with Numba where it is installed, plain NumPy elsewhere.
+
+Both modules hold the same functions with the same signatures; the tests compare them. Conventions:
+
+- ``Y`` (n, l) int8 in {-1, +1}; ``F`` (n, l) scores; ``weights`` (n,) row weights; ``scale`` a factor of the whole loss;
+- a function adds to its output arrays, so that a sum of losses is a sequence of calls.
+"""
+
+try:
+    import numba  # noqa: F401
+except ImportError:  # pragma: no cover - exercised by a test in a subprocess
+    from rbrl._loops import reference as rows
+
+    COMPILED = False
+else:
+    from rbrl._loops import compiled as rows
+
+    COMPILED = True
+
+__all__ = ["COMPILED", "rows"]

@@ -1,0 +1,67 @@
+"""What a design is: the linear map from weights to scores, in coordinates that suit the problem."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from rbrl._linalg import largest_eigenvalue
+
+
+class Design(ABC):
+    """A linear map ``scores = Z @ W`` with the ridge weights that belong to its coordinates.
+
+    Attributes
+    ----------
+    shape : tuple (n_samples, n_columns)
+    ridge_weights : float or array (n_columns, 1)
+        Weights of the squared rows of W in the ridge penalty.
+    gram_diagonal : array (n_columns,)
+        Diagonal of Z'Z: all of it in whitened coordinates, an approximation elsewhere.
+    columns : int
+        Columns multiplied so far, by ``scores`` and ``adjoint`` together.
+    """
+
+    ridge_weights: float | np.ndarray = 1.0
+    gram_diagonal: np.ndarray
+
+    def __init__(self, shape):
+        self.shape = shape
+        self.columns = 0
+
+    def scores(self, W):
+        """Z @ W: (n_samples, n_labels)."""
+        self.columns += W.shape[1]
+        return self._product(W)
+
+    def adjoint(self, R):
+        """Z' @ R: (n_columns, n_labels)."""
+        self.columns += R.shape[1]
+        return self._adjoint(R)
+
+    def coefficients(self, W):
+        """The model's own coefficients, from weights in these coordinates."""
+        return W
+
+    def weights(self, coefficients):
+        """Weights in these coordinates, from the model's own coefficients: the inverse of :meth:`coefficients`."""
+        return coefficients
+
+    def largest_curvature(self, row_curvature):
+        """Largest eigenvalue of Z' diag(row_curvature) Z."""
+        n, k = self.shape
+        if k <= n:
+            return largest_eigenvalue(lambda V: self._adjoint(row_curvature[:, None] * self._product(V)), k)
+        root = np.sqrt(row_curvature)[:, None]
+        return largest_eigenvalue(lambda V: root * self._product(self._adjoint(root * V)), n)
+
+    @abstractmethod
+    def row_norms(self):
+        """Euclidean norms of the rows of Z: (n_samples,)."""
+
+    @abstractmethod
+    def _product(self, W):
+        """Z @ W, not counted."""
+
+    @abstractmethod
+    def _adjoint(self, R):
+        """Z' @ R, not counted."""

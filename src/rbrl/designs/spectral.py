@@ -1,0 +1,61 @@
+"""A kernel as a design: the linear model in the coordinates of its spectrum."""
+
+import numpy as np
+from scipy.linalg import eigh
+
+from rbrl.designs.base import Design
+
+
+class SpectralDesign(Design):
+    r"""The kernel model in spectral coordinates.
+
+    With :math:`K = Q \operatorname{diag}(s) Q'` and :math:`B = Q'A`, scores :math:`KA` are :math:`ZB` for
+    :math:`Z = Q \operatorname{diag}(s)`, the ridge :math:`\operatorname{tr}(A'KA)` has row weights s, and
+    :math:`\|A\|_* = \|B\|_*` because the nuclear norm is unitarily invariant.
+
+    For ``low_rank="function"`` the nuclear norm is that of :math:`\Phi(X)'A`, whose singular values are those of
+    :math:`B = \operatorname{diag}(s)^{1/2} Q'A`; then :math:`Z = Q \operatorname{diag}(s)^{1/2}` and the ridge is plain.
+
+    Parameters
+    ----------
+    K : array (n_samples, n_samples)
+        Symmetric and positive semidefinite.
+    low_rank : {"coefficients", "function"}
+    floor : float
+        Eigenvalues below this share of the largest are left out.
+    """
+
+    def __init__(self, K, low_rank="coefficients", floor=1e-13):
+        s, Q = eigh(K, driver="evd")
+        if s[0] < -1e-6 * max(s[-1], 0.0) or s[-1] < 0:
+            raise ValueError(
+                "A kernel matrix must be positive semidefinite. Got eigenvalues from "
+                f"{s[0]:.3g} to {s[-1]:.3g}; a multiple of the identity added to it would mend that."
+            )
+        keep = s > floor * s[-1]
+        self.Q, self.s = np.ascontiguousarray(Q[:, keep][:, ::-1]), s[keep][::-1].copy()
+        super().__init__(self.Q.shape)
+        if low_rank == "function":
+            self._scale = np.ones_like(self.s) / np.sqrt(self.s)
+            self.Z = self.Q * np.sqrt(self.s)
+            self.gram_diagonal = self.s
+        else:
+            self._scale = np.ones_like(self.s)
+            self.Z = self.Q * self.s
+            self.ridge_weights = self.s[:, None]
+            self.gram_diagonal = self.s**2
+
+    def _product(self, W):
+        return self.Z @ W
+
+    def _adjoint(self, R):
+        return self.Z.T @ R
+
+    def coefficients(self, W):
+        return self.Q @ (self._scale[:, None] * W)
+
+    def weights(self, coefficients):
+        return (self.Q.T @ coefficients) / self._scale[:, None]
+
+    def row_norms(self):
+        return np.linalg.norm(self.Z, axis=1)

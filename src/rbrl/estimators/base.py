@@ -1,0 +1,75 @@
+"""What all classifiers share: inputs are checked, labels encoded and decoded here; a subclass holds the method only."""
+
+from abc import abstractmethod
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rbrl._validation import check_row_weights
+from rbrl.targets import SignedTargets, check_not_label_sets
+
+FLOATS = [np.float64, np.float32]
+
+
+class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
+    """A scikit-learn classifier of label matrices.
+
+    A subclass writes ``_check_parameters()``, ``_fit(X, Y, weights)`` with Y in {-1, +1}, and ``_scores(X)``.
+    """
+
+    non_empty = False
+
+    def fit(self, X, y):
+        """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1."""
+        return self._learn(X, y)
+
+    def decision_function(self, X):
+        """Scores of every label, (n_samples, n_labels); positive means relevant. 1-D for a binary 1-D target."""
+        scores = self._checked_scores(X)
+        return scores.ravel() if self.targets_.kind == "binary" else scores
+
+    def predict(self, X):
+        """Labels in the coding that `fit` received: ``decision_function(X) > 0``.
+
+        With `non_empty`, a row without a positive score gets its best label.
+        """
+        scores = self._checked_scores(X)
+        relevant = scores > 0
+        if self.non_empty and self.targets_.is_matrix:
+            empty = np.flatnonzero(~relevant.any(axis=1))
+            relevant[empty, scores[empty].argmax(axis=1)] = True
+        return self.targets_.decode(relevant, scores)
+
+    @abstractmethod
+    def _check_parameters(self):
+        """Raise ValueError for a parameter that makes no sense."""
+
+    @abstractmethod
+    def _fit(self, X, Y, weights):
+        """Learn from checked rows, labels in {-1, +1} and row weights (None for ones)."""
+
+    @abstractmethod
+    def _scores(self, X):
+        """Scores of checked rows, (n_samples, n_columns)."""
+
+    def _learn(self, X, y, sample_weight=None):
+        self._check_parameters()
+        check_not_label_sets(y)
+        X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS)
+        self.targets_ = SignedTargets().fit(y)
+        self.classes_ = self.targets_.classes_
+        weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
+        self._fit(X, self.targets_.encode(y), weights)
+        return self
+
+    def _checked_scores(self, X):
+        check_is_fitted(self)
+        return self._scores(validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags

@@ -1,0 +1,181 @@
+"""The fit of every model with an objective: build, solve, store."""
+
+import sys
+import time
+from abc import abstractmethod
+
+import numpy as np
+
+from rbrl._linalg import singular_values
+from rbrl._validation import check_choice, check_number
+from rbrl.designs import MatrixDesign, SpectralDesign, with_ones
+from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.kernels import KERNELS, check_gram, gram
+from rbrl.objective import Objective
+from rbrl.solvers import SOLVERS
+
+# A singular value counts towards the rank above this share of the largest.
+RANK_FLOOR = 1e-6
+
+
+class ObjectiveClassifier(MultiLabelClassifier):
+    """A classifier that minimises loss + ridge + nuclear norm, linear or with a kernel.
+
+    A subclass names its loss in :meth:`_loss`; everything else is here.
+    """
+
+    def __init__(
+        self,
+        ridge=1.0,
+        nuclear=0.1,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        low_rank="coefficients",
+        fit_intercept=True,
+        non_empty=False,
+        solver="auto",
+        tol=1e-4,
+        max_iter=1000,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.ridge = ridge
+        self.nuclear = nuclear
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.low_rank = low_rank
+        self.fit_intercept = fit_intercept
+        self.non_empty = non_empty
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    @abstractmethod
+    def _loss(self):
+        """The loss of labels and scores."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Learn from rows X and their labels y.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features)
+            With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
+        y : array or sparse matrix (n_samples, n_labels)
+            0/1 or -1/+1; `predict` answers in the same coding. A 1-D y of classes works too.
+        sample_weight : array (n_samples,), default=None
+            Weights of the rows in the loss; a row of weight 0 is as if it were absent.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, sample_weight)
+
+    def _fit(self, X, Y, weights):
+        started = time.perf_counter()
+        rows, weights = _present(weights, len(Y))
+        design = self._design(X, rows)
+        objective = Objective(design, Y[rows], self._loss(), self.ridge, self.nuclear, weights)
+        solver = SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
+        start = self._previous(design, objective.shape, rows) if self.warm_start else None
+        result = solver.solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
+        self._store(X, len(Y), rows, design.coefficients(result.weights))
+        self._store_result(result)
+        self._report(time.perf_counter() - started)
+
+    def _design(self, X, rows):
+        """The design of the rows that have a weight."""
+        if self._is_linear():
+            X = X[rows].astype(np.float64, copy=False)
+            return MatrixDesign(with_ones(X) if self.fit_intercept else X)
+        K = check_gram(self._gram(X))
+        return SpectralDesign(K[np.ix_(rows, rows)] if len(rows) < len(K) else K, self.low_rank)
+
+    def _gram(self, X, Z=None):
+        return gram(X, Z, kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+
+    def _is_linear(self):
+        return isinstance(self.kernel, str) and self.kernel == "linear"
+
+    def _is_precomputed(self):
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _store(self, X, n_samples, rows, coefficients):
+        if self._is_linear():
+            W = coefficients.astype(X.dtype, copy=False)
+            self.coef_ = np.ascontiguousarray(W[: X.shape[1]].T)
+            self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=X.dtype)
+            return
+        self.dual_coef_ = np.zeros((n_samples, coefficients.shape[1]), dtype=X.dtype)
+        self.dual_coef_[rows] = coefficients
+        self.X_fit_ = None if self._is_precomputed() else X
+
+    def _store_result(self, result):
+        self.objective_, self.gap_ = result.objective, result.gap
+        self.n_iter_, self.n_evaluations_, self.history_ = result.n_iter, result.evaluations, result.history
+        sigma = singular_values(result.weights)
+        self.rank_ = int(np.count_nonzero(sigma > RANK_FLOOR * sigma[0]))
+
+    def _previous(self, design, shape, rows):
+        """Weights of the last fit in the coordinates of this one; None if there is none of that shape."""
+        if self._is_linear() and hasattr(self, "coef_"):
+            W = np.hstack([self.coef_, self.intercept_[:, None]]) if self.fit_intercept else self.coef_
+            coefficients = W.T.astype(np.float64)
+        elif not self._is_linear() and len(getattr(self, "dual_coef_", ())) > rows[-1]:
+            coefficients = self.dual_coef_[rows].astype(np.float64)
+        else:
+            return None
+        fits = coefficients.shape == design.coefficients(np.zeros(shape)).shape
+        return design.weights(coefficients) if fits else None
+
+    def _scores(self, X):
+        if self._is_linear():
+            return np.asarray(X @ self.coef_.T) + self.intercept_
+        return (self._gram(X, self.X_fit_) @ self.dual_coef_).astype(X.dtype, copy=False)
+
+    def _report(self, seconds):
+        if self.verbose:
+            sys.stderr.write(
+                f"{type(self).__name__}: {self.n_iter_} iterations, {self.n_evaluations_:g} evaluations, objective "
+                f"{self.objective_:.6g}, certified gap {self.gap_:.1e}, rank {self.rank_}, {seconds:.2f} s\n"
+            )
+
+    def _check_parameters(self):
+        owner = type(self).__name__
+        for name in ("ridge", "nuclear"):
+            check_number(owner, name, getattr(self, name))
+        check_number(owner, "tol", self.tol, strict=True)
+        check_number(owner, "max_iter", self.max_iter, low=1, integer=True)
+        check_choice(owner, "low_rank", self.low_rank, ("coefficients", "function"))
+        if self.gamma is not None:
+            check_number(owner, "gamma", self.gamma, strict=True)
+        if not callable(self.kernel):
+            check_choice(owner, "kernel", self.kernel, KERNELS)
+        if isinstance(self.solver, str):
+            check_choice(owner, "solver", self.solver, tuple(SOLVERS))
+        if self._is_precomputed() and self.fit_intercept:
+            raise ValueError(
+                f"{owner} cannot add an intercept to kernel='precomputed'. Got fit_intercept={self.fit_intercept}; "
+                "pass fit_intercept=False, and add 1 to every kernel value if you want the paper's constant feature."
+            )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags
+
+
+def _present(weights, n_samples):
+    """Indices of the rows with a weight, and their weights (None if all are 1)."""
+    if weights is None:
+        return np.arange(n_samples), None
+    rows = np.flatnonzero(weights)
+    weights = weights[rows]
+    return rows, None if np.all(weights == 1) else weights

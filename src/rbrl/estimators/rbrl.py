@@ -1,0 +1,157 @@
+"""RBRL, and BRL: RBRL without its ranking term."""
+
+from rbrl._validation import check_number
+from rbrl.estimators.objective import ObjectiveClassifier
+from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
+
+_SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
+        "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
+    gamma : float, default=None
+        Width of the "rbf" and scale of the "poly" kernel; None means 1 / n_features, as in the paper.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=1.0
+        Constant of the "poly" kernel.
+    low_rank : {"coefficients", "function"}, default="coefficients"
+        What the nuclear norm of a kernel model is taken of: the coefficients A, as in the paper, or the function
+        :math:`\\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly.
+    fit_intercept : bool, default=True
+        Linear model: append a column of ones, regularised with the rest, as in the paper. No effect on other kernels
+        (it cancels in "rbf"); refused for "precomputed".
+    non_empty : bool, default=False
+        Give a row without a positive score its best label, as the authors' program does.
+    solver : {"auto", "apg"} or solver object, default="auto"
+        ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
+    tol : float, default=1e-4
+        Stop when the objective is certified to be within this share of its optimum.
+    max_iter : int, default=1000
+    warm_start : bool, default=False
+        Start from the weights of the previous `fit`.
+    verbose : int, default=0
+        1 writes a line about the solution to standard error.
+
+    Attributes
+    ----------
+    coef_ : array (n_labels, n_features)
+        Linear model only, with `intercept_` (n_labels,).
+    dual_coef_ : array (n_samples, n_labels)
+        Kernel model only, with `X_fit_`, the training rows.
+    objective_ : float
+    gap_ : float
+        Certified upper bound on the relative distance of `objective_` from its optimum.
+    rank_ : int
+        Rank of the weights.
+    n_iter_ : int
+    n_evaluations_ : float
+        Products with the design and its transpose, in pairs.
+    history_ : array
+        Objective values, one per iteration.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target."""
+
+
+class BRLClassifier(ObjectiveClassifier):
+    __doc__ = rf"""Binary relevance with low rank: RBRL without its ranking term.
+
+    .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{{\lambda_1}}{{2}} \|W\|_F^2 + \lambda_3 \|W\|_*
+
+    Parameters
+    ----------
+    ridge : float, default=1.0
+        :math:`\lambda_1`.
+    nuclear : float, default=0.1
+        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off.
+    {_SHARED_PARAMETERS}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import BRLClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> BRLClassifier(ridge=10).fit(X, Y).predict(X[:2])
+    array([[1, 1, 0, 1],
+           [1, 1, 0, 1]])
+    """
+
+    def _loss(self):
+        return SquaredHinge()
+
+
+class RBRLClassifier(ObjectiveClassifier):
+    __doc__ = rf"""Ranking SVM and binary relevance learned jointly, with low rank (eq. 8 of the paper).
+
+    .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{{\lambda_1}}{{2}} \|W\|_F^2
+              + \lambda_2 f_r(W) + \lambda_3 \|W\|_*
+
+    with the ranking term :math:`f_r`, a squared hinge with margin 2 over every row's (relevant, irrelevant) label pairs.
+
+    Parameters
+    ----------
+    ridge : float, default=1.0
+        :math:`\lambda_1`.
+    ranking : float, default=0.1
+        :math:`\lambda_2`. Larger values rank relevant labels above irrelevant ones more eagerly; 0 gives BRL.
+    nuclear : float, default=0.1
+        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off.
+    {_SHARED_PARAMETERS}
+
+    References
+    ----------
+    G. Wu, R. Zheng, Y. Tian, D. Liu: Joint Ranking SVM and Binary Relevance with Robust Low-Rank Learning for
+    Multi-Label Classification. Neural Networks 122, 2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RBRLClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> model = RBRLClassifier(ridge=10, ranking=0.1, nuclear=1).fit(X, Y)
+    >>> model.predict(X[:2])
+    array([[1, 1, 0, 1],
+           [1, 1, 0, 1]])
+    >>> model.gap_ <= 1e-4
+    True
+    """
+
+    def __init__(
+        self,
+        ridge=1.0,
+        ranking=0.1,
+        nuclear=0.1,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        low_rank="coefficients",
+        fit_intercept=True,
+        non_empty=False,
+        solver="auto",
+        tol=1e-4,
+        max_iter=1000,
+        warm_start=False,
+        verbose=0,
+    ):
+        super().__init__(
+            ridge=ridge,
+            nuclear=nuclear,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            low_rank=low_rank,
+            fit_intercept=fit_intercept,
+            non_empty=non_empty,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            warm_start=warm_start,
+            verbose=verbose,
+        )
+        self.ranking = ranking
+
+    def _loss(self):
+        return WeightedSum((1.0, SquaredHinge()), (self.ranking, PairwiseSquaredHinge()))
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_number(type(self).__name__, "ranking", self.ranking)

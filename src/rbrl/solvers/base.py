@@ -1,0 +1,57 @@
+"""What every solver returns, and how it says that it did not arrive."""
+
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rbrl.exceptions import ConvergenceWarning
+
+
+@dataclass
+class SolverResult:
+    """Weights with a certificate.
+
+    Attributes
+    ----------
+    weights : array (n_columns, n_labels)
+        In the coordinates of the objective's design.
+    objective : float
+    gap : float
+        Rigorous upper bound on the relative distance of `objective` from the optimum.
+    evaluations : float
+        One is a product with the design and one with its transpose.
+    n_iter : int
+    converged : bool
+        Whether the solver's own stopping rule was met.
+    history : array
+        Objective values, one per iteration.
+    scores : array (n_samples, n_labels)
+    """
+
+    weights: np.ndarray
+    objective: float
+    gap: float
+    evaluations: float
+    n_iter: int
+    converged: bool
+    history: np.ndarray = field(repr=False)
+    scores: np.ndarray = field(repr=False, default=None)
+    costs: np.ndarray = field(repr=False, default=None)
+
+
+def relative_gap(value, bound):
+    """Distance of `value` from the optimum at most, relative to a lower bound of that optimum."""
+    if value <= bound:
+        return 0.0
+    return (value - bound) / bound if bound > 0 else np.inf
+
+
+def warn_unconverged(solver, result, tol, max_iter):
+    """One warning that names what was reached and the way out."""
+    warnings.warn(
+        f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with a certified relative gap of "
+        f"{result.gap:.1e}, above tol={tol:g}. Raise max_iter or tol, scale X, or use a larger ridge.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
