@@ -7,7 +7,7 @@ from scipy import sparse
 from rbrl import datasets
 from rbrl.datasets import CARDS
 from rbrl.datasets.cards import PAPER
-from rbrl.datasets.formats.npz import read_npz, write_npz
+from rbrl.datasets.formats.npz import write_npz
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 TABLE_1 = {  # the paper's printed figures
@@ -71,7 +71,7 @@ def test_both_copies_of_yeast_give_the_same_splits(data_home):
 
 
 def test_splits_that_came_with_the_data_keep_their_rows(data_home):
-    raw, data = read_npz(data_home / "emotions.npz"), datasets.load("emotions", data_home)
+    raw, data = datasets.load_file(data_home / "emotions.npz"), datasets.load("emotions", data_home)
     for name in ("source", "rbrl"):
         for before, after in zip(raw.split(name), data.split(name)):
             np.testing.assert_array_equal(before.X, after.X)
@@ -80,11 +80,15 @@ def test_splits_that_came_with_the_data_keep_their_rows(data_home):
 
 def test_enron_has_the_duplicates_known_of_it(data_home):
     summary = datasets.load("enron", data_home).summary()
-    assert (summary["duplicate_rows"], summary["conflicting_rows"], summary["rows_without_features"]) == (141, 93, 8)
+    assert (summary["duplicate_rows"], summary["conflicting_duplicates"], summary["rows_without_features"]) == (
+        141,
+        93,
+        8,
+    )
 
 
 def test_unknown_name_suggests_a_known_one():
-    with pytest.raises(DatasetNotFoundError, match="'yeats'. Did you mean 'yeast'"):
+    with pytest.raises(DatasetNotFoundError, match=r"'yeats'. Did you mean 'yeast'"):
         datasets.load("yeats")
 
 

@@ -14,6 +14,7 @@ from rbrl.datasets.card import Card
 from rbrl.datasets.cards import CARDS
 from rbrl.datasets.catalogue import catalogue, table
 from rbrl.datasets.dataset import Dataset, Part
-from rbrl.datasets.load import load
+from rbrl.datasets.files import convert, load_file, save_file
+from rbrl.datasets.loading import load
 
-__all__ = ["CARDS", "Card", "Dataset", "Part", "catalogue", "load", "table"]
+__all__ = ["CARDS", "Card", "Dataset", "Part", "catalogue", "convert", "load", "load_file", "save_file", "table"]

@@ -50,7 +50,7 @@ PAPER = (
         sha256="a7df668cff7a3b5874a3b2450dbf1fcbd70260250f9fd4f8c42cb11d98b051f6",
         source="Trohidis et al. 2008 (Mulan); OpenML 40589",
         published=(("cardinality", 1.869),),
-        note="The split 'rbrl' is that of the paper's authors.",
+        note="The split 'rbrl', where the file has it, is that of the paper's authors.",
         address=_openml(40589, 6),
     ),
     Card(

@@ -74,10 +74,9 @@ class Dataset:
 
     def _check_split(self, name, split):
         train, test = (_indexes(f"split {name!r}", part, self.n_samples) for part in split)
-        if len(np.intersect1d(train, test)):
-            raise DataFormatError(
-                f"split {name!r} has rows in both parts, for example {np.intersect1d(train, test)[0]}."
-            )
+        shared = np.intersect1d(train, test)
+        if len(shared):
+            raise DataFormatError(f"split {name!r} has rows in both parts, for example {shared[0]}.")
         return train, test
 
     @property
@@ -147,8 +146,9 @@ class Dataset:
 
     def __repr__(self):
         kind = "sparse" if sparse.issparse(self.X) else "dense"
+        sizes = f"{self.n_samples} samples, {self.n_features} features ({kind}), {self.n_labels} labels"
         lines = [
-            f"Dataset {self.name!r}: {self.n_samples} samples, {self.n_features} features ({kind}), {self.n_labels} labels",
+            f"Dataset {self.name!r}: {sizes}",
             f"  labels per sample {self.Y.sum(dtype=np.int64) / max(self.n_samples, 1):.3f}",
             f"  features  {_some(self.feature_names)}",
             f"  labels    {_some(self.label_names)}",
@@ -160,24 +160,23 @@ class Dataset:
 def _features(X):
     if sparse.issparse(X):
         return _compact(sparse.csr_array(X, dtype=np.float64))
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    if X.ndim != 2:
-        raise DataFormatError(f"X must have two dimensions; got shape {X.shape}.")
-    return X
+    X = np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise DataFormatError(f"X must be a matrix of numbers; got shape {X.shape} of type {X.dtype}.")
+    return np.ascontiguousarray(X, dtype=np.float64)
 
 
 def _labels(Y):
-    values = Y.data if sparse.issparse(Y) else np.asarray(Y)
-    if Y.ndim != 2:
-        raise DataFormatError(f"Y must have two dimensions; got shape {Y.shape}.")
+    Y = Y if sparse.issparse(Y) else np.asarray(Y)
+    values = Y.data if sparse.issparse(Y) else Y
+    if Y.ndim != 2 or Y.dtype.kind not in "biuf":
+        raise DataFormatError(f"Y must be a matrix of 0 and 1; got shape {Y.shape} of type {Y.dtype}.")
     odd = (values != 0) & (values != 1)
     if odd.any():
         raise DataFormatError(f"labels must be 0 or 1; got {values[odd][0]!r}.")
-    return (
-        _compact(sparse.csr_array(Y, dtype=np.int8))
-        if sparse.issparse(Y)
-        else np.ascontiguousarray(values, dtype=np.int8)
-    )
+    if sparse.issparse(Y):
+        return _compact(sparse.csr_array(Y, dtype=np.int8))
+    return np.ascontiguousarray(values, dtype=np.int8)
 
 
 def _compact(A):
@@ -196,7 +195,10 @@ def _names(what, names, prefix, n_columns):
 
 
 def _indexes(what, indexes, stop):
-    indexes = np.asarray(indexes, dtype=np.int64).ravel()
+    indexes = np.asarray(indexes).ravel()
+    if len(indexes) and indexes.dtype.kind not in "iu":
+        raise DataFormatError(f"{what} must hold row or column numbers; got {indexes[0]!r} of type {indexes.dtype}.")
+    indexes = indexes.astype(np.int64)
     if len(indexes) and not (indexes.min() >= 0 and indexes.max() < stop):
         raise DataFormatError(f"{what} must lie in 0..{stop - 1}; got {indexes.min()}..{indexes.max()}.")
     return indexes

@@ -1,10 +1,10 @@
 """yeast, read from the file in the wheel of the package `river`; the package itself is never imported."""
 
+import gzip
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.errors import bad
@@ -23,9 +23,9 @@ def yeast_path():
 def read_yeast(path):
     """Read river's yeast: a column per feature, then one per label."""
     try:
-        table = pd.read_csv(path, float_precision="round_trip")
-        values = table.to_numpy(dtype=np.float64)
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            names = stream.readline().strip().split(",")
+            values = np.loadtxt(stream, delimiter=",", ndmin=2)
     except (ValueError, OSError, EOFError) as error:
         raise bad(path, f"not the yeast file expected in river's wheel: {error}") from error
-    names = list(table.columns)
     return Dataset(values[:, :-N_LABELS], values[:, -N_LABELS:], names[:-N_LABELS], names[-N_LABELS:], name="yeast")

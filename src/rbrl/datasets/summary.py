@@ -10,8 +10,8 @@ def summarise(X, Y):
     """Return the sizes, label statistics and oddities of (X, Y) as a dict of plain numbers.
 
     `imbalance_mean` and `imbalance_max` are over the labels that occur: the count of the most frequent label divided by
-    the label's own. `duplicate_rows` counts rows whose features equal those of an earlier row, `conflicting_rows` those
-    of them that come with a label set not seen before with these features.
+    the label's own. `duplicate_rows` counts rows whose features equal those of an earlier row, `conflicting_duplicates`
+    the feature vectors that occur with more than one label set.
     """
     n_samples, n_labels = Y.shape
     counts, per_row = _sums(Y, 0), _sums(Y, 1)
@@ -34,7 +34,7 @@ def summarise(X, Y):
         "rows_without_features": int((_sums(X != 0, 1) == 0).sum()),
         "missing_values": int(np.isnan(X.data if sparse.issparse(X) else X).sum()),
         "duplicate_rows": duplicates,
-        "conflicting_rows": conflicts,
+        "conflicting_duplicates": conflicts,
     }
 
 
@@ -51,5 +51,6 @@ def _distinct(digests):
 
 
 def _duplicates(X, Y):
-    distinct = _distinct(row_digests(X))
-    return X.shape[0] - distinct, _distinct(row_digests(X, Y)) - distinct
+    _, first = np.unique(row_digests(X, Y), axis=0, return_index=True)
+    _, label_sets = np.unique(row_digests(X)[first], axis=0, return_counts=True)
+    return X.shape[0] - len(label_sets), int((label_sets > 1).sum())

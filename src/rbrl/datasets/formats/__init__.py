@@ -1,1 +1,1 @@
-"""Readers and writers, one file format per module; see `rbrl.datasets.files` for the functions that choose among them."""
+"""Readers and writers, one file format per module; `rbrl.datasets.files` chooses among them."""

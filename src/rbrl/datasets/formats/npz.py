@@ -16,7 +16,7 @@ from scipy import sparse
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.atomic import replacing
 from rbrl.datasets.formats.errors import bad, quote
-from rbrl.datasets.formats.limits import MAX_BYTES
+from rbrl.datasets.formats.limits import dense_labels
 
 BROKEN = (
     OSError,
@@ -35,18 +35,18 @@ BROKEN = (
 PARTS = ("_train_index", "_test_index")
 
 
-def read_npz(path, *, max_bytes=MAX_BYTES):
+def read_npz(path, options):
     """Read an NPZ file; see the module's text for its keys."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
-    arrays = _arrays(path, max_bytes)
-    if "Y" not in arrays:
-        raise bad(path, f"an NPZ data set needs the array 'Y'; it has {sorted(arrays)}")
+    if options.labels is not None:
+        raise bad(path, f"an NPZ file has its labels in Y; got labels={options.labels!r}")
+    arrays = _arrays(path, options.max_bytes)
+    Y = _sparse(path, arrays, "Y")
+    if sparse.issparse(Y) != options.sparse_labels:
+        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(path, Y)
     return Dataset(
         _sparse(path, arrays, "X"),
-        _sparse(path, arrays, "Y"),
-        feature_names=arrays.get("feature_names"),
-        label_names=arrays.get("label_names"),
+        Y,
+        **{key: arrays[key].ravel() for key in ("feature_names", "label_names") if key in arrays},
         name=path.stem,
         splits=_splits(arrays),
         categorical_index=arrays.get("categorical_index", ()),
@@ -102,9 +102,8 @@ def _sparse(path, arrays, key):
         shape = tuple(int(size) for size in arrays[f"{key}_shape"])
         if len(shape) != 2 or min(shape) < 0:
             raise ValueError(f"{key}_shape must be two sizes; got {quote(shape)}")
-        matrix = sparse.csr_array(
-            (arrays[f"{key}_data"], arrays[f"{key}_indices"], arrays[f"{key}_indptr"]), shape=shape
-        )
+        pieces = tuple(arrays[f"{key}_{part}"] for part in ("data", "indices", "indptr"))
+        matrix = sparse.csr_array(pieces, shape=shape)
         matrix.check_format(full_check=True)
     except KeyError as error:
         raise bad(path, f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error

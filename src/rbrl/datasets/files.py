@@ -1,0 +1,118 @@
+"""`load_file`, `save_file`, `convert`: data files of any format we know."""
+
+from pathlib import Path
+
+from rbrl.datasets.dataset import Dataset
+from rbrl.datasets.formats.arff import read_arff
+from rbrl.datasets.formats.arff_write import write_arff
+from rbrl.datasets.formats.csv_ import read_csv, write_csv
+from rbrl.datasets.formats.mat import read_mat, write_mat
+from rbrl.datasets.formats.npz import read_npz, write_npz
+from rbrl.datasets.formats.options import ReadOptions
+from rbrl.datasets.formats.parquet import read_parquet, write_parquet
+from rbrl.datasets.formats.svmlight import read_svmlight, write_svmlight
+from rbrl.exceptions import DataFormatError
+
+FORMATS = {
+    "arff": (read_arff, write_arff),
+    "csv": (read_csv, write_csv),
+    "mat": (read_mat, write_mat),
+    "npz": (read_npz, write_npz),
+    "parquet": (read_parquet, write_parquet),
+    "svmlight": (read_svmlight, write_svmlight),
+}
+ENDINGS = {f".{name}": name for name in FORMATS} | {
+    ".tsv": "csv",
+    ".pq": "parquet",
+    ".svm": "svmlight",
+    ".libsvm": "svmlight",
+    ".txt": "svmlight",
+}
+PACKED = {"arff", "csv", "svmlight"}  # formats that may end in .gz
+SIDED = {"arff", "csv", "parquet"}  # formats in which labels stand before or after the features
+
+
+def load_file(path, labels=None, *, format=None, **options):
+    """Read a data set from a file.
+
+    Parameters
+    ----------
+    path : path
+        ARFF, CSV, TSV and svmlight files may be packed with gzip.
+    labels : int, sequence of str, path of an XML file, or None
+        Which columns of an ARFF, CSV or Parquet file are labels: the first n, the last -n, those of these names (Y has
+        their order), those in Mulan's XML file. None: as the file says, or an XML file of the same name beside it.
+    format : str, optional
+        One of "arff", "csv", "mat", "npz", "parquet", "svmlight". Default: by the file's ending.
+    nominal : {"codes", "onehot"}, default="codes"
+        A nominal feature with more than two values is one column of codes, listed in `categorical_index`, or one 0/1
+        column per value. Values that are numbers are their own codes; other words are numbered from 0.
+    encoding : str, optional
+        Of a text file. Default: by its mark, else UTF-8, else Latin-1.
+    sparse_labels : bool, default=False
+        Give Y as a sparse array.
+    max_bytes : int
+        Refuse files that unpack to more; 4 GiB by default.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataFormatError
+        The file cannot be read; the message has file, line and reason.
+    """
+    path, options = Path(path), ReadOptions(labels=labels, **options)
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    read, _ = FORMATS[_format(path, format)]
+    try:
+        return read(path, options)
+    except DataFormatError as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise DataFormatError(f"{path}: {error}") from error
+
+
+def save_file(dataset: Dataset, path, *, format=None, labels_first=False):
+    """Write a data set to a file, which appears when it is complete.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : path
+        ARFF and CSV files get Mulan's XML file of the same name beside them.
+    format : str, optional
+        As for `load_file`.
+    labels_first : bool, default=False
+        ARFF, CSV, Parquet: put the labels before the features.
+    """
+    path = Path(path)
+    name = _format(path, format)
+    options = {"labels_first": labels_first} if name in SIDED else {}
+    FORMATS[name][1](dataset, path, **options)
+
+
+def convert(source, target, labels=None, *, labels_first=False, **options):
+    """Read the file `source` and write it as `target`, each in the format of its ending; options as for `load_file`.
+
+    Returns
+    -------
+    Dataset
+        What was read.
+    """
+    dataset = load_file(source, labels, **options)
+    save_file(dataset, target, labels_first=labels_first)
+    return dataset
+
+
+def _format(path, name):
+    packed = path.suffix == ".gz"
+    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    name = name or ENDINGS.get(ending)
+    if name not in FORMATS:
+        raise DataFormatError(f"{path}: the ending {ending!r} tells no format; pass format=, one of {sorted(FORMATS)}")
+    if packed and name not in PACKED:
+        raise DataFormatError(f"{path}: {name} files are not read or written packed; unpack it first")
+    return name

@@ -1,0 +1,72 @@
+"""ARFF files, dense and sparse, in the dialects of Weka, Mulan, MEKA and scikit-multilearn."""
+
+from itertools import chain
+
+import numpy as np
+from scipy import sparse
+
+from rbrl.datasets.formats.arff_columns import Columns
+from rbrl.datasets.formats.arff_dense import dense_block
+from rbrl.datasets.formats.arff_header import read_header
+from rbrl.datasets.formats.arff_sparse import fill_defaults, sparse_block
+from rbrl.datasets.formats.errors import bad
+from rbrl.datasets.formats.table import Table
+from rbrl.datasets.formats.text import read_text
+
+BLOCK = 1 << 22  # characters
+
+
+def read_arff(path, options):
+    """Read an ARFF file.
+
+    Labels are told by `options.labels`, else by Mulan's XML file beside it, else by MEKA's `-C` in the relation's name.
+    The columns of Y stand in the order of the header, however the XML orders them.
+    """
+    table = read_text(path, lambda stream: _table(path, stream), options)
+    return table.dataset(options)
+
+
+def _table(path, stream):
+    header = read_header(stream, path)
+    columns = Columns(header)
+    blocks = _line_blocks(stream, header.n_lines)
+    first = next(blocks, None)
+    if first is None:
+        raise bad(path, "there are no rows after @data", header.n_lines)
+    read = _sparse_rows if first[0][0].lstrip().startswith("{") else _dense_rows
+    matrix, lines = read(path, columns, chain([first], blocks))
+    return Table(path, columns.names, matrix, lines, columns.codes, header.n_labels, header.relation)
+
+
+def _line_blocks(stream, n_lines):
+    """Yield (lines, their numbers) without blank lines and comments."""
+    while lines := stream.readlines(BLOCK):
+        numbers = np.arange(n_lines + 1, n_lines + 1 + len(lines))
+        n_lines += len(lines)
+        keep = [not line.isspace() and not line.lstrip().startswith("%") for line in lines]
+        if not all(keep):
+            lines, numbers = [line for line, good in zip(lines, keep) if good], numbers[keep]
+        if lines:
+            yield lines, numbers
+
+
+def _dense_rows(path, columns, blocks):
+    matrix, lines = [], []
+    for block, numbers in blocks:
+        matrix.append(dense_block(path, columns, block, numbers))
+        lines.append(numbers)
+    return np.concatenate(matrix), np.concatenate(lines)
+
+
+def _sparse_rows(path, columns, blocks):
+    indexes, values, counts, lines = [], [], [np.zeros(1, dtype=np.int64)], []
+    for block, numbers in blocks:
+        part = sparse_block(path, columns, block, numbers)
+        indexes.append(part[0].astype(np.int32))
+        values.append(part[1])
+        counts.append(part[2])
+        lines.append(numbers)
+    indptr = np.cumsum(np.concatenate(counts))
+    shape = (len(indptr) - 1, len(columns))
+    matrix = sparse.csr_array((np.concatenate(values), np.concatenate(indexes), indptr), shape=shape)
+    return fill_defaults(path, matrix, columns.defaults), np.concatenate(lines)

@@ -1,0 +1,39 @@
+"""What a reader may be told."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rbrl.datasets.formats.limits import MAX_BYTES
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options common to the readers.
+
+    Parameters
+    ----------
+    labels : int, sequence of str, path of an XML file, or None
+        Which columns are labels: the first n, the last -n, those of these names, those in Mulan's XML file.
+        None: as the file itself says.
+    default_labels : int or None
+        As `labels`, but used only where neither the file nor an XML file beside it says.
+    nominal : {"codes", "onehot"}
+        What becomes of a nominal feature with more than two values.
+    encoding : str or None
+        None: UTF-8 or UTF-16 by their marks, else UTF-8, else Latin-1.
+    sparse_labels : bool
+        Give Y as a sparse array.
+    max_bytes : int
+        Refuse files that unpack to more.
+    """
+
+    labels: int | Sequence[str] | str | None = None
+    default_labels: int | None = None
+    nominal: str = "codes"
+    encoding: str | None = None
+    sparse_labels: bool = False
+    max_bytes: int = MAX_BYTES
+
+    def __post_init__(self):
+        if self.nominal not in ("codes", "onehot"):
+            raise ValueError(f"nominal must be 'codes' or 'onehot'; got {self.nominal!r}.")

@@ -1,0 +1,104 @@
+"""Parquet files (needs pyarrow): a column per feature and label; the file's metadata says which are labels."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from rbrl.datasets.formats.atomic import replacing
+from rbrl.datasets.formats.errors import bad, quote
+from rbrl.datasets.formats.limits import MAX_DENSE_CELLS
+from rbrl.datasets.formats.table import Table
+from rbrl.datasets.formats.values import nominal_codes
+from rbrl.datasets.formats.writable import check_names
+
+KEY = b"rbrl"
+
+
+def read_parquet(path, options):
+    """Read a Parquet file; words become codes, nulls missing values."""
+    pa, pq = _pyarrow()
+    try:
+        with pq.ParquetFile(path) as file:
+            _check_size(path, file.metadata, options.max_bytes)
+            table = file.read(use_threads=False)
+            matrix, codes = _matrix(path, table, pa)
+    except (pa.ArrowException, OSError, OverflowError, MemoryError, UnicodeError) as error:
+        raise bad(path, f"not a readable Parquet file: {error}") from error
+    head = _head(path, table.schema.metadata)
+    dataset = Table(path, table.column_names, matrix, None, codes, head.get("labels")).dataset(options)
+    coded = head.get("categorical_index") if options.labels is None else None
+    return replace(dataset, categorical_index=coded) if coded else dataset
+
+
+def write_parquet(dataset, path, labels_first=False):
+    """Write a Parquet file. Sparse columns are written out in full, one at a time."""
+    pa, pq = _pyarrow()
+    check_names([*dataset.feature_names, *dataset.label_names], path)
+    if dataset.n_samples * dataset.n_features > MAX_DENSE_CELLS:
+        raise bad(path, f"X of shape {dataset.X.shape} is too large to be written out in full: use a sparse format")
+    sides = [(dataset.X, dataset.feature_names), (dataset.Y, dataset.label_names)]
+    sides = sides[::-1] if labels_first else sides
+    arrays = [pa.array(column) for block, _ in sides for column in _columns(block)]
+    head = {
+        "labels": dataset.n_labels if labels_first else -dataset.n_labels,
+        "categorical_index": dataset.categorical_index.tolist(),
+    }
+    names = [name for _, names in sides for name in names]
+    table = pa.Table.from_arrays(arrays, names=names).replace_schema_metadata({KEY: json.dumps(head)})
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary)
+
+
+def _pyarrow():
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow: install rbrl[parquet], or use another format.") from error
+    return pa, pq
+
+
+def _check_size(path, metadata, max_bytes):
+    sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
+    cells = metadata.num_rows * metadata.num_columns
+    if cells > MAX_DENSE_CELLS or max([*sizes, sum(sizes)]) > max_bytes:
+        raise bad(path, f"{metadata.num_rows} rows of {metadata.num_columns} columns are too large to read")
+    if not cells:
+        raise bad(path, f"it has {metadata.num_rows} rows and {metadata.num_columns} columns")
+
+
+def _matrix(path, table, pa):
+    matrix, codes = np.empty((table.num_rows, table.num_columns)), {}
+    for j, (name, column) in enumerate(zip(table.column_names, table.columns)):
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            words = column.to_pylist()
+            codes[j] = nominal_codes(sorted({word for word in words if word is not None}))
+            matrix[:, j] = [codes[j].get(word, np.nan) for word in words]
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+            matrix[:, j] = column.cast(pa.float64()).to_numpy()
+        else:
+            raise bad(path, f"column {quote(name)} has type {column.type}; numbers and words can be read")
+    return matrix, codes
+
+
+def _head(path, metadata):
+    if not metadata or KEY not in metadata:
+        return {}
+    try:
+        head = json.loads(metadata[KEY])
+    except (ValueError, RecursionError) as error:
+        raise bad(path, f"its metadata {quote(metadata[KEY])} is not JSON: {error}") from error
+    coded = head.get("categorical_index", []) if type(head) is dict else None
+    whole = type(coded) is list and all(type(j) is int for j in [*coded, head.get("labels")])
+    if not whole:
+        raise bad(path, f"its metadata must give 'labels' as a number; got {quote(head)}")
+    return head
+
+
+def _columns(block):
+    block = sparse.csc_array(block) if sparse.issparse(block) else block
+    for j in range(block.shape[1]):
+        yield block[:, [j]].toarray().ravel() if sparse.issparse(block) else np.ascontiguousarray(block[:, j])

@@ -1,0 +1,171 @@
+"""svmlight files with several labels per row: `1,3 5:0.25 7:1 # comment`.
+
+Features count from 1 unless a feature 0 occurs, labels from 0 unless none is 0, as collections have it. A first line of
+three integers, as in the extreme classification repository, gives the numbers of rows, features and labels, which then
+count from 0. What we write begins with a comment `# rbrl: {…}` with sizes and names, which other programs skip.
+"""
+
+import json
+
+import numpy as np
+from scipy import sparse
+
+from rbrl.datasets.dataset import Dataset
+from rbrl.datasets.formats.errors import bad, quote
+from rbrl.datasets.formats.limits import dense_labels
+from rbrl.datasets.formats.pairs import SVMLIGHT, read_pairs, repeated_row
+from rbrl.datasets.formats.text import read_text, writing_text
+from rbrl.datasets.formats.values import number, spell
+from rbrl.datasets.formats.writable import check_writable, json_names
+
+BLOCK = 1 << 22  # characters
+MARK = "# rbrl: "
+MAX_INDEX = 2**31 - 2
+
+
+def read_svmlight(path, options):
+    """Read a multi-label svmlight file; see the module's text."""
+    if options.labels is not None:
+        raise bad(path, f"a svmlight file has its labels in front; got labels={options.labels!r}")
+    return read_text(path, lambda stream: _dataset(path, stream, options.sparse_labels), options)
+
+
+def write_svmlight(dataset, path):
+    """Write a svmlight file; names go into a comment. Missing values cannot be written."""
+    check_writable(dataset, path, missing=False)
+    if not dataset.n_features:
+        raise bad(path, f"a svmlight file needs features; got {dataset.n_features}")
+    X, Y = sparse.csr_array(dataset.X, copy=True), sparse.csr_array(dataset.Y)
+    X.eliminate_zeros()
+    head = {"n_features": dataset.n_features, "n_labels": dataset.n_labels, **json_names(dataset)}
+    with writing_text(path) as stream:
+        stream.write(f"{MARK}{json.dumps(head)}\n")
+        for i in range(dataset.n_samples):
+            labels, row = Y.indices[Y.indptr[i] : Y.indptr[i + 1]], slice(X.indptr[i], X.indptr[i + 1])
+            pairs = [f" {j + 1}:{spell(v)}" for j, v in zip(X.indices[row].tolist(), X.data[row].tolist())]
+            if not len(labels) and not pairs:
+                pairs = [" 1:0"]  # a blank line would not be a row
+            stream.write(",".join(map(str, labels.tolist())) + "".join(pairs) + "\n")
+
+
+def _dataset(path, stream, sparse_labels):
+    head, rows, blocks, lines = {}, [], [], []
+    for texts, numbers, first in _blocks(stream):
+        head = _head(path, first) if first else head
+        if "n_rows" in head and first:
+            texts, numbers = texts[1:], numbers[1:]
+        parts = [_labels(path, text, line) for text, line in zip(texts, numbers)]
+        rows += [labels for labels, _ in parts]
+        blocks.append(_pairs(path, [features for _, features in parts], numbers))
+        lines += numbers
+    if not rows:
+        raise bad(path, f"there are no rows after its first line {quote(head)}" if head else "the file has no rows")
+    if head.get("n_rows", len(rows)) != len(rows):
+        raise bad(path, f"the first line announces {head['n_rows']} rows; there are {len(rows)}", 1)
+    indexes, values, counts = (np.concatenate(pieces) for pieces in zip(*blocks))
+    tags = np.array([label for row in rows for label in row], dtype=np.int64)
+    tag_counts = np.array([len(row) for row in rows])
+    X = _matrix(path, lines, "feature", indexes, values, counts, head)
+    Y = _matrix(path, lines, "label", tags, np.ones(len(tags), dtype=np.int8), tag_counts, head)
+    return Dataset(
+        X,
+        Y if sparse_labels else dense_labels(path, Y),
+        feature_names=head.get("feature_names"),
+        label_names=head.get("label_names"),
+        name=path.name.split(".")[0],
+    )
+
+
+def _blocks(stream):
+    """Yield (rows without comments, their line numbers, the first line of the file or None)."""
+    n_lines = 0
+    while lines := stream.readlines(BLOCK):
+        texts, numbers = [], []
+        for line_number, line in enumerate(lines, n_lines + 1):
+            text = line.partition("#")[0].strip()
+            if text:
+                texts.append(text)
+                numbers.append(line_number)
+        yield texts, numbers, lines[0] if n_lines == 0 else None
+        n_lines += len(lines)
+
+
+def _head(path, line):
+    """Return what the first line says about sizes and names, if it does."""
+    sizes = line.split()
+    if len(sizes) == 3 and all(size.isdecimal() and len(size) < 10 for size in sizes):
+        names = ("n_rows", "n_features", "n_labels")
+        return {**dict(zip(names, map(int, sizes))), "feature_base": 0, "label_base": 0}
+    if not line.startswith(MARK):
+        return {}
+    try:
+        head = json.loads(line[len(MARK) :])
+    except (ValueError, RecursionError) as error:
+        raise bad(path, f"the comment {quote(line.strip())} is not JSON: {error}", 1) from error
+    if not isinstance(head, dict) or not _is_head(head):
+        raise bad(path, f"the comment {quote(line.strip())} must give n_features and n_labels", 1)
+    return {**head, "feature_base": 1, "label_base": 0}
+
+
+def _is_head(head):
+    sizes = all(type(head.get(key)) is int and 0 < head[key] <= MAX_INDEX for key in ("n_features", "n_labels"))
+    return sizes and all(head.get(key) is None or type(head[key]) is list for key in ("feature_names", "label_names"))
+
+
+def _labels(path, text, line):
+    """Return (labels, the rest of the row)."""
+    first, *rest = text.split(maxsplit=1)
+    if ":" in first:
+        return [], text
+    labels = first.split(",")
+    if not all(_is_index(label) for label in labels):
+        raise bad(path, f"labels must be numbers from 0, with commas; got {quote(first)}", line)
+    found = {int(label) for label in labels}
+    if len(found) < len(labels):
+        raise bad(path, f"a label occurs twice: {quote(first)}", line)
+    return sorted(found), rest[0] if rest else ""
+
+
+def _is_index(text):
+    return text.isascii() and text.isdecimal() and len(text) < 12 and int(text) <= MAX_INDEX
+
+
+def _pairs(path, rows, numbers):
+    block = read_pairs(rows, SVMLIGHT, ":")
+    if block is None or not np.isfinite(block[1]).all() or repeated_row(block[0], block[2]) is not None:
+        pairs = [_row(path, row, line) for row, line in zip(rows, numbers)]
+        indexes = np.array([j for row in pairs for j in row], dtype=np.int64)
+        values = np.array([v for row in pairs for v in row.values()], dtype=np.float64)
+        block = indexes, values, np.array([len(row) for row in pairs], dtype=np.int64)
+    return block
+
+
+def _row(path, text, line):
+    row = {}
+    for word in text.split():
+        index, colon, value = word.partition(":")
+        if not colon or not _is_index(index):
+            raise bad(path, f"expected index:value; got {quote(word)}", line)
+        if int(index) in row:
+            raise bad(path, f"feature {index} occurs twice in a row", line)
+        row[int(index)] = found = number(value)
+        if found is None or found != found:
+            raise bad(path, f"feature {index} must be a finite number; got {quote(value)}", line)
+    return row
+
+
+def _matrix(path, lines, what, indexes, values, counts, head):
+    size, base = head.get(f"n_{what}s"), head.get(f"{what}_base")
+    if base is None:
+        base = 1 if len(indexes) and indexes.min() >= 1 else 0
+    if size is None:
+        size = int(indexes.max()) + 1 - base if len(indexes) else 0
+    if size == 0:
+        raise bad(path, f"none of its {len(counts)} rows has a {what}")
+    indexes = indexes - base
+    outside = (indexes < 0) | (indexes >= size)
+    if outside.any():
+        place = int(np.argmax(outside))
+        line = lines[int(np.searchsorted(np.cumsum(counts), place, side="right"))]
+        raise bad(path, f"{what} {indexes[place] + base} is not among the {size} that the first line announces", line)
+    return sparse.csr_array((values, indexes, np.concatenate([[0], np.cumsum(counts)])), shape=(len(counts), size))

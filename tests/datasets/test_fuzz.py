@@ -1,0 +1,75 @@
+"""Whatever the bytes: a data set, or our error; never another exception, a hang, or memory without bound."""
+
+import resource
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rbrl.datasets.formats.arff_columns import Columns
+from rbrl.datasets.formats.arff_dense import _fast as dense_fast
+from rbrl.datasets.formats.arff_dense import _row as dense_row
+from rbrl.datasets.formats.arff_header import Header
+from rbrl.datasets.formats.arff_sparse import _fast as sparse_fast
+from rbrl.datasets.formats.arff_sparse import _row as sparse_row
+from rbrl.exceptions import DataFormatError
+
+from . import fuzz
+
+RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+WORDS = ["0", "1", "2", "-1", "?", "nan", "1.0", "1e3", ".5", "inf", "1_0", "a", "TRUE", "FALSE", "", " 1", "0x1", "+1"]
+WORDS += ["٣", "-nan"]
+ANY = st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")))
+COLUMNS = Columns(Header(names=list("abcd"), values=[None, ("0", "1"), ("FALSE", "TRUE"), ("2", "1", "0", "10")]))
+
+
+def test_mutated_files(tmp_path):
+    assert fuzz.run(tmp_path, 300, seed=0) > 10
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_many_mutated_files(tmp_path, seed):
+    fuzz.run(tmp_path, 500, seed)  # warm: caches and imports are in memory
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    fuzz.run(tmp_path, 5000, seed)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 300_000  # kB
+
+
+@pytest.mark.parametrize("ending", [".arff", ".csv", ".svm", ".npz", ".mat", ".parquet"])
+@RELAXED
+@given(content=ANY)
+def test_any_bytes(tmp_path, ending, content):
+    path = tmp_path / f"any{ending}"
+    path.write_bytes(content)
+    fuzz.reads(path)
+
+
+def reference(function, *arguments):
+    try:
+        return function("file", COLUMNS, *arguments, 1)
+    except DataFormatError:
+        return None
+
+
+@RELAXED
+@given(st.lists(st.lists(st.sampled_from(WORDS), min_size=4, max_size=4), min_size=1, max_size=3))
+def test_the_fast_way_agrees_with_the_slow_one_on_dense_rows(rows):
+    lines = [",".join(row) + "\n" for row in rows]
+    slow, fast = [reference(dense_row, line) for line in lines], dense_fast(COLUMNS, lines)
+    if fast is not None:
+        assert None not in slow
+        np.testing.assert_array_equal(fast, slow)
+
+
+@RELAXED
+@given(st.lists(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(WORDS)), max_size=4), min_size=1, max_size=3))
+def test_the_fast_way_agrees_with_the_slow_one_on_sparse_rows(rows):
+    lines = ["{" + ", ".join(f"{j} {word}" for j, word in row) + "}" for row in rows]
+    slow, fast = [reference(sparse_row, line) for line in lines], sparse_fast(COLUMNS, lines)
+    if fast is not None:
+        assert None not in slow
+        assert fast[0].tolist() == [j for row in slow for j in row]
+        np.testing.assert_array_equal(fast[1], [value for row in slow for value in row.values()])
+        assert fast[2].tolist() == [len(row) for row in slow]
