@@ -26,7 +26,7 @@ class SolverResult:
         Whether the solver's own stopping rule was met.
     history : array
         Objective values, one per iteration.
-    scores : array (n_samples, n_labels)
+    scores : array (n_samples, n_labels) or None
     """
 
     weights: np.ndarray
@@ -36,7 +36,7 @@ class SolverResult:
     n_iter: int
     converged: bool
     history: np.ndarray = field(repr=False)
-    scores: np.ndarray = field(repr=False, default=None)
+    scores: np.ndarray | None = field(repr=False, default=None)
 
 
 def relative_gap(value, bound):
