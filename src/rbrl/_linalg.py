@@ -5,7 +5,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 # Below this share of the largest singular value, squaring (the Gram matrix) has lost the digits.
-GRAM_FLOOR = 1e-5
+GRAM_FLOOR = 1e-4
 
 
 def gram_spectrum(W):
