@@ -38,10 +38,14 @@ def threshold_singular_values(W, amount):
 
 
 def clip_singular_values(W, limit):
-    """The nearest matrix with no singular value above `limit`."""
+    """The nearest matrix with no singular value above `limit`.
+
+    The Gram matrix of a W far outside blurs singular values near the limit, so what it gives is clipped once more.
+    """
     sigma, V = gram_spectrum(W)
-    factor = np.minimum(1.0, limit / np.maximum(sigma, np.finfo(float).tiny))
-    return W @ ((V * factor) @ V.T)
+    factor = limit / np.maximum(sigma, max(limit, np.finfo(float).tiny))
+    clipped = W @ ((V * factor) @ V.T)
+    return clip_singular_values(clipped, limit) if sigma[-1] > 10 * limit > 0 else clipped
 
 
 def largest_eigenvalue(product, size, exact_below=500, seed=0):
