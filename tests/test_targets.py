@@ -85,7 +85,7 @@ def test_other_codings_are_refused_with_what_was_received(y, message):
 
 @pytest.mark.parametrize("y", [[["a", "b"], ["c"]], [{"a"}, {"b", "c"}], [(1, 2), (3,)], [frozenset("ab")]])
 def test_label_sets_point_to_the_binarizer(y):
-    with pytest.raises(InvalidLabelsError, match="Got a list of label sets.*MultiLabelBinarizer"):
+    with pytest.raises(InvalidLabelsError, match=r"Got a list of label sets.*MultiLabelBinarizer"):
         check_not_label_sets(y)
 
 
