@@ -25,7 +25,7 @@ def threshold_singular_values(W, amount):
     W V (1 - amount / sigma)_+ V' needs only the small Gram matrix, and is accurate for singular values above
     `GRAM_FLOOR` of the largest. Where smaller ones must be kept, the full SVD is used.
     """
-    if amount == 0:
+    if amount == 0 or W.size == 0:
         return W.copy()
     if W.shape[0] < W.shape[1]:
         return threshold_singular_values(W.T, amount).T
@@ -53,6 +53,8 @@ def largest_eigenvalue(product, size, exact_below=500, seed=0):
 
     Small operators are formed and solved; for large ones the Lanczos value is raised by its residual.
     """
+    if size == 0:
+        return 0.0
     if size <= exact_below:
         matrix = product(np.eye(size))
         return float(eigh(0.5 * (matrix + matrix.T), eigvals_only=True, subset_by_index=[size - 1, size - 1])[0])
