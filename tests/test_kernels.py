@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from rbrl.kernels import check_gram, gram
 
@@ -20,7 +21,7 @@ SQUARES = ((X[:, None] - Z[None]) ** 2).sum(axis=2)
         ({"kernel": "poly", "gamma": 2.0, "degree": 2, "coef0": 0.5}, (2 * X @ Z.T + 0.5) ** 2),
         ({"kernel": lambda a, b: a @ b.T}, X @ Z.T),
     ],
-    ids=str,
+    ids=["rbf", "rbf gamma", "poly", "poly quadratic", "callable"],
 )
 def test_values(options, expected, dtype):
     K = gram(X.astype(dtype), Z.astype(dtype), **options)
@@ -30,7 +31,8 @@ def test_values(options, expected, dtype):
 
 def test_one_argument_is_the_training_matrix():
     np.testing.assert_array_equal(gram(X, kernel="rbf"), gram(X, X, kernel="rbf"))
-    np.testing.assert_array_equal(gram(X, kernel="precomputed"), X)
+    for given in (X, sparse.csr_array(X), sparse.csr_matrix(X)):
+        np.testing.assert_array_equal(gram(given, kernel="precomputed"), X)
 
 
 def test_a_constant_feature_cancels_in_rbf():
