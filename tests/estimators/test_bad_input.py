@@ -123,7 +123,7 @@ def test_a_precomputed_matrix_that_is_no_kernel(kernel, message):
 
 
 def test_a_kernel_function_that_returns_nan():
-    with pytest.raises(ValueError, match="finite. Got 64 NaN or infinite values"):
+    with pytest.raises(ValueError, match=r"finite. Got 64 NaN or infinite values"):
         RBRLClassifier(kernel=lambda a, b: np.full((len(a), len(b)), np.nan)).fit(X, Y)
 
 
