@@ -5,7 +5,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 # Below this share of the largest singular value, squaring (the Gram matrix) has lost the digits.
-GRAM_FLOOR = 1e-5
+GRAM_FLOOR = 1e-4
 
 
 def gram_spectrum(W):
@@ -25,7 +25,7 @@ def threshold_singular_values(W, amount):
     W V (1 - amount / sigma)_+ V' needs only the small Gram matrix, and is accurate for singular values above
     `GRAM_FLOOR` of the largest. Where smaller ones must be kept, the full SVD is used.
     """
-    if amount == 0:
+    if amount == 0 or W.size == 0:
         return W.copy()
     if W.shape[0] < W.shape[1]:
         return threshold_singular_values(W.T, amount).T
@@ -38,10 +38,14 @@ def threshold_singular_values(W, amount):
 
 
 def clip_singular_values(W, limit):
-    """The nearest matrix with no singular value above `limit`."""
+    """The nearest matrix with no singular value above `limit`.
+
+    The Gram matrix of a W far outside blurs singular values near the limit, so what it gives is clipped once more.
+    """
     sigma, V = gram_spectrum(W)
-    factor = np.minimum(1.0, limit / np.maximum(sigma, np.finfo(float).tiny))
-    return W @ ((V * factor) @ V.T)
+    factor = limit / np.maximum(sigma, max(limit, np.finfo(float).tiny))
+    clipped = W @ ((V * factor) @ V.T)
+    return clip_singular_values(clipped, limit) if sigma[-1] > 10 * limit > 0 else clipped
 
 
 def largest_eigenvalue(product, size, exact_below=500, seed=0):
@@ -49,6 +53,8 @@ def largest_eigenvalue(product, size, exact_below=500, seed=0):
 
     Small operators are formed and solved; for large ones the Lanczos value is raised by its residual.
     """
+    if size == 0:
+        return 0.0
     if size <= exact_below:
         matrix = product(np.eye(size))
         return float(eigh(0.5 * (matrix + matrix.T), eigvals_only=True, subset_by_index=[size - 1, size - 1])[0])

@@ -34,7 +34,7 @@ def check_row_weights(weights, n_samples):
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight must have shape ({n_samples},), one weight per row of X. Got {weights.shape}.")
     if not np.isfinite(weights).all() or weights.min() < 0:
-        raise ValueError(f"sample_weight must be finite and >= 0. Got a minimum of {weights.min()}.")
+        raise ValueError(f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}.")
     if not weights.any():
         raise ValueError(f"sample_weight is zero for all {n_samples} rows: nothing is left to learn from.")
     return weights

@@ -1,6 +1,7 @@
 """Gram matrices."""
 
 import numpy as np
+from scipy import sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 KERNELS = ("linear", "rbf", "poly", "precomputed")
@@ -17,7 +18,7 @@ def gram(X, Z=None, *, kernel, gamma=None, degree=3, coef0=1.0):
         None means 1 / n_features.
     """
     if kernel == "precomputed":
-        return np.asarray(X, dtype=np.float64)
+        return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
     if callable(kernel):
         return _called(kernel, X, X if Z is None else Z)
     gamma = 1.0 / X.shape[1] if gamma is None else gamma

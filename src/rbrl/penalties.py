@@ -37,7 +37,7 @@ class Ridge:
     @property
     def curvature(self):
         """Largest second derivative."""
-        return self.weight * float(np.max(self.row_weights))
+        return self.weight * float(np.max(self.row_weights, initial=0.0))
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,11 @@ class SignedTargets:
         return y.ndim == 2 and (y.shape[1] > 1 or (target == "binary" and set(np.unique(_values(y))) <= {-1, 0, 1}))
 
     def _fit_matrix(self, y):
-        values = set(np.unique(_values(y)).tolist()) | ({0} if self.sparse_container else set())
+        values = set(np.unique(_values(y)).tolist())
+        if self.sparse_container and y.nnz < np.prod(y.shape):
+            values |= {0}
         if not (values <= {0, 1} or values <= {-1, 1}):
-            shown = ", ".join(f"{v:g}" for v in sorted(values)[:6])
+            shown = ", ".join(repr(v) for v in sorted(values)[:6])
             raise InvalidLabelsError(
                 f"A label matrix must hold 0/1 or -1/+1. Got the values {shown}"
                 f"{', ...' if len(values) > 6 else ''} in a matrix of {y.shape[1]} columns."
@@ -79,9 +81,8 @@ class SignedTargets:
         """Targets in the coding that `fit` received, from a boolean matrix (label matrices) or scores (1-D targets)."""
         if not self.is_matrix:
             return self.classes_[self._winner(scores)]
-        if self.sparse_container:
-            return self.sparse_container(relevant.astype(self.dtype))
-        return np.where(relevant, self.dtype.type(1), self.dtype.type(self.low))
+        labels = np.where(relevant, self.dtype.type(1), self.dtype.type(self.low))
+        return self.sparse_container(labels) if self.sparse_container else labels
 
     def _winner(self, scores):
         if self.kind == "multiclass":

@@ -6,15 +6,18 @@ Both modules hold the same functions with the same signatures; the tests compare
 - a function adds to its output arrays, so that a sum of losses is a sequence of calls.
 """
 
+from types import ModuleType
+
+rows: ModuleType
 try:
     import numba  # noqa: F401
 except ImportError:  # pragma: no cover - exercised by a test in a subprocess
-    from rbrl._loops import reference as rows
+    from rbrl._loops import reference
 
-    COMPILED = False
+    rows, COMPILED = reference, False
 else:
-    from rbrl._loops import compiled as rows
+    from rbrl._loops import compiled
 
-    COMPILED = True
+    rows, COMPILED = compiled, True
 
 __all__ = ["COMPILED", "rows"]

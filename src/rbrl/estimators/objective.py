@@ -121,7 +121,7 @@ class ObjectiveClassifier(MultiLabelClassifier):
         self.objective_, self.gap_ = result.objective, result.gap
         self.n_iter_, self.n_evaluations_, self.history_ = result.n_iter, result.evaluations, result.history
         sigma = singular_values(result.weights)
-        self.rank_ = int(np.count_nonzero(sigma > RANK_FLOOR * sigma[0]))
+        self.rank_ = int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))
 
     def _previous(self, design, shape, rows):
         """Weights of the last fit in the coordinates of this one; None if there is none of that shape."""
@@ -156,10 +156,16 @@ class ObjectiveClassifier(MultiLabelClassifier):
         check_choice(owner, "low_rank", self.low_rank, ("coefficients", "function"))
         if self.gamma is not None:
             check_number(owner, "gamma", self.gamma, strict=True)
+        check_number(owner, "degree", self.degree, low=1, integer=True)
+        check_number(owner, "coef0", self.coef0)
         if not callable(self.kernel):
             check_choice(owner, "kernel", self.kernel, KERNELS)
         if isinstance(self.solver, str):
             check_choice(owner, "solver", self.solver, tuple(SOLVERS))
+        elif not hasattr(self.solver, "solve"):
+            raise ValueError(
+                f"The solver parameter of {owner} must be a name or a solver object. Got {self.solver!r} instead."
+            )
         if self._is_precomputed() and self.fit_intercept:
             raise ValueError(
                 f"{owner} cannot add an intercept to kernel='precomputed'. Got fit_intercept={self.fit_intercept}; "

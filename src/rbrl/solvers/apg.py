@@ -64,7 +64,10 @@ class APG:
             costs=np.array(run.costs),
             scores=run.point.scores,
         )
-        if not converged:
+        if not converged and self.stop == "paper":
+            way_out = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
+            warn_unconverged("APG", result, None, max_iter, way_out)
+        elif not converged:
             warn_unconverged("APG", result, tol, max_iter)
         return result
 
@@ -73,7 +76,8 @@ class _Run:
     """The iterates of Algorithm 1: W_t, and the extrapolated G_t with momentum b_t."""
 
     def __init__(self, objective, L, start, restart):
-        self.objective, self.L, self.restart = objective, L, restart
+        # A constant of 0 means a gradient of 0 everywhere: any step will do.
+        self.objective, self.L, self.restart = objective, L or 1.0, restart
         self.point = objective.at(objective.zeros() if start is None else start)
         self.G, self.b = self.point, 1.0
         self.before = objective.evaluations
@@ -97,7 +101,8 @@ class _Run:
 
     def change(self):
         """Relative change of the objective in the last iteration."""
-        return abs(self.history[-1] - self.history[-2]) / self.history[-2]
+        before, now = self.history[-2:]
+        return abs(now - before) / before if before > 0 else 0.0
 
     def gap(self):
         """Certified relative gap of the current iterate; computed once per iterate."""

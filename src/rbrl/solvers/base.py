@@ -49,11 +49,12 @@ def relative_gap(value, bound):
     return (value - bound) / bound if bound > 0 else np.inf
 
 
-def warn_unconverged(solver, result, tol, max_iter):
-    """One warning that names what was reached and the way out."""
+def warn_unconverged(solver, result, tol, max_iter, way_out="Raise max_iter or tol, scale X, or use a larger ridge."):
+    """One warning that names what was reached and the way out; a `tol` of None is not mentioned."""
+    aim = "" if tol is None else f", above tol={tol:g}"
     warnings.warn(
         f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with a certified relative gap of "
-        f"{result.gap:.1e}, above tol={tol:g}. Raise max_iter or tol, scale X, or use a larger ridge.",
+        f"{result.gap:.1e}{aim}. {way_out}",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -38,9 +38,9 @@ def lower_bound(objective, W, loss, adjoint):
     return _weighted_ridge(loss, -adjoint, W, ridge, r, nuclear)
 
 
-def _along(loss, theta, quadratic=0.0, linear=0.0):
+def _along(loss, theta, quadratic=0.0):
     """Value of (linear terms) theta - (quadratic terms) theta^2."""
-    return theta * (loss.linear + linear) - theta**2 * (loss.quadratic + quadratic)
+    return theta * loss.linear - theta**2 * (loss.quadratic + quadratic)
 
 
 def _best_theta(loss, quadratic=0.0, linear=0.0, limit=np.inf):
@@ -85,19 +85,19 @@ def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):
 
     .. math:: -\langle\theta M, B\rangle + \tfrac{\lambda_1}{2} \langle B, rB\rangle + \lambda_3 \|B\|_*
 
-    that comes from reweighted closed-form steps, B V = theta M V / (ridge r + nuclear / sigma), starting at W. Clipping N
-    multiplies it from the right, so the row factor r does not disturb it; the best theta for that N is a quadratic's.
+    that comes from reweighted closed-form steps, B V = theta M V / (ridge r + nuclear / sigma), starting at W (at the
+    ridge solution where W is zero). Clipping N multiplies it from the right, so the row factor r does not disturb it; the
+    best theta for that N is a quadratic's.
     """
     square = float(np.sum(M**2 / r)) / (2 * ridge)
-    W = W if W.any() else M / (ridge * r)
-    sigma, V = gram_spectrum(W)
+    sigma, V = gram_spectrum(W if W.any() else M / (ridge * r))
     N, theta, best = M - ridge * r * W, 1.0, 0.0
     for _ in range(rounds):
         N = clip_singular_values(N, nuclear)
-        cross, rest = float(np.sum(M * N / r)) / ridge, float(np.sum(N**2 / r)) / (2 * ridge)
-        theta = _best_theta(loss, square, cross)
-        best = max(best, _along(loss, theta, square, cross) - rest)
-        sigma = np.maximum(sigma, 1e-10 * max(sigma[-1], np.finfo(float).tiny))
+        theta = _best_theta(loss, square, float(np.sum(M * N / r)) / ridge)
+        # Not by the quadratic's coefficients: they are large and cancel.
+        best = max(best, _along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge))
+        sigma = np.maximum(sigma, max(1e-10 * sigma[-1], 1e-100))
         B = theta * (M @ V) / (ridge * r + nuclear / sigma)
         N = (B * (nuclear / sigma)) @ V.T
         sigma, turn = gram_spectrum(B)

@@ -1,0 +1,96 @@
+"""The compiled row kernels compute what the NumPy ones define, and the package works without them."""
+
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_multilabel_classification
+
+import rbrl
+from problems import random_labels
+from rbrl import RBRLClassifier
+from rbrl._loops import reference
+
+compiled = pytest.importorskip("rbrl._loops.compiled")
+
+
+def functions(module):
+    return {
+        name: f
+        for name, f in vars(module).items()
+        if callable(f) and not name.startswith("_") and getattr(f, "__module__", None) == module.__name__
+    }
+
+
+def arguments(function, dtype, seed=0, n=9, l=6):
+    """One array for each argument's name; a kernel with a new one adds it here."""
+    rng = np.random.default_rng(seed)
+    values = {
+        "Y": random_labels(rng, n, l),
+        "F": rng.standard_normal((n, l)).astype(dtype),
+        "D": rng.standard_normal((n, l)).astype(dtype),
+        "t": rng.standard_normal(l),
+        "weights": rng.random(n),
+        "scale": 0.7,
+        "costs": 1 + rng.random(l),
+        "margin": 1.5,
+        **{name: rng.standard_normal((n, l)).astype(dtype) for name in "RHP"},
+        **{name: rng.standard_normal(l) for name in ("d1", "d2")},
+    }
+    return {name: values[name] for name in inspect.signature(function).parameters}
+
+
+def test_both_modules_hold_the_same_functions():
+    signatures = [
+        {name: tuple(inspect.signature(f).parameters) for name, f in functions(module).items() if name != "compiled"}
+        for module in (reference, compiled)
+    ]
+    assert signatures[0] == signatures[1]
+    assert len(signatures[0]) >= 8
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 2e-5)])
+@pytest.mark.parametrize("name", functions(reference))
+def test_compiled_equals_reference(name, dtype, rtol):
+    defined, fast = getattr(reference, name), getattr(compiled, name)
+    expected, got = arguments(defined, dtype), arguments(defined, dtype)
+    results = [np.array(f(*a.values()) or 0.0) for f, a in ((defined, expected), (fast, got))]
+    np.testing.assert_allclose(results[1], results[0], rtol=rtol)
+    untouched = arguments(defined, dtype)
+    for key, value in got.items():
+        np.testing.assert_allclose(value, expected[key], rtol=rtol, atol=rtol)
+        changed = key in ("R", "H", "P", "d1", "d2")
+        assert np.array_equal(value, untouched[key]) != changed, key
+
+
+@pytest.mark.parametrize("name", ["squared_hinge", "pairwise_hinge"])
+def test_nan_scores_are_not_hidden(name):
+    call = arguments(getattr(reference, name), np.float64)
+    call["F"][3] = np.nan
+    assert np.isnan(getattr(compiled, name)(*call.values())[0])
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+from rbrl import RBRLClassifier
+from rbrl._loops import COMPILED
+from sklearn.datasets import make_multilabel_classification
+X, Y = make_multilabel_classification(40, 6, n_classes=4, random_state=0)
+print(COMPILED, *RBRLClassifier(ridge=10).fit(X, Y).decision_function(X[:2]).ravel().tolist())
+"""
+
+
+def test_the_package_works_without_numba():
+    environment = os.environ | {"PYTHONPATH": str(Path(rbrl.__file__).parents[1])}
+    run = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True, env=environment)
+    assert not run.stderr
+    flag, *scores = run.stdout.split()
+    X, Y = make_multilabel_classification(40, 6, n_classes=4, random_state=0)
+    expected = RBRLClassifier(ridge=10).fit(X, Y).decision_function(X[:2]).ravel()
+    assert flag == "False"
+    np.testing.assert_allclose(np.array(scores, float), expected, rtol=1e-9)

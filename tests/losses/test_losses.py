@@ -1,0 +1,142 @@
+"""Every loss is the function it says: derivatives, curvature, sums over rows, dual terms."""
+
+import numpy as np
+import pytest
+
+from problems import central_differences, random_scores
+from rbrl.losses import ALL_LOSSES, Loss, PairwiseSquaredHinge, SquaredHinge, WeightedSum
+
+every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=repr)
+
+
+@every_loss
+@pytest.mark.parametrize("seed", range(3))
+def test_gradient_matches_finite_differences(loss, seed):
+    Y, F = random_scores(seed)
+    numeric = central_differences(lambda f: loss.value(Y, f), F).reshape(F.shape)
+    np.testing.assert_allclose(loss.gradient(Y, F), numeric, atol=1e-7)
+
+
+def dense_hessian(loss, Y, F, weights=None):
+    return central_differences(lambda f: loss.gradient(Y, f, weights).ravel(), F)
+
+
+@every_loss
+@pytest.mark.parametrize("seed", range(3))
+def test_hessian_product_and_diagonal_match_the_dense_hessian(loss, seed):
+    Y, F = random_scores(seed)
+    rng = np.random.default_rng(seed)
+    D, weights = rng.standard_normal(F.shape), rng.random(len(F))
+    H = dense_hessian(loss, Y, F, weights)
+    np.testing.assert_allclose(loss.hessian_product(Y, F, D, weights).ravel(), H @ D.ravel(), atol=1e-7)
+    np.testing.assert_allclose(loss.hessian_diagonal(Y, F, weights).ravel(), np.diag(H), atol=1e-7)
+
+
+def largest_row_eigenvalues(loss, Y, F, weights=None):
+    n, l = F.shape
+    H = dense_hessian(loss, Y, F, weights).reshape(n, l, n, l)
+    return np.array([np.linalg.eigvalsh(H[i, :, i, :])[-1] for i in range(n)])
+
+
+@every_loss
+@pytest.mark.parametrize("spread", [0.0, 0.3, 1.5])
+def test_curvature_bounds_the_hessian_of_every_row(loss, spread):
+    Y, F = random_scores(0, n=30)
+    weights = np.linspace(0, 3, 30)
+    assert np.all(largest_row_eigenvalues(loss, Y, spread * F, weights) <= loss.curvature(Y, weights) + 1e-6)
+
+
+@pytest.mark.parametrize(
+    "loss", [SquaredHinge(), PairwiseSquaredHinge(), WeightedSum((2, SquaredHinge()), (3, PairwiseSquaredHinge()))]
+)
+def test_curvature_is_attained_at_zero_scores(loss):
+    Y, F = random_scores(1)
+    np.testing.assert_allclose(largest_row_eigenvalues(loss, Y, 0 * F), loss.curvature(Y), atol=1e-6)
+
+
+@every_loss
+def test_loss_is_a_sum_over_rows(loss):
+    Y, F = random_scores(2)
+    blocks = [slice(0, 2), slice(2, 3), slice(3, 7)]
+    whole, R = loss.evaluate(Y, F)
+    parts = [loss.evaluate(Y[b], F[b]) for b in blocks]
+    for k in range(3):
+        assert sum(terms[k] for terms, _ in parts) == pytest.approx(whole[k], rel=1e-14)
+    np.testing.assert_allclose(np.vstack([G for _, G in parts]), R, atol=1e-14)
+
+
+@every_loss
+def test_a_row_weight_counts_the_row_that_often(loss):
+    Y, F = random_scores(3)
+    times = np.array([2, 1, 0, 3, 1, 1, 2])
+    whole, R = loss.evaluate(Y, F, times)
+    repeated, _ = loss.evaluate(np.repeat(Y, times, axis=0), np.repeat(F, times, axis=0))
+    np.testing.assert_allclose(whole[:3], repeated[:3], rtol=1e-13)
+    np.testing.assert_allclose(R, times[:, None] * loss.gradient(Y, F), atol=1e-13)
+    np.testing.assert_allclose(loss.curvature(Y, times), times * loss.curvature(Y))
+
+
+@every_loss
+@pytest.mark.parametrize("weighted", [False, True])
+def test_line_is_the_generic_one(loss, weighted):
+    Y, F = random_scores(4)
+    rng = np.random.default_rng(4)
+    D, t = rng.standard_normal(F.shape), rng.standard_normal(F.shape[1])
+    weights = rng.random(len(F)) if weighted else None
+    for mine, generic in zip(loss.line(Y, F, D, t, weights), Loss.line(loss, Y, F, D, t, weights), strict=True):
+        np.testing.assert_allclose(mine, generic, rtol=1e-12, atol=1e-12)
+
+
+@every_loss
+@pytest.mark.parametrize("seed", range(5))
+def test_dual_terms_bound_the_conjugate(loss, seed):
+    """theta <R, F'> - loss(F') <= -(theta linear - theta^2 quadratic) for all F' (Fenchel-Young)."""
+    Y, F = random_scores(seed)
+    weights = np.random.default_rng(seed).random(len(F))
+    terms, R = loss.evaluate(Y, F, weights)
+    for theta in min(1.0, terms.reach) * np.array([0.0, 0.3, 0.9, 1.0, 1.7 if np.isinf(terms.reach) else 1.0]):
+        bound = -(theta * terms.linear - theta**2 * terms.quadratic)
+        for other in [*np.random.default_rng(seed).standard_normal((20, *F.shape)) * 2, F, Y - theta * (Y - F)]:
+            assert theta * np.vdot(R, other) - loss.value(Y, other, weights) <= bound + 1e-10
+    tight = np.vdot(R, F) - terms.value
+    assert terms.linear - terms.quadratic == pytest.approx(-tight, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("loss", "value", "gradient"),
+    [
+        # slacks 1 - y f: 0.5, 0, 3
+        (SquaredHinge(), 0.5 * (0.25 + 0 + 9), [-0.5, 0, 3]),
+        # pairs (relevant 0 or 1, irrelevant 2), slacks 2 - (f_p - f_q): 3.5, 1; halved by |Y+||Y-| = 2
+        (PairwiseSquaredHinge(), 0.25 * (12.25 + 1), [-1.75, -0.5, 2.25]),
+        (PairwiseSquaredHinge(margin=1.0), 0.25 * 6.25, [-1.25, 0, 1.25]),
+    ],
+)
+def test_values_worked_out_by_hand(loss, value, gradient):
+    Y, F = np.array([[1, 1, -1]], np.int8), np.array([[0.5, 3.0, 2.0]])
+    assert loss.value(Y, F) == pytest.approx(value)
+    np.testing.assert_allclose(loss.gradient(Y, F), [gradient])
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_row_of_one_kind_has_no_pair(sign):
+    Y, F = np.full((2, 3), sign, np.int8), np.random.default_rng(0).standard_normal((2, 3))
+    loss = PairwiseSquaredHinge()
+    terms, R = loss.evaluate(Y, F)
+    everything = [
+        R,
+        loss.hessian_product(Y, F, F),
+        loss.hessian_diagonal(Y, F),
+        loss.curvature(Y),
+        *loss.line(Y, F, F, F[0]),
+    ]
+    assert terms[:3] == (0, 0, 0)
+    assert all(not np.any(part) for part in everything)
+
+
+def test_terms_of_weight_zero_are_left_out():
+    Y, F = random_scores(0)
+    assert WeightedSum((1, SquaredHinge()), (0, PairwiseSquaredHinge())).terms == ((1.0, SquaredHinge()),)
+    nothing = WeightedSum((0, SquaredHinge()))
+    assert nothing.value(Y, F) == 0
+    assert nothing.line(Y, F, F, F[0]).value == 0
