@@ -1,0 +1,33 @@
+#!/bin/sh
+# Make or update the environment that `make` uses: environment.sh FOLDER PYTHON
+# With uv where it is installed, otherwise with venv and pip. A set-up that was interrupted starts afresh.
+set -eu
+venv=$1 python=$2 unfinished=$1/.unfinished
+
+say() { echo "$@" >&2; }
+recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+if [ -e "$unfinished" ]; then rm -rf "$venv"; fi
+
+if command -v uv >/dev/null 2>&1; then
+    say "setting up $venv with uv (once)"
+    recent "$python" || python='>=3.11'
+    [ -x "$venv/bin/python" ] || uv venv --quiet --python "$python" "$venv"
+    touch "$unfinished"
+    uv pip install --quiet --python "$venv/bin/python" -e '.[dev]'
+else
+    if ! recent "$python"; then
+        say "rbrl needs Python 3.11 or newer; $python is older or missing. Name another: make PYTHON=python3.12 ..."
+        exit 2
+    fi
+    say "setting up $venv with pip (once; a minute or two)"
+    mkdir -p "$venv"
+    touch "$unfinished"
+    if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1 && ! "$python" -m venv "$venv"; then
+        say "$python cannot make environments: install its venv module (python3-venv on Debian), or uv."
+        exit 2
+    fi
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+fi
+rm "$unfinished"
+touch "$venv/.ready"
