@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make or update the environment that `make` uses: environment.sh FOLDER PYTHON
-# With uv where it is installed, otherwise with venv and pip. A set-up that was interrupted starts afresh.
+# With uv where it is installed, otherwise with venv and pip. One that was interrupted while new is made afresh.
 set -eu
 venv=$1 python=$2 unfinished=$1/.unfinished
 
@@ -8,12 +8,12 @@ say() { echo "$@" >&2; }
 recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 if [ -e "$unfinished" ]; then rm -rf "$venv"; fi
+if [ ! -e "$venv" ]; then mkdir -p "$venv" && touch "$unfinished"; fi
 
 if command -v uv >/dev/null 2>&1; then
     say "setting up $venv with uv (once)"
     recent "$python" || python='>=3.11'
-    [ -x "$venv/bin/python" ] || uv venv --quiet --python "$python" "$venv"
-    touch "$unfinished"
+    [ -x "$venv/bin/python" ] || uv venv --quiet --allow-existing --python "$python" "$venv"
     uv pip install --quiet --python "$venv/bin/python" -e '.[dev]'
 else
     if ! recent "$python"; then
@@ -21,13 +21,11 @@ else
         exit 2
     fi
     say "setting up $venv with pip (once; a minute or two)"
-    mkdir -p "$venv"
-    touch "$unfinished"
     if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1 && ! "$python" -m venv "$venv"; then
         say "$python cannot make environments: install its venv module (python3-venv on Debian), or uv."
         exit 2
     fi
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 fi
-rm "$unfinished"
+rm -f "$unfinished"
 touch "$venv/.ready"
