@@ -49,6 +49,11 @@ class Objective:
         """Shape of the weights: (n_columns, n_labels)."""
         return self.design.shape[1], self.Y.shape[1]
 
+    @property
+    def evaluations(self):
+        """Products so far, in pairs of full width: one with the design and one with its transpose."""
+        return self.design.columns / (2 * self.Y.shape[1])
+
     def zeros(self):
         """The zero weights, where every method may start."""
         return np.zeros(self.shape)

@@ -188,3 +188,114 @@ def pairwise_hinge_line(Y, F, D, t, weights, scale, margin, d1, d2):
         value += 0.5 * c * squares
         joint += c * bends
     return value, joint
+
+
+@compiled
+def squared_hinge_labels(Y, F, weights, scale, costs, M):
+    n, l = F.shape
+    for i in range(n):
+        w = scale * weights[i]
+        for j in range(l):
+            cost = w * costs[j] if Y[i, j] > 0 else w
+            M[j, j] += cost if Y[i, j] * F[i, j] < 1.0 else 0.0
+
+
+@compiled
+def pairwise_hinge_labels(Y, F, weights, scale, margin, M):
+    n, l = F.shape
+    pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
+    f_pos, f_neg = np.empty(l), np.empty(l)
+    for i in range(n):
+        p, q = _gather(Y[i], F[i], pos, neg, f_pos, f_neg)
+        if p == 0 or q == 0:
+            continue
+        c = scale * weights[i] / (p * q)
+        for a in range(p):
+            j, shift = pos[a], margin - f_pos[a]
+            for b in range(q):
+                if shift + f_neg[b] > 0:
+                    k = neg[b]
+                    M[j, j] += c
+                    M[k, k] += c
+                    M[j, k] -= c
+                    M[k, j] -= c
+
+
+@compiled
+def column_dots(A, B, joint):
+    out = np.zeros(A.shape[1])
+    for k in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            out[j] += A[k, j] * B[k, j]
+    if joint:
+        out[:] = out.sum()
+    return out
+
+
+@compiled
+def memory_backward(q, steps, changes, rho, order, joint):
+    coefficients = np.zeros_like(rho)
+    for i in order[::-1]:
+        c = rho[i] * column_dots(steps[i], q, joint)
+        coefficients[i] = c
+        change = changes[i]
+        for k in range(q.shape[0]):
+            for j in range(q.shape[1]):
+                q[k, j] -= change[k, j] * c[j]
+    return coefficients
+
+
+@compiled
+def memory_forward(z, steps, changes, rho, order, joint, coefficients):
+    for i in order:
+        c = coefficients[i] - rho[i] * column_dots(changes[i], z, joint)
+        step = steps[i]
+        for k in range(z.shape[0]):
+            for j in range(z.shape[1]):
+                z[k, j] += step[k, j] * c[j]
+
+
+@compiled
+def _cholesky(M):
+    """The lower factor, in place."""
+    l = M.shape[0]
+    for j in range(l):
+        s = M[j, j]
+        for p in range(j):
+            s -= M[j, p] * M[j, p]
+        root = np.sqrt(s)
+        M[j, j] = root
+        for i in range(j + 1, l):
+            s = M[i, j]
+            for p in range(j):
+                s -= M[i, p] * M[j, p]
+            M[i, j] = s / root
+
+
+@compiled
+def _cholesky_solve(M, x):
+    """Solve with a lower factor and its transpose, in place."""
+    l = M.shape[0]
+    for i in range(l):
+        s = x[i]
+        for p in range(i):
+            s -= M[i, p] * x[p]
+        x[i] = s / M[i, i]
+    for i in range(l - 1, -1, -1):
+        s = x[i]
+        for p in range(i + 1, l):
+            s -= M[p, i] * x[p]
+        x[i] = s / M[i, i]
+
+
+@compiled
+def block_solve(G, first, A, second, B, C, out):
+    K, l = G.shape
+    M = np.empty((l, l))
+    for k in range(K):
+        for i in range(l):
+            out[k, i] = G[k, i]
+            for j in range(i + 1):
+                M[i, j] = first[k] * A[i, j] + second[k] * B[i, j] + C[i, j]
+        _cholesky(M)
+        _cholesky_solve(M, out[k])

@@ -85,3 +85,49 @@ def pairwise_hinge_line(Y, F, D, t, weights, scale, margin, d1, d2):
         d2[neg] += c * (slack > 0).sum(axis=0) * D[i, neg] ** 2
         joint += c * np.sum((slack > 0) * (D[i, pos][:, None] - D[i, neg][None, :]) ** 2)
     return value, joint
+
+
+def pairwise_hinge_labels(Y, F, weights, scale, margin, M):
+    """Add the sum of the rows' generalised Hessians to M, (n_labels, n_labels)."""
+    for i, pos, neg, slack in _pairs(Y, F, margin):
+        active = scale * weights[i] / slack.size * (slack > 0)
+        M[pos, pos] += active.sum(axis=1)
+        M[neg, neg] += active.sum(axis=0)
+        M[np.ix_(pos, neg)] -= active
+        M[np.ix_(neg, pos)] -= active.T
+
+
+def squared_hinge_labels(Y, F, weights, scale, costs, M):
+    """Add the sum of the rows' generalised Hessians to M, (n_labels, n_labels)."""
+    np.einsum("jj->j", M)[:] += (_cost(Y, weights, scale, costs) * (_slack(Y, F) > 0)).sum(axis=0)
+
+
+def _dots(A, B, joint):
+    out = np.einsum("kj,kj->j", A, B)
+    return np.full_like(out, out.sum()) if joint else out
+
+
+def column_dots(A, B, joint):
+    """Inner products of the columns of A and B; with `joint`, every entry is the sum of all."""
+    return _dots(A, B, joint)
+
+
+def memory_backward(q, steps, changes, rho, order, joint):
+    """First loop of L-BFGS, newest pair first: q is changed in place; return the coefficients."""
+    coefficients = np.zeros_like(rho)
+    for i in order[::-1]:
+        coefficients[i] = rho[i] * _dots(steps[i], q, joint)
+        q -= changes[i] * coefficients[i]
+    return coefficients
+
+
+def memory_forward(z, steps, changes, rho, order, joint, coefficients):
+    """Second loop of L-BFGS, oldest pair first: z is changed in place."""
+    for i in order:
+        z += steps[i] * (coefficients[i] - rho[i] * _dots(changes[i], z, joint))
+
+
+def block_solve(G, first, A, second, B, C, out):
+    """Solve (first_k A + second_k B + C) x = G_k for every row k of G; the matrices are symmetric positive definite."""
+    blocks = first[:, None, None] * A + second[:, None, None] * B + C
+    out[:] = np.linalg.solve(blocks, G[:, :, None])[:, :, 0]

@@ -15,24 +15,27 @@ class Design(ABC):
     shape : tuple (n_samples, n_columns)
     ridge_weights : float or array (n_columns, 1)
         Weights of the squared rows of W in the ridge penalty.
-    evaluations : float
-        Products so far, in pairs: ``scores`` and ``adjoint`` of full width count one half each.
+    gram_diagonal : array (n_columns,)
+        Diagonal of Z'Z: all of it in whitened coordinates, an approximation elsewhere.
+    columns : int
+        Columns multiplied so far, by ``scores`` and ``adjoint`` together.
     """
 
     ridge_weights: float | np.ndarray = 1.0
+    gram_diagonal: np.ndarray
 
     def __init__(self, shape):
         self.shape = shape
-        self.evaluations = 0.0
+        self.columns = 0
 
     def scores(self, W):
         """Z @ W: (n_samples, n_labels)."""
-        self.evaluations += 0.5
+        self.columns += W.shape[1]
         return self._product(W)
 
     def adjoint(self, R):
         """Z' @ R: (n_columns, n_labels)."""
-        self.evaluations += 0.5
+        self.columns += R.shape[1]
         return self._adjoint(R)
 
     def coefficients(self, W):

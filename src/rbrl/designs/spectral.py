@@ -38,10 +38,12 @@ class SpectralDesign(Design):
         if low_rank == "function":
             self._scale = np.ones_like(self.s) / np.sqrt(self.s)
             self.Z = self.Q * np.sqrt(self.s)
+            self.gram_diagonal = self.s
         else:
             self._scale = np.ones_like(self.s)
             self.Z = self.Q * self.s
             self.ridge_weights = self.s[:, None]
+            self.gram_diagonal = self.s**2
 
     def _product(self, W):
         return self.Z @ W

@@ -65,6 +65,12 @@ class Loss(ABC):
         """Its gradient in the scores: (n, l)."""
         return self.evaluate(Y, F, weights)[1]
 
+    def label_hessian(self, Y, F, weights=None):
+        """Sum of the rows' generalised Hessians: (n_labels, n_labels)."""
+        units = np.eye(F.shape[1])
+        columns = [self.hessian_product(Y, F, np.broadcast_to(e, F.shape), weights).sum(axis=0) for e in units]
+        return np.array(columns)
+
     def line(self, Y, F, D, t, weights=None):
         """The loss along directions, one step length per label: a :class:`LineValue`."""
         at = F + D * t

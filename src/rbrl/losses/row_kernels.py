@@ -35,6 +35,11 @@ class RowKernelLoss(Loss):
         self._call("_product", Y, F, D, weights=weights, scale=1.0, out=(P,))
         return P
 
+    def label_hessian(self, Y, F, weights=None):
+        M = np.zeros((F.shape[1], F.shape[1]))
+        self._call("_labels", Y, F, weights=weights, scale=1.0, out=(M,))
+        return M
+
     def line(self, Y, F, D, t, weights=None):
         d1, d2 = np.zeros(F.shape[1]), np.zeros(F.shape[1])
         value, joint = self._call("_line", Y, F, D, t, weights=weights, scale=1.0, out=(d1, d2))

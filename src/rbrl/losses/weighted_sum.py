@@ -38,6 +38,9 @@ class WeightedSum(Loss):
     def hessian_product(self, Y, F, D, weights=None):
         return self._total("hessian_product", F.shape, Y, F, D, weights)
 
+    def label_hessian(self, Y, F, weights=None):
+        return self._total("label_hessian", (F.shape[1], F.shape[1]), Y, F, weights)
+
     def curvature(self, Y, weights=None):
         return self._total("curvature", len(Y), Y, weights)
 

@@ -42,7 +42,7 @@ class APG:
         check_choice("APG", "stop", self.stop, ("gap", "paper"))
         if self.stop == "paper":
             tol, max_iter = PAPER_TOL, PAPER_MAX_ITER
-        before = objective.design.evaluations
+        before = objective.evaluations
         run = _Run(objective, lipschitz.CONSTANTS[self.lipschitz](objective), start, self.restart)
         converged = False
         for t in range(1, max_iter + 1):
@@ -57,7 +57,7 @@ class APG:
             weights=run.point.W,
             objective=run.point.value,
             gap=run.gap(),
-            evaluations=objective.design.evaluations - before,
+            evaluations=objective.evaluations - before,
             n_iter=t,
             converged=converged,
             history=np.array(run.history),

@@ -37,6 +37,7 @@ class SolverResult:
     converged: bool
     history: np.ndarray = field(repr=False)
     scores: np.ndarray = field(repr=False, default=None)
+    costs: np.ndarray = field(repr=False, default=None)
 
 
 def relative_gap(value, bound):

@@ -89,6 +89,7 @@ def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):
     multiplies it from the right, so the row factor r does not disturb it; the best theta for that N is a quadratic's.
     """
     square = float(np.sum(M**2 / r)) / (2 * ridge)
+    W = W if W.any() else M / (ridge * r)
     sigma, V = gram_spectrum(W)
     N, theta, best = M - ridge * r * W, 1.0, 0.0
     for _ in range(rounds):

@@ -1,0 +1,121 @@
+r"""Low rank by factors: W = U V' with the nuclear norm as (||U||^2 + ||V||^2) / 2.
+
+The optimum is the same, the problem is smooth at low rank, and products have the width of the rank. A round ends at a
+stationary point; it is the optimum when no singular value of the smooth part's gradient exceeds the nuclear weight, and the
+directions that do exceed it join the factors for another round.
+"""
+
+import numpy as np
+
+from rbrl.solvers.line_search import wolfe_step
+from rbrl.solvers.memory import Memory
+from rbrl.solvers.preconditioner import factor_blocks
+
+
+class Factors:
+    """W = U V' with its scores, the objective in factors and its gradient."""
+
+    def __init__(self, objective, U, V, scores_U, with_gradient=True):
+        self.U, self.V, self.scores_U = U, V, scores_U
+        self.scores = scores_U @ V.T
+        self.loss, self._residual = objective.loss.evaluate(objective.Y, self.scores, objective.sample_weight)
+        self._rU = objective.ridge.row_weights * U
+        self._UU, self._VV = U.T @ self._rU, V.T @ V
+        ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
+        self.value = self.loss.value + 0.5 * ridge * float(np.sum(self._UU * self._VV))
+        self.value += 0.5 * nuclear * float(np.sum(U**2) + np.trace(self._VV))
+
+    def gradient(self, objective):
+        """Derivatives in U and V, stacked; costs a product of the width of the rank."""
+        ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
+        in_U = objective.design.adjoint(self._residual @ self.V) + ridge * self._rU @ self._VV + nuclear * self.U
+        in_V = self._residual.T @ self.scores_U + ridge * self.V @ self._UU + nuclear * self.V
+        return np.vstack([in_U, in_V])
+
+    def slope(self, objective, dU, dV, scores_dU):
+        """Derivative along (dU, dV): no product with the design."""
+        ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
+        slope = np.vdot(self._residual @ self.V, scores_dU) + np.vdot(self._residual.T @ self.scores_U, dV)
+        slope += ridge * (np.vdot(dU.T @ self._rU, self._VV) + np.vdot(self._UU, self.V.T @ dV))
+        return float(slope + nuclear * (np.vdot(self.U, dU) + np.vdot(self.V, dV)))
+
+
+def split(W, sigma, V, floor=1e-4):
+    """Balanced factors of W from its singular values and right singular vectors."""
+    keep = sigma > floor * sigma[-1]
+    root = np.sqrt(sigma[keep])
+    return (W @ V[:, keep]) / root, V[:, keep] * root
+
+
+def balance(U, V, floor=1e-7):
+    """The same product with U'U = V'V = diag(sigma), tiny sigma dropped."""
+    Q, T = np.linalg.qr(V)
+    P, sigma, Ot = np.linalg.svd(U @ T.T, full_matrices=False)
+    keep = sigma > floor * sigma[0]
+    root = np.sqrt(sigma[keep])
+    return P[:, keep] * root, (Q @ Ot.T)[:, keep] * root
+
+
+def descend(objective, U, V, small, max_iter, memory_size, note):
+    """Quasi-Newton in the factors until neither slope nor progress exceeds `small` of the objective.
+
+    Returns the factors and the number of iterations. `note(value)` is called at every new point.
+    """
+    point = Factors(objective, U, V, objective.design.scores(U))
+    memory = old = None
+    last, k = np.inf, len(U)
+    for t in range(1, max_iter + 1):
+        if memory is None:
+            memory, old = Memory((k + len(V), point.U.shape[1]), memory_size, joint=True), None
+        gradient = point.gradient(objective)
+        if old is not None:
+            memory.push(np.vstack([point.U, point.V]) - old[0], gradient - old[1])
+        H = objective.loss.label_hessian(objective.Y, point.scores, objective.sample_weight) / len(objective.Y)
+        seed = factor_blocks(objective, H, point.U, point.V, point.scores_U)
+        D, slope = memory.descent(gradient, seed)
+        if -slope <= small * point.value and last - point.value <= small * point.value:
+            break
+        old, last = (np.vstack([point.U, point.V]), gradient), point.value
+        moved = _step(objective, point, D[:k], D[k:], slope)
+        if moved is None:
+            break
+        point = moved
+        note(point.value)
+        if t % 5 == 0 and (lean := _drop_rank(objective, point)) is not None:
+            point, memory = lean, None
+    return point, t
+
+
+def _step(objective, point, dU, dV, slope):
+    scores_dU = objective.design.scores(dU)
+    trial = {}
+
+    def along(t):
+        trial["at"] = Factors(objective, point.U + t * dU, point.V + t * dV, point.scores_U + t * scores_dU)
+        return trial["at"].value, trial["at"].slope(objective, dU, dV, scores_dU)
+
+    return trial["at"] if wolfe_step(along, point.value, slope) else None
+
+
+def _drop_rank(objective, point):
+    """The same point in fewer columns, if some have faded."""
+    U, V = balance(point.U, point.V, floor=1e-5)
+    if U.shape[1] == point.U.shape[1]:
+        return None
+    return Factors(objective, U, V, point.scores_U @ (point.V.T @ V / np.sum(V**2, axis=0)))
+
+
+def join_violations(objective, U, V, gradient, mean_hessian):
+    """Factors with the directions in which the smooth gradient exceeds the nuclear weight; None if there are none."""
+    nuclear, design = objective.nuclear.weight, objective.design
+    squares, Q = np.linalg.eigh(gradient.T @ gradient)
+    sigma = np.sqrt(np.maximum(squares, 0.0))
+    new = sigma > nuclear * (1 + 1e-6)
+    if not new.any():
+        return None
+    P = -(gradient @ Q[:, new]) / sigma[new]
+    bend = design.gram_diagonal[:, None] * (np.trace(mean_hessian) / len(mean_hessian))
+    bend = bend + objective.ridge.weight * objective.ridge.row_weights
+    size = np.sqrt((sigma[new] - nuclear) / np.sum(P**2 * bend, axis=0))
+    U, V = np.hstack([U, P * size]), np.hstack([V, Q[:, new] * size])
+    return balance(U, V) if U.shape[1] > V.shape[0] else (U, V)

@@ -1,0 +1,87 @@
+"""Step lengths along a direction, by Newton's method on scores that are already known: no product with the design."""
+
+import numpy as np
+
+from rbrl.solvers.smoothing import SmoothedNuclear
+
+
+class Ray:
+    """The smoothed objective at W + D diag(t), one step length per label."""
+
+    def __init__(self, objective, iterate, D, scores):
+        self.objective, self.iterate, self.D, self.scores = objective, iterate, D, scores
+        W, ridge = iterate.W, objective.ridge
+        weighted = ridge.weight * ridge.row_weights * D
+        self._ridge_slope, self._ridge_bend = np.sum(weighted * W, axis=0), np.sum(weighted * D, axis=0)
+        if objective.nuclear.weight:
+            self._cross, self._square = W.T @ D, D.T @ D
+
+    def __call__(self, t):
+        """Value, slopes and bends in t, and the bend when all t move as one."""
+        objective = self.objective
+        value, slopes, bends, joint = objective.loss.line(
+            objective.Y, self.iterate.scores, self.scores, t, objective.sample_weight
+        )
+        value += self.iterate.ridge + float(np.sum(t * self._ridge_slope + 0.5 * t**2 * self._ridge_bend))
+        slopes, bends = slopes + self._ridge_slope + t * self._ridge_bend, bends + self._ridge_bend
+        joint += self._ridge_bend.sum()
+        if objective.nuclear.weight:
+            cross = self._cross * t
+            moved = self.iterate.nuclear.gram + cross + cross.T + t[:, None] * self._square * t
+            smoothed = SmoothedNuclear(moved, objective.nuclear.weight, self.iterate.nuclear.width)
+            H, reach = smoothed.hessian, self._cross.T + self._square * t
+            value += smoothed.value
+            slopes = slopes + np.sum(reach * H, axis=1)
+            bends = bends + np.diag(self._square) * np.diag(H)
+            joint += np.sum(self._square * H)
+        return value, slopes, bends, joint
+
+
+def step_lengths(ray, slope, joint, tries=12):
+    """Minimise along the ray: one length per label, or one for all.
+
+    Newton steps on a piecewise smooth function, shortened while they fail to descend; it ends when the slope has fallen to
+    a tenth, or after the first good step that is not among the first three.
+    """
+    n_labels, start = ray.D.shape[1], ray.iterate.smooth_value
+    t, best, best_value = np.ones(n_labels), None, start
+    for i in range(tries):
+        value, slopes, bends, joint_bend = ray(t)
+        if value >= best_value:
+            t = 0.3 * t if best is None else 0.5 * (t + best)
+            continue
+        best, best_value = t, value
+        remaining = abs(slopes.sum()) if joint else np.abs(slopes).sum()
+        if i >= 3 or remaining <= 0.1 * abs(slope):
+            break
+        newton = slopes.sum() / max(joint_bend, 1e-300) if joint else slopes / np.maximum(bends, 1e-300)
+        t = np.clip(t - newton, 0.0, np.maximum(4.0 * t, 1.0))
+    return np.zeros(n_labels) if best is None else best
+
+
+def wolfe_step(along, start, slope, tries=12):
+    """Bracketing secant search for the weak Wolfe conditions on a smooth function.
+
+    `along(t)` gives value and derivative; the last t tried is the step. Returns whether the value went down.
+    """
+    low, low_slope, high, high_slope, t = 0.0, slope, np.inf, 0.0, 1.0
+    for _ in range(tries):
+        value, here = along(t)
+        descends = value <= start + 1e-4 * t * slope
+        if descends and abs(here) <= 0.5 * abs(slope):
+            return True
+        if not descends or here > 0:
+            high, high_slope = t, here
+        else:
+            low, low_slope = t, here
+        t = _next_trial(low, low_slope, high, high_slope)
+    return value < start
+
+
+def _next_trial(low, low_slope, high, high_slope):
+    """Secant guess of the zero of the derivative, kept inside the bracket; a longer step while there is none."""
+    if np.isinf(high):
+        return 4.0 * low
+    guess = low - low_slope * (high - low) / (high_slope - low_slope) if high_slope > 0 else 0.5 * (low + high)
+    margin = 0.1 * (high - low)
+    return min(max(guess, low + margin), high - margin)

@@ -1,0 +1,55 @@
+r"""First guesses of an inverse Hessian, exact for rows that all bend alike.
+
+With the mean row Hessian :math:`\bar H` of the loss in place of each row's own, the Hessian in whitened coordinates is
+one block per column k of the design, as small as the number of labels:
+
+.. math:: c_k \bar H + \lambda_1 r_k I + S, \qquad c = \operatorname{diag}(Z'Z),
+
+with S the nuclear norm as a reweighted ridge.
+"""
+
+import numpy as np
+from scipy.linalg import eigh
+
+from rbrl._loops import rows
+
+
+class PencilSolver:
+    """Solves (first_k A + second_k B + C) x = G_k for every row k, A, B, C symmetric and positive semidefinite."""
+
+    def __init__(self, first, A, second, B, C):
+        floor = 1e-14 * (np.max(first, initial=0.0) * np.trace(A) + np.trace(C)) + 1e-300
+        C = C + floor * np.eye(len(A))
+        if np.ndim(second) == 0:
+            # Two matrices are diagonal in one common basis.
+            values, self._basis = eigh(A, second * B + C)
+            self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + 1.0)
+        else:
+            self._basis, self._blocks = None, (first, A, second, B, C)
+
+    def __call__(self, G):
+        if self._basis is not None:
+            return ((G @ self._basis) * self._inverse) @ self._basis.T
+        out = np.empty_like(G)
+        rows.block_solve(G, *self._blocks, out)
+        return out
+
+
+def label_blocks(objective, mean_hessian, nuclear_hessian=0.0):
+    """Inverse of the blocks above, as a function of a matrix (n_columns, n_labels)."""
+    eye, r = np.eye(len(mean_hessian)), objective.ridge.row_weights
+    ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
+    return PencilSolver(objective.design.gram_diagonal, mean_hessian, ridge, eye, nuclear_hessian + 0.0 * eye)
+
+
+def factor_blocks(objective, mean_hessian, U, V, scores_U):
+    """Inverse of the two diagonal blocks of the Hessian in factors W = U V', for U and for V stacked."""
+    rank, r = U.shape[1], objective.ridge.row_weights
+    eye, nuclear = np.eye(rank), objective.nuclear.weight
+    ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
+    solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ mean_hessian @ V, ridge, V.T @ V, nuclear * eye)
+    bends, O = np.linalg.eigh(mean_hessian)
+    rest = objective.ridge.weight * (U.T @ (r * U)) + nuclear * eye
+    solve_V = PencilSolver(np.maximum(bends, 0.0), scores_U.T @ scores_U, 1.0, np.zeros_like(eye), rest)
+    k = len(U)
+    return lambda G: np.vstack([solve_U(G[:k]), O @ solve_V(O.T @ G[k:])])
