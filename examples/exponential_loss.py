@@ -59,7 +59,7 @@ class BacktrackingGradient:
 
     def solve(self, objective, start=None, tol=1e-4, max_iter=1000):
         """Minimise `objective`; return a `SolverResult` with a certified gap."""
-        before, history = objective.design.evaluations, []
+        before, history = objective.evaluations, []
         point = objective.at(objective.zeros() if start is None else start)
         step = _first_step(objective, point)
         for n_iter in range(1, max_iter + 1):
@@ -69,7 +69,7 @@ class BacktrackingGradient:
                 gap = _gap(objective, point)
                 if gap <= tol:
                     break
-        evaluations = objective.design.evaluations - before
+        evaluations = objective.evaluations - before
         result = SolverResult(
             point.W, point.value, gap, evaluations, n_iter, gap <= tol, np.array(history), point.scores
         )
