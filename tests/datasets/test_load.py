@@ -84,7 +84,7 @@ def test_enron_has_the_duplicates_known_of_it(data_home):
 
 
 def test_unknown_name_suggests_a_known_one():
-    with pytest.raises(DatasetNotFoundError, match="'yeats'. Did you mean 'yeast'"):
+    with pytest.raises(DatasetNotFoundError, match=r"'yeats'\. Did you mean 'yeast'"):
         datasets.load("yeats")
 
 

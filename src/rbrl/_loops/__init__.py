@@ -13,7 +13,7 @@ except ImportError:  # pragma: no cover - exercised by a test in a subprocess
 
     COMPILED = False
 else:
-    from rbrl._loops import compiled as rows
+    from rbrl._loops import compiled as rows  # type: ignore[no-redef]
 
     COMPILED = True
 

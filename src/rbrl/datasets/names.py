@@ -28,7 +28,7 @@ class NumberedNames(Sequence):
             return (self.prefix, self.n_names) == (other.prefix, other.n_names)
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self):
         return f"NumberedNames({self.prefix!r}, {self.n_names})"

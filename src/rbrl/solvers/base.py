@@ -36,15 +36,15 @@ class SolverResult:
     n_iter: int
     converged: bool
     history: np.ndarray = field(repr=False)
-    scores: np.ndarray = field(repr=False, default=None)
-    costs: np.ndarray = field(repr=False, default=None)
+    scores: np.ndarray | None = field(repr=False, default=None)
+    costs: np.ndarray | None = field(repr=False, default=None)
 
 
 def relative_gap(value, bound):
     """Distance of `value` from the optimum at most, relative to a lower bound of that optimum."""
     if value <= bound:
         return 0.0
-    return (value - bound) / bound if bound > 0 else np.inf
+    return float((value - bound) / bound) if bound > 0 else np.inf
 
 
 def warn_unconverged(solver, result, tol, max_iter):
