@@ -32,10 +32,10 @@ def relevant_in_order(T: np.ndarray, F: np.ndarray, ties: str) -> RelevantEntrie
     among = np.arange(1, len(row) + 1) - first[row]
     if ties != "together":
         return RelevantEntries(row, position + 1, among)
-    last = _last_of_tie(np.take_along_axis(F, order, axis=1))
-    if last is None:
+    sorted_F = np.take_along_axis(F, order, axis=1)
+    if not (sorted_F[:, 1:] == sorted_F[:, :-1]).any():
         return RelevantEntries(row, position + 1, among)
-    position = last[row, position]
+    position = last_of_tie(sorted_F)[row, position]
     return RelevantEntries(row, position + 1, np.cumsum(T, axis=1)[row, position])
 
 
@@ -68,12 +68,14 @@ def _settle_ties(order, sorted_F, higher_first):
     return n_labels - 1 - keys if higher_first else keys
 
 
-def _last_of_tie(sorted_F):
-    """Position of the last member of each entry's tie, or None where no row has one."""
-    ends = np.ones(sorted_F.shape, dtype=bool)
-    np.not_equal(sorted_F[:, 1:], sorted_F[:, :-1], out=ends[:, :-1])
-    if ends.all():
-        return None
+def last_of_tie(sorted_F: np.ndarray) -> np.ndarray:
+    """Position of the last member of each entry's tie, in rows that are sorted."""
     n_labels = sorted_F.shape[1]
-    position = np.where(ends, np.arange(n_labels), n_labels)
+    position = np.broadcast_to(np.arange(n_labels), sorted_F.shape).copy()
+    position[:, :-1][sorted_F[:, 1:] == sorted_F[:, :-1]] = n_labels
     return np.minimum.accumulate(position[:, ::-1], axis=1)[:, ::-1]
+
+
+def first_of_tie(sorted_F: np.ndarray) -> np.ndarray:
+    """Position of the first member of each entry's tie, in rows that are sorted."""
+    return sorted_F.shape[1] - 1 - last_of_tie(sorted_F[:, ::-1])[:, ::-1]

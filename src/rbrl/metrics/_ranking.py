@@ -102,13 +102,12 @@ def _mean_over_rows(function, Y, scores, convention, without_pair):
         n_rows += len(T)
     if convention == "sklearn":
         return (total + without_pair * (Y.shape[0] - n_rows)) / Y.shape[0]
-    return total / n_rows if n_rows else _nothing_to_rank(Y)
+    if n_rows == 0:
+        return undefined(f"None of the {Y.shape[0]} samples has a relevant and an irrelevant label")
+    return total / n_rows
 
 
-def _nothing_to_rank(Y):
-    warnings.warn(
-        f"None of the {Y.shape[0]} samples has a relevant and an irrelevant label: the metric is undefined (NaN).",
-        UndefinedMetricWarning,
-        stacklevel=4,
-    )
+def undefined(reason: str) -> float:
+    """Warn that a metric has nothing to measure, and answer NaN: a made-up value would look like a result."""
+    warnings.warn(f"{reason}: the metric is undefined (NaN).", UndefinedMetricWarning, stacklevel=4)
     return float("nan")

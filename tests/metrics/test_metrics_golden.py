@@ -15,6 +15,9 @@ AUTHORS_NAMES = {
     "ranking_loss": "Ranking_Loss",
     "coverage": "Coverage",
     "average_precision": "Average_Precision",
+    "f1_micro": "F1_Micro_Label",
+    "f1_macro": "F1_Macro_Label",
+    "auc_macro": "AUC_Macro_Label",
     "one_error": "One_Error",
 }
 
@@ -42,3 +45,13 @@ def test_their_undefined_cases_are_the_documented_ones(cases):
         ("empty_prediction_empty_truth", "AccuracyExample"),
         ("empty_prediction_empty_truth", "F1_Example"),
     }
+
+
+@pytest.mark.parametrize("run", ["kernel_1_0.01_0.1", "linear_1_0.01_0.1", "ranksvm_rbf_C1"])
+def test_equals_the_authors_figures_on_emotions(golden, run):
+    Y = np.load(golden / "emotions-split.npz")["Y_test"] > 0
+    labels = np.loadtxt(golden / run / "labels_test.csv", delimiter=",") > 0
+    scores = np.loadtxt(golden / run / "scores_test.csv", delimiter=",")
+    expected = json.loads((golden / run / "summary.json").read_text())["test"]
+    for name, theirs in AUTHORS_NAMES.items():
+        assert METRICS[name].value(Y, labels, scores) == pytest.approx(expected[theirs], abs=1e-9), name

@@ -1,0 +1,1 @@
+"""Label deviation and time of stratified folds, beside the `iterative-stratification` package."""

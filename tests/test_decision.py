@@ -1,0 +1,256 @@
+"""Rules from scores to labels."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from rbrl.decision import (
+    Chain,
+    GlobalThreshold,
+    LabelThresholds,
+    NonEmpty,
+    RowThreshold,
+    TopK,
+    ZeroThreshold,
+    best_global_threshold,
+    best_label_thresholds,
+    ideal_row_thresholds,
+    non_empty,
+)
+from rbrl.metrics import METRICS
+
+RULES = [
+    ZeroThreshold(),
+    NonEmpty(),
+    TopK(2),
+    GlobalThreshold(),
+    LabelThresholds(),
+    RowThreshold(),
+    RowThreshold("smallest", ties_relevant=True),
+    Chain([LabelThresholds("hamming_loss"), NonEmpty()]),
+]
+ALL = pytest.mark.parametrize("rule", RULES, ids=repr)
+
+
+def problem(seed=0, n=40, l=5, ties=False):
+    rng = np.random.default_rng(seed)
+    scores = rng.standard_normal((n, l))
+    Y = (scores + rng.standard_normal((n, l)) > 0.5).astype(int)
+    Y[0], Y[1] = 0, 1
+    return (np.round(scores) if ties else scores), Y
+
+
+@ALL
+def test_labels_are_the_positive_shifted_scores(rule):
+    scores, Y = problem()
+    rule = clone(rule).fit(scores, Y)
+    labels = rule.labels(scores)
+    np.testing.assert_array_equal(labels, rule.shift(scores) > 0)
+    assert set(np.unique(labels)) <= {0, 1}
+
+
+@ALL
+def test_codings_and_containers_teach_the_same(rule):
+    scores, Y = problem()
+    expected = clone(rule).fit(scores, Y).labels(scores)
+    for y in (2 * Y - 1, sparse.csr_array(Y), Y.astype(bool)):
+        np.testing.assert_array_equal(clone(rule).fit(scores, y).labels(scores), expected)
+
+
+@ALL
+def test_scores_are_not_changed_in_place(rule):
+    scores, Y = problem()
+    before = scores.copy()
+    clone(rule).fit(scores, Y).labels(scores)
+    np.testing.assert_array_equal(scores, before)
+
+
+@pytest.mark.parametrize("rule", [NonEmpty(), TopK(2), GlobalThreshold(), RowThreshold()], ids=repr)
+def test_the_ranking_of_labels_stays(rule):
+    scores, Y = problem()
+    shifted = clone(rule).fit(scores, Y).shift(scores)
+    np.testing.assert_array_equal(np.argsort(shifted, axis=1), np.argsort(scores, axis=1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rule", [GlobalThreshold(), LabelThresholds()], ids=repr)
+def test_learned_thresholds_separate_neighbouring_floats(rule, dtype):
+    low, high = dtype(1), np.nextafter(dtype(1), dtype(2))
+    scores, Y = np.array([[low, low], [high, high]]), np.array([[0, 0], [1, 1]])
+    np.testing.assert_array_equal(clone(rule).fit(scores, Y).labels(scores), Y)
+
+
+@pytest.mark.parametrize("run", ["kernel_1_0.01_0.1", "linear_1_0.01_0.1", "cpnl_kernel_1_0.1_0.1"])
+def test_non_empty_gives_the_authors_labels(golden, run):
+    scores = np.loadtxt(golden / run / "scores_test.csv", delimiter=",")
+    labels = np.loadtxt(golden / run / "labels_test.csv", delimiter=",")
+    np.testing.assert_array_equal(NonEmpty().labels(scores), labels > 0)
+    np.testing.assert_array_equal(non_empty(np.where(scores > 0, 1, -1), scores), labels)
+
+
+def test_non_empty_takes_the_first_of_tied_labels():
+    assert NonEmpty().labels([[0.0, 0.0], [-1.0, -1.0]]).tolist() == [[1, 0], [1, 0]]
+    assert non_empty([[0, 0, 0]], [[1, 3, 3]]).tolist() == [[0, 1, 0]]
+    assert non_empty([[-1, -1]], [[1, 3]]).tolist() == [[-1, 1]]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("k", [0, 1, 3, 5, 9])
+def test_top_k_gives_exactly_k(k, ties):
+    scores, _ = problem(ties=ties)
+    labels = TopK(k).labels(scores)
+    assert np.all(labels.sum(axis=1) == min(k, 5))
+    best_first = np.argsort(-scores, axis=1, kind="stable")
+    assert np.all(np.take_along_axis(labels, best_first, axis=1)[:, : min(k, 5)] == 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000), ties=st.booleans(), name=st.sampled_from(["f1_micro", "hamming_loss"]))
+def test_the_global_threshold_is_the_best_of_all(seed, ties, name):
+    scores, Y = problem(seed, 8, 3, ties)
+    value = quality(name, Y, scores > best_global_threshold(scores, Y, name))
+    every = [quality(name, Y, scores > t) for t in [-9, *np.unique(scores), 9]]
+    assert value == pytest.approx(max(every))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000), ties=st.booleans(), name=st.sampled_from(["f1_macro", "hamming_loss"]))
+def test_the_label_thresholds_are_the_best_of_all(seed, ties, name):
+    scores, Y = problem(seed, 8, 3, ties)
+    thresholds = best_label_thresholds(scores, Y, name)
+    for j in range(3):
+        f, y = scores[:, [j]], Y[:, [j]]
+        every = [quality(name, y, f > t) for t in [-9, *np.unique(f), 9]]
+        assert quality(name, y, f > thresholds[j]) == pytest.approx(max(every))
+
+
+def quality(name, Y, labels):
+    metric = METRICS[name]
+    value = metric.value(Y, labels=labels)
+    return value if metric.greater_is_better else -value
+
+
+def test_records_of_exact_metrics_are_solved_exactly():
+    scores, Y = problem()
+    np.testing.assert_array_equal(
+        best_label_thresholds(scores, Y, METRICS["f1_macro"]), best_label_thresholds(scores, Y, "f1_macro")
+    )
+
+
+@pytest.mark.parametrize("name", ["f1_example", "subset_accuracy", "f1_micro", "accuracy_example"])
+def test_any_label_metric_is_not_made_worse(name):
+    scores, Y = problem()
+    metric = METRICS[name]
+    before = metric.value(Y, labels=scores > 0)
+    by_label = metric.value(Y, labels=LabelThresholds(metric).fit(scores, Y).labels(scores))
+    overall = metric.value(Y, labels=GlobalThreshold(metric).fit(scores, Y).labels(scores))
+    assert min(by_label, overall) >= before
+    assert by_label > before
+
+
+def test_a_label_without_evidence_keeps_its_cut():
+    scores = np.array([[0.2, 0.7], [0.9, 0.1]])
+    assert best_label_thresholds(scores, [[0, 1], [0, 0]], start=0.5).tolist() == [0.5, 0.5]
+
+
+def test_smallest_and_middle_rule():
+    # Cuts below 0, in (1, 2) and in (4, 8) make two errors each, all others three.
+    scores, Y = [[0.0, 1.0, 2.0, 4.0, 8.0]], [[1, 0, 1, 0, 1]]
+    assert ideal_row_thresholds(scores, Y, "smallest") == pytest.approx([-0.1])
+    assert ideal_row_thresholds(scores, Y, "middle") == pytest.approx([6.0])
+
+
+def test_outer_thresholds_lie_a_tenth_beyond():
+    assert ideal_row_thresholds([[1.0, 2.0], [1.0, 2.0]], [[1, 1], [0, 0]]) == pytest.approx([0.9, 2.1])
+
+
+def test_a_tie_cannot_be_cut_by_the_middle_rule():
+    assert ideal_row_thresholds([[1.0, 1.0, 3.0]], [[0, 1, 1]], "middle") == pytest.approx([2.0])
+    assert ideal_row_thresholds([[1.0, 1.0, 3.0]], [[0, 1, 1]], "smallest") == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("rule", ["middle", "smallest"])
+def test_row_thresholds_make_the_fewest_errors(rule):
+    scores, Y = problem(n=200)
+    thresholds = ideal_row_thresholds(scores, Y, rule)
+    for f, y, t in zip(scores, Y, thresholds):
+        fewest = min(np.sum((f > cut) != y) for cut in [-9, *f])
+        assert np.sum((f > t) != y) == fewest
+
+
+def test_row_threshold_is_ordinary_least_squares_over_samples_with_a_pair():
+    scores, Y = problem()
+    rule = RowThreshold().fit(scores, Y)
+    F = np.hstack([scores[2:], np.ones((38, 1))])
+    pairs = (Y[2:].sum(axis=1) > 0) & (Y[2:].sum(axis=1) < 5)
+    expected = np.linalg.lstsq(F[pairs], ideal_row_thresholds(scores[2:], Y[2:])[pairs], rcond=None)[0]
+    np.testing.assert_allclose([*rule.coef_, rule.intercept_], expected, atol=1e-10)
+
+
+def test_row_threshold_does_not_see_a_common_shift():
+    scores, Y = problem()
+    plain, moved = RowThreshold().fit(scores, Y), RowThreshold().fit(scores + 1e6, Y)
+    np.testing.assert_array_equal(plain.labels(scores), moved.labels(scores + 1e6))
+
+
+def test_row_threshold_replays_the_program(golden):
+    folder = golden / "ranksvm_rbf_C1"
+    scores, sizes, threshold, labels = (
+        np.loadtxt(folder / f"{name}.csv", delimiter=",")
+        for name in ("scores_test", "sizepre", "threshold_test", "labels_test")
+    )
+    rule = RowThreshold("smallest", ties_relevant=True)
+    rule.coef_, rule.intercept_ = sizes[:-1], sizes[-1]
+    shifted = rule.shift(scores)
+    # The scores carry a common shift of 4.9e11, so their last digits are 1e-4.
+    np.testing.assert_allclose(shifted, scores - threshold[:, None], atol=1e-3)
+    clear = np.abs(shifted) > 1e-3
+    np.testing.assert_array_equal((shifted > 0)[clear], (labels > 0)[clear])
+
+
+def test_a_tie_with_the_row_threshold_counts_as_asked():
+    relevant, irrelevant = RowThreshold(ties_relevant=True), RowThreshold()
+    for rule in (relevant, irrelevant):
+        rule.coef_, rule.intercept_ = np.zeros(2), 1.0
+    assert relevant.labels([[1.0, 0.5]]).tolist() == [[1, 0]]
+    assert irrelevant.labels([[1.0, 0.5]]).tolist() == [[0, 0]]
+
+
+def test_a_chain_learns_each_rule_from_the_one_before():
+    scores, Y = problem()
+    rule = Chain([LabelThresholds(), NonEmpty()]).fit(scores, Y)
+    assert np.all(rule.labels(scores).sum(axis=1) > 0)
+    expected = NonEmpty().labels(scores - best_label_thresholds(scores, Y))
+    np.testing.assert_array_equal(rule.labels(scores), expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda F, Y: NonEmpty().shift([1.0, 2.0]), r"shape \(2,\)"),
+        (lambda F, Y: NonEmpty().shift([[np.nan]]), "NaN in 1 places"),
+        (lambda F, Y: LabelThresholds().fit(F, Y[:, :2]), r"\(40, 2\) and \(40, 5\)"),
+        (lambda F, Y: LabelThresholds().fit(F, Y).shift(F[:, :2]), "knows 5 labels. Got scores of 2"),
+        (lambda F, Y: RowThreshold().fit(F, Y).shift(F[:, :2]), "knows 5 labels. Got scores of 2"),
+        (lambda F, Y: RowThreshold().fit(F, np.ones_like(Y)), "Got 40 samples"),
+        (lambda F, Y: RowThreshold("largest").fit(F, Y), "Got 'largest'"),
+        (lambda F, Y: LabelThresholds("subset").fit(F, Y), "Got 'subset'"),
+        (lambda F, Y: GlobalThreshold(METRICS["coverage"]).fit(F, Y), "metric of labels"),
+        (lambda F, Y: TopK(-1).shift(F), "Got -1"),
+        (lambda F, Y: GlobalThreshold().fit(F[:0], Y[:0]), "at least one sample"),
+        (lambda F, Y: non_empty(Y, F[:, :2]), r"\(40, 5\) and \(40, 2\)"),
+    ],
+)
+def test_mistakes_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(*problem())
+
+
+@pytest.mark.parametrize("rule", [GlobalThreshold(), LabelThresholds(), RowThreshold()], ids=repr)
+def test_learned_rules_must_be_learned_first(rule):
+    with pytest.raises(NotFittedError):
+        clone(rule).labels([[1.0, 2.0]])

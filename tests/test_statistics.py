@@ -1,0 +1,197 @@
+"""Statistics against the published tables, scikit-posthocs and SciPy."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from rbrl import statistics as rs
+from rbrl.metrics import PAPER_METRICS
+
+GOLDEN = Path(__file__).parent / "golden"
+GREATER = {metric.abbreviation: metric.greater_is_better for metric in PAPER_METRICS}
+F_F = {"Hal": 13.1812, "Sa": 31.7855, "F1e": 23.4032, "Ral": 52.5736, "Cov": 46.6988, "Ap": 51.9481}
+METRIC = pytest.mark.parametrize("metric", GREATER)
+
+
+@pytest.fixture(scope="module")
+def table_3():
+    """Published means, one frame of data sets x methods for each metric."""
+    rows = pd.read_csv(GOLDEN / "paper_table3.csv")
+    return {
+        metric: rows[rows.metric == metric].pivot(index="dataset", columns="method", values="mean") for metric in F_F
+    }
+
+
+@pytest.fixture(scope="module")
+def table_4():
+    """Published average ranks, metrics x methods."""
+    return pd.read_csv(GOLDEN / "paper_table4.csv").pivot(index="metric", columns="method", values="average_rank")
+
+
+def random_values(seed=0, n_datasets=12, n_methods=5):
+    rng = np.random.default_rng(seed)
+    return rng.random((n_datasets, n_methods)) + np.arange(n_methods) * 0.1
+
+
+@METRIC
+def test_average_ranks_are_those_of_table_4(table_3, table_4, metric):
+    values = table_3[metric]
+    means = rs.average_ranks(values, GREATER[metric], ties="minimum")
+    np.testing.assert_allclose(means, table_4.loc[metric, values.columns], atol=5e-3)
+
+
+def test_overall_row_of_table_4(table_3, table_4):
+    means = [rs.average_ranks(table_3[metric], GREATER[metric], ties="minimum") for metric in GREATER]
+    np.testing.assert_allclose(np.mean(means, axis=0), table_4.loc["Overall"], atol=5.1e-3)
+
+
+@METRIC
+def test_friedman_is_that_of_table_5(table_3, metric):
+    result = rs.friedman(table_3[metric], GREATER[metric])
+    assert result.f == pytest.approx(F_F[metric], abs=1e-3)
+    assert result.critical_value == pytest.approx(2.0698, abs=5e-5)
+    assert result.degrees == (8, 72)
+    assert result.significant
+    assert result.p_value < 1e-10
+
+
+def test_critical_distance_is_the_papers():
+    assert rs.nemenyi_distance(n_methods=9, n_datasets=10) == pytest.approx(3.7992, abs=1e-3)
+
+
+@pytest.mark.parametrize(("n_methods", "nemenyi", "dunn"), [(2, 1.960, 1.960), (5, 2.728, 2.498), (10, 3.164, 2.773)])
+def test_critical_values_are_those_of_the_textbook(n_methods, nemenyi, dunn):
+    """Demšar 2006, table 5, at the level 0.05."""
+    scale = np.sqrt(n_methods * (n_methods + 1) / 60)
+    assert rs.nemenyi_distance(n_methods, 10) / scale == pytest.approx(nemenyi, abs=1e-3)
+    assert rs.bonferroni_dunn_distance(n_methods, 10) / scale == pytest.approx(dunn, abs=1e-3)
+
+
+def test_rbrl_and_cpnl_are_in_one_group_for_ranking_loss(table_3):
+    values = table_3["Ral"]
+    best, *_ = rs.nemenyi_groups(rs.average_ranks(values, False), len(values))
+    assert [values.columns[i] for i in best] == ["RBRL", "CPNL", "CLR", "Rank-SVM", "MLFE"]
+
+
+def test_friedman_equals_scipy_without_ties():
+    values = random_values()
+    chi2, p_value = stats.friedmanchisquare(*values.T)
+    result = rs.friedman(values, greater_is_better=True)
+    assert (result.chi2, result.chi2_p_value) == pytest.approx((chi2, p_value))
+
+
+def test_friedman_where_all_data_sets_agree():
+    result = rs.friedman(np.tile([0.1, 0.2, 0.3], (4, 1)), greater_is_better=False)
+    assert result.f == np.inf
+    assert result.p_value == 0
+    assert result.average_ranks.tolist() == [1, 2, 3]
+
+
+def test_friedman_of_equal_methods():
+    result = rs.friedman(np.ones((4, 3)), greater_is_better=True)
+    assert (result.chi2, result.f, result.significant) == (0, 0, False)
+
+
+def test_nemenyi_equals_scikit_posthocs(table_3):
+    posthocs = pytest.importorskip("scikit_posthocs")
+    for values in (random_values(), *(table_3[metric].to_numpy() for metric in ("Hal", "Ap"))):
+        expected = posthocs.posthoc_nemenyi_friedman(values).to_numpy()
+        np.testing.assert_allclose(rs.nemenyi_p_values(values, True), expected, atol=1e-6)
+
+
+def test_wilcoxon_holm_equals_scikit_posthocs():
+    posthocs = pytest.importorskip("scikit_posthocs")
+    for seed in range(3):
+        values = random_values(seed)
+        long = pd.DataFrame(values).melt(var_name="method")
+        expected = posthocs.posthoc_wilcoxon(long, val_col="value", group_col="method", p_adjust="holm").to_numpy()
+        np.testing.assert_allclose(rs.wilcoxon_holm(values), expected, atol=1e-12)
+
+
+def test_nemenyi_p_values_and_distance_agree():
+    values = random_values(n_datasets=30)
+    means = rs.average_ranks(values, False)
+    by_distance = np.abs(means[:, None] - means) >= rs.nemenyi_distance(5, 30)
+    np.testing.assert_array_equal(rs.nemenyi_p_values(values, False) <= 0.05, by_distance)
+
+
+def test_bonferroni_dunn_p_values_and_distance_agree():
+    values = random_values(n_datasets=30)
+    means = rs.average_ranks(values, False)
+    by_distance = np.abs(means - means[0]) >= rs.bonferroni_dunn_distance(5, 30)
+    p_values = rs.bonferroni_dunn_p_values(values, False, control=0)
+    np.testing.assert_array_equal(p_values <= 0.05, by_distance)
+    assert p_values[0] == 1
+
+
+def test_wilcoxon_of_equal_methods_is_one():
+    values = np.column_stack([np.arange(6.0), np.arange(6.0), 2 * np.arange(6.0) + 1])
+    p_values = rs.wilcoxon_holm(values)
+    assert p_values[0, 1] == 1
+    assert p_values[0, 2] < 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=8), alpha=st.sampled_from([0.01, 0.05, 0.2]))
+def test_holm_rejects_what_the_step_down_procedure_rejects(p_values, alpha):
+    rejected = np.zeros(len(p_values), dtype=bool)
+    for step, i in enumerate(np.argsort(p_values, kind="stable")):
+        if p_values[i] * (len(p_values) - step) > alpha:
+            break
+        rejected[i] = True
+    np.testing.assert_array_equal(rs.holm(p_values) <= alpha, rejected)
+
+
+def test_ranks_and_their_ties():
+    values = [[0.3, 0.1, 0.3, 0.2]]
+    assert rs.ranks(values, False).tolist() == [[3.5, 1, 3.5, 2]]
+    assert rs.ranks(values, False, ties="minimum").tolist() == [[3, 1, 3, 2]]
+    assert rs.ranks(values, True).tolist() == [[1.5, 4, 1.5, 3]]
+
+
+def test_groups_overlap_but_do_not_nest():
+    assert rs.nemenyi_groups([1.0, 2.0, 3.0, 6.0], n_datasets=5) == [(0, 1, 2)]
+    different = np.zeros((4, 4), dtype=bool)
+    different[0, 3] = different[3, 0] = True
+    assert rs.groups([4.0, 2.0, 3.0, 1.0], different) == [(3, 1, 2), (1, 2, 0)]
+    assert rs.groups([1.0, 2.0], np.ones((2, 2), dtype=bool)) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10_000), n_methods=st.integers(2, 8), density=st.floats(0, 1))
+def test_groups_cover_every_pair_of_neighbours_that_does_not_differ(seed, n_methods, density):
+    rng = np.random.default_rng(seed)
+    different = np.triu(rng.random((n_methods, n_methods)) < density, k=1)
+    different |= different.T
+    found = rs.groups(np.arange(n_methods), different)
+    assert all(not different[np.ix_(group, group)].any() for group in found)
+    for i in range(n_methods - 1):
+        assert different[i, i + 1] or any({i, i + 1} <= set(group) for group in found)
+    assert not any(set(a) < set(b) for a in found for b in found)
+
+
+def test_mean_and_standard_deviation():
+    mean, std = rs.mean_std([[0.1, 1.0], [0.3, 1.0]])
+    np.testing.assert_allclose(mean, [0.2, 1.0])
+    np.testing.assert_allclose(std, [np.sqrt(0.02), 0.0])
+    assert rs.mean_std([0.5]) == (0.5, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rs.ranks([1.0, 2.0], True), r"shape \(2,\)"),
+        (lambda: rs.ranks([[1.0, np.nan]], True), r"\[\(0, 1\)\]"),
+        (lambda: rs.ranks([[1.0, 2.0]], True, ties="dense"), "Got 'dense'"),
+        (lambda: rs.friedman([[1.0, 2.0]], True), "Got 1"),
+        (lambda: rs.nemenyi_distance(1, 10), "Got 1 and 10"),
+    ],
+)
+def test_mistakes_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
