@@ -40,7 +40,8 @@ def prose(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_examples_print_what_the_page_says(page):
+def test_examples_print_what_the_page_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     namespace, printed = {"__name__": "__main__"}, None
     for kind, text, adjacent in blocks(page):
         if kind == ["python"]:
