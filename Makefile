@@ -1,38 +1,40 @@
-# Everything below needs only Python 3.11+ and make: the first call builds .venv.
+# Every target needs only Python 3.11+ and make: the first call sets up an environment in .venv, with uv if it is there.
+#   make PYTHON=python3.12 test      choose the interpreter of a new environment
+#   make ARGS="-k gap" test          pass options on to pytest, the demo or the benchmarks
 PYTHON ?= python3
 VENV ?= .venv
+ARGS ?=
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# The tests run one process per core, so each keeps to one thread of linear algebra.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist loadfile
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench soak clean
+.PHONY: help demo test soak lint bench clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "rbrl needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 ..."; exit 2; }
-	@if command -v uv >/dev/null 2>&1; then \
-		uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && uv pip install --quiet --python $(BIN)/python -e '.[dev]'; \
-	else \
-		$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'; \
-	fi
-	@touch $@
+$(READY): pyproject.toml tools/environment.sh
+	@tools/environment.sh $(VENV) $(PYTHON)
 
 demo: $(READY)  ## learn yeast (real data, no download) with the linear and the RBF model
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/python examples/demo.py $(ARGS)
 
 test: $(READY)  ## run the tests
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile
+	@$(PYTEST) $(ARGS)
 
 soak: $(READY)  ## run the tests with the long ones
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile --soak
+	@$(PYTEST) --soak $(ARGS)
 
 lint: $(READY)  ## ruff, mypy, import-linter
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
-bench: $(READY)  ## run the benchmarks and rewrite their tables
-	@$(BIN)/python -m benchmarks
+bench: $(READY)  ## run the benchmarks
+	@$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
 
-clean:  ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## remove the environment, the caches and what was built
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -69,8 +69,8 @@ class BRLClassifier(ObjectiveClassifier):
     >>> from rbrl import BRLClassifier
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> BRLClassifier(ridge=10).fit(X, Y).predict(X[:2])
-    array([[1, 1, 0, 1],
-           [1, 1, 0, 1]])
+    array([[1, 0, 1, 1],
+           [0, 1, 1, 0]])
     """
 
     def _loss(self):
@@ -107,8 +107,8 @@ class RBRLClassifier(ObjectiveClassifier):
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> model = RBRLClassifier(ridge=10, ranking=0.1, nuclear=1).fit(X, Y)
     >>> model.predict(X[:2])
-    array([[1, 1, 0, 1],
-           [1, 1, 0, 1]])
+    array([[1, 0, 1, 1],
+           [0, 1, 1, 0]])
     >>> model.gap_ <= 1e-4
     True
     """

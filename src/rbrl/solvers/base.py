@@ -46,7 +46,7 @@ def relative_gap(value, bound):
     """Distance of `value` from the optimum at most, relative to a lower bound of that optimum."""
     if value <= bound:
         return 0.0
-    return (value - bound) / bound if bound > 0 else np.inf
+    return float((value - bound) / bound) if bound > 0 else np.inf
 
 
 def warn_unconverged(solver, result, tol, max_iter, way_out="Raise max_iter or tol, scale X, or use a larger ridge."):

@@ -8,6 +8,11 @@ from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 def rigorous(objective):
     """Largest eigenvalue of Z' diag(row curvature of the loss) Z, plus that of the ridge: an upper bound, always."""
     row_curvature = objective.loss.curvature(objective.Y, objective.sample_weight)
+    if not np.isfinite(row_curvature).all():
+        raise ValueError(
+            f"A constant step needs a loss of bounded curvature. Got {objective.loss!r}, whose curvature has no bound; "
+            "use a solver that searches for its step."
+        )
     return objective.design.largest_curvature(row_curvature) + objective.ridge.curvature
 
 

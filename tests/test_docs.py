@@ -1,0 +1,115 @@
+"""The documentation is true: its examples run, its links lead somewhere, its lists are those of the project."""
+
+import contextlib
+import doctest
+import importlib
+import io
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import rbrl
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changes/*.md")])
+BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def name_of(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(page):
+    """The fenced blocks of a page: (language and options, text, whether it follows its predecessor directly)."""
+    text, end = page.read_text(encoding="utf-8"), 0
+    for match in BLOCK.finditer(text):
+        yield match["kind"].split(), match["text"], not text[end : match.start()].strip()
+        end = match.end()
+
+
+def prose(page):
+    return BLOCK.sub("", page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_examples_print_what_the_page_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace, printed = {"__name__": "__main__"}, None
+    for kind, text, adjacent in blocks(page):
+        if kind == ["python"]:
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, name_of(page), "exec"), namespace)
+            printed = out.getvalue()
+            continue
+        if kind == ["text"] and adjacent and printed is not None:
+            assert printed.strip() == text.strip()
+        printed = None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_excerpts_stand_in_their_file(page):
+    for kind, text, _ in blocks(page):
+        sources = [option.removeprefix("from=") for option in kind if option.startswith("from=")]
+        for source in sources:
+            assert text in (ROOT / source).read_text(encoding="utf-8"), f"{source} no longer holds:\n{text}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    targets = [match["target"] for match in LINK.finditer(prose(page))]
+    files = [target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:|#", target)]
+    missing = [target for target in files if not (page.parent / target).exists()]
+    assert not missing
+
+
+def modules():
+    return [info.name for info in pkgutil.walk_packages(rbrl.__path__, "rbrl.")]
+
+
+@pytest.mark.parametrize("module", modules())
+def test_docstring_examples(module):
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+def layers_of(lines):
+    """Layers as sets of names; parentheses, which mark what may be absent, are left out."""
+    return [{name.strip(" ()") for name in line.split("|")} for line in lines]
+
+
+def test_the_picture_of_the_layers_is_the_contract():
+    (shown,) = [text for kind, text, _ in blocks(ROOT / "docs/architecture.md") if kind == ["layers"]]
+    (contract,) = PYPROJECT["tool"]["importlinter"]["contracts"]
+    assert layers_of(shown.splitlines()) == layers_of(contract["layers"])
+    assert "ignore_imports" not in contract
+
+
+def test_modules_keep_to_their_layers():
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    run = subprocess.run([*command, "--no-cache"], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def requirements():
+    project = PYPROJECT["project"]
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    return {re.match(r"[\w.-]+", line)[0].lower() for line in [*project["dependencies"], *extras]} - {"rbrl"}
+
+
+def test_every_dependency_has_its_reason():
+    page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"^\| ([\w.-]+) \|", page, re.MULTILINE)) - {"package"}
+    assert explained == requirements(), "docs/dependencies.md needs a line for each dependency of pyproject.toml"
+
+
+def test_versions_agree():
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    assert rbrl.__version__ == PYPROJECT["project"]["version"] == cited

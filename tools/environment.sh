@@ -1,0 +1,39 @@
+#!/bin/sh
+# Make or update the environment that `make` uses: environment.sh FOLDER PYTHON
+# With uv where it is installed, otherwise with venv and pip. One that was interrupted while new is made afresh.
+set -eu
+venv=$1 python=$2 unfinished=$1/.unfinished
+
+say() { echo "$@" >&2; }
+recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+with_uv() {
+    recent "$python" || python='>=3.11'
+    [ -x "$venv/bin/python" ] || uv venv --quiet --allow-existing --python "$python" "$venv" || return
+    uv pip install --quiet --python "$venv/bin/python" -e '.[dev]'
+}
+
+with_pip() {
+    if ! recent "$python"; then
+        say "rbrl needs Python 3.11 or newer; $python is older or missing. Name another: make PYTHON=python3.12 ..."
+        exit 2
+    fi
+    if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1 && ! "$python" -m venv "$venv"; then
+        say "$python cannot make environments: install its venv module (python3-venv on Debian), or uv."
+        exit 2
+    fi
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[dev]'
+}
+
+if [ -e "$unfinished" ]; then rm -rf "$venv"; fi
+if [ -e "$venv" ]; then doing=updating; else doing="setting up" && mkdir -p "$venv" && touch "$unfinished"; fi
+
+if command -v uv >/dev/null 2>&1; then
+    say "$doing $venv with uv (once)"
+    with_uv || { say "uv could not; now with pip" && python=$2 && with_pip; }
+else
+    say "$doing $venv with pip (once; a minute or two)"
+    with_pip
+fi
+rm -f "$unfinished"
+touch "$venv/.ready"
