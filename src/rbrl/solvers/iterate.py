@@ -26,9 +26,9 @@ class Iterate:
         self.W, self.scores = W, scores
         self.loss, residual = objective.loss.evaluate(objective.Y, scores, objective.sample_weight)
         self.evaluations = objective.evaluations
-        self.adjoint = objective.design.adjoint(residual)
         self.ridge = objective.ridge.value(W)
         self.smooth_value = self.value = self.loss.value + self.ridge
+        self.adjoint = objective.design.adjoint(residual)
         self.gradient = self.smooth_gradient = self.adjoint + objective.ridge.gradient(W)
         self.nuclear = None
         if objective.nuclear.weight:
@@ -83,6 +83,8 @@ def model_start(objective, rounds=20):
 
 
 def _coupling(objective, H, nuclear_hessian):
+    if objective.shape[0] == 0:
+        return 0.0
     typical = np.median(objective.design.gram_diagonal) * H + nuclear_hessian
     typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
     return max(_off_diagonal(H), _off_diagonal(typical))

@@ -8,7 +8,7 @@ from rbrl._validation import check_choice
 from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import descend, join_violations, split
-from rbrl.solvers.iterate import Iterate, mean_hessian, model_start
+from rbrl.solvers.iterate import FADING, Iterate, mean_hessian, model_start
 from rbrl.solvers.line_search import Ray, step_lengths
 from rbrl.solvers.memory import Memory
 from rbrl.solvers.preconditioner import full_hessian, full_hessian_cost, label_blocks
@@ -69,6 +69,7 @@ class _Run:
         model, coupling = model_start(self.objective)
         self.joint = coupling > WEAK_COUPLING
         W = model if start is None else start
+        self.n_iter += 1
         self.arrive(W, self.objective.design.scores(W))
 
     def arrive(self, W, scores):
@@ -142,7 +143,7 @@ class _Run:
         point, used = descend(
             objective, U, V, self.round_tol, self.max_iter - self.n_iter, self.solver.memory, self.note
         )
-        self.n_iter += used
+        self.n_iter += used + 1
         self.round_tol *= 0.2
         self.stuck = self.round_tol < 1e-15
         self.arrive(point.U @ point.V.T, point.scores)
@@ -164,9 +165,22 @@ class _Run:
         if W is not None:
             self.arrive(W, self.objective.design.scores(W))
 
+    def tidy(self):
+        """Drop the singular values that fade, or all of them, where that costs no more than a tenth of `tol`."""
+        now, objective = self.now, self.objective
+        if now.nuclear is None:
+            return
+        V = now.nuclear.V[:, now.nuclear.sigma > FADING * now.nuclear.sigma[-1]]
+        for projection in (np.zeros((len(V), len(V))), V @ V.T):
+            lean = objective.at(now.W @ projection, now.scores @ projection)
+            if lean.value <= now.value + 0.1 * self.tol * self.bound:
+                self.now, self.history[-1] = lean, lean.value
+                return
+
     def result(self):
         if self.solver.stop == "progress":
             self.certify()
+        self.tidy()
         return SolverResult(
             weights=self.now.W,
             objective=self.now.value,
