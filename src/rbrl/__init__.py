@@ -3,7 +3,17 @@
 from rbrl import datasets, metrics, solvers
 from rbrl.estimators import BRLClassifier, RBRLClassifier
 from rbrl.metrics import evaluate
+from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
 
 __version__ = "0.1.0"
 
-__all__ = ["BRLClassifier", "RBRLClassifier", "datasets", "evaluate", "metrics", "solvers"]
+__all__ = [
+    "BRLClassifier",
+    "RBRLClassifier",
+    "RBRLClassifierCV",
+    "TunedThresholdClassifier",
+    "datasets",
+    "evaluate",
+    "metrics",
+    "solvers",
+]

@@ -57,5 +57,8 @@ class SpectralDesign(Design):
     def weights(self, coefficients):
         return (self.Q.T @ coefficients) / self._scale[:, None]
 
+    def transform(self, rows):
+        return (rows @ self.Q) * self._scale
+
     def row_norms(self):
         return np.linalg.norm(self.Z, axis=1)

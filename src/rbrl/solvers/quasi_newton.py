@@ -8,7 +8,7 @@ from rbrl._validation import check_choice
 from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import descend, join_violations, split
-from rbrl.solvers.iterate import FADING, Iterate, mean_hessian, model_start
+from rbrl.solvers.iterate import FADING, Iterate, label_coupling, mean_hessian, model_start
 from rbrl.solvers.line_search import Ray, step_lengths
 from rbrl.solvers.memory import Memory
 from rbrl.solvers.preconditioner import full_hessian, full_hessian_cost, label_blocks
@@ -38,11 +38,11 @@ class QuasiNewton:
     memory: int = 20
     stop: str = "gap"
 
-    def solve(self, objective, start=None, tol=1e-4, max_iter=1000):
-        """Minimise `objective`; return a :class:`SolverResult`."""
+    def solve(self, objective, start=None, tol=1e-4, max_iter=1000, scores=None):
+        """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
         check_choice("QuasiNewton", "stop", self.stop, ("gap", "progress"))
         run = _Run(objective, self, tol, max_iter)
-        run.begin(start)
+        run.begin(start, scores)
         while not run.finished():
             run.advance()
         result = run.result()
@@ -64,13 +64,12 @@ class _Run:
         self.patience = _patience(objective, max_iter)
         self.full = False
 
-    def begin(self, start):
+    def begin(self, start, scores=None):
         """Go to `start`, or to the minimiser of the mean model."""
-        model, coupling = model_start(self.objective)
-        self.joint = coupling > WEAK_COUPLING
-        W = model if start is None else start
+        W = model_start(self.objective) if start is None else start
+        self.joint = label_coupling(self.objective, W) > WEAK_COUPLING
         self.n_iter += 1
-        self.arrive(W, self.objective.design.scores(W))
+        self.arrive(W, self.objective.design.scores(W) if scores is None else scores)
 
     def arrive(self, W, scores):
         """Evaluate at W, whose scores are known."""
