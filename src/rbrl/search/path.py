@@ -53,7 +53,7 @@ def solve_grid(estimator, axes, design, Y, weights=None, tol=1e-4, max_iter=1000
 
 
 def _candidates(solved, index):
-    """Weights and scores of the neighbours behind `index`, and their extrapolations: scores are linear, so these are free."""
+    """Weights and scores of the neighbours behind `index`, and their extrapolations, free because scores are linear."""
     for axis in range(len(index)):
         near, far = (solved.get(_behind(index, axis, steps)) for steps in (1, 2))
         if near is not None:

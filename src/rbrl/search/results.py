@@ -35,7 +35,7 @@ def _ranks(values):
 
 
 def best_index(results, metric):
-    """The best point; among equals the one with the strongest penalties: largest ridge, then nuclear norm, then the first."""
+    """The best point; among equals the one with the largest ridge, then the largest nuclear norm, then the first."""
     ties = np.flatnonzero(results[f"rank_test_{metric}"] == 1)
     strength = [tuple(results["params"][i].get(name, 0.0) for name in ("ridge", "nuclear")) for i in ties]
     return int(ties[max(range(len(ties)), key=lambda k: (strength[k], -k))])
