@@ -74,6 +74,17 @@ def model_start(objective, rounds=20):
     return W
 
 
+def best_scale(objective, W, scores, halvings=12):
+    """W and its scores, halved until the objective stops falling: the model overshoots where columns are correlated."""
+    value = objective.value_at(W, scores)
+    for _ in range(halvings):
+        smaller = objective.value_at(0.5 * W, 0.5 * scores)
+        if smaller >= value:
+            break
+        W, scores, value = 0.5 * W, 0.5 * scores, smaller
+    return W, scores
+
+
 def label_coupling(objective, W):
     """How much labels depend on one another, off-diagonal against diagonal, in the mean Hessian at zero scores.
 

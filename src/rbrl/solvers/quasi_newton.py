@@ -8,13 +8,15 @@ from rbrl._validation import check_choice
 from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import descend, join_violations, split
-from rbrl.solvers.iterate import FADING, Iterate, label_coupling, mean_hessian, model_start
+from rbrl.solvers.iterate import FADING, Iterate, best_scale, label_coupling, mean_hessian, model_start
 from rbrl.solvers.line_search import Ray, step_lengths
 from rbrl.solvers.memory import Memory
 from rbrl.solvers.preconditioner import full_hessian, full_hessian_cost, label_blocks
 
 # Measured on 180 problems: with less coupling than this, a quasi-Newton method per label needs fewer evaluations.
 WEAK_COUPLING = 0.9
+# Steps remembered may take this much memory; five are kept in any case.
+MEMORY_BYTES = 2**28
 # The full Hessian is a matrix of this many rows at most.
 FULL_HESSIAN_SIZE = 2500
 
@@ -67,9 +69,12 @@ class _Run:
     def begin(self, start, scores=None):
         """Go to `start`, or to the minimiser of the mean model."""
         W = model_start(self.objective) if start is None else start
+        scores = self.objective.design.scores(W) if scores is None else scores
+        if start is None:
+            W, scores = best_scale(self.objective, W, scores)
         self.joint = label_coupling(self.objective, W) > WEAK_COUPLING
         self.n_iter += 1
-        self.arrive(W, self.objective.design.scores(W) if scores is None else scores)
+        self.arrive(W, scores)
 
     def arrive(self, W, scores):
         """Evaluate at W, whose scores are known."""
@@ -113,7 +118,8 @@ class _Run:
         self.n_iter += 1
         objective, now = self.objective, self.now
         if self.memory is None:
-            self.memory = Memory(now.W.shape, 5 if self.full else self.solver.memory, self.joint)
+            size = 5 if self.full else min(self.solver.memory, max(5, MEMORY_BYTES // (16 * now.W.size)))
+            self.memory = Memory(now.W.shape, size, self.joint)
         if self.old is not None:
             self.memory.push(now.W - self.old.W, now.gradient - self.old.gradient)
         D, slope = self.memory.descent(now.gradient, self._seed())
