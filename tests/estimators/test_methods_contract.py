@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rbrl.estimators import (
+    MLFE,
     BinaryRelevance,
     CalibratedLabelRanking,
     EnsembleOfChains,
@@ -26,6 +27,7 @@ METHODS = [
     LabelPowerset(kernel="rbf"),
     EnsembleOfChains(n_chains=3, random_state=0),
     EnsembleOfChains(n_chains=3, kernel="rbf", random_state=0),
+    MLFE(),
 ]
 
 

@@ -5,6 +5,7 @@ from rbrl.estimators.calibrated_ranking import CalibratedLabelRanking
 from rbrl.estimators.chains import EnsembleOfChains
 from rbrl.estimators.label_powerset import LabelPowerset
 from rbrl.estimators.ml_knn import MLkNN
+from rbrl.estimators.mlfe import MLFE
 from rbrl.estimators.rakel import RAkEL
 from rbrl.estimators.rbrl import BRLClassifier, RBRLClassifier
 
@@ -17,9 +18,11 @@ REGISTRY = {
     "rakel": RAkEL,
     "label-powerset": LabelPowerset,
     "ecc": EnsembleOfChains,
+    "mlfe": MLFE,
 }
 
 __all__ = [
+    "MLFE",
     "REGISTRY",
     "BRLClassifier",
     "BinaryRelevance",

@@ -44,8 +44,8 @@ class LabelPowerset(ReductionClassifier):
     >>> len(model.label_sets_)
     16
     >>> model.predict(X[:2])
-    array([[1, 1, 0, 1],
-           [1, 1, 0, 1]])
+    array([[1, 1, 1, 1],
+           [0, 0, 1, 0]])
     """
 
     def __init__(self, estimator=None, kernel="linear", C=1.0, gamma=None, tol=None, votes="hard", non_empty=False):
