@@ -73,10 +73,10 @@ def _weigh_stopping_rule(learner, y, weights):
 
     LIBLINEAR scales its tolerance by the share of the rarer class among the rows, whatever their weights.
     """
-    classes, y = np.unique(y, return_inverse=True)
-    if weights is None or len(classes) != 2:
+    if weights is None or len(classes := np.unique(y)) != 2:
         return
-    rows, mass = np.bincount(y), np.bincount(y, weights)
+    code = (y == classes[1]).astype(np.intp)
+    rows, mass = np.bincount(code), np.bincount(code, weights)
     learner.tol = learner.tol * (mass.min() / mass.sum()) / (rows.min() / rows.sum())
 
 

@@ -43,21 +43,19 @@ class SignedRegression:
     def fit(self, K, MU):
         """Minimise from B = 0, b = 0."""
         Z = _mean_contrast(MU)
-        B, b = np.zeros_like(MU), np.zeros(MU.shape[1])
-        KB = np.zeros_like(MU)
-        value = self._value(B, KB, KB + b, MU, Z)
-        for iteration in range(1, self.max_iter + 1):
+        B, b, KB = np.zeros_like(MU), np.zeros(MU.shape[1]), np.zeros_like(MU)
+        values = [self._value(B, KB, KB + b, MU, Z)]
+        while len(values) <= self.max_iter:
             dB, db = self._solve(K, MU, Z, KB + b)
             dB, db = dB - B, db - b
             KdB = K @ dB
-            step, new_value = self._backtrack(value, B, b, KB, dB, db, KdB, MU, Z)
-            if new_value < value:
+            step, value = self._backtrack(values[-1], B, b, KB, dB, db, KdB, MU, Z)
+            if value < values[-1]:
                 B, b, KB = B + step * dB, b + step * db, KB + step * KdB
-            if value - new_value <= self.tol * abs(value):
-                value = min(value, new_value)
+            values.append(min(value, values[-1]))
+            if values[-2] - values[-1] <= self.tol * abs(values[-2]):
                 break
-            value = new_value
-        return Regression(B, b, float(value), iteration)
+        return Regression(B, b, float(values[-1]), len(values) - 1)
 
     def _value(self, B, KB, F, MU, Z):
         u = np.linalg.norm(MU - F, axis=1)
