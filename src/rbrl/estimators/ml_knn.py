@@ -2,11 +2,15 @@
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context, get_config
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from rbrl._validation import check_choice, check_number
 from rbrl.estimators.base import MultiLabelClassifier
+
+# Distances between sparse rows are taken a few rows at a time: as fast as scikit-learn's default of 1 GB at once.
+DISTANCE_MEGABYTES, DISTANCE_ROWS = 16, 256
 
 
 class MLkNN(MultiLabelClassifier):
@@ -106,10 +110,14 @@ class MLkNN(MultiLabelClassifier):
         n_rows = len(self.Y_fit_) if X is None else X.shape[0]
         counts = np.zeros((n_rows, self.Y_fit_.shape[1]), dtype=np.intp)
         if self.n_neighbors_:
-            rows = None if X is None else self._scaled(X)
-            for neighbour in self.neighbors_.kneighbors(rows, return_distance=False).T:
+            for neighbour in self._neighbours(None if X is None else self._scaled(X)).T:
                 counts += self.Y_fit_[neighbour]
         return counts
+
+    def _neighbours(self, rows):
+        megabytes = max(DISTANCE_MEGABYTES, DISTANCE_ROWS * len(self.Y_fit_) * 8 / 2**20)
+        with config_context(working_memory=min(megabytes, get_config()["working_memory"])):
+            return self.neighbors_.kneighbors(rows, return_distance=False)
 
     def _scaled(self, X):
         # Distances do not see a shift of the features: division by the range is all of min-max scaling.
