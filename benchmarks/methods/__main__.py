@@ -56,9 +56,10 @@ def line(dataset, task, package, ours, other):
     if "error" in other or "error" in ours:
         return f"| {dataset} | {task} | {package} | {other.get('error') or ours['error']} | | | | | |"
     ratios = [f"{other[k] / max(ours[k], 1e-9):.2f}" for k in ("fit", "predict")]
-    times = f"{ours['fit']:.2f} / {other['fit']:.2f} | {ratios[0]} | {ours['predict']:.3f} / {other['predict']:.3f} | {ratios[1]}"
+    fit = f"{ours['fit']:.2f} / {other['fit']:.2f} | {ratios[0]}"
+    predict = f"{ours['predict']:.3f} / {other['predict']:.3f} | {ratios[1]}"
     memory = f"{ours['memory']:.0f} / {other['memory']:.0f} | {other['memory'] / max(ours['memory'], 1):.1f}"
-    return f"| {dataset} | {task} | {package} | {times} | {memory} |"
+    return f"| {dataset} | {task} | {package} | {fit} | {predict} | {memory} |"
 
 
 def heading():
@@ -71,8 +72,8 @@ def heading():
         f"{os.cpu_count()} cores ({platform.machine()}), one thread each.",
         "",
         "60 % of the rows train, 40 % are predicted (split 0). Processor seconds, the best of five runs (one, if it takes",
-        "over 30 s); peak memory above data and imports in MB. Ours / theirs; a ratio above 1 means that ours is faster or smaller.",
-        "The base learner is `LinearSVC(dual=False)` for all.",
+        "over 30 s); peak memory above data and imports in MB. Ours / theirs; a ratio above 1 means that ours is faster or",
+        "smaller. The base learner is `LinearSVC(dual=False)` for all.",
         "",
         "| data | task | beside | fit | ratio | predict | ratio | memory | ratio |",
         "|---|---|---|---|---|---|---|---|---|",

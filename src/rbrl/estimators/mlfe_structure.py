@@ -88,12 +88,14 @@ class LassoADMM:
 class RidgeInverse:
     """The inverse of X X' + rho I, as a product, with any one row and column left out.
 
-    With fewer features than rows it is applied by Woodbury's identity, at the cost of two products with X.
+    With few features it is applied by Woodbury's identity, at the cost of two products with X.
     """
 
     def __init__(self, X, rho):
         n, m = X.shape
-        self.X, self.rho, self.is_wide = X, rho, m >= n
+        self.X, self.rho = X, rho
+        # One product with the inverse costs less than the two; that with a sparse X is almost free.
+        self.is_wide = m >= n if sparse.issparse(X) else 2 * m >= n
         if self.is_wide:
             self.inverse = cho_solve(cho_factor(_dense(X @ X.T) + rho * np.eye(n)), np.eye(n))
             self.diagonal = np.diag(self.inverse).copy()
