@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import clone
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import has_fit_parameter
 
@@ -45,10 +44,10 @@ def kernel_svm(C, tol, **kernel):
 
 
 def fit_learner(learner, inputs, y, weights=None, rows=None):
-    """A clone of `learner`, fitted to classes y of the given rows (y and weights cover all rows)."""
+    """Fit a fresh learner to classes y of the given rows (y and weights cover all rows), and return it."""
     if rows is not None:
         y, weights = y[rows], None if weights is None else weights[rows]
-    learner, extra = clone(learner), {}
+    extra = {}
     if weights is not None:
         check_takes_weights(learner)
         extra["sample_weight"] = weights

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from rbrl._validation import check_choice, check_number
@@ -79,8 +80,9 @@ class ReductionClassifier(MultiLabelClassifier):
         return Inputs(X if self.estimator is not None else liblinear_rows(X))
 
     def _learner(self):
+        """A fresh base learner."""
         if self.estimator is not None:
-            return self.estimator
+            return clone(self.estimator)
         return kernel_svm(self.C, self.tol) if self._has_kernel() else linear_svm(self.C, self.tol)
 
     def _has_kernel(self):

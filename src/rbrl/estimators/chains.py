@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
 from rbrl._validation import check_choice, check_number
-from rbrl.estimators._base_learners import Inputs, check_takes_weights, kernel_svm, linear_svm, logistic, probabilities
+from rbrl.estimators._base_learners import Inputs, check_takes_weights, kernel_svm, logistic, probabilities
 from rbrl.estimators._reduction import COMMON_PARAMETERS, LEARNER_PARAMETERS, ReductionClassifier
 
 
@@ -127,10 +127,8 @@ class EnsembleOfChains(ReductionClassifier):
         return super()._inputs(X) if not self._has_kernel() else Inputs(X.astype(np.float64, copy=False))
 
     def _learner(self):
-        if self.estimator is not None:
-            return self.estimator
         if not self._has_kernel():
-            return linear_svm(self.C, self.tol)
+            return super()._learner()
         gamma = 1.0 / self.n_features_in_ if self.gamma is None else self.gamma
         return kernel_svm(self.C, self.tol, kernel="rbf", gamma=gamma)
 
