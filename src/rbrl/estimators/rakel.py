@@ -1,7 +1,7 @@
 """RAkEL: label powersets of small random subsets of the labels, which vote."""
 
 from itertools import combinations
-from math import ceil, comb
+from math import comb
 from numbers import Integral, Real
 
 import numpy as np
@@ -28,7 +28,8 @@ class RAkEL(ReductionClassifier):
     ----------
     {LEARNER_PARAMETERS}
     overlapping : bool, default=True
-        True: distinct subsets, each drawn from all labels. False: a random partition of the labels.
+        True: distinct subsets, each drawn from all labels. False: a random partition of the labels, whose last
+        part may be smaller.
     n_subsets : int, default=None
         m, for overlapping subsets; None means twice the number of labels. All of them, if there are not more.
     subset_size : int or float, default=3
@@ -108,7 +109,8 @@ class RAkEL(ReductionClassifier):
     def _draw(self, n_labels):
         k, random = self._size(n_labels), check_random_state(self.random_state)
         if not self.overlapping:
-            return [np.sort(part) for part in np.array_split(random.permutation(n_labels), ceil(n_labels / k))]
+            order = random.permutation(n_labels)
+            return [np.sort(order[start : start + k]) for start in range(0, n_labels, k)]
         m = 2 * n_labels if self.n_subsets is None else self.n_subsets
         return distinct_subsets(n_labels, k, m, random)
 
