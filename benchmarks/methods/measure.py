@@ -11,9 +11,9 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from benchmarks.methods.cases import CASES, MULTILEARN
 from scipy import sparse
 
-from benchmarks.methods.cases import CASES, MULTILEARN
 from rbrl import datasets
 
 
