@@ -34,7 +34,7 @@ def liblinear(X, Y, ridge, dual, tol):
 
 def ours(X, Y, ridge, tol):
     """Weights of all labels, from nothing."""
-    design = linear_design(X, Y)
+    design = linear_design(X)
     result = QuasiNewton().solve(Objective(design, Y, SquaredHinge(), ridge, 0.0), tol=tol)
     return design.coefficients(result.weights)
 

@@ -1,0 +1,139 @@
+"""The search along a path: it chooses what separate fits choose, and says what it measured."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_multilabel_classification
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.model_selection import KFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rbrl import BRLClassifier, RBRLClassifier, RBRLClassifierCV
+from rbrl.metrics import PAPER_METRICS, evaluate
+from rbrl.search import PAPER_GRID, PathSearchCV, solve_grid, tune
+from rbrl.search.results import best_index
+
+X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
+GRID = {"ridges": [0.1, 1, 10], "rankings": [0.01, 1], "nuclears": [0.1, 3]}
+MODELS = {
+    "linear": (RBRLClassifier(), X),
+    "sparse": (RBRLClassifier(), sparse.csr_array(X)),
+    "rbf": (RBRLClassifier(kernel="rbf"), X),
+    "precomputed": (RBRLClassifier(kernel="precomputed", fit_intercept=False), X @ X.T + 1.0),
+    "more features than rows": (RBRLClassifier(), np.hstack([X, np.random.default_rng(0).normal(size=(90, 90))])),
+}
+
+
+@pytest.fixture(params=MODELS, scope="module")
+def searched(request):
+    estimator, rows = MODELS[request.param]
+    return rows, RBRLClassifierCV(**GRID, estimator=estimator, cv=3, search_tol=1e-9).fit(rows, Y)
+
+
+def test_every_point_scores_as_a_fit_of_its_own(searched):
+    rows, search = searched
+    folds = list(KFold(3, shuffle=True, random_state=0).split(rows))
+    for point in (0, 5, 11):
+        params = search.cv_results_["params"][point]
+        for i, (train, test) in enumerate(folds):
+            model = clone(search.estimator).set_params(**params, tol=1e-9)
+            kernel = model.kernel == "precomputed"
+            model.fit(rows[train][:, train] if kernel else rows[train], Y[train])
+            held_out = rows[test][:, train] if kernel else rows[test]
+            alone = evaluate(Y[test], model.predict(held_out), model.decision_function(held_out))
+            for name, value in alone.items():
+                assert search.cv_results_[f"split{i}_test_{name}"][point] == pytest.approx(value, abs=1e-3)
+
+
+def test_the_best_point_is_refitted_at_full_tolerance(searched):
+    rows, search = searched
+    alone = clone(search.estimator).set_params(**search.best_params_).fit(rows, Y)
+    np.testing.assert_array_equal(search.predict(rows), alone.predict(rows))
+    assert search.best_estimator_.gap_ <= search.estimator.tol
+    means = search.cv_results_["mean_test_average_precision"]
+    assert search.best_score_ == means[search.best_index_] == means.max()
+
+
+def test_results_look_like_scikit_learns(searched):
+    results = searched[1].cv_results_
+    assert len(results["params"]) == 12
+    for metric in PAPER_METRICS:
+        folds = [results[f"split{i}_test_{metric.name}"] for i in range(3)]
+        np.testing.assert_allclose(results[f"mean_test_{metric.name}"], np.mean(folds, axis=0))
+        assert results[f"rank_test_{metric.name}"].min() == 1
+    assert np.all(results["mean_gap"] >= 0)
+    assert np.all(results["mean_evaluations"] >= 1)
+
+
+def test_the_answer_does_not_depend_on_the_number_of_jobs():
+    one, two = (RBRLClassifierCV(**GRID, cv=3, n_jobs=n).fit(X, Y) for n in (1, 2))
+    assert one.best_params_ == two.best_params_
+    for name in one.cv_results_:
+        if "test" in name or "gap" in name or "evaluations" in name:
+            np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
+
+
+def test_neighbours_save_evaluations():
+    estimator = RBRLClassifier()
+    design, signed = estimator._design(X, np.arange(len(X))), np.where(Y > 0, 1, -1).astype(np.int8)
+    axes = {"ridge": [10.0, 1.0, 0.1], "ranking": [0.01, 0.1], "nuclear": [0.01, 0.1]}
+    warm = sum(solved.result.evaluations for solved in solve_grid(estimator, axes, design, signed))
+    cold = 0.0
+    for ridge in axes["ridge"]:
+        for ranking in axes["ranking"]:
+            for nuclear in axes["nuclear"]:
+                alone = {"ridge": [ridge], "ranking": [ranking], "nuclear": [nuclear]}
+                cold += sum(solved.result.evaluations for solved in solve_grid(estimator, alone, design, signed))
+    assert warm < 0.9 * cold
+
+
+def test_ties_go_to_the_stronger_penalties():
+    params = [{"ridge": r, "nuclear": s} for r in (1.0, 10.0) for s in (1.0, 0.1)]
+    assert best_index({"rank_test_x": np.array([1, 1, 1, 1]), "params": params}, "x") == 2
+    assert best_index({"rank_test_x": np.array([2, 1, 2, 3]), "params": params}, "x") == 1
+
+
+def test_any_scorer_and_several_at_once():
+    scoring = {"macro": make_scorer(f1_score, average="macro"), "jaccard": "jaccard_samples", "hal": "hamming_loss"}
+    search = RBRLClassifierCV([1], [0.1], [0.1, 1], cv=3, scoring=scoring, refit="macro").fit(X, Y)
+    assert {"mean_test_macro", "mean_test_jaccard", "mean_test_hal"} <= set(search.cv_results_)
+    assert 0 < search.best_score_ < 1
+
+
+def test_a_criterion_that_is_not_measured_is_refused():
+    with pytest.raises(ValueError, match=r"one of the metrics searched, \['hamming_loss'\]. Got 'coverage'"):
+        RBRLClassifierCV([1], [1], [1], scoring="hamming_loss", refit="coverage").fit(X, Y)
+
+
+def test_defaults_are_the_papers_grid():
+    assert PAPER_GRID == pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100])
+    assert len(RBRLClassifierCV()._axes()["ridge"]) == 7
+
+
+def test_progress_tells_the_time_left(capsys):
+    RBRLClassifierCV([1], [1], [1], cv=2, verbose=1).fit(X, Y)
+    assert "fold 2 of 2 done" in capsys.readouterr().err
+
+
+def test_other_models_search_along_the_same_path():
+    search = PathSearchCV(BRLClassifier(), {"ridge": [10, 1], "nuclear": [0.1, 1]}, cv=3).fit(X, Y)
+    assert set(search.best_params_) == {"ridge", "nuclear"}
+
+
+def test_tune_gives_a_row_per_point_and_fold():
+    table = tune(RBRLClassifier(), {"ridge": [1, 10], "ranking": [0.1], "nuclear": [0.1, 1]}, X, Y, folds=3)
+    assert len(table) == 12
+    assert {"param_ridge", "fold", "average_precision", "fit_seconds", "gap"} <= set(table)
+    two = tune(RBRLClassifier(), {"ridge": [1, 10], "ranking": [0.1], "nuclear": [0.1, 1]}, X, Y, folds=3, n_jobs=2)
+    np.testing.assert_array_equal(table["average_precision"], two["average_precision"])
+
+
+def test_tune_searches_kernels_too():
+    table = tune(RBRLClassifier(kernel="rbf"), {"gamma": [0.01, 0.1], "ridge": [1, 10]}, X, Y, folds=2)
+    assert sorted(set(zip(table["param_gamma"], table["param_ridge"]))) == [(0.01, 1), (0.01, 10), (0.1, 1), (0.1, 10)]
+
+
+@parametrize_with_checks([RBRLClassifierCV([10.0], [0.1], [0.1, 1.0], estimator=RBRLClassifier(tol=1e-16), cv=2)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
