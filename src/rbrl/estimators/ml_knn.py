@@ -45,7 +45,8 @@ class MLkNN(MultiLabelClassifier):
         Smoothed share of relevant training rows.
     likelihood_relevant_, likelihood_irrelevant_ : array (n_labels, n_counts)
         Smoothed distribution of the number of neighbours with the label.
-    neighbors_ : sklearn.neighbors.NearestNeighbors
+    X_fit_ : array or sparse matrix (n_samples, n_features)
+        Training rows, scaled.
     feature_scale_ : array (n_features,) or None
         Factors of the features.
     Y_fit_ : array (n_samples, n_labels) of bool
@@ -82,10 +83,7 @@ class MLkNN(MultiLabelClassifier):
         self.feature_scale_ = _inverse_range(X) if self.scale == "minmax" else None
         self.Y_fit_ = Y > 0
         k = min(self.n_neighbors, len(Y) - 1)
-        # kneighbors without rows leaves every training row out of its own neighbours; 1 only keeps the search valid
-        # where a single row has none.
-        self.neighbors_ = NearestNeighbors(n_neighbors=max(k, 1), n_jobs=self.n_jobs).fit(self._scaled(X))
-        self.n_neighbors_ = k
+        self.X_fit_, self.n_neighbors_, self._index = self._scaled(X), k, None
         self._estimate(self._neighbour_counts())
 
     def _estimate(self, counts):
@@ -117,7 +115,18 @@ class MLkNN(MultiLabelClassifier):
     def _neighbours(self, rows):
         megabytes = max(DISTANCE_MEGABYTES, DISTANCE_ROWS * len(self.Y_fit_) * 8 / 2**20)
         with config_context(working_memory=min(megabytes, get_config()["working_memory"])):
-            return self.neighbors_.kneighbors(rows, return_distance=False)
+            return self._search().kneighbors(rows, return_distance=False)
+
+    def _search(self):
+        """The index of the training rows, built once; a model file holds the rows only."""
+        if self._index is None:
+            # kneighbors without rows leaves every training row out of its own neighbours; 1 only keeps the search valid
+            # where a single row has none.
+            self._index = NearestNeighbors(n_neighbors=max(self.n_neighbors_, 1), n_jobs=self.n_jobs).fit(self.X_fit_)
+        return self._index
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_index": None}
 
     def _scaled(self, X):
         # Distances do not see a shift of the features: division by the range is all of min-max scaling.
