@@ -7,7 +7,7 @@ import numpy as np
 from rbrl._validation import check_choice
 from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged
 from rbrl.solvers.certificate import lower_bound
-from rbrl.solvers.factored import descend, join_violations, split
+from rbrl.solvers.factored import FAINT, descend, join_violations, split
 from rbrl.solvers.iterate import FADING, Iterate, mean_hessian, model_start
 from rbrl.solvers.line_search import Ray, step_lengths
 from rbrl.solvers.memory import Memory
@@ -15,6 +15,10 @@ from rbrl.solvers.preconditioner import full_hessian, full_hessian_cost, label_b
 
 # Measured on 180 problems: with less coupling than this, a quasi-Newton method per label needs fewer evaluations.
 WEAK_COUPLING = 0.9
+# Scores shrunk by this share show the terms of the loss that are about to become active.
+CAUTION = 0.01
+# Iterations in factors between two steps with the full Hessian.
+ROUND = 50
 # The full Hessian is a matrix of this many rows at most.
 FULL_HESSIAN_SIZE = 2500
 
@@ -62,7 +66,7 @@ class _Run:
         self.memory = self.old = None
         self.round_tol = 0.3 * tol
         self.patience = _patience(objective, max_iter)
-        self.full = False
+        self.full, self.caution, self.in_factors = False, 0.0, False
 
     def begin(self, start):
         """Go to `start`, or to the minimiser of the mean model."""
@@ -101,12 +105,14 @@ class _Run:
         return self.converged() or self.stuck or self.n_iter >= self.max_iter
 
     def advance(self):
-        """The step that suits the iterate."""
-        if self.now.rank_fades():
-            self.factored_round()
-        elif self.n_iter >= self.patience and not self.full:
+        """The step that suits the iterate; with the full Hessian, steps on weights and rounds in factors take turns."""
+        if self.n_iter >= self.patience and not self.full:
             self.follow_path()
+        elif self.now.rank_fades() and not (self.full and self.in_factors):
+            self.in_factors = True
+            self.factored_round()
         else:
+            self.in_factors = False
             self.step()
 
     def step(self):
@@ -124,27 +130,34 @@ class _Run:
             self.old = now
             self.arrive(now.W + D * t, now.scores + scores * t)
         else:
-            self.stuck = self.old is None
-            self.memory = self.old = None
+            self.lose_the_way()
+
+    def lose_the_way(self):
+        """No step descends: forget the past; without one, expect near-active terms of the loss to become active; else end."""
+        if self.old is None:
+            self.stuck = not (self.full and (self.caution == 0 or self.now.rank_fades()))
+            self.caution = CAUTION
+        self.memory = self.old = None
 
     def _seed(self):
         now = self.now
         if self.full:
-            return full_hessian(self.objective, now.scores, now.nuclear_hessian())
+            return full_hessian(self.objective, (1 - self.caution) * now.scores, now.nuclear_hessian())
         return label_blocks(self.objective, mean_hessian(self.objective, now.scores), now.nuclear_hessian())
 
     def factored_round(self):
         """Descend in factors, the directions that the last round missed included."""
         objective, now = self.objective, self.now
         self.memory = self.old = None
-        factors = split(now.W, now.nuclear.sigma, now.nuclear.V)
+        factors = split(now.W, now.nuclear.sigma, now.nuclear.V, FAINT if self.full else 1e-4)
         H = mean_hessian(objective, now.scores)
         U, V = join_violations(objective, *factors, now.smooth_gradient, H) or factors
+        allowed = min(self.max_iter - self.n_iter - 1, ROUND if self.full else max(self.patience - self.n_iter, 1))
         point, used = descend(
-            objective, U, V, self.round_tol, self.max_iter - self.n_iter, self.solver.memory, self.note
+            objective, U, V, self.round_tol, allowed, 5 if self.full else self.solver.memory, self.note, self.full
         )
         self.n_iter += used + 1
-        self.round_tol *= 0.2
+        self.round_tol *= 0.2 if used < allowed else 1.0
         self.stuck = self.round_tol < 1e-15
         self.arrive(point.U @ point.V.T, point.scores)
 
@@ -154,7 +167,7 @@ class _Run:
         self.full = self.joint = True
         self.memory = self.old = None
         W = None
-        for ridge in _falling_ridges(self.objective.ridge.weight):
+        for ridge in _falling_ridges(self.objective.ridge.weight or self.objective.nuclear.weight):
             run = _Run(self.objective.with_ridge(ridge), replace(self.solver, stop="gap"), 1e-2, self.max_iter)
             run.full, run.n_iter = True, self.n_iter
             run.begin(W)
