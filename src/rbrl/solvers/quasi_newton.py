@@ -66,7 +66,7 @@ class _Run:
         self.memory = self.old = None
         self.round_tol = 0.3 * tol
         self.patience = _patience(objective, max_iter)
-        self.full, self.caution, self.in_factors = False, 0.0, False
+        self.full, self.caution, self.stalled = False, 0.0, False
 
     def begin(self, start):
         """Go to `start`, or to the minimiser of the mean model."""
@@ -102,17 +102,19 @@ class _Run:
         return self.n_iter >= 2 and self.gained <= self.tol
 
     def finished(self):
-        return self.converged() or self.stuck or self.n_iter >= self.max_iter
+        return self.converged() or (self.stuck and not self.impatient()) or self.n_iter >= self.max_iter
+
+    def impatient(self):
+        """Whether the full Hessian has its turn: after some iterations, or half as many if nothing else helps."""
+        return not self.full and self.n_iter >= (0.5 if self.stuck else 1.0) * self.patience
 
     def advance(self):
-        """The step that suits the iterate; with the full Hessian, steps on weights and rounds in factors take turns."""
-        if self.n_iter >= self.patience and not self.full:
+        """The step that suits the iterate; with the full Hessian, factors are for when steps on the weights stall."""
+        if self.impatient():
             self.follow_path()
-        elif self.now.rank_fades() and not (self.full and self.in_factors):
-            self.in_factors = True
+        elif self.now.rank_fades() and (self.stalled or not self.full):
             self.factored_round()
         else:
-            self.in_factors = False
             self.step()
 
     def step(self):
@@ -129,15 +131,16 @@ class _Run:
         if t.any():
             self.old = now
             self.arrive(now.W + D * t, now.scores + scores * t)
+            self.stalled = self.gained <= 0.01 * min(self.gap(), 1.0)
         else:
             self.lose_the_way()
 
     def lose_the_way(self):
-        """No step descends: forget the past; without one, expect near-active terms of the loss to become active; else end."""
+        """No step descends: forget the past, or expect terms of the loss to become active soon, or end."""
         if self.old is None:
             self.stuck = not (self.full and (self.caution == 0 or self.now.rank_fades()))
             self.caution = CAUTION
-        self.memory = self.old = None
+        self.memory, self.old, self.stalled = None, None, True
 
     def _seed(self):
         now = self.now
@@ -148,7 +151,7 @@ class _Run:
     def factored_round(self):
         """Descend in factors, the directions that the last round missed included."""
         objective, now = self.objective, self.now
-        self.memory = self.old = None
+        self.memory, self.old, self.stalled = None, None, False
         factors = split(now.W, now.nuclear.sigma, now.nuclear.V, FAINT if self.full else 1e-4)
         H = mean_hessian(objective, now.scores)
         U, V = join_violations(objective, *factors, now.smooth_gradient, H) or factors
@@ -164,11 +167,13 @@ class _Run:
     def follow_path(self):
         """Start again from a larger ridge, and come down with the full Hessian: where the mean model is far off, active
         sets that change little from ridge to ridge are found in few steps."""
-        self.full = self.joint = True
+        self.full, self.joint, self.stuck, self.round_tol = True, True, False, 0.3 * self.tol
         self.memory = self.old = None
-        W = None
-        for ridge in _falling_ridges(self.objective.ridge.weight or self.objective.nuclear.weight):
-            run = _Run(self.objective.with_ridge(ridge), replace(self.solver, stop="gap"), 1e-2, self.max_iter)
+        W, former = None, self.now
+        ridges = _falling_ridges(self.objective.ridge.weight or self.objective.nuclear.weight)
+        share = (self.max_iter - self.n_iter) // (2 * max(len(ridges), 1))
+        for ridge in ridges:
+            run = _Run(self.objective.with_ridge(ridge), replace(self.solver, stop="gap"), 1e-2, self.n_iter + share)
             run.full, run.n_iter = True, self.n_iter
             run.begin(W)
             run.joint = True
@@ -177,6 +182,9 @@ class _Run:
             W, self.n_iter = run.now.W, run.n_iter
         if W is not None:
             self.arrive(W, self.objective.design.scores(W))
+        if former.value < self.now.value:
+            self.now = former
+            self.note(former.value)
 
     def tidy(self):
         """Drop the singular values that fade, or all of them, where that costs no more than a tenth of `tol`."""
