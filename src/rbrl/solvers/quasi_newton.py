@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rbrl._validation import check_choice
-from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged
+from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged, way_out
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import FAINT, descend, join_violations, split
 from rbrl.solvers.iterate import FADING, Iterate, mean_hessian, model_start
@@ -51,7 +51,7 @@ class QuasiNewton:
             run.advance()
         result = run.result()
         if not result.converged:
-            warn_unconverged("The quasi-Newton solver", result, tol, max_iter)
+            warn_unconverged("The quasi-Newton solver", result, tol, max_iter, way_out(objective))
         return result
 
 
