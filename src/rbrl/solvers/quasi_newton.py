@@ -187,14 +187,18 @@ class _Run:
             self.note(former.value)
 
     def tidy(self):
-        """Drop the singular values that fade, or all of them, where that costs no more than a tenth of `tol`."""
+        """Drop the singular values that fade, or all of them, where that costs no more than a tenth of `tol`, nor the
+        certificate."""
         now, objective = self.now, self.objective
         if now.nuclear is None:
             return
         V = now.nuclear.V[:, now.nuclear.sigma > FADING * now.nuclear.sigma[-1]]
+        limit = now.value + 0.1 * self.tol * self.bound
+        if self.gap() <= self.tol:
+            limit = max(now.value, min(limit, self.bound * (1 + self.tol)))
         for projection in (np.zeros((len(V), len(V))), V @ V.T):
             lean = objective.at(now.W @ projection, now.scores @ projection)
-            if lean.value <= now.value + 0.1 * self.tol * self.bound:
+            if lean.value <= limit:
                 self.now, self.history[-1] = lean, lean.value
                 return
 
