@@ -189,18 +189,21 @@ class _Run:
     def tidy(self):
         """Drop the singular values that fade, or all of them, where that costs no more than a tenth of `tol`, nor the
         certificate."""
-        now, objective = self.now, self.objective
-        if now.nuclear is None:
+        objective, nuclear = self.objective, self.now.nuclear
+        if nuclear is None:
             return
-        V = now.nuclear.V[:, now.nuclear.sigma > FADING * now.nuclear.sigma[-1]]
+        # The Gram matrix blurs the smallest singular values: what is reported has the exact ones.
+        now = self.now = objective.at(self.now.W, self.now.scores)
         limit = now.value + 0.1 * self.tol * self.bound
         if self.gap() <= self.tol:
             limit = max(now.value, min(limit, self.bound * (1 + self.tol)))
+        V = nuclear.V[:, nuclear.sigma > FADING * nuclear.sigma[-1]]
         for projection in (np.zeros((len(V), len(V))), V @ V.T):
             lean = objective.at(now.W @ projection, now.scores @ projection)
             if lean.value <= limit:
-                self.now, self.history[-1] = lean, lean.value
-                return
+                self.now = lean
+                break
+        self.history[-1] = self.now.value
 
     def result(self):
         if self.solver.stop == "progress":
