@@ -42,7 +42,7 @@ def test_known_scores_cost_no_product():
     W = np.ones(objective.shape)
     point = objective.at(W)
     assert objective.at(W, point.scores).value == point.value
-    assert objective.design.evaluations == 0.5
+    assert objective.evaluations == 0.5
     assert objective.zeros().shape == objective.shape == (6, 4)
 
 

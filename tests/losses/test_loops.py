@@ -1,7 +1,10 @@
 """The compiled row kernels compute what the NumPy ones define, and the package works without them."""
 
+import ast
+import importlib
 import inspect
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,12 +21,16 @@ from rbrl._loops import reference
 compiled = pytest.importorskip("rbrl._loops.compiled")
 
 
+OUTPUTS = ("R", "H", "P", "M", "d1", "d2", "q", "z", "out")
+
+
 def functions(module):
-    return {
-        name: f
-        for name, f in vars(module).items()
-        if callable(f) and not name.startswith("_") and getattr(f, "__module__", None) == module.__name__
-    }
+    return {name: getattr(module, name) for name in module.__all__}
+
+
+def positive_definite(rng, size):
+    root = rng.standard_normal((size, size))
+    return root @ root.T + np.eye(size)
 
 
 def arguments(function, dtype, seed=0, n=9, l=6):
@@ -40,30 +47,47 @@ def arguments(function, dtype, seed=0, n=9, l=6):
         "margin": 1.5,
         **{name: rng.standard_normal((n, l)).astype(dtype) for name in "RHP"},
         **{name: rng.standard_normal(l) for name in ("d1", "d2")},
+        "M": rng.standard_normal((l, l)),
+        **{name: positive_definite(rng, l) for name in "ABC"},
+        **{name: rng.random(n) for name in ("first", "second")},
+        **{name: rng.standard_normal((n, l)) for name in ("G", "out", "q", "z")},
+        **{name: rng.standard_normal((3, n, l)) for name in ("steps", "changes")},
+        **{name: rng.standard_normal((3, l)) for name in ("rho", "coefficients")},
+        "order": np.array([1, 2, 0]),
+        "joint": seed == 1,
     }
     return {name: values[name] for name in inspect.signature(function).parameters}
 
 
 def test_both_modules_hold_the_same_functions():
     signatures = [
-        {name: tuple(inspect.signature(f).parameters) for name, f in functions(module).items() if name != "compiled"}
+        {name: tuple(inspect.signature(f).parameters) for name, f in functions(module).items()}
         for module in (reference, compiled)
     ]
     assert signatures[0] == signatures[1]
-    assert len(signatures[0]) >= 8
+    assert len(signatures[0]) >= 14
+
+
+@pytest.mark.parametrize("package", [reference, compiled])
+def test_every_function_of_a_file_is_exposed(package):
+    for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        tree = ast.parse(inspect.getsource(importlib.import_module(info.name)))
+        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        assert {name for name in defined if not name.startswith("_")} <= set(package.__all__)
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 2e-5)])
 @pytest.mark.parametrize("name", functions(reference))
-def test_compiled_equals_reference(name, dtype, rtol):
+@pytest.mark.parametrize("seed", [0, 1])
+def test_compiled_equals_reference(name, dtype, rtol, seed):
     defined, fast = getattr(reference, name), getattr(compiled, name)
-    expected, got = arguments(defined, dtype), arguments(defined, dtype)
-    results = [np.array(f(*a.values()) or 0.0) for f, a in ((defined, expected), (fast, got))]
-    np.testing.assert_allclose(results[1], results[0], rtol=rtol)
-    untouched = arguments(defined, dtype)
+    expected, got, untouched = (arguments(defined, dtype, seed) for _ in range(3))
+    results = [f(*a.values()) for f, a in ((defined, expected), (fast, got))]
+    if results[0] is not None:
+        np.testing.assert_allclose(results[1], results[0], rtol=rtol)
     for key, value in got.items():
         np.testing.assert_allclose(value, expected[key], rtol=rtol, atol=rtol)
-        changed = key in ("R", "H", "P", "d1", "d2")
+        changed = key in OUTPUTS
         assert np.array_equal(value, untouched[key]) != changed, key
 
 

@@ -1,6 +1,7 @@
-"""Row-wise kernels of the losses: compiled with Numba where it is installed, plain NumPy elsewhere.
+"""Loops over rows, for the losses, and small algebra, for the solvers: compiled with Numba, or plain NumPy without it.
 
-Both modules hold the same functions with the same signatures; the tests compare them. Conventions:
+The packages `compiled` and `reference` hold the same functions with the same signatures; the tests compare them.
+Conventions of the losses' kernels:
 
 - ``Y`` (n, l) int8 in {-1, +1}; ``F`` (n, l) scores; ``weights`` (n,) row weights; ``scale`` a factor of the whole loss;
 - a function adds to its output arrays, so that a sum of losses is a sequence of calls.

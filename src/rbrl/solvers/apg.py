@@ -6,7 +6,7 @@ import numpy as np
 
 from rbrl._validation import check_choice
 from rbrl.solvers import lipschitz
-from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged
+from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged, way_out
 from rbrl.solvers.certificate import lower_bound
 
 PAPER_TOL, PAPER_MAX_ITER = 1e-6, 1999
@@ -65,10 +65,10 @@ class APG:
             scores=run.point.scores,
         )
         if not converged and self.stop == "paper":
-            way_out = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
-            warn_unconverged("APG", result, None, max_iter, way_out)
+            remedy = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
+            warn_unconverged("APG", result, None, max_iter, remedy)
         elif not converged:
-            warn_unconverged("APG", result, tol, max_iter)
+            warn_unconverged("APG", result, tol, max_iter, way_out(objective))
         return result
 
 

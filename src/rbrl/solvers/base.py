@@ -50,12 +50,24 @@ def relative_gap(value, bound):
     return float((value - bound) / bound) if bound > 0 else np.inf
 
 
-def warn_unconverged(solver, result, tol, max_iter, way_out="Raise max_iter or tol, scale X, or use a larger ridge."):
+WAY_OUT = "Raise max_iter or tol, scale X, or use a larger ridge."
+NO_CERTIFICATE = (
+    "With ridge=0 and nuclear=0 no weights have a certificate. Use a small ridge, such as 1e-4, to have one."
+)
+
+
+def way_out(objective):
+    """What to do about a gap that stays above the tolerance."""
+    return WAY_OUT if objective.ridge.weight or objective.nuclear.weight else NO_CERTIFICATE
+
+
+def warn_unconverged(solver, result, tol, max_iter, way_out=WAY_OUT):
     """One warning that names what was reached and the way out; a `tol` of None is not mentioned."""
     aim = "" if tol is None else f", above tol={tol:g}"
+    certified = f"a certified relative gap of {result.gap:.1e}{aim}"
+    reached = certified if np.isfinite(result.gap) else f"an objective of {result.objective:.6g}, not certified"
     warnings.warn(
-        f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with a certified relative gap of "
-        f"{result.gap:.1e}{aim}. {way_out}",
+        f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with {reached}. {way_out}",
         ConvergenceWarning,
         stacklevel=3,
     )

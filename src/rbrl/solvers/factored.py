@@ -9,7 +9,10 @@ import numpy as np
 
 from rbrl.solvers.line_search import wolfe_step
 from rbrl.solvers.memory import Memory
-from rbrl.solvers.preconditioner import factor_blocks
+from rbrl.solvers.preconditioner import factor_blocks, full_factor_hessian
+
+# With the full Hessian, singular values above this share of the largest are worth keeping.
+FAINT = 1e-7
 
 
 class Factors:
@@ -18,7 +21,7 @@ class Factors:
     def __init__(self, objective, U, V, scores_U):
         self.U, self.V, self.scores_U = U, V, scores_U
         self.scores = scores_U @ V.T
-        self.loss, self._residual = objective.loss.evaluate(objective.Y, self.scores, objective.sample_weight)
+        self.loss, self.residual = objective.loss.evaluate(objective.Y, self.scores, objective.sample_weight)
         self._rU = objective.ridge.row_weights * U
         self._UU, self._VV = U.T @ self._rU, V.T @ V
         ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
@@ -28,14 +31,14 @@ class Factors:
     def gradient(self, objective):
         """Derivatives in U and V, stacked; costs a product of the width of the rank."""
         ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
-        in_U = objective.design.adjoint(self._residual @ self.V) + ridge * self._rU @ self._VV + nuclear * self.U
-        in_V = self._residual.T @ self.scores_U + ridge * self.V @ self._UU + nuclear * self.V
+        in_U = objective.design.adjoint(self.residual @ self.V) + ridge * self._rU @ self._VV + nuclear * self.U
+        in_V = self.residual.T @ self.scores_U + ridge * self.V @ self._UU + nuclear * self.V
         return np.vstack([in_U, in_V])
 
     def slope(self, objective, dU, dV, scores_dU):
         """Derivative along (dU, dV): no product with the design."""
         ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
-        slope = np.vdot(self._residual @ self.V, scores_dU) + np.vdot(self._residual.T @ self.scores_U, dV)
+        slope = np.vdot(self.residual @ self.V, scores_dU) + np.vdot(self.residual.T @ self.scores_U, dV)
         slope += ridge * (np.vdot(dU.T @ self._rU, self._VV) + np.vdot(self._UU, self.V.T @ dV))
         return float(slope + nuclear * (np.vdot(self.U, dU) + np.vdot(self.V, dV)))
 
@@ -56,10 +59,11 @@ def balance(U, V, floor=1e-7):
     return P[:, keep] * root, (Q @ Ot.T)[:, keep] * root
 
 
-def descend(objective, U, V, small, max_iter, memory_size, note):
+def descend(objective, U, V, small, max_iter, memory_size, note, full=False):
     """Quasi-Newton in the factors until neither slope nor progress exceeds `small` of the objective.
 
-    Returns the factors and the number of iterations. `note(value)` is called at every new point.
+    Returns the factors and the number of iterations. `note(value)` is called at every new point. With `full`, the full
+    Hessian is the preconditioner.
     """
     point = Factors(objective, U, V, objective.design.scores(U))
     memory = old = None
@@ -70,9 +74,7 @@ def descend(objective, U, V, small, max_iter, memory_size, note):
         gradient = point.gradient(objective)
         if old is not None:
             memory.push(np.vstack([point.U, point.V]) - old[0], gradient - old[1])
-        H = objective.loss.label_hessian(objective.Y, point.scores, objective.sample_weight) / len(objective.Y)
-        seed = factor_blocks(objective, H, point.U, point.V, point.scores_U)
-        D, slope = memory.descent(gradient, seed)
+        D, slope = memory.descent(gradient, (_full_seed if full else _block_seed)(objective, point))
         if -slope <= small * point.value and last - point.value <= small * point.value:
             break
         old, last = (np.vstack([point.U, point.V]), gradient), point.value
@@ -81,9 +83,19 @@ def descend(objective, U, V, small, max_iter, memory_size, note):
             break
         point, used = moved, used + 1
         note(point.value)
-        if used % 5 == 0 and (lean := _drop_rank(objective, point)) is not None:
+        if used % 5 == 0 and (lean := _drop_rank(objective, point, FAINT if full else 1e-5)) is not None:
             point, memory = lean, None
     return point, used
+
+
+def _block_seed(objective, point):
+    H = objective.loss.label_hessian(objective.Y, point.scores, objective.sample_weight) / len(objective.Y)
+    return factor_blocks(objective, H, point.U, point.V, point.scores_U)
+
+
+def _full_seed(objective, point):
+    gradient = objective.smooth_gradient(point.U @ point.V.T, point.residual)
+    return full_factor_hessian(objective, point.U, point.V, point.scores_U, gradient)
 
 
 def _step(objective, point, dU, dV, slope):
@@ -97,9 +109,9 @@ def _step(objective, point, dU, dV, slope):
     return trial["at"] if wolfe_step(along, point.value, slope) else None
 
 
-def _drop_rank(objective, point):
+def _drop_rank(objective, point, floor):
     """The same point in fewer columns, if some have faded."""
-    U, V = balance(point.U, point.V, floor=1e-5)
+    U, V = balance(point.U, point.V, floor)
     if U.shape[1] == point.U.shape[1]:
         return None
     return Factors(objective, U, V, point.scores_U @ (point.V.T @ V / np.sum(V**2, axis=0)))

@@ -11,6 +11,7 @@ with S the nuclear norm as a reweighted ridge.
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
+from rbrl._linalg import clip_singular_values
 from rbrl._loops import rows
 
 
@@ -53,6 +54,33 @@ def factor_blocks(objective, mean_hessian, U, V, scores_U):
     solve_V = PencilSolver(np.maximum(bends, 0.0), scores_U.T @ scores_U, 1.0, np.zeros_like(eye), rest)
     k = len(U)
     return lambda G: np.vstack([solve_U(G[:k]), O @ solve_V(O.T @ G[k:])])
+
+
+def full_factor_hessian(objective, U, V, scores_U, gradient):
+    """Inverse of the Hessian in factors W = U V' with every row's own bends, for U and V stacked.
+
+    `gradient` is that of loss and ridge in W; clipped at the nuclear weight, as it is at the optimum, it leaves the Hessian
+    positive semidefinite.
+    """
+    Z, Y, (k, rank), l = objective.design.matrix(), objective.Y, U.shape, len(V)
+    units = np.broadcast_to(np.eye(l)[:, None, :], (l, *Y.shape))
+    bends = [objective.loss.hessian_product(Y, scores_U @ V.T, unit.copy(), objective.sample_weight) for unit in units]
+    T = np.stack(bends, axis=1)
+    ridge, r = objective.ridge.weight, np.ones((k, 1)) * objective.ridge.row_weights
+    N = clip_singular_values(gradient, objective.nuclear.weight)
+    TV = T @ V
+    in_U = np.einsum("nk,nac,nm->kamc", Z, V.T @ TV, Z, optimize=True)
+    in_U[np.arange(k), :, np.arange(k)] += ridge * r[:, :, None] * (V.T @ V)
+    in_V = np.einsum("na,nij,nc->iajc", scores_U, T, scores_U, optimize=True)
+    in_V[np.arange(l), :, np.arange(l)] += ridge * (U.T @ (r * U))
+    cross = np.einsum("nk,nia,nc->kaic", Z, TV, scores_U, optimize=True)
+    cross += ridge * np.einsum("kc,ia->kaic", r * U, V)
+    cross[:, np.arange(rank), :, np.arange(rank)] += N
+    C = cross.reshape(k * rank, l * rank)
+    H = np.block([[in_U.reshape(k * rank, -1), C], [C.T, in_V.reshape(l * rank, -1)]])
+    H[np.diag_indices(len(H))] += objective.nuclear.weight + 1e-12 * np.trace(H) / len(H)
+    factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+    return lambda G: cho_solve(factor, G.ravel(), check_finite=False).reshape(G.shape)
 
 
 def full_hessian(objective, scores, nuclear_hessian=0.0):

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rbrl._validation import check_choice
-from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged
+from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged, way_out
 from rbrl.solvers.certificate import lower_bound
-from rbrl.solvers.factored import descend, join_violations, split
+from rbrl.solvers.factored import FAINT, descend, join_violations, split
 from rbrl.solvers.iterate import FADING, Iterate, best_scale, label_coupling, mean_hessian, model_start
 from rbrl.solvers.line_search import Ray, step_lengths
 from rbrl.solvers.memory import Memory
@@ -17,6 +17,10 @@ from rbrl.solvers.preconditioner import full_hessian, full_hessian_cost, label_b
 WEAK_COUPLING = 0.9
 # Steps remembered may take this much memory; five are kept in any case.
 MEMORY_BYTES = 2**28
+# Scores shrunk by this share show the terms of the loss that are about to become active.
+CAUTION = 0.01
+# Iterations in factors between two steps with the full Hessian.
+ROUND = 50
 # The full Hessian is a matrix of this many rows at most.
 FULL_HESSIAN_SIZE = 2500
 
@@ -49,7 +53,7 @@ class QuasiNewton:
             run.advance()
         result = run.result()
         if not result.converged:
-            warn_unconverged("The quasi-Newton solver", result, tol, max_iter)
+            warn_unconverged("The quasi-Newton solver", result, tol, max_iter, way_out(objective))
         return result
 
 
@@ -64,7 +68,7 @@ class _Run:
         self.memory = self.old = None
         self.round_tol = 0.3 * tol
         self.patience = _patience(objective, max_iter)
-        self.full = False
+        self.full, self.caution, self.stalled = False, 0.0, False
 
     def begin(self, start, scores=None):
         """Go to `start`, or to the minimiser of the mean model."""
@@ -102,14 +106,18 @@ class _Run:
         return self.n_iter >= 2 and self.gained <= self.tol
 
     def finished(self):
-        return self.converged() or self.stuck or self.n_iter >= self.max_iter
+        return self.converged() or (self.stuck and not self.impatient()) or self.n_iter >= self.max_iter
+
+    def impatient(self):
+        """Whether the full Hessian has its turn: after some iterations, or half as many if nothing else helps."""
+        return not self.full and self.n_iter >= (0.5 if self.stuck else 1.0) * self.patience
 
     def advance(self):
-        """The step that suits the iterate."""
-        if self.now.rank_fades():
-            self.factored_round()
-        elif self.n_iter >= self.patience and not self.full:
+        """The step that suits the iterate; with the full Hessian, factors are for when steps on the weights stall."""
+        if self.impatient():
             self.follow_path()
+        elif self.now.rank_fades() and (self.stalled or not self.full):
+            self.factored_round()
         else:
             self.step()
 
@@ -128,39 +136,49 @@ class _Run:
         if t.any():
             self.old = now
             self.arrive(now.W + D * t, now.scores + scores * t)
+            self.stalled = self.gained <= 0.01 * min(self.gap(), 1.0)
         else:
-            self.stuck = self.old is None
-            self.memory = self.old = None
+            self.lose_the_way()
+
+    def lose_the_way(self):
+        """No step descends: forget the past, or expect terms of the loss to become active soon, or end."""
+        if self.old is None:
+            self.stuck = not (self.full and (self.caution == 0 or self.now.rank_fades()))
+            self.caution = CAUTION
+        self.memory, self.old, self.stalled = None, None, True
 
     def _seed(self):
         now = self.now
         if self.full:
-            return full_hessian(self.objective, now.scores, now.nuclear_hessian())
+            return full_hessian(self.objective, (1 - self.caution) * now.scores, now.nuclear_hessian())
         return label_blocks(self.objective, mean_hessian(self.objective, now.scores), now.nuclear_hessian())
 
     def factored_round(self):
         """Descend in factors, the directions that the last round missed included."""
         objective, now = self.objective, self.now
-        self.memory = self.old = None
-        factors = split(now.W, now.nuclear.sigma, now.nuclear.V)
+        self.memory, self.old, self.stalled = None, None, False
+        factors = split(now.W, now.nuclear.sigma, now.nuclear.V, FAINT if self.full else 1e-4)
         H = mean_hessian(objective, now.scores)
         U, V = join_violations(objective, *factors, now.smooth_gradient, H) or factors
+        allowed = min(self.max_iter - self.n_iter - 1, ROUND if self.full else max(self.patience - self.n_iter, 1))
         point, used = descend(
-            objective, U, V, self.round_tol, self.max_iter - self.n_iter, self.solver.memory, self.note
+            objective, U, V, self.round_tol, allowed, 5 if self.full else self.solver.memory, self.note, self.full
         )
         self.n_iter += used + 1
-        self.round_tol *= 0.2
+        self.round_tol *= 0.2 if used < allowed else 1.0
         self.stuck = self.round_tol < 1e-15
         self.arrive(point.U @ point.V.T, point.scores)
 
     def follow_path(self):
         """Start again from a larger ridge, and come down with the full Hessian: where the mean model is far off, active
         sets that change little from ridge to ridge are found in few steps."""
-        self.full = self.joint = True
+        self.full, self.joint, self.stuck, self.round_tol = True, True, False, 0.3 * self.tol
         self.memory = self.old = None
-        W = None
-        for ridge in _falling_ridges(self.objective.ridge.weight):
-            run = _Run(self.objective.with_ridge(ridge), replace(self.solver, stop="gap"), 1e-2, self.max_iter)
+        W, former = None, self.now
+        ridges = _falling_ridges(self.objective.ridge.weight or self.objective.nuclear.weight)
+        share = (self.max_iter - self.n_iter) // (2 * max(len(ridges), 1))
+        for ridge in ridges:
+            run = _Run(self.objective.with_ridge(ridge), replace(self.solver, stop="gap"), 1e-2, self.n_iter + share)
             run.full, run.n_iter = True, self.n_iter
             run.begin(W)
             run.joint = True
@@ -169,18 +187,28 @@ class _Run:
             W, self.n_iter = run.now.W, run.n_iter
         if W is not None:
             self.arrive(W, self.objective.design.scores(W))
+        if former.value < self.now.value:
+            self.now = former
+            self.note(former.value)
 
     def tidy(self):
-        """Drop the singular values that fade, or all of them, where that costs no more than a tenth of `tol`."""
-        now, objective = self.now, self.objective
-        if now.nuclear is None:
+        """Drop the singular values that fade, or all of them, where that costs no more than a tenth of `tol`, nor the
+        certificate."""
+        objective, nuclear = self.objective, self.now.nuclear
+        if nuclear is None:
             return
-        V = now.nuclear.V[:, now.nuclear.sigma > FADING * now.nuclear.sigma[-1]]
+        # The Gram matrix blurs the smallest singular values: what is reported has the exact ones.
+        now = self.now = objective.at(self.now.W, self.now.scores)
+        limit = now.value + 0.1 * self.tol * self.bound
+        if self.gap() <= self.tol:
+            limit = max(now.value, min(limit, self.bound * (1 + self.tol)))
+        V = nuclear.V[:, nuclear.sigma > FADING * nuclear.sigma[-1]]
         for projection in (np.zeros((len(V), len(V))), V @ V.T):
             lean = objective.at(now.W @ projection, now.scores @ projection)
-            if lean.value <= now.value + 0.1 * self.tol * self.bound:
-                self.now, self.history[-1] = lean, lean.value
-                return
+            if lean.value <= limit:
+                self.now = lean
+                break
+        self.history[-1] = self.now.value
 
     def result(self):
         if self.solver.stop == "progress":

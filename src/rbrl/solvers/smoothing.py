@@ -31,7 +31,7 @@ class SmoothedNuclear:
 
     def smooth(self, width):
         """Set eps; it is never below what squaring leaves of the singular values."""
-        self.width = max(width, 1e-13 * self.sigma[-1] + 1e-300)
+        self.width = max(width, 1e-13 * self.sigma[-1] + 1e-150)
         root = np.sqrt(self._squares + self.width**2)
         self.value = self.weight * float(root.sum())
         self.hessian = (self.V * (self.weight / root)) @ self.V.T

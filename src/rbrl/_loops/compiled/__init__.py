@@ -1,0 +1,39 @@
+"""The loops compiled with Numba: one pass over the scores."""
+
+from rbrl._loops.compiled.algebra import (
+    block_solve,
+    column_dots,
+    memory_backward,
+    memory_forward,
+)
+from rbrl._loops.compiled.hinge import (
+    squared_hinge,
+    squared_hinge_diagonal,
+    squared_hinge_labels,
+    squared_hinge_line,
+    squared_hinge_product,
+)
+from rbrl._loops.compiled.pairwise import (
+    pairwise_hinge,
+    pairwise_hinge_diagonal,
+    pairwise_hinge_labels,
+    pairwise_hinge_line,
+    pairwise_hinge_product,
+)
+
+__all__ = [
+    "block_solve",
+    "column_dots",
+    "memory_backward",
+    "memory_forward",
+    "pairwise_hinge",
+    "pairwise_hinge_diagonal",
+    "pairwise_hinge_labels",
+    "pairwise_hinge_line",
+    "pairwise_hinge_product",
+    "squared_hinge",
+    "squared_hinge_diagonal",
+    "squared_hinge_labels",
+    "squared_hinge_line",
+    "squared_hinge_product",
+]

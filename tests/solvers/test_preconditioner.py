@@ -1,0 +1,158 @@
+"""The preconditioners are inverse Hessians: of the true one, where every row bends alike or is counted alone."""
+
+import numpy as np
+import pytest
+
+from problems import central_differences, random_design, random_labels, rbrl_loss
+from rbrl.designs import EigenDesign, SpectralDesign
+from rbrl.objective import Objective
+from rbrl.solvers.factored import Factors
+from rbrl.solvers.iterate import Iterate, mean_hessian
+from rbrl.solvers.preconditioner import (
+    PencilSolver,
+    factor_blocks,
+    full_factor_hessian,
+    full_hessian,
+    full_hessian_cost,
+    label_blocks,
+)
+
+WHITENED = ("eigen", "coefficients", "function")
+
+
+def objective_of(kind, lambdas=(0.7, 0.5, 0.0), alike=False, n=12, l=3, seed=0):
+    """RBRL over whitened coordinates; `alike` gives every row the same labels, so that all bend alike at small scores."""
+    rng = np.random.default_rng(seed)
+    design = EigenDesign(rng.standard_normal((n, 5))) if kind == "eigen" else random_design(rng, kind, n)
+    Y = np.tile(np.array([1, -1, -1, 1], np.int8)[:l], (n, 1)) if alike else random_labels(rng, n, l)
+    ridge, ranking, nuclear = lambdas
+    return Objective(design, Y, rbrl_loss(ranking), ridge, nuclear, None if alike else rng.random(n))
+
+
+def dense(seed, shape):
+    """The matrix of a linear map of matrices, on their entries in a row."""
+    return np.stack([seed(e.reshape(shape)).ravel() for e in np.eye(np.prod(shape))], axis=1)
+
+
+def smooth_gradient(objective, W):
+    return objective.smooth_gradient(W, objective.at(W).residual)
+
+
+def numeric_hessian(objective, W):
+    return central_differences(lambda V: smooth_gradient(objective, V).ravel(), W)
+
+
+def random_psd(rng, size, rank=None):
+    root = rng.standard_normal((size, rank or size))
+    return root @ root.T
+
+
+@pytest.mark.parametrize("second", [0.8, np.linspace(0, 2, 6)], ids=["one basis", "a block per row"])
+@pytest.mark.parametrize("rank", [1, 4])
+def test_pencil_solver_is_a_dense_solve(second, rank):
+    rng = np.random.default_rng(0)
+    A, B, C, G = random_psd(rng, 4, rank), random_psd(rng, 4), random_psd(rng, 4), rng.standard_normal((6, 4))
+    first = np.linspace(3, 0, 6)
+    X = PencilSolver(first, A, second, B, C)(G)
+    for k in range(6):
+        M = first[k] * A + np.broadcast_to(second, 6)[k] * B + C
+        np.testing.assert_allclose(M @ X[k], G[k], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("second", [0.0, np.zeros(3)], ids=["one basis", "a block per row"])
+def test_pencil_solver_survives_a_singular_pencil(second):
+    X = PencilSolver(np.array([1.0, 0.5, 0.0]), np.eye(2), second, np.eye(2), np.zeros((2, 2)))(np.ones((3, 2)))
+    np.testing.assert_allclose(X[:2], [[1, 1], [2, 2]], rtol=1e-9)
+    assert np.isfinite(X).all()
+
+
+@pytest.mark.parametrize("kind", WHITENED)
+def test_label_blocks_invert_the_hessian_when_all_rows_bend_alike(kind):
+    objective = objective_of(kind, alike=True)
+    W = 1e-3 * np.random.default_rng(1).standard_normal(objective.shape)
+    scores = objective.design.scores(W)
+    blocks = dense(label_blocks(objective, mean_hessian(objective, scores)), objective.shape)
+    np.testing.assert_allclose(blocks @ numeric_hessian(objective, W), np.eye(W.size), atol=1e-5)
+
+
+def test_label_blocks_add_the_reweighted_ridge():
+    objective = objective_of("eigen", alike=True)
+    S, W = random_psd(np.random.default_rng(2), 3), np.zeros(objective.shape)
+    H = numeric_hessian(objective, W) + np.kron(np.eye(len(W)), S)
+    blocks = label_blocks(objective, mean_hessian(objective, objective.design.scores(W)), S)
+    np.testing.assert_allclose(dense(blocks, W.shape) @ H, np.eye(W.size), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [*WHITENED, "dense", "sparse"])
+def test_full_hessian_is_the_hessian_at_any_weights(kind):
+    objective = objective_of(kind)
+    W = np.random.default_rng(3).standard_normal(objective.shape)
+    S = random_psd(np.random.default_rng(4), 3)
+    H = numeric_hessian(objective, W) + np.kron(np.eye(len(W)), S)
+    inverse = dense(full_hessian(objective, objective.design.scores(W), S), W.shape)
+    np.testing.assert_allclose(inverse @ H, np.eye(W.size), atol=1e-4)
+
+
+def test_cost_of_the_full_hessian_grows_with_the_problem():
+    costs = [full_hessian_cost(objective_of("coefficients", n=n, l=l)) for n, l in ((12, 3), (24, 3), (24, 4))]
+    assert 0 < costs[0] < costs[1] < costs[2]
+
+
+def factors_of(objective, rank=2, scale=1.0, seed=5):
+    rng = np.random.default_rng(seed)
+    U, V = scale * rng.standard_normal((objective.shape[0], rank)), rng.standard_normal((objective.shape[1], rank))
+    return Factors(objective, U, V, objective.design.scores(U))
+
+
+def numeric_factor_hessian(objective, point):
+    """Second derivatives in U and V stacked."""
+    k = len(point.U)
+
+    def gradient(stacked):
+        moved = Factors(objective, stacked[:k], stacked[k:], objective.design.scores(stacked[:k]))
+        return moved.gradient(objective).ravel()
+
+    return central_differences(gradient, np.vstack([point.U, point.V]))
+
+
+@pytest.mark.parametrize("kind", WHITENED)
+def test_factor_blocks_invert_the_diagonal_blocks_when_all_rows_bend_alike(kind):
+    objective = objective_of(kind, (0.7, 0.5, 0.3), alike=True)
+    point = factors_of(objective, scale=1e-4)
+    H, size = numeric_factor_hessian(objective, point), point.U.size
+    seed = factor_blocks(objective, mean_hessian(objective, point.scores), point.U, point.V, point.scores_U)
+    inverse = dense(seed, (len(point.U) + len(point.V), 2))
+    np.testing.assert_allclose(inverse[:size, :size] @ H[:size, :size], np.eye(size), atol=1e-4)
+    np.testing.assert_allclose(inverse[size:, size:] @ H[size:, size:], np.eye(len(H) - size), atol=1e-4)
+    assert not inverse[:size, size:].any()
+
+
+@pytest.mark.parametrize("kind", [*WHITENED, "sparse"])
+def test_full_factor_hessian_is_the_hessian_where_the_gradient_is_within_the_nuclear_weight(kind):
+    objective = objective_of(kind, (0.7, 0.5, 1e3))
+    point = factors_of(objective)
+    gradient = smooth_gradient(objective, point.U @ point.V.T)
+    assert np.linalg.norm(gradient, 2) < 1e3
+    seed = full_factor_hessian(objective, point.U, point.V, point.scores_U, gradient)
+    H = numeric_factor_hessian(objective, point)
+    np.testing.assert_allclose(dense(seed, (len(point.U) + len(point.V), 2)) @ H, np.eye(len(H)), atol=1e-4)
+
+
+def test_full_factor_hessian_is_positive_definite_anywhere():
+    objective = objective_of("coefficients", (0.7, 0.5, 1e-3))
+    point = factors_of(objective, scale=3.0)
+    seed = full_factor_hessian(
+        objective, point.U, point.V, point.scores_U, smooth_gradient(objective, point.U @ point.V.T)
+    )
+    H = dense(seed, (len(point.U) + len(point.V), 2))
+    assert np.linalg.eigvalsh(H + H.T)[0] > 0
+
+
+def test_a_truncated_spectrum_keeps_its_blocks():
+    rng = np.random.default_rng(6)
+    K = random_psd(rng, 12, 4)
+    objective = Objective(SpectralDesign(K), random_labels(rng, 12, 3), rbrl_loss(0.5), 0.7, 0.0)
+    now = Iterate(objective, objective.zeros(), np.zeros((12, 3)), 1e-4)
+    D = -label_blocks(objective, mean_hessian(objective, now.scores))(now.gradient)
+    assert D.shape == (4, 3)
+    assert np.vdot(D, now.gradient) < 0

@@ -1,0 +1,270 @@
+"""The default solver as a whole: certified, quick, deterministic, and steady at the edges."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from problems import DESIGNS, random_gram, random_labels, random_objective, rbrl_loss
+from rbrl import RBRLClassifier
+from rbrl.designs import MatrixDesign, SpectralDesign, linear_design, with_ones
+from rbrl.exceptions import ConvergenceWarning
+from rbrl.kernels import gram
+from rbrl.losses import SquaredHinge
+from rbrl.objective import Objective
+from rbrl.solvers import APG, QuasiNewton
+
+LAMBDAS = (0.0, 1e-4, 1e-2, 1.0, 1e2)
+KINDS = (
+    "tall",
+    "wide",
+    "square",
+    "deficient",
+    "matrix",
+    "sparse",
+    "sparse matrix",
+    "coefficients",
+    "function",
+    "low_rank",
+)
+LABELS = ("random", "random", "random", "constant label", "one label", "all relevant", "none relevant")
+
+
+def design_of(rng, kind, n):
+    """Kernels, and features of unequal scales in every shape and storage."""
+    if kind in ("coefficients", "function"):
+        return SpectralDesign(random_gram(rng, n), kind)
+    if kind == "low_rank":
+        return SpectralDesign(random_gram(rng, n, "low_rank"))
+    m = {"wide": 2 * n, "square": n}.get(kind, max(n // 3, 1))
+    X = rng.standard_normal((n, m)) * np.exp(rng.standard_normal(m))
+    if kind == "deficient":
+        X = X @ np.diag(rng.random(m) < 0.6) @ rng.standard_normal((m, m))
+    thin = sparse.csr_array(np.where(rng.random(X.shape) < 0.3, X, 0.0))
+    if kind.endswith("matrix"):
+        return MatrixDesign(thin if kind == "sparse matrix" else X)
+    return linear_design(thin if kind == "sparse" else X)
+
+
+def labels_of(rng, n, l):
+    kind, Y = LABELS[rng.integers(len(LABELS))], random_labels(rng, n, l)
+    if kind == "constant label":
+        Y[:, 0], Y[:, 1] = 1, -1
+    elif kind == "one label":
+        Y = Y[:, :1]
+    elif kind != "random":
+        Y[:] = 1 if kind == "all relevant" else -1
+    return np.ascontiguousarray(Y)
+
+
+def random_problem(seed):
+    """A problem of any kind with any penalties; a third of them with row weights."""
+    rng = np.random.default_rng(seed)
+    n, l = int(rng.choice([1, 2, 5, 12, 30])), int(rng.choice([2, 4, 7]))
+    ridge, ranking, nuclear = rng.choice(LAMBDAS, 3)
+    weights = rng.random(n) * rng.choice([1, 100]) if seed % 3 == 0 else None
+    design = design_of(rng, KINDS[seed % len(KINDS)], n)
+    return Objective(design, labels_of(rng, n, l), rbrl_loss(ranking), ridge, nuclear, weights)
+
+
+def solve_quietly(solver, objective, **options):
+    with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return solver.solve(objective, **options)
+
+
+def check(seeds, tighten=300):
+    """The certified gap covers the true one; return the seeds that missed the tolerance though a certificate exists."""
+    missed = []
+    for seed in seeds:
+        objective = random_problem(seed)
+        result = solve_quietly(QuasiNewton(), objective)
+        best = min(
+            solve_quietly(QuasiNewton(), objective, start=result.weights, tol=1e-10, max_iter=tighten).objective,
+            solve_quietly(APG(restart=True, check_every=50), objective, start=result.weights, max_iter=50).objective,
+        )
+        assert result.objective <= best * (1 + result.gap) * (1 + 1e-11) + 1e-25, seed
+        assert result.objective == pytest.approx(objective.value(result.weights), rel=1e-9, abs=1e-25), seed
+        assert result.n_iter <= 1000
+        exists = objective.ridge.weight or objective.nuclear.weight
+        assert result.converged == (result.gap <= 1e-4)
+        if exists and not result.converged:
+            missed.append(seed)
+    return missed
+
+
+@pytest.mark.parametrize("first", range(0, 500, 50))
+def test_500_problems_end_certified(first):
+    """Kernel, linear, sparse, few rows, degenerate labels, row weights, penalties from 0 to 100."""
+    assert not check(range(first, first + 50))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(1000, 7000, 500))
+def test_thousands_of_problems_end_certified_but_for_a_few(first):
+    assert len(check(range(first, first + 500))) <= 5
+
+
+@pytest.fixture(scope="module")
+def emotions(golden):
+    """The designs of the golden split, and its labels."""
+    split = np.load(golden / "emotions-split.npz")
+    X, Y = split["X_train"], split["Y_train"]
+    K = gram(X, None, kernel="rbf", gamma=1 / 72, degree=3, coef0=1.0)
+    return {"kernel": SpectralDesign(K), "linear": linear_design(with_ones(X))}, Y
+
+
+# Evaluations to true gaps of 1e-3, 1e-4, 1e-6 that were the best known before this solver.
+BEST_KNOWN = [
+    ("kernel", (1, 0.01, 0.1), (2.5, 3.5, 5.5)),
+    ("kernel", (0.1, 1, 1), (10, 12, 18)),
+    ("kernel", (0.01, 0.01, 0.01), (20, 30, 48)),
+    ("kernel", (10, 1, 100), (8, 15, 17)),
+    ("linear", (1, 0.01, 0.1), (8.5, 12.5, 22.5)),
+    ("linear", (0.01, 0.01, 0.01), (36, 84, 182)),
+]
+
+
+@pytest.mark.parametrize(("kind", "lambdas", "allowed"), BEST_KNOWN, ids=str)
+def test_evaluations_on_emotions(emotions, kind, lambdas, allowed):
+    designs, Y = emotions
+    ridge, ranking, nuclear = lambdas
+    result = QuasiNewton().solve(Objective(designs[kind], Y, rbrl_loss(ranking), ridge, nuclear), tol=1e-9)
+    true = (result.history - result.objective) / result.objective
+    assert result.gap <= 1e-9
+    for gap, most in zip((1e-3, 1e-4, 1e-6), allowed, strict=True):
+        assert result.costs[np.argmax(true <= gap)] <= most
+    assert np.all(np.diff(result.costs) >= 0)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("kernel", "kernel_1_0.01_0.1"), ("linear", "linear_1_0.01_0.1")])
+def test_golden_optima(golden, emotions, kind, name):
+    optimum = json.loads((golden / "optima.json").read_text())[name]["optimum"]
+    designs, Y = emotions
+    result = QuasiNewton().solve(Objective(designs[kind], Y, rbrl_loss(0.01), 1.0, 0.1), tol=1e-9)
+    assert result.objective == pytest.approx(optimum, rel=1e-9)
+    expected = np.loadtxt(golden / name / "optimum.csv", delimiter=",")
+    np.testing.assert_allclose(designs[kind].coefficients(result.weights), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+@pytest.mark.parametrize("lambdas", [(1.0, 0.5, 0.3), (0.5, 2.0, 6.0), (1.0, 0.0, 0.0)])
+def test_agrees_with_apg_in_objective_rank_and_scores(kind, lambdas):
+    objective = random_objective(np.random.default_rng(0), kind, lambdas, weights=np.linspace(0.5, 2, 12))
+    slow = APG(restart=True).solve(objective, tol=1e-9, max_iter=50_000)
+    fast = QuasiNewton().solve(objective, tol=1e-9)
+    assert fast.objective == pytest.approx(slow.objective, rel=2e-9)
+    np.testing.assert_allclose(fast.scores, slow.scores, atol=1e-3)
+    assert np.linalg.matrix_rank(fast.weights, tol=1e-6) == np.linalg.matrix_rank(slow.weights, tol=1e-6)
+    assert fast.evaluations < slow.evaluations
+
+
+@pytest.mark.parametrize(
+    ("nuclear", "rank", "tol"), [(0.1, 5, 1e-4), (8.0, 4, 1e-4), (12.0, 3, 1e-6), (16.0, 2, 1e-4), (1e3, 0, 1e-4)]
+)
+def test_the_rank_is_that_of_the_optimum(nuclear, rank, tol):
+    objective = low_rank_problem(nuclear)
+    best = APG(restart=True).solve(objective, tol=1e-11, max_iter=50_000)
+    assert np.linalg.matrix_rank(best.weights) == rank
+    assert np.linalg.matrix_rank(QuasiNewton().solve(objective, tol=tol).weights, tol=1e-6) == rank
+
+
+def low_rank_problem(nuclear):
+    rng = np.random.default_rng(1)
+    X, Y = rng.standard_normal((40, 8)), random_labels(rng, 40, 5)
+    return Objective(linear_design(X), Y, rbrl_loss(0.5), 1.0, nuclear)
+
+
+@pytest.mark.parametrize("kind", ["dense", "coefficients"])
+@pytest.mark.parametrize("nuclear", [0.0, 3.0])
+def test_the_same_problem_gives_the_same_bits(kind, nuclear):
+    results = [
+        QuasiNewton().solve(random_objective(np.random.default_rng(2), kind, (0.1, 1.0, nuclear))) for _ in range(2)
+    ]
+    np.testing.assert_array_equal(results[0].weights, results[1].weights)
+    np.testing.assert_array_equal(results[0].history, results[1].history)
+
+
+def test_progress_stops_earlier_and_reports_a_valid_gap():
+    for seed in range(10):
+        objective = random_objective(np.random.default_rng(seed), DESIGNS[seed % 6], (0.01, 1.0, 0.01))
+        quick = solve_quietly(QuasiNewton(stop="progress"), objective, tol=1e-3)
+        best = QuasiNewton().solve(objective, tol=1e-7)
+        assert quick.converged
+        assert quick.evaluations < best.evaluations
+        assert best.objective <= quick.objective <= best.objective * (1 + quick.gap)
+
+
+def test_a_start_at_the_optimum_is_kept():
+    objective = random_objective(np.random.default_rng(3), "coefficients", (0.1, 1.0, 0.5))
+    best = QuasiNewton().solve(objective, tol=1e-8)
+    again = QuasiNewton().solve(objective, start=best.weights, tol=1e-7)
+    assert again.n_iter == 1
+    assert again.evaluations == 1.5
+
+
+def test_without_penalties_the_warning_says_that_there_is_no_certificate():
+    rng = np.random.default_rng(4)
+    X, Y = rng.standard_normal((20, 3)), random_labels(rng, 20, 2)
+    with pytest.warns(
+        ConvergenceWarning, match=r"ridge=0 and nuclear=0 no weights have a certificate. Use a small ridge"
+    ) as caught:
+        result = QuasiNewton().solve(Objective(linear_design(X), Y, rbrl_loss(0.5), 0.0, 0.0))
+    assert "certified relative gap" not in str(caught[0].message)
+    assert np.isinf(result.gap)
+    reference = solve_quietly(APG(restart=True), Objective(linear_design(X), Y, rbrl_loss(0.5), 0.0, 0.0))
+    assert result.objective <= reference.objective * (1 + 1e-9)
+
+
+def test_running_out_of_iterations_is_a_warning_that_names_the_gap():
+    with pytest.warns(ConvergenceWarning, match=r"after 3 iterations \(max_iter=3\) with a certified relative gap of"):
+        result = QuasiNewton().solve(
+            random_objective(np.random.default_rng(5), lambdas=(1e-4, 1.0, 1e-4)), tol=1e-12, max_iter=3
+        )
+    assert not result.converged
+    assert result.n_iter == 3
+
+
+@pytest.mark.parametrize("lambdas", [(1.0, 0.5, 0.3), (0.0, 0.5, 0.3), (1.0, 0.0, 0.0), (1e-4, 1e2, 1e2)])
+@pytest.mark.parametrize(("n", "l"), [(1, 3), (5, 1), (1, 1), (2, 2)])
+def test_one_sample_or_one_label(n, l, lambdas):
+    rng = np.random.default_rng(6)
+    for design in (MatrixDesign(rng.standard_normal((n, 4))), SpectralDesign(random_gram(rng, n))):
+        ridge, ranking, nuclear = lambdas
+        objective = Objective(design, random_labels(rng, n, l), rbrl_loss(ranking), ridge, nuclear)
+        assert QuasiNewton().solve(objective).gap <= 1e-4
+
+
+def test_a_loss_that_reaches_zero():
+    objective = Objective(MatrixDesign(np.ones((2, 1))), np.array([[1], [1]]), SquaredHinge(), 0.0, 0.0)
+    result = QuasiNewton().solve(objective)
+    assert (result.objective, result.gap, result.converged) == (0.0, 0.0, True)
+
+
+def test_columns_of_zeros_get_no_weight():
+    rng = np.random.default_rng(7)
+    X, Y = rng.standard_normal((20, 5)), random_labels(rng, 20, 3)
+    X[:, 2] = 0.0
+    for design in (MatrixDesign(X), linear_design(X)):
+        result = QuasiNewton().solve(Objective(design, Y, rbrl_loss(0.5), 0.0, 1.0))
+        assert result.gap <= 1e-4
+        np.testing.assert_allclose(design.coefficients(result.weights)[2], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_float32_features_give_the_model_of_float64(kernel):
+    rng = np.random.default_rng(8)
+    X, Y = rng.standard_normal((30, 4)).astype(np.float32), random_labels(rng, 30, 3)
+    models = [RBRLClassifier(kernel=kernel, tol=1e-8).fit(A, Y) for A in (X, X.astype(np.float64))]
+    assert models[0].gap_ <= 1e-8
+    assert models[0].objective_ == pytest.approx(models[1].objective_, rel=1e-5)
+    scores = [model.decision_function(X.astype(dtype)) for model, dtype in zip(models, ("f4", "f8"), strict=True)]
+    assert scores[0].dtype == np.float32
+    np.testing.assert_allclose(*scores, atol=1e-4)
+
+
+def test_an_unknown_stop_is_refused():
+    with pytest.raises(ValueError, match=r"The stop parameter of QuasiNewton must be one of .* Got 'never'"):
+        QuasiNewton(stop="never").solve(random_objective(np.random.default_rng(0)))
