@@ -16,7 +16,8 @@ def dumps(table, prefix=""):
         if isinstance(value, dict):
             name = f"{prefix}{_key(key)}"
             inner = dumps(value, f"{name}.")
-            text += f"\n[{name}]\n{inner}"
+            has_header = not value or any(not isinstance(one, dict) for one in value.values())
+            text += f"\n[{name}]\n{inner}" if has_header else inner
     return text
 
 
