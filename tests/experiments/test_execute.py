@@ -184,7 +184,7 @@ def test_runs_whose_tuning_failed_say_so(table, place, tmp_path):
     table["tuning"]["on"] = "first"
     table["methods"] = {"broken": {"use": "own.py:Broken", "grid": {"sense": [1, 2]}}}
     store = Store(tmp_path)
-    assert run(table, place, store, jobs=2)[0].n_failed == 3
+    assert run(table, place, store)[0].n_failed == 3
     first, *others = store.failures().error
     assert first == "RuntimeError: no sense in 1"
     assert all("RuntimeError: no sense in 1" in error and error.startswith("TuningFailed") for error in others)
@@ -293,7 +293,7 @@ def test_plain_lines(plan, tmp_path):
 
 def test_live_view(plan, tmp_path):
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
-    execute(plan, tmp_path, progress=RichProgress(console), jobs=2)
+    execute(plan, tmp_path, progress=RichProgress(console))
     text = console.file.getvalue()
     assert "of 12 runs" in text
     assert "mine, means so far" in text

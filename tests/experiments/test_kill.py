@@ -1,0 +1,121 @@
+"""A process killed at any moment loses at most the runs in flight; several on one store share the work."""
+
+import random
+import time
+
+import pandas as pd
+import pytest
+from comparison import start, timeless
+
+from rbrl.experiments import Plan, Store, execute
+
+SLOW = """
+import time
+
+from rbrl import BRLClassifier
+
+
+class Slow(BRLClassifier):
+    def _loss(self):
+        with open("count.txt", "a") as log:
+            log.write("fit\\n")
+        time.sleep(0.03)
+        return super()._loss()
+"""
+
+
+@pytest.fixture
+def slow(table, place, tmp_path, monkeypatch):
+    """A plan of 24 runs, of about a tenth of a second each, that log their fits."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "mine.csv").write_bytes((place / "mine.csv").read_bytes())
+    table["splits"]["number"] = 12
+    grid = {"ridge": [0.1, 1.0]}
+    table["methods"] = {
+        name: {"use": "slow.py:Slow", "grid": grid, "params": {"nuclear": x}} for name, x in [("a", 0.1), ("b", 0.2)]
+    }
+    path = tmp_path / "plan.toml"
+    path.write_text(Plan.from_dict(table).to_toml())
+    return path
+
+
+@pytest.fixture
+def whole(slow, tmp_path):
+    """The store of a run that nobody disturbed, and how many seconds it took."""
+    began = time.monotonic()
+    execute(slow, tmp_path / "whole")
+    return Store(tmp_path / "whole"), time.monotonic() - began
+
+
+def n_runs(store):
+    try:
+        return len(store.finished())
+    finally:
+        store.close()
+
+
+def kill_and_resume(slow, whole, folder, chance, jobs):
+    """Kill until three kills hit a run in progress or nothing is left to do; then finish, and compare."""
+    expected, seconds = whole
+    store, kept = Store(folder), 0
+    for _ in range(3):
+        process = start(slow, folder, jobs)
+        while n_runs(store) == kept and process.poll() is None:
+            time.sleep(0.02)
+        time.sleep(chance.uniform(0, seconds / 3))
+        process.kill()
+        process.communicate()
+        found = n_runs(store)
+        assert found >= kept
+        kept = found
+    summary = execute(slow, store)
+    assert summary.n_reused == kept
+    pd.testing.assert_frame_equal(timeless(store.rows()), timeless(expected.rows()))
+    pd.testing.assert_frame_equal(timeless(store.tuning()), timeless(expected.tuning()))
+    return kept
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_and_resumed(slow, whole, tmp_path, seed):
+    assert kill_and_resume(slow, whole, tmp_path / "killed", random.Random(seed), jobs=1 + seed % 2) > 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3, 33))
+def test_killed_and_resumed_often(slow, whole, tmp_path, seed):
+    assert kill_and_resume(slow, whole, tmp_path / "killed", random.Random(seed), jobs=1 + seed % 2) > 0
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.3, 0.6])
+def test_killed_before_the_first_result(slow, whole, tmp_path, moment):
+    process = start(slow, tmp_path / "killed")
+    time.sleep(moment)
+    process.kill()
+    process.communicate()
+    execute(slow, tmp_path / "killed")
+    pd.testing.assert_frame_equal(timeless(Store(tmp_path / "killed").rows()), timeless(whole[0].rows()))
+
+
+def test_two_processes_share_the_runs(slow, whole, tmp_path):
+    log = tmp_path / "count.txt"
+    alone = len(log.read_text().splitlines())
+    processes = [start(slow, tmp_path / "shared") for _ in range(2)]
+    errors = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], errors
+    assert len(log.read_text().splitlines()) == 2 * alone, "a run was done twice"
+    store = Store(tmp_path / "shared")
+    pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
+
+
+def test_the_runs_of_a_killed_process_are_taken_over(slow, whole, tmp_path):
+    first, second = (start(slow, tmp_path / "shared") for _ in range(2))
+    store = Store(tmp_path / "shared")
+    while n_runs(store) < 4:
+        time.sleep(0.02)
+    first.kill()
+    first.communicate()
+    errors = second.communicate(timeout=120)[1]
+    assert second.returncode == 0, errors
+    pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
+    assert not list((tmp_path / "shared" / "locks").iterdir())
