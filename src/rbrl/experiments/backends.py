@@ -79,7 +79,8 @@ class Dask(Serial):
         """Wait for one of the futures; return those that are done."""
         from distributed import wait as wait_for
 
-        return wait_for(list(futures), return_when="FIRST_COMPLETED").done
+        with self._client.as_current():
+            return wait_for(list(futures), return_when="FIRST_COMPLETED").done
 
     def died(self, error):
         """Whether the error says that a worker was lost."""
