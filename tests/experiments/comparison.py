@@ -43,9 +43,10 @@ def timeless(frame):
 
 
 def start(plan_file, store, jobs=1):
-    """A process that does a plan."""
+    """A process that does a plan; what it says goes into a file, since workers may outlive it and hold a pipe open."""
     code = f"from rbrl.experiments import execute; execute({str(plan_file)!r}, {str(store)!r}, jobs={jobs})"
-    return subprocess.Popen([sys.executable, "-c", code], env=environment(), stderr=subprocess.PIPE, text=True)
+    with open(f"{store}.log", "a") as log:
+        return subprocess.Popen([sys.executable, "-c", code], env=environment(), stdout=log, stderr=log)
 
 
 def environment():

@@ -63,7 +63,7 @@ def kill_and_resume(slow, whole, folder, chance, jobs):
         time.sleep(0.02)
     time.sleep(chance.uniform(0, seconds))
     process.kill()
-    process.communicate()
+    process.wait()
     kept = n_runs(store)
     assert execute(slow, store).n_reused == kept > 0
     pd.testing.assert_frame_equal(timeless(store.rows()), timeless(expected.rows()))
@@ -85,7 +85,7 @@ def test_killed_before_the_first_result(slow, whole, tmp_path):
     process = start(slow, tmp_path / "killed")
     time.sleep(0.5)
     process.kill()
-    process.communicate()
+    process.wait()
     execute(slow, tmp_path / "killed")
     pd.testing.assert_frame_equal(timeless(Store(tmp_path / "killed").rows()), timeless(whole[0].rows()))
 
@@ -94,8 +94,8 @@ def test_two_processes_share_the_runs(slow, whole, tmp_path):
     log = tmp_path / "count.txt"
     alone = len(log.read_text().splitlines())
     processes = [start(slow, tmp_path / "shared") for _ in range(2)]
-    errors = [process.communicate(timeout=120)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], errors
+    codes = [process.wait(timeout=120) for process in processes]
+    assert codes == [0, 0], (tmp_path / "shared.log").read_text()
     assert len(log.read_text().splitlines()) == 2 * alone, "a run was done twice"
     store = Store(tmp_path / "shared")
     pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
@@ -107,8 +107,7 @@ def test_the_runs_of_a_killed_process_are_taken_over(slow, whole, tmp_path):
     while n_runs(store) < 4:
         time.sleep(0.02)
     first.kill()
-    first.communicate()
-    errors = second.communicate(timeout=120)[1]
-    assert second.returncode == 0, errors
+    first.wait()
+    assert second.wait(timeout=120) == 0, (tmp_path / "shared.log").read_text()
     pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
     assert not list((tmp_path / "shared" / "locks").iterdir())
