@@ -298,3 +298,12 @@ def test_live_view(plan, tmp_path):
     assert "of 12 runs" in text
     assert "mine, means so far" in text
     assert "RuntimeError: no sense in 0" in text
+
+
+def test_a_grid_of_several_parts(table, place, tmp_path):
+    parts = [{"ridge": [0.1, 1.0], "max_iter": [50]}, {"nuclear": [0.1, 1.0]}]
+    table["methods"] = {"brl": {"grid": parts}}
+    run(table, place, tmp_path)
+    assert set(Store(tmp_path).tuning().params) == {
+        *('{"max_iter": 50, "ridge": 0.1}', '{"max_iter": 50, "ridge": 1.0}', '{"nuclear": 0.1}', '{"nuclear": 1.0}')
+    }

@@ -17,8 +17,7 @@ def tune(estimator, grid, X, Y, *, folds=5, seed=0, metrics=PAPER_METRICS, conve
     Parameters
     ----------
     estimator : scikit-learn classifier
-    grid : dict of lists, or list of them
-        As for scikit-learn's `ParameterGrid`.
+    grid : dict of str to list
     X, Y
         Training rows and their labels, 0/1.
     folds : int, default=5

@@ -18,7 +18,6 @@ class Task:
     params: dict
     non_empty: bool | None
     folder: str
-    grids: tuple[dict, ...]
     points: tuple[str, ...]
     folds: int
     criterion: str
@@ -129,7 +128,6 @@ def _task(plan, data, method, split):
         params=params,
         non_empty=method.non_empty,
         folder=str(plan.folder),
-        grids=tuple(grids),
         points=tuple(points),
         folds=plan.tuning.folds,
         criterion=plan.tuning.criterion,

@@ -28,13 +28,30 @@ def tune_missing(task, estimator, X, Y, known):
     if not missing:
         return [], seconds
     started = time.perf_counter()
-    grids = [{name: [value] for name, value in json.loads(point).items()} for point in missing]
-    if len(missing) == len(task.points):
-        grids = list(task.grids)
     metrics = [get_metric(metric) for metric in task.metrics]
     options = {"folds": task.folds, "seed": task.seed, "metrics": metrics, "convention": task.convention}
-    table = tune(estimator, [inner_names(estimator, grid) for grid in grids], X, Y, **options)
-    return _folds(table, estimator, missing, task.metrics), seconds + time.perf_counter() - started
+    folds = []
+    for grid in _as_grids(missing):
+        table = tune(estimator, inner_names(estimator, grid), X, Y, **options)
+        folds += _folds(table, estimator, missing, task.metrics)
+    return folds, seconds + time.perf_counter() - started
+
+
+def _as_grids(points):
+    """Points as full grids, of which a search can make one path; point by point where they fill none."""
+    by_names: dict[tuple, list] = {}
+    for point in map(json.loads, points):
+        by_names.setdefault(tuple(point), []).append(point)
+    grids = []
+    for names, group in by_names.items():
+        full = {name: _distinct(point[name] for point in group) for name in names}
+        is_full = math.prod(len(values) for values in full.values()) == len(group)
+        grids += [full] if is_full else [{name: [point[name]] for name in names} for point in group]
+    return grids
+
+
+def _distinct(values):
+    return list({json.dumps(value): value for value in values}.values())
 
 
 def missing_points(task, known):
