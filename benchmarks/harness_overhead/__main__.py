@@ -79,8 +79,8 @@ def main(arguments):
     ratio = statistics.median(harness) / statistics.median(loop) - 1
     text = f"""# Overhead of the harness
 
-Command: `python -m benchmarks.harness_overhead`, {datetime.now(UTC):%Y-%m-%d}. Plan `{path.name}`, {plan.n_runs} runs, methods:
-{", ".join(method.name for method in plan.methods)}; one job; medians of {ROUNDS} rounds, taken in turn.
+Command: `python -m benchmarks.harness_overhead`, {datetime.now(UTC):%Y-%m-%d}. Plan `{path.name}`, {plan.n_runs} runs,
+methods {", ".join(method.name for method in plan.methods)}; one job; medians of {ROUNDS} rounds, taken in turn.
 
 | | seconds |
 |---|---|

@@ -20,14 +20,16 @@ class WorkerLost(RBRLError):
 class Session:
     """One call of `execute`.
 
-    A run waits for its turn in `waiting`, for another process in `elsewhere`, and for its worker in `flying`.
+    A run waits for its turn in `waiting`, for another process in `elsewhere`, and for its worker in `flying`. When a
+    worker dies, all runs in flight are lost and nobody knows whose fault it was: each is tried again `alone`.
     """
 
     def __init__(self, plan, store, shelf, backend, progress, version):
         self.store, self.shelf, self.backend, self.progress, self.version = store, shelf, backend, progress, version
         self.specs = {data.name: data for data in plan.datasets}
         self.n_done = 0
-        self.flying = {}
+        self.flying: dict = {}
+        self.alone, self.lost = [], set()
 
     def do(self, todo, finished):
         """Do the runs of `todo`, or wait until others have done them."""
@@ -36,7 +38,7 @@ class Session:
         now = time.time()
         self.since = {run.key: now if run.key in finished else 0.0 for run in todo}
         self.settled = set(finished) - {run.key for run in todo}
-        while self.waiting or self.elsewhere or self.flying:
+        while self.waiting or self.elsewhere or self.flying or self.alone:
             self._fill()
             if self.flying:
                 for future in self.backend.first_done(set(self.flying)):
@@ -47,6 +49,10 @@ class Session:
 
     def _fill(self):
         """Start runs until every worker has one."""
+        if self.alone and not self.flying:
+            self._start(self.alone.pop())
+        if self.alone or any(run.key in self.lost for run in self.flying.values()):
+            return
         remaining = []
         for i, run in enumerate(self.waiting):
             if len(self.flying) >= self.backend.n_workers:
@@ -57,7 +63,7 @@ class Session:
             else:
                 self._take(run)
         self.waiting = remaining
-        self.shelf.drop({run.dataset for run in [*self.waiting, *self.elsewhere, *self.flying.values()]})
+        self.shelf.drop({run.dataset for run in [*self.waiting, *self.elsewhere, *self.alone, *self.flying.values()]})
 
     def _take(self, run):
         state = self.store.claim(run.key, self.since[run.key])
@@ -102,6 +108,10 @@ class Session:
         except Exception as error:
             if not self.backend.died(error):
                 raise
+            if run.key not in self.lost:
+                self.lost.add(run.key)
+                self.alone.append(run)
+                return
             lost = WorkerLost(f"the worker ended during the run; was there enough memory? ({type(error).__name__})")
             outcome = Outcome().fail(lost, again=True)
         self._keep(run, outcome)
