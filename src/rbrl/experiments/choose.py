@@ -8,7 +8,16 @@ from rbrl.metrics import get_metric
 from rbrl.statistics import ranks
 
 # Parameters of which a larger (+1) or smaller (-1) value means a stronger penalty, a smoother or a simpler model.
-STRONGER = {"ridge": 1, "nuclear": 1, "ranking": 1, "C": -1, "n_neighbors": 1, "beta1": -1}
+STRONGER = {
+    "ridge": 1,
+    "nuclear": 1,
+    "ranking": 1,
+    "positive": 1,
+    "negative": 1,
+    "C": -1,
+    "n_neighbors": 1,
+    "beta1": -1,
+}
 DIGITS = 12
 
 
