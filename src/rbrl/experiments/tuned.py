@@ -6,9 +6,9 @@ import numbers
 import time
 from typing import NamedTuple
 
-from rbrl.experiments._tune import tune
 from rbrl.experiments.methods import inner_names
 from rbrl.metrics import get_metric
+from rbrl.search import tune
 
 
 class Fold(NamedTuple):
