@@ -80,7 +80,8 @@ def main(arguments):
     (wall, processor), (wall_plain, processor_plain) = (map(statistics.median, zip(*rows)) for rows in (harness, loop))
     text = f"""# Overhead of the harness
 
-Command: `{" ".join(["python -m benchmarks.harness_overhead", *arguments])}`, {datetime.now(UTC):%Y-%m-%d}. Plan `{path.name}`, {plan.n_runs} runs,
+Command: `{" ".join(["python -m benchmarks.harness_overhead", *arguments])}`,
+{datetime.now(UTC):%Y-%m-%d}. Plan `{path.name}`, {plan.n_runs} runs,
 methods {", ".join(method.name for method in plan.methods)}; one job; medians of {ROUNDS} rounds, taken in turn.
 
 | seconds | wall clock | processor |
