@@ -1,0 +1,23 @@
+"""Comparisons: a plan, its runs, and a store of rows; resumable, on one core or many machines.
+
+Examples
+--------
+>>> from tempfile import mkdtemp
+>>> from rbrl.experiments import Plan, Store, execute
+>>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"brl": {"params": {"tol": 0.1}}}, "splits": {"number": 1}})
+>>> store = Store(mkdtemp())
+>>> execute(plan, store).n_done
+1
+>>> execute(plan, store).n_reused
+1
+>>> store.rows().shape
+(6, 15)
+"""
+
+from rbrl.experiments.errors import PlanError, StoreError
+from rbrl.experiments.execute import Summary, execute
+from rbrl.experiments.plan import Plan
+from rbrl.experiments.progress import PlainProgress, Progress
+from rbrl.experiments.store import Store
+
+__all__ = ["PlainProgress", "Plan", "PlanError", "Progress", "Store", "StoreError", "Summary", "execute"]

@@ -1,0 +1,131 @@
+"""A method in a plan: what it is, with which parameters, tuned over which grid."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from rbrl.experiments._check import check_choice, check_flag, check_keys, check_list, check_table, check_text, hint
+from rbrl.experiments.data_spec import MODELS
+from rbrl.experiments.errors import PlanError
+
+KEYS = ("use", "params", "grid", "non_empty", "by_model", "by_dataset")
+OVERRIDES = ("params", "grid")
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    """One method of a plan.
+
+    Parameters
+    ----------
+    name : str
+        In rows and tables.
+    use : str
+        A name of `rbrl.estimators.REGISTRY`, "module:Class", or "file.py:Class" relative to the plan's folder.
+    params : dict
+        Fixed parameters.
+    grid : list of dict of lists
+        Each dict is a grid of its own, as in scikit-learn's `ParameterGrid`; empty: nothing is tuned.
+    non_empty : bool or None
+        Whether a row without a positive score gets its best label; None leaves it to the method.
+    by_model, by_dataset : dict of dict
+        `params` and `grid` for some data sets only. Parameters are added to the general ones, or replace them; a grid
+        replaces the general one. A data set's own entry goes before that of its model.
+    """
+
+    name: str
+    use: str
+    params: dict = field(default_factory=dict)
+    grid: list = field(default_factory=list)
+    non_empty: bool | None = None
+    by_model: dict = field(default_factory=dict)
+    by_dataset: dict = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, name, table):
+        """Read the table `methods.NAME`."""
+        where = f"methods.{check_text('a method name', name)}"
+        check_keys(where, table, KEYS)
+        if "non_empty" in table:
+            check_flag(f"{where}.non_empty", table["non_empty"])
+        for key in check_table(f"{where}.by_model", table.get("by_model", {})):
+            check_choice(f"a key of {where}.by_model", key, MODELS)
+        return cls(
+            name=name,
+            use=check_text(f"{where}.use", table.get("use", name)),
+            non_empty=table.get("non_empty"),
+            by_model=_overrides(f"{where}.by_model", table.get("by_model", {})),
+            by_dataset=_overrides(f"{where}.by_dataset", table.get("by_dataset", {})),
+            **_settings(where, {key: table[key] for key in OVERRIDES if key in table}),
+        )
+
+    def to_dict(self):
+        """What a plan file says."""
+        table = {key: getattr(self, key) for key in KEYS}
+        return {key: value for key, value in table.items() if value not in (None, {}, [])}
+
+    def check_datasets(self, names):
+        """Refuse parameters for data sets that the plan has not."""
+        for key in self.by_dataset:
+            if key not in names:
+                raise PlanError(
+                    f"methods.{self.name}.by_dataset.{key} names no data set of the plan.{hint(key, names)}"
+                )
+
+    def on(self, data):
+        """(params, grid) on one data set."""
+        layers = [self.by_model.get(data.model, {}), self.by_dataset.get(data.name, {})]
+        params, grid = dict(self.params), self.grid
+        for layer in layers:
+            params |= layer.get("params", {})
+            grid = layer.get("grid", grid)
+        return params, [_sorted(one) for one in grid]
+
+
+def _sorted(grid):
+    return {key: list(grid[key]) for key in sorted(grid)}
+
+
+def _overrides(where, table):
+    entries = check_table(where, table).items()
+    for key, entry in entries:
+        check_keys(f"{where}.{key}", entry, OVERRIDES)
+    return {key: _settings(f"{where}.{key}", entry) for key, entry in entries}
+
+
+def _settings(where, table):
+    read: dict[str, Any] = {}
+    if "params" in table:
+        read["params"] = dict(check_table(f"{where}.params", table["params"]))
+        for key, value in read["params"].items():
+            _check_value(f"{where}.params.{key}", value)
+    if "grid" in table:
+        grid = table["grid"]
+        grids = [grid] if isinstance(grid, dict) or grid == [] else check_list(f"{where}.grid", grid)
+        read["grid"] = [_grid(f"{where}.grid", one) for one in grids if one not in ({}, [])]
+    return read
+
+
+def _grid(where, grid):
+    for key, values in check_table(where, grid).items():
+        for value in check_list(f"{where}.{key}", values):
+            if isinstance(value, dict):
+                raise PlanError(f"{where}.{key} has {value!r}: classes cannot be tuned over; make each a method.")
+            _check_value(f"{where}.{key}", value)
+    return {key: list(values) for key, values in grid.items()}
+
+
+def _check_value(where, value):
+    """Numbers, text, true, false, lists of them, and tables that name a class: what a store can write down."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            _check_value(where, one)
+    elif isinstance(value, dict):
+        check_keys(where, value, ("use", "params"), required=["use"])
+        for key, one in check_table(f"{where}.params", value.get("params", {})).items():
+            _check_value(f"{where}.params.{key}", one)
+    elif not isinstance(value, bool | int | float | str) or (isinstance(value, float) and math.isnan(value)):
+        raise PlanError(
+            f"{where} = {value!r} is not possible. Allowed: numbers, text, true, false, lists of them, and tables with "
+            "the keys use and params."
+        )

@@ -1,0 +1,214 @@
+"""`Plan`: what is to be compared, read from TOML and checked."""
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rbrl.experiments import _toml
+from rbrl.experiments._check import (
+    check_choice,
+    check_flag,
+    check_keys,
+    check_list,
+    check_share,
+    check_table,
+    check_text,
+    check_whole,
+)
+from rbrl.experiments.data_spec import DataSpec
+from rbrl.experiments.errors import PlanError
+from rbrl.experiments.method_spec import MethodSpec
+from rbrl.metrics import METRICS, PAPER_METRICS, get_metric
+
+CONVENTIONS = ("paper", "sklearn")
+KEYS = ("title", "datasets", "methods", "splits", "tuning", "metrics", "convention", "preprocessing", "seed")
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Repeated splits; split i is drawn with seed + i, so each can be had alone."""
+
+    number: int = 10
+    seed: int = 0
+    train_fraction: float = 0.6
+    stratified: bool = False
+
+    @classmethod
+    def parse(cls, table):
+        """Read the table `splits`."""
+        check_keys("splits", table, cls.__dataclass_fields__)
+        splits = cls(**table)
+        check_whole("splits.number", splits.number, 1)
+        check_whole("splits.seed", splits.seed, 0)
+        check_share("splits.train_fraction", splits.train_fraction)
+        check_flag("splits.stratified", splits.stratified)
+        return splits
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How parameters are chosen from the grids: by cross-validation on the training part.
+
+    `criterion` is the name of a metric, or "mean_rank": the mean, over the plan's metrics, of a grid point's rank.
+    `on` is "every" split, or only the "first", whose choice then serves all splits.
+    """
+
+    folds: int = 5
+    criterion: str = "mean_rank"
+    on: str = "every"
+
+    @classmethod
+    def parse(cls, table, metrics):
+        """Read the table `tuning`."""
+        check_keys("tuning", table, cls.__dataclass_fields__)
+        tuning = cls(**table)
+        check_whole("tuning.folds", tuning.folds, 2)
+        check_choice("tuning.criterion", tuning.criterion, ("mean_rank", *metrics))
+        check_choice("tuning.on", tuning.on, ("every", "first"))
+        return tuning
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A comparison: data sets, methods, splits, tuning, metrics.
+
+    Make one with :meth:`from_toml` or :meth:`from_dict`, which check it. Method names are looked up when the plan is
+    run, so a plan may name methods that another installation has.
+
+    Parameters
+    ----------
+    datasets : tuple of DataSpec
+    methods : tuple of MethodSpec
+    splits : Splits
+    tuning : Tuning
+    metrics : tuple of str
+    convention : {"paper", "sklearn"}
+        Rule for ties and for samples without a pair.
+    standardise : {"dense", "none"}
+        "dense": features of dense sets get mean 0 and variance 1 on the training part; sparse ones are left alone.
+    seed : int
+        Of folds and of random methods; split i uses seed + i.
+    title : str
+    folder : Path
+        Relative paths start here: the plan file's folder.
+
+    Examples
+    --------
+    >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}}, "splits": {"number": 3}})
+    >>> plan.n_runs, plan.metrics[0]
+    (3, 'hamming_loss')
+    """
+
+    datasets: tuple[DataSpec, ...]
+    methods: tuple[MethodSpec, ...]
+    splits: Splits = Splits()
+    tuning: Tuning = Tuning()
+    metrics: tuple[str, ...] = tuple(metric.name for metric in PAPER_METRICS)
+    convention: str = "paper"
+    standardise: str = "dense"
+    seed: int = 0
+    title: str = ""
+    folder: Path = field(default=Path(), compare=False)
+
+    @classmethod
+    def from_toml(cls, path):
+        """Read a plan file; raise PlanError, with the file's name, if it cannot be followed."""
+        path = Path(path)
+        try:
+            return cls.from_text(path.read_text(encoding="utf-8"), path.resolve().parent)
+        except OSError as error:
+            raise PlanError(f"the plan {str(path)!r} cannot be read: {error.strerror or error}.") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise PlanError(f"{path}: this is not TOML: {error}.") from error
+        except PlanError as error:
+            raise PlanError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_text(cls, text, folder):
+        """Read a plan from TOML text; relative paths start at `folder`."""
+        return cls.from_dict(tomllib.loads(text), folder=folder)
+
+    @classmethod
+    def from_dict(cls, table: dict[str, Any], folder=None):
+        """Check a plan given as nested dicts, and fill in the defaults."""
+        check_keys("", table, KEYS, required=["datasets", "methods"])
+        metrics = _metrics(table.get("metrics"))
+        datasets = _datasets(table["datasets"])
+        methods = _methods(table["methods"], [data.name for data in datasets])
+        return cls(
+            datasets=datasets,
+            methods=methods,
+            splits=Splits.parse(table.get("splits", {})),
+            tuning=Tuning.parse(table.get("tuning", {}), metrics),
+            metrics=metrics,
+            convention=check_choice("convention", table.get("convention", "paper"), CONVENTIONS),
+            standardise=_standardise(table.get("preprocessing", {})),
+            seed=check_whole("seed", table.get("seed", 0), 0),
+            title=check_text("title", table["title"]) if "title" in table else "",
+            folder=Path(folder or Path.cwd()),
+        )
+
+    def to_dict(self):
+        """The plan as nested dicts, every default written out."""
+        table = {"title": self.title} if self.title else {}
+        return table | {
+            "datasets": [data.to_dict() for data in self.datasets],
+            "metrics": list(self.metrics),
+            "convention": self.convention,
+            "seed": self.seed,
+            "splits": dict(self.splits.__dict__),
+            "tuning": dict(self.tuning.__dict__),
+            "preprocessing": {"standardise": self.standardise},
+            "methods": {method.name: method.to_dict() for method in self.methods},
+        }
+
+    def to_toml(self):
+        """Text of a plan file that says the same."""
+        return _toml.dumps(self.to_dict())
+
+    @property
+    def n_runs(self):
+        """Number of (data set, method, split)."""
+        return len(self.datasets) * len(self.methods) * self.splits.number
+
+
+def _metrics(names):
+    if names is None:
+        return tuple(metric.name for metric in PAPER_METRICS)
+    for name in check_list("metrics", names):
+        try:
+            get_metric(name)
+        except ValueError:
+            check_choice("a metric", name, METRICS)
+    metrics = [get_metric(name).name for name in names]
+    return tuple(_distinct("metrics", metrics))
+
+
+def _datasets(entries):
+    datasets = [DataSpec.parse(entry, f"datasets[{i}]") for i, entry in enumerate(check_list("datasets", entries))]
+    _distinct("datasets", [data.name for data in datasets])
+    return tuple(datasets)
+
+
+def _methods(tables, names):
+    if isinstance(tables, list):
+        tables = {check_text("a method of the list methods", name): {} for name in tables}
+    if not check_table("methods", tables):
+        raise PlanError(f"methods must name at least one method. Got {tables!r} instead.")
+    methods = tuple(MethodSpec.parse(name, table) for name, table in tables.items())
+    for method in methods:
+        method.check_datasets(names)
+    return methods
+
+
+def _standardise(table):
+    check_keys("preprocessing", table, ("standardise",))
+    return check_choice("preprocessing.standardise", table.get("standardise", "dense"), ("dense", "none"))
+
+
+def _distinct(where, names):
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PlanError(f"{where} has {twice[0]!r} more than once; each must have a name of its own.")
+    return names

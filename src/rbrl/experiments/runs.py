@@ -1,0 +1,141 @@
+"""From a plan to its runs, each with an identity that says on what its result depends, and on nothing else."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+from sklearn.model_selection import ParameterGrid
+
+from rbrl.experiments.errors import PlanError
+from rbrl.experiments.methods import build, check_parameters, code_of, find_class
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a worker must know besides the data; see `Plan` for the words."""
+
+    use: str
+    params: dict
+    non_empty: bool | None
+    folder: str
+    points: tuple[str, ...]
+    folds: int
+    criterion: str
+    metrics: tuple[str, ...]
+    convention: str
+    standardise: str
+    train_fraction: float
+    stratified: bool
+    split_seed: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one split of one data set.
+
+    Two runs of the same `key` have the same result; two of the same `tune_key` may share what was tuned. `first` is
+    the key of the run that tunes for this one, its own unless the plan tunes on the first split only.
+    """
+
+    dataset: str
+    method: str
+    split: int
+    task: Task = field(repr=False)
+    identity: dict = field(repr=False)
+    key: str
+    tune_key: str | None = field(repr=False)
+    first: str = field(repr=False)
+
+    @property
+    def title(self):
+        """For people."""
+        return f"{self.dataset} · {self.method} · split {self.split}"
+
+    @property
+    def tunes(self):
+        """Whether this run does its own tuning."""
+        return self.tune_key is not None and self.first == self.key
+
+
+def expand(plan, shelf):
+    """Return the runs of a plan, one data set after the other; refuse methods and parameters that do not exist."""
+    for method in plan.methods:
+        _check_method(plan, method)
+    runs = []
+    for data in plan.datasets:
+        content = _fingerprint(shelf, data)
+        firsts = {method.name: _run(plan, data, method, 0, content) for method in plan.methods}
+        for split in range(plan.splits.number):
+            for method in plan.methods:
+                first = firsts[method.name].key if plan.tuning.on == "first" else None
+                runs.append(_run(plan, data, method, split, content, first))
+    return runs
+
+
+def key_of(identity):
+    """A short name for a dict of plain values."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def _fingerprint(shelf, data):
+    try:
+        return shelf.fingerprint(data)
+    except (OSError, ValueError) as error:
+        raise PlanError(f"the data set {data.name!r} cannot be read: {error}") from error
+
+
+def _check_method(plan, method):
+    cls = find_class(method.use, plan.folder)
+    for data in plan.datasets:
+        params, grids = method.on(data)
+        names = [*params, *(name for grid in grids for name in grid)]
+        check_parameters(f"methods.{method.name} (on {data.name})", cls, names)
+        for value in params.values():
+            if isinstance(value, dict):
+                build(value["use"], value.get("params", {}), plan.folder)
+
+
+def _run(plan, data, method, split, content, first=None):
+    task = _task(plan, data, method, split)
+    tuned_on = split if first is None else 0
+    base = {
+        "data": content,
+        "class": task.use,
+        "code": code_of(task.use, plan.folder),
+        "params": task.params,
+        "non_empty": task.non_empty,
+        "standardise": task.standardise,
+        "splits": [task.train_fraction, task.stratified],
+        "convention": task.convention,
+    }
+    identity = {**base, "split": task.split_seed, "seed": task.seed}
+    tune_key = None
+    if task.points:
+        tuned = {"split": plan.splits.seed + tuned_on, "seed": plan.seed + tuned_on, "folds": task.folds}
+        tune_key = key_of({**base, **tuned})
+        considered = sorted(plan.metrics) if task.criterion == "mean_rank" else []
+        identity |= {"grid": sorted(task.points), "tuned": tuned, "criterion": [task.criterion, *considered]}
+    key = key_of(identity)
+    return Run(data.name, method.name, split, task, identity, key, tune_key, first or key)
+
+
+def _task(plan, data, method, split):
+    params, grids = method.on(data)
+    points = dict.fromkeys(json.dumps(point, sort_keys=True) for point in ParameterGrid(grids)) if grids else {}
+    return Task(
+        use=method.use,
+        params=params,
+        non_empty=method.non_empty,
+        folder=str(plan.folder),
+        points=tuple(points),
+        folds=plan.tuning.folds,
+        criterion=plan.tuning.criterion,
+        metrics=plan.metrics,
+        convention=plan.convention,
+        standardise=plan.standardise,
+        train_fraction=plan.splits.train_fraction,
+        stratified=plan.splits.stratified,
+        split_seed=plan.splits.seed + split,
+        seed=plan.seed + split,
+    )

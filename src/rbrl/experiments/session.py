@@ -1,0 +1,126 @@
+"""The loop that gives runs to workers, keeps what they return, and shares the runs with other processes."""
+
+import time
+
+from rbrl.exceptions import RBRLError
+from rbrl.experiments.tuned import missing_points
+from rbrl.experiments.work import Outcome
+
+POLL_SECONDS = 0.5
+
+
+class TuningFailed(RBRLError):
+    """The run that tunes for others failed before it had tuned."""
+
+
+class WorkerLost(RBRLError):
+    """A worker ended in the middle of a run."""
+
+
+class Session:
+    """One call of `execute`.
+
+    A run waits for its turn in `waiting`, for another process in `elsewhere`, and for its worker in `flying`. When a
+    worker dies, all runs in flight are lost and nobody knows whose fault it was: each is tried again `alone`.
+    """
+
+    def __init__(self, plan, store, shelf, backend, progress, version):
+        self.store, self.shelf, self.backend, self.progress, self.version = store, shelf, backend, progress, version
+        self.specs = {data.name: data for data in plan.datasets}
+        self.n_done = 0
+        self.flying: dict = {}
+        self.alone, self.lost = [], set()
+
+    def do(self, todo, finished):
+        """Do the runs of `todo`, or wait until others have done them."""
+        self.waiting, self.elsewhere = list(todo), []
+        # A result that was there at the start does not count for a run that is to be done anew.
+        now = time.time()
+        self.since = {run.key: now if run.key in finished else 0.0 for run in todo}
+        self.settled = set(finished) - {run.key for run in todo}
+        while self.waiting or self.elsewhere or self.flying or self.alone:
+            self._fill()
+            if self.flying:
+                for future in self.backend.first_done(set(self.flying)):
+                    self._land(self.flying.pop(future), future)
+            elif self.elsewhere:
+                time.sleep(POLL_SECONDS)
+                self.waiting, self.elsewhere = self.waiting + self.elsewhere, []
+
+    def _fill(self):
+        """Start runs until every worker has one."""
+        if self.alone and not self.flying:
+            self._start(self.alone.pop())
+        if self.alone or any(run.key in self.lost for run in self.flying.values()):
+            return
+        remaining = []
+        for i, run in enumerate(self.waiting):
+            if len(self.flying) >= self.backend.n_workers:
+                remaining += self.waiting[i:]
+                break
+            if run.first != run.key and run.first not in self.settled and run.first in self.since:
+                remaining.append(run)
+            else:
+                self._take(run)
+        self.waiting = remaining
+        self.shelf.drop({run.dataset for run in [*self.waiting, *self.elsewhere, *self.alone, *self.flying.values()]})
+
+    def _take(self, run):
+        state = self.store.claim(run.key, self.since[run.key])
+        if state == "theirs":
+            self.elsewhere.append(run)
+        elif state == "done":
+            self._done_elsewhere(run)
+        else:
+            self._start(run)
+
+    def _done_elsewhere(self, run):
+        """Another process did it; with other metrics, perhaps, and then it is ours after all."""
+        status, metrics, _, _ = self.store.finished()[run.key]
+        if status == "ok" and not set(run.task.metrics) <= metrics:
+            self.since[run.key] = time.time()
+            self.elsewhere.append(run)
+            return
+        self.settled.add(run.key)
+
+    def _start(self, run):
+        self.progress.started(run)
+        try:
+            known = self._known(run)
+            data = self.shelf.get(self.specs[run.dataset])
+        except TuningFailed as error:
+            self._keep(run, Outcome().fail(error))
+        except (RBRLError, OSError) as error:
+            self._keep(run, Outcome().fail(error, again=True))
+        else:
+            self.flying[self.backend.submit(run.task, data, known, run.tunes)] = run
+
+    def _known(self, run):
+        known = self.store.known(run.tune_key) if run.tune_key else []
+        if run.tune_key and not run.tunes and missing_points(run.task, known):
+            status, error = self.store.result(run.first) or ("absent", "it has no result")
+            raise TuningFailed(f"the first split, which is tuned on, has no complete tuning ({status}: {error}).")
+        return known
+
+    def _land(self, run, future):
+        try:
+            outcome = future.result()
+        except Exception as error:
+            if not self.backend.died(error):
+                raise
+            if run.key not in self.lost:
+                self.lost.add(run.key)
+                self.alone.append(run)
+                return
+            lost = WorkerLost(f"the worker ended during the run; was there enough memory? ({type(error).__name__})")
+            outcome = Outcome().fail(lost, again=True)
+        self._keep(run, outcome)
+
+    def _keep(self, run, outcome):
+        self.store.save(run, outcome, self.version)
+        self.settled.add(run.key)
+        if outcome.status == "ok":
+            self.n_done += 1
+            self.progress.finished(run, outcome)
+        else:
+            self.progress.failed(run, outcome)

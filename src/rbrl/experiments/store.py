@@ -1,0 +1,166 @@
+"""`Store`: the rows of a comparison, in a folder, safe against being killed."""
+
+import json
+import time
+from pathlib import Path
+
+from rbrl.experiments import _frames
+from rbrl.experiments._database import Database
+from rbrl.experiments._owner import Owner, is_alive
+from rbrl.experiments.plan import Plan
+from rbrl.experiments.tuned import Fold
+
+
+class Store:
+    """The results of a comparison.
+
+    They are kept in one SQLite file with a write-ahead log rather than in one file per run, because a run is written
+    together with all that was tuned for it, in one transaction: after a kill, a crash or on a full disk it is there with
+    all its parts or not at all. The same transactions let several processes of one machine share a store without doing
+    a run twice, and hundreds of thousands of tuning results stay one file to copy. Only the process that called
+    `execute` writes, never its workers, so those may be on other machines; the folder itself should be on a local disk,
+    since write-ahead logs do not work over a network.
+
+    Parameters
+    ----------
+    path : path
+        A folder; made when first needed.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> Store(mkdtemp()).rows().columns[:5].tolist()
+    ['dataset', 'method', 'split', 'metric', 'value']
+    """
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self._database = Database(self.path)
+        self._owner = None
+
+    def plan(self):
+        """Return the plan that was started last, or None."""
+        with self._database.reading() as cursor:
+            found = cursor.execute("SELECT toml, folder FROM plans ORDER BY id DESC LIMIT 1").fetchone()
+        return None if found is None else Plan.from_text(*found)
+
+    def rows(self, everything=False):
+        """Return one row per (data set, method, split, metric) of the plan that was started last.
+
+        Parameters
+        ----------
+        everything : bool, default=False
+            Also the metrics that this plan does not ask for.
+
+        Returns
+        -------
+        DataFrame
+            With the columns dataset, method, split, metric, value, status ("ok" or "failed"), error, params (JSON),
+            tune_seconds, train_seconds, test_seconds, gap, seed, version, machine. Runs that are still to be done have
+            no rows; a failed run has them without values.
+        """
+        plan = self.plan()
+        with self._database.reading() as cursor:
+            return _frames.rows(cursor, None if plan is None or everything else plan.metrics)
+
+    def tuning(self):
+        """Return what every grid point gave on every fold, for the plan that was started last.
+
+        Returns
+        -------
+        DataFrame
+            With the columns dataset, method, split, params (JSON), fold, metric, value, fit_seconds, gap. `split` is
+            the one whose training part was tuned on.
+        """
+        with self._database.reading() as cursor:
+            return _frames.tuning(cursor)
+
+    def failures(self):
+        """Return one row per failed run: dataset, method, split, error, trace (the whole traceback)."""
+        with self._database.reading() as cursor:
+            return _frames.failures(cursor)
+
+    def begin(self, plan, runs):
+        """Make `plan` the current one; return what the store held before: {(dataset, method, split): identity}."""
+        lines = [
+            (i, run.dataset, run.method, run.split, run.key, run.tune_key, json.dumps(run.identity))
+            for i, run in enumerate(runs)
+        ]
+        with self._database.writing() as cursor:
+            before = cursor.execute("SELECT dataset, method, split, identity FROM current").fetchall()
+            cursor.execute("DELETE FROM current")
+            cursor.executemany("INSERT INTO current VALUES (?, ?, ?, ?, ?, ?, ?)", lines)
+            cursor.execute("INSERT INTO plans (toml, folder) VALUES (?, ?)", (plan.to_toml(), str(plan.folder)))
+        return {(dataset, method, split): json.loads(identity) for dataset, method, split, identity in before}
+
+    def finished(self):
+        """Return {key: (status, metric names, again, version)} of every run that has a result."""
+        with self._database.reading() as cursor:
+            found = cursor.execute("SELECT key, status, vals, again, version FROM runs").fetchall()
+        return {
+            key: (status, set(json.loads(vals)), bool(again), version) for key, status, vals, again, version in found
+        }
+
+    def result(self, key):
+        """Return (status, error) of a run, or None."""
+        with self._database.reading() as cursor:
+            return cursor.execute("SELECT status, error FROM runs WHERE key = ?", (key,)).fetchone()
+
+    def known(self, tune_key):
+        """Return what was tuned under this key, as a list of Fold."""
+        query = "SELECT point, fold, vals, fit_seconds, gap FROM folds WHERE tune_key = ?"
+        with self._database.reading() as cursor:
+            found = cursor.execute(query, (tune_key,)).fetchall()
+        return [Fold(point, fold, json.loads(vals), seconds, _gap(gap)) for point, fold, vals, seconds, gap in found]
+
+    def claim(self, key, since):
+        """Claim a run; return "ours", "theirs" (a living process has it) or "done" (it has a result after `since`)."""
+        owner = self._own()
+        with self._database.writing() as cursor:
+            if cursor.execute("SELECT 1 FROM runs WHERE key = ? AND finished >= ?", (key, since)).fetchone():
+                return "done"
+            found = cursor.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
+            if found and is_alive(self._owners, found[0]):
+                return "theirs"
+            cursor.execute("INSERT OR REPLACE INTO claims VALUES (?, ?)", (key, owner.name))
+        return "ours"
+
+    def save(self, run, outcome, version):
+        """Write a run and its tuning, and give up the claim, at once."""
+        record = (
+            *(run.key, outcome.status, outcome.error, outcome.trace, int(outcome.again)),
+            *(json.dumps(outcome.values), json.dumps(outcome.params)),
+            *(outcome.tune_seconds, outcome.train_seconds, outcome.test_seconds, outcome.gap),
+            *(run.task.seed, version, outcome.machine, time.time()),
+        )
+        folds = [
+            (run.tune_key, one.point, one.fold, json.dumps(one.values), one.fit_seconds, one.gap)
+            for one in outcome.tuning
+        ]
+        with self._database.writing() as cursor:
+            cursor.execute(f"INSERT OR REPLACE INTO runs VALUES ({', '.join('?' * len(record))})", record)
+            cursor.executemany("INSERT OR REPLACE INTO folds VALUES (?, ?, ?, ?, ?, ?)", folds)
+            cursor.execute("DELETE FROM claims WHERE key = ?", (run.key,))
+
+    def close(self):
+        """Give up all claims and close the file; the store can be used again."""
+        if self._owner is not None:
+            self._owner.close()
+            self._owner = None
+        self._database.close()
+
+    @property
+    def _owners(self):
+        return self.path / "locks"
+
+    def _own(self):
+        if self._owner is None:
+            self._owner = Owner(self._owners)
+        return self._owner
+
+    def __repr__(self):
+        return f"Store({str(self.path)!r})"
+
+
+def _gap(gap):
+    return float("nan") if gap is None else gap

@@ -1,0 +1,103 @@
+"""Results of tuning as plain records: what is known already, what is missing, and what a search gave."""
+
+import json
+import math
+import numbers
+import time
+from typing import NamedTuple
+
+from rbrl.experiments.methods import inner_names
+from rbrl.metrics import get_metric
+from rbrl.search import tune
+
+
+class Fold(NamedTuple):
+    """What one grid point gave on one fold; `point` is JSON."""
+
+    point: str
+    fold: int
+    values: dict
+    fit_seconds: float
+    gap: float
+
+
+def tune_missing(task, estimator, X, Y, known):
+    """Tune the grid points that are not known; return (folds, seconds), the seconds those of the known ones too."""
+    missing = missing_points(task, known)
+    seconds = sum(fold.fit_seconds for fold in known if fold.point in set(task.points) - set(missing))
+    if not missing:
+        return [], seconds
+    started = time.perf_counter()
+    metrics = [get_metric(metric) for metric in task.metrics]
+    options = {"folds": task.folds, "seed": task.seed, "metrics": metrics, "convention": task.convention}
+    folds = []
+    for grid in _as_grids(missing):
+        table = tune(estimator, inner_names(estimator, grid), X, Y, **options)
+        folds += _folds(table, estimator, missing, task.metrics)
+    return folds, seconds + time.perf_counter() - started
+
+
+def _as_grids(points):
+    """Points as full grids, of which a search can make one path; point by point where they fill none."""
+    by_names: dict[tuple, list] = {}
+    for point in map(json.loads, points):
+        by_names.setdefault(tuple(point), []).append(point)
+    grids = []
+    for names, group in by_names.items():
+        full = {name: _distinct(point[name] for point in group) for name in names}
+        is_full = math.prod(len(values) for values in full.values()) == len(group)
+        grids += [full] if is_full else [{name: [point[name]] for name in names} for point in group]
+    return grids
+
+
+def _distinct(values):
+    return list({json.dumps(value): value for value in values}.values())
+
+
+def missing_points(task, known):
+    """Grid points of which not every fold and metric is known."""
+    complete = by_point(task, known)
+    return [point for point in task.points if point not in complete]
+
+
+def by_point(task, folds):
+    """Values of the plan's metrics on the folds, by grid point: only points of the grid, and only complete ones."""
+    found: dict[str, dict[int, dict]] = {point: {} for point in task.points}
+    for one in folds:
+        if one.point in found and set(task.metrics) <= set(one.values):
+            found[one.point][one.fold] = one.values
+    return {
+        point: {metric: [rows[fold][metric] for fold in sorted(rows)] for metric in task.metrics}
+        for point, rows in found.items()
+        if len(rows) == task.folds
+    }
+
+
+def _folds(table, estimator, points, metrics):
+    """The rows of a search as records, each with the grid point that it belongs to."""
+    named = {_signature(inner_names(estimator, json.loads(point))): point for point in points}
+    columns = [name for name in table.columns if name.startswith("param_")]
+    folds = []
+    for row in table.to_dict("records"):
+        params = {name.removeprefix("param_"): row[name] for name in columns if not _absent(row[name])}
+        values = {metric: float(row[metric]) for metric in metrics}
+        point = named[_signature(params)]
+        folds.append(Fold(point, int(row["fold"]), values, float(row["fit_seconds"]), float(row["gap"])))
+    return folds
+
+
+def _signature(params):
+    """Text that does not depend on what a table makes of numbers, such as 10.0 of 10 in a column with gaps."""
+    return json.dumps({name: _plain(value) for name, value in params.items()}, sort_keys=True)
+
+
+def _plain(value):
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, bool) or type(value).__name__ == "bool_":
+        return bool(value)
+    return float(value) if isinstance(value, numbers.Real) else value
+
+
+def _absent(value):
+    return value is None or (isinstance(value, float) and math.isnan(value))

@@ -1,0 +1,88 @@
+"""What a worker does: split, standardise, tune, fit, test. It touches no store."""
+
+import time
+import traceback
+import warnings
+from dataclasses import dataclass, field
+
+from rbrl.exceptions import ConvergenceWarning
+from rbrl.experiments.choose import choose
+from rbrl.experiments.data import prepare, split_rows
+from rbrl.experiments.judge import judge, predictions
+from rbrl.experiments.machine import machine
+from rbrl.experiments.methods import build, with_params
+from rbrl.experiments.pinning import one_thread
+from rbrl.experiments.tuned import by_point, tune_missing
+
+
+@dataclass
+class Outcome:
+    """The result of a run, complete or failed; `again` says that a new start may try it once more."""
+
+    status: str = "failed"
+    error: str = ""
+    trace: str = ""
+    values: dict = field(default_factory=dict)
+    params: dict = field(default_factory=dict)
+    tune_seconds: float = 0.0
+    train_seconds: float = 0.0
+    test_seconds: float = 0.0
+    gap: float = float("nan")
+    tuning: list = field(default_factory=list)
+    machine: str = ""
+    again: bool = False
+
+    def fail(self, error, again=False):
+        """Make this the outcome of an error."""
+        self.status, self.error, self.again = "failed", f"{type(error).__name__}: {error}", again
+        self.trace = "".join(traceback.format_exception(error))
+        return self
+
+
+def work(task, X, Y, known=(), owns_tuning=True):
+    """Do one run.
+
+    Parameters
+    ----------
+    task : Task
+    X, Y
+        The whole data set.
+    known : sequence of Fold
+        What is already tuned.
+    owns_tuning : bool, default=True
+        Whether grid points that are not known are tuned here; False where another run tunes for this one.
+
+    Returns
+    -------
+    Outcome
+        Also of a method that raises: whatever it raises is its result.
+    """
+    outcome = Outcome(machine=machine())
+    try:
+        estimator = build(task.use, task.params, task.folder, non_empty=task.non_empty, seed=task.seed)
+        with one_thread(), warnings.catch_warnings():
+            # How far a fit is from its optimum is a column of its own; a line per fit would drown the progress.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            _work(outcome, task, estimator, X, Y, list(known), owns_tuning)
+    except Exception as error:  # noqa: BLE001  # a method of a plan may raise anything, and the other runs go on
+        outcome.fail(error)
+    return outcome
+
+
+def _work(outcome, task, estimator, X, Y, known, owns_tuning):
+    train, test = split_rows(Y, task.split_seed, task.train_fraction, task.stratified)
+    X_train, X_test = prepare(X, train, test, task.standardise)
+    if task.points and owns_tuning:
+        outcome.tuning, outcome.tune_seconds = tune_missing(task, estimator, X_train, Y[train], known)
+    if task.points:
+        outcome.params = choose(by_point(task, [*known, *outcome.tuning]), task.criterion, task.metrics)
+        estimator = with_params(estimator, outcome.params, task.folder)
+    started = time.perf_counter()
+    estimator.fit(X_train, Y[train])
+    fitted = time.perf_counter()
+    predicted = predictions(estimator, X_test, task.metrics)
+    outcome.train_seconds, outcome.test_seconds = fitted - started, time.perf_counter() - fitted
+    outcome.values = judge(Y[test], *predicted, task.metrics, task.convention)
+    outcome.gap = float(getattr(estimator, "gap_", float("nan")))
+    outcome.params = {**task.params, **outcome.params}
+    outcome.status = "ok"

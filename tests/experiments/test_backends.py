@@ -1,0 +1,60 @@
+"""The same plan gives the same rows, however many workers there are and wherever they are."""
+
+import os
+
+import pandas as pd
+import pytest
+from comparison import timeless
+
+from rbrl.experiments import Plan, Store, execute
+
+KILLER = """
+import os
+
+from rbrl import BRLClassifier
+
+
+class Killer(BRLClassifier):
+    def fit(self, X, y):
+        os.kill(os.getpid(), 9)
+"""
+
+
+def assert_same_rows(store, expected):
+    for name in ("rows", "tuning"):
+        found, wanted = (timeless(getattr(one, name)()) for one in (store, expected))
+        pd.testing.assert_frame_equal(found, wanted, rtol=0, atol=1e-9)
+
+
+def test_two_jobs(plan, expected, tmp_path):
+    summary = execute(plan, tmp_path, jobs=2)
+    assert (summary.n_done, summary.n_failed) == (9, 3)
+    assert_same_rows(Store(tmp_path), expected)
+
+
+def test_dask(plan, expected, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 2, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster:
+        summary = execute(plan, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
+    assert (summary.n_done, summary.n_failed) == (9, 3)
+    assert_same_rows(Store(tmp_path), expected)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs kill")
+def test_a_worker_that_dies_fails_its_run_only(table, place, tmp_path):
+    (tmp_path / "killer.py").write_text(KILLER)
+    table["datasets"][0]["file"] = str(place / "mine.csv")
+    table["splits"]["number"] = 1
+    table["methods"] = {"killer": {"use": "killer.py:Killer"}, "brl": {}}
+    plan = Plan.from_dict(table, folder=tmp_path)
+    summary = execute(plan, tmp_path / "store", jobs=2)
+    assert (summary.n_done, summary.n_failed) == (1, 1)
+    assert "WorkerLost: the worker ended during the run" in summary.failures[0][3]
+    assert set(Store(tmp_path / "store").rows().query("status == 'ok'").method) == {"brl"}
+
+
+def test_dask_missing_is_said_plainly(plan, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"pip install 'rbrl\[dask\]'"):
+        execute(plan, tmp_path, backend="dask")

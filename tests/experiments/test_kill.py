@@ -1,0 +1,113 @@
+"""A process killed at any moment loses at most the runs in flight; several on one store share the work."""
+
+import random
+import time
+
+import pandas as pd
+import pytest
+from comparison import start, timeless
+
+from rbrl.experiments import Plan, Store, execute
+
+SLOW = """
+import time
+
+from rbrl import BRLClassifier
+
+
+class Slow(BRLClassifier):
+    def _loss(self):
+        with open("count.txt", "a") as log:
+            log.write("fit\\n")
+        time.sleep(0.03)
+        return super()._loss()
+"""
+
+
+@pytest.fixture
+def slow(table, place, tmp_path, monkeypatch):
+    """A plan of 24 runs, of about a tenth of a second each, that log their fits."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "mine.csv").write_bytes((place / "mine.csv").read_bytes())
+    table["splits"]["number"] = 12
+    grid = {"ridge": [0.1, 1.0]}
+    table["methods"] = {
+        name: {"use": "slow.py:Slow", "grid": grid, "params": {"nuclear": x}} for name, x in [("a", 0.1), ("b", 0.2)]
+    }
+    path = tmp_path / "plan.toml"
+    path.write_text(Plan.from_dict(table).to_toml())
+    return path
+
+
+@pytest.fixture
+def whole(slow, tmp_path):
+    """The store of a run that nobody disturbed, and how many seconds it took."""
+    began = time.monotonic()
+    execute(slow, tmp_path / "whole")
+    return Store(tmp_path / "whole"), time.monotonic() - began
+
+
+def n_runs(store):
+    try:
+        return len(store.finished())
+    finally:
+        store.close()
+
+
+def kill_and_resume(slow, whole, folder, chance, jobs):
+    """Kill a process at a random moment after its first result, finish what it left, and compare."""
+    expected, seconds = whole
+    store, process = Store(folder), start(slow, folder, jobs)
+    while n_runs(store) == 0 and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(chance.uniform(0, seconds))
+    process.kill()
+    process.wait()
+    kept = n_runs(store)
+    assert execute(slow, store).n_reused == kept > 0
+    pd.testing.assert_frame_equal(timeless(store.rows()), timeless(expected.rows()))
+    pd.testing.assert_frame_equal(timeless(store.tuning()), timeless(expected.tuning()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_and_resumed(slow, whole, tmp_path, seed):
+    kill_and_resume(slow, whole, tmp_path / "killed", random.Random(seed), jobs=1 + seed % 2)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3, 33))
+def test_killed_and_resumed_often(slow, whole, tmp_path, seed):
+    kill_and_resume(slow, whole, tmp_path / "killed", random.Random(seed), jobs=1 + seed % 2)
+
+
+def test_killed_before_the_first_result(slow, whole, tmp_path):
+    process = start(slow, tmp_path / "killed")
+    time.sleep(0.5)
+    process.kill()
+    process.wait()
+    execute(slow, tmp_path / "killed")
+    pd.testing.assert_frame_equal(timeless(Store(tmp_path / "killed").rows()), timeless(whole[0].rows()))
+
+
+def test_two_processes_share_the_runs(slow, whole, tmp_path):
+    log = tmp_path / "count.txt"
+    alone = len(log.read_text().splitlines())
+    processes = [start(slow, tmp_path / "shared") for _ in range(2)]
+    codes = [process.wait(timeout=120) for process in processes]
+    assert codes == [0, 0], (tmp_path / "shared.log").read_text()
+    assert len(log.read_text().splitlines()) == 2 * alone, "a run was done twice"
+    store = Store(tmp_path / "shared")
+    pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
+
+
+def test_the_runs_of_a_killed_process_are_taken_over(slow, whole, tmp_path):
+    first, second = (start(slow, tmp_path / "shared") for _ in range(2))
+    store = Store(tmp_path / "shared")
+    while n_runs(store) < 4:
+        time.sleep(0.02)
+    first.kill()
+    first.wait()
+    assert second.wait(timeout=120) == 0, (tmp_path / "shared.log").read_text()
+    pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
+    assert not list((tmp_path / "shared" / "locks").iterdir())

@@ -1,0 +1,135 @@
+"""Plans: what is read is what was said, and what makes no sense is refused in words that help."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rbrl.experiments import Plan, PlanError
+
+PLANS = sorted((Path(__file__).resolve().parents[2] / "plans").glob("*.toml"))
+PAPER = {"rbrl", "brl", "rank-svm", "rank-svmz", "br", "ml-knn", "clr", "rakel", "cpnl", "mlfe"}
+
+
+def changed(table, path, value):
+    *keys, last = path.split("/")
+    for key in keys:
+        table = table.setdefault(key, {})
+    table[last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("metrix", [], "'metrix' (value []) means nothing. Did you mean 'metrics'?"),
+        ("datasets", ["yaest"], "datasets[0] = 'yaest' is no data set of the catalogue"),
+        ("datasets", ["yaest"], "Did you mean 'yeast'?"),
+        ("datasets", ["yeast", "yeast"], "datasets has 'yeast' more than once"),
+        ("datasets", [], "datasets must be a list that is not empty. Got []"),
+        ("datasets", [{"name": "yeast", "labels": 3}], "datasets[0].labels = 3 goes with a file"),
+        (
+            "datasets",
+            [{"file": "a.csv", "model": "kernal"}],
+            "datasets[0].model = 'kernal' is not possible. Did you mean",
+        ),
+        ("metrics", ["haming_loss"], "a metric = 'haming_loss' is not possible. Did you mean 'hamming_loss'?"),
+        (
+            "convention",
+            "papers",
+            "convention = 'papers' is not possible. Did you mean 'paper'? Allowed: paper, sklearn.",
+        ),
+        ("seed", -1, "seed must be a whole number >= 0. Got -1"),
+        ("splits/number", 0, "splits.number must be a whole number >= 1. Got 0"),
+        ("splits/number", True, "splits.number must be a whole number >= 1. Got True"),
+        ("splits/train_fraction", 1.0, "splits.train_fraction must lie between 0 and 1, both excluded. Got 1.0"),
+        ("splits/stratified", "yes", "splits.stratified must be true or false. Got 'yes'"),
+        ("splits", 3, "splits must be a table. Got 3"),
+        ("tuning/folds", 1, "tuning.folds must be a whole number >= 2. Got 1"),
+        ("tuning/criterion", "f1_macro", "tuning.criterion = 'f1_macro' is not possible"),
+        ("tuning/on", "frist", "tuning.on = 'frist' is not possible. Did you mean 'first'?"),
+        ("preprocessing/standardise", "all", "preprocessing.standardise = 'all' is not possible"),
+        ("methods", {}, "methods must name at least one method"),
+        ("methods/rbrl/gird", {}, "the key 'gird' in methods.rbrl (value {}) means nothing. Did you mean 'grid'?"),
+        ("methods/rbrl/non_empty", 1, "methods.rbrl.non_empty must be true or false. Got 1"),
+        ("methods/rbrl/grid", {"ridge": 1.0}, "methods.rbrl.grid.ridge must be a list that is not empty. Got 1.0"),
+        ("methods/rbrl/grid", {"ridge": [{"use": "a"}]}, "classes cannot be tuned over"),
+        ("methods/rbrl/params/ridge", float("nan"), "methods.rbrl.params.ridge = nan is not possible"),
+        ("methods/rbrl/by_model/rbf/params", {}, "a key of methods.rbrl.by_model = 'rbf' is not possible"),
+        ("methods/rbrl/by_dataset/yeats/params", {}, "methods.rbrl.by_dataset.yeats names no data set of the plan"),
+    ],
+)
+def test_mistakes_are_named(table, path, value, words):
+    changed(table, path, value)
+    with pytest.raises(PlanError, match=re.escape(words)):
+        Plan.from_dict(table)
+
+
+@pytest.mark.parametrize("key", ["datasets", "methods"])
+def test_what_must_be_there(table, key):
+    del table[key]
+    with pytest.raises(PlanError, match=f"the key '{key}' is missing"):
+        Plan.from_dict(table)
+
+
+def test_a_file_that_is_no_plan(tmp_path):
+    with pytest.raises(PlanError, match="cannot be read"):
+        Plan.from_toml(tmp_path / "absent.toml")
+    (tmp_path / "odd.toml").write_text("a = [")
+    with pytest.raises(PlanError, match=r"odd\.toml: this is not TOML"):
+        Plan.from_toml(tmp_path / "odd.toml")
+    (tmp_path / "odd.toml").write_text("a = 1")
+    with pytest.raises(PlanError, match=r"odd\.toml: the key 'a'"):
+        Plan.from_toml(tmp_path / "odd.toml")
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_our_plans_read_back_what_they_write(path):
+    plan = Plan.from_toml(path)
+    assert Plan.from_text(plan.to_toml(), plan.folder) == plan
+
+
+def test_odd_names_and_values_survive_writing(table):
+    table["methods"]['my "method" é\n\x7f'] = {
+        "use": "a:B",
+        "params": {"x": [1, 2.5, "c"], "inside": {"use": "a:C", "params": {"flag": True}}, "far": float("inf")},
+        "by_dataset": {"mine": {"grid": []}},
+    }
+    plan = Plan.from_dict(table)
+    assert Plan.from_text(plan.to_toml(), plan.folder) == plan
+
+
+def test_the_papers_plan_is_the_papers():
+    plan = Plan.from_toml(PLANS[0].parent / "paper.toml")
+    methods = {method.name: method for method in plan.methods}
+    assert len(plan.datasets) == 10
+    assert set(methods) == PAPER
+    assert (plan.splits.number, plan.splits.train_fraction, plan.tuning.folds, plan.tuning.on) == (10, 0.6, 5, "every")
+    assert {name for name, method in methods.items() if method.non_empty} == {"rbrl", "brl", "cpnl"}
+    emotions, arts = (next(d for d in plan.datasets if d.name == name) for name in ("emotions", "arts"))
+    assert methods["rbrl"].on(emotions)[0] == {"kernel": "rbf"}
+    assert methods["rbrl"].on(arts)[0] == {}
+
+
+def test_the_fair_plan_has_one_rule():
+    plan = Plan.from_toml(PLANS[0].parent / "paper-fair.toml")
+    assert {method.name for method in plan.methods} == PAPER
+    assert all(method.non_empty for method in plan.methods)
+
+
+def test_parameters_by_model_and_data_set(table):
+    table["datasets"] = ["yeast", "emotions", "arts"]
+    table["methods"] = {
+        "rbrl": {
+            "params": {"tol": 0.1, "ridge": 1.0},
+            "grid": {"ridge": [1.0]},
+            "by_model": {"kernel": {"params": {"kernel": "rbf", "tol": 0.2}}},
+            "by_dataset": {"yeast": {"params": {"tol": 0.3}, "grid": {"nuclear": [2.0]}}},
+        }
+    }
+    plan = Plan.from_dict(table)
+    found = [plan.methods[0].on(data) for data in plan.datasets]
+    assert found == [
+        ({"tol": 0.3, "ridge": 1.0, "kernel": "rbf"}, [{"nuclear": [2.0]}]),
+        ({"tol": 0.2, "ridge": 1.0, "kernel": "rbf"}, [{"ridge": [1.0]}]),
+        ({"tol": 0.1, "ridge": 1.0}, [{"ridge": [1.0]}]),
+    ]

@@ -1,0 +1,119 @@
+"""A store that cannot be written says so and loses nothing."""
+
+import errno
+import os
+import sqlite3
+
+import pandas as pd
+import pytest
+
+from rbrl.experiments import Plan, Store, StoreError, execute
+from rbrl.experiments._owner import Owner, is_alive
+
+
+@pytest.fixture
+def two(table, place, tmp_path):
+    """A store with the first of three splits done."""
+    table["methods"] = {"brl": {"grid": {"ridge": [0.1, 1.0]}}}
+    table["splits"]["number"] = 1
+    execute(Plan.from_dict(table, folder=place), tmp_path / "store")
+    table["splits"]["number"] = 3
+    return Plan.from_dict(table, folder=place), Store(tmp_path / "store")
+
+
+def test_a_full_disk_is_an_error_that_loses_nothing(two, monkeypatch):
+    plan, store = two
+    before = store.rows()
+    opened = sqlite3.connect
+
+    def almost_full(*args, **kwargs):
+        connection = opened(*args, **kwargs)
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+        return connection
+
+    store.close()
+    monkeypatch.setattr(sqlite3, "connect", almost_full)
+    grown = Plan.from_dict({**plan.to_dict(), "splits": {"number": 60}}, folder=plan.folder)
+    with pytest.raises(StoreError, match=r"no space is left for .*runs\.sqlite .* What was finished before is safe"):
+        execute(grown, store)
+    monkeypatch.undo()
+    assert execute(plan, store).n_failed == 0
+    pd.testing.assert_frame_equal(store.rows().query("split == 0"), before)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EROFS, "Read-only")])
+def test_errors_of_the_system_are_explained(two, monkeypatch, error):
+    plan, store = two
+
+    def refuse(self):
+        raise error
+
+    monkeypatch.setattr("rbrl.experiments._database.Database._open", refuse)
+    with pytest.raises(
+        StoreError, match="no space is left for" if error.errno == errno.ENOSPC else "cannot be written"
+    ):
+        execute(plan, store)
+
+
+def test_a_place_that_is_no_folder(plan, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StoreError, match=r"cannot be written .* Choose a folder that you may write to"):
+        execute(plan, tmp_path / "file" / "store")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_folder_without_the_right_to_write(two):
+    plan, store = two
+    before = store.rows()
+    store.close()
+    store.path.chmod(0o500)
+    (store.path / "runs.sqlite").chmod(0o400)
+    try:
+        with pytest.raises(StoreError, match="cannot be written"):
+            execute(plan, store)
+        pd.testing.assert_frame_equal(Store(store.path).rows(), before)
+    finally:
+        store.path.chmod(0o700)
+
+
+def test_a_file_of_something_else_is_left_alone(plan, tmp_path):
+    (tmp_path / "runs.sqlite").write_text("my own notes, which are long enough to be read as a header of a file" * 10)
+    with pytest.raises(StoreError, match="is not a store of rbrl"):
+        execute(plan, tmp_path)
+    assert (tmp_path / "runs.sqlite").read_text().startswith("my own notes")
+
+
+def test_a_store_of_another_version(two):
+    plan, store = two
+    store.close()
+    with sqlite3.connect(store.path / "runs.sqlite") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match="has format 99; this version of rbrl reads format 1"):
+        execute(plan, store)
+
+
+def test_odd_characters_in_the_path(table, place, tmp_path):
+    table["methods"], table["splits"]["number"] = {"brl": {}}, 1
+    folder = tmp_path / "a?b#c%20 é"
+    execute(Plan.from_dict(table, folder=place), folder)
+    assert len(Store(folder).rows()) == 6
+
+
+def test_an_empty_store(tmp_path):
+    store = Store(tmp_path / "new")
+    assert store.plan() is None
+    assert store.rows().empty
+    assert store.tuning().empty
+    assert store.failures().empty
+
+
+def test_owners_live_until_they_close(tmp_path):
+    owner = Owner(tmp_path)
+    assert is_alive(tmp_path, owner.name)
+    owner.close()
+    assert not is_alive(tmp_path, owner.name)
+    (tmp_path / "dead.lock").touch()
+    assert not is_alive(tmp_path, "dead.lock")
+    assert not list(tmp_path.iterdir())
