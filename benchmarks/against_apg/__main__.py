@@ -4,10 +4,10 @@ import time
 import warnings
 
 import numpy as np
+from benchmarks.problems import golden_emotions, rbrl_objective, write_results, yeast
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from benchmarks.problems import golden_emotions, rbrl_objective, write_results, yeast
 from rbrl.designs import SpectralDesign
 from rbrl.solvers import APG, QuasiNewton
 

@@ -4,10 +4,10 @@ import time
 import warnings
 
 import numpy as np
+from benchmarks.problems import part, write_results
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks.problems import part, write_results
 from rbrl.designs import linear_design
 from rbrl.losses import SquaredHinge
 from rbrl.objective import Objective
@@ -25,7 +25,9 @@ REPEATS = 3
 def liblinear(X, Y, ridge, dual, tol):
     """Weights of all labels."""
     models = [
-        LinearSVC(C=1 / (2 * ridge), dual=dual, tol=tol, fit_intercept=False, max_iter=100_000, random_state=0).fit(X, y)
+        LinearSVC(C=1 / (2 * ridge), dual=dual, tol=tol, fit_intercept=False, max_iter=100_000, random_state=0).fit(
+            X, y
+        )
         for y in Y.T
         if len(np.unique(y)) == 2
     ]

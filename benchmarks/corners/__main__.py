@@ -4,9 +4,9 @@ import itertools
 import time
 import warnings
 
+from benchmarks.problems import golden_emotions, kernel_design, linear_design, rbrl_objective, write_results, yeast
 from threadpoolctl import threadpool_limits
 
-from benchmarks.problems import golden_emotions, kernel_design, linear_design, rbrl_objective, write_results, yeast
 from rbrl.solvers import QuasiNewton
 
 TEXT = """Default fits (tol = 1e-4, max_iter = 1000), cold start, at the eight corners of {1e-4, ..., 1e2}^3. %d of %d end

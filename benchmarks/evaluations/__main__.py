@@ -3,9 +3,9 @@
 import time
 import warnings
 
+from benchmarks.problems import golden_emotions, kernel_design, linear_design, rbrl_objective, write_results, yeast
 from threadpoolctl import threadpool_limits
 
-from benchmarks.problems import golden_emotions, kernel_design, linear_design, rbrl_objective, write_results, yeast
 from rbrl.solvers import QuasiNewton
 
 # Problem, weights, and the best count known before, to gaps 1e-3 / 1e-4 / 1e-6.

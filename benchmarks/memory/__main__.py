@@ -3,9 +3,9 @@
 import resource
 import time
 
+from benchmarks.problems import folder, write_results
 from threadpoolctl import threadpool_limits
 
-from benchmarks.problems import folder, write_results
 from rbrl import RBRLClassifier, datasets
 
 TEXT = """All 6,000 rows of rcv1subset1, 47,236 sparse features, 101 labels; default parameters. Peak memory of the process, Python,

@@ -4,14 +4,9 @@ import sys
 import time
 import warnings
 
-import numpy as np
-from sklearn.model_selection import KFold
-
 from benchmarks.problems import part, write_results
+
 from rbrl import RBRLClassifier, RBRLClassifierCV
-from rbrl.search.fold import SearchData, search_fold
-from rbrl.search.scoring import Scoring
-from rbrl.targets import SignedTargets
 
 KERNEL = {"emotions": "rbf", "yeast": "rbf", "arts": "linear", "enron": "linear"}
 TEXT = """343 points x 5 folds of the 60 % part, seed 0, two processes, average precision as criterion. "regret": by how much a
@@ -31,7 +26,11 @@ def row(name, with_regret=True):
     model, seconds = search(name)
     results = model.cv_results_
     best = " / ".join(f"{value:g}" for value in model.best_params_.values())
-    out = {"data": name, "seconds": f"{seconds:.0f}", "evaluations per point": f"{results['mean_evaluations'].mean():.1f}"}
+    out = {
+        "data": name,
+        "seconds": f"{seconds:.0f}",
+        "evaluations per point": f"{results['mean_evaluations'].mean():.1f}",
+    }
     out |= {"chosen ridge / ranking / nuclear": best, "average precision": f"{model.best_score_:.4f}"}
     out["regret"] = f"{regret(name, model):.1e}" if with_regret else ""
     print(out, flush=True)

@@ -107,7 +107,7 @@ def test_a_criterion_that_is_not_measured_is_refused():
 
 
 def test_defaults_are_the_papers_grid():
-    assert PAPER_GRID == pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100])
+    assert pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100]) == PAPER_GRID
     assert len(RBRLClassifierCV()._axes()["ridge"]) == 7
 
 

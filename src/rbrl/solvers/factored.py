@@ -85,7 +85,7 @@ def descend(objective, U, V, small, max_iter, memory_size, note, full=False):
         note(point.value)
         if used % 5 == 0 and (lean := _drop_rank(objective, point, FAINT if full else 1e-5)) is not None:
             point, memory = lean, None
-    return point, used
+    return _drop_rank(objective, point) or point, used
 
 
 def _block_seed(objective, point):
