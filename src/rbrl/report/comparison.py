@@ -48,7 +48,7 @@ class Comparison:
     @property
     def n_datasets(self) -> int:
         """Data sets that count."""
-        return len(self.values)
+        return len(self.values) if self.values.shape[1] else 0
 
     @property
     def best(self) -> list[str]:

@@ -35,6 +35,7 @@ class Results:
     metrics: tuple[Metric, ...]
     n_splits: int = 0
     runs: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*KEYS, "status", "error"]))
+    _tables: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def from_rows(cls, rows: pd.DataFrame) -> "Results":
@@ -47,6 +48,8 @@ class Results:
             raise ValueError(f"Rows need the columns {', '.join(NEEDED)}. Missing: {', '.join(missing)}.")
         if rows.empty:
             raise ValueError("There are no rows to report: the run has not finished a single split yet. Got 0 rows.")
+        names = {name: get_metric(name).name for name in rows.metric.dropna().unique()}
+        rows = rows.assign(metric=rows.metric.map(names))
         good = rows[(rows.status == "ok") & rows.metric.notna() & rows.value.notna()]
         groups = good.groupby(["dataset", "metric", "method"], sort=False).value
         summary = groups.agg(mean="mean", std=_std, n="size").reset_index()
@@ -81,9 +84,12 @@ class Results:
         return self._wide(metric, "n").fillna(0).astype(int)
 
     def _wide(self, metric, column):
-        chosen = self.summary[self.summary.metric == get_metric(metric).name]
-        wide = chosen.pivot(index="dataset", columns="method", values=column)
-        return wide.reindex(index=list(self.datasets), columns=list(self.methods))
+        key = get_metric(metric).name, column
+        if key not in self._tables:
+            chosen = self.summary[self.summary.metric == key[0]]
+            wide = chosen.pivot(index="dataset", columns="method", values=column)
+            self._tables[key] = wide.reindex(index=list(self.datasets), columns=list(self.methods))
+        return self._tables[key]
 
     @property
     def failures(self) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from rbrl.report.figures.style import DASHES, MUTED, PALETTE, style
+from rbrl.report.figures.style import DASHES, MUTED, PALETTE, plain_powers, style
 
 FLOOR = 1e-12
 
@@ -32,6 +32,10 @@ def draw_convergence(curves: pd.DataFrame) -> Figure:
             right.set(xscale="log", yscale="log", ylabel="certified relative gap")
             right.axhline(1e-4, color=MUTED, lw=0.9, ls=":")
             left.legend(loc="upper right")
+        for axes in panels[:, 1]:
+            plain_powers(axes.yaxis)
+        for axes in panels.flat:
+            plain_powers(axes.xaxis)
         for axes in panels[-1]:
             axes.set_xlabel("evaluations (products with the data and its transpose)")
     return figure

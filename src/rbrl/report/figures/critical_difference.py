@@ -30,19 +30,21 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
         )
     ranks = comparison.ranks.sort_values(kind="stable")
     names = [short(name) for name in ranks.index]
-    bars = bar_levels([(ranks[list(group)].min(), ranks[list(group)].max()) for group in comparison.groups])
+    margin = (max(map(len, names)) + 5.5) * LETTER
+    width = max(width, 2 * margin + 1.4)
+    scale = _Scale(len(ranks), margin, width)
+    spans = [ranks[list(group)] for group in comparison.groups]
+    bars = bar_levels([(scale(span.min()) - 0.04, scale(span.max()) + 0.04) for span in spans])
     levels = 1 + max((level for _, _, level in bars), default=-1)
     first_line = AXIS + 0.16 + levels * BAR + 0.14
     n_left = (len(ranks) + 1) // 2
-    width = max(width, 2 * (max(map(len, names)) + 6) * LETTER + 1.4)
     with style():
         figure, axes = blank(width, first_line + n_left * LINE + 0.02)
-        scale = _Scale(len(ranks), (max(map(len, names)) + 5.5) * LETTER, width)
         _draw_axis(axes, scale, comparison.distance, title or f"{comparison.metric.title} {comparison.metric.arrow}")
         for low, high, level in bars:
             y = AXIS + 0.16 + level * BAR
-            axes.plot([scale(low) - 0.04, scale(high) + 0.04], [y, y], color=ACCENT, lw=3.4, solid_capstyle="butt")
-        _draw_names(axes, scale, list(zip(names, ranks)), n_left, first_line, width, len(comparison.best))
+            axes.plot([low, high], [y, y], color=ACCENT, lw=3.4, solid_capstyle="butt")
+        _draw_names(axes, scale, list(zip(names, ranks)), n_left, first_line, len(comparison.best))
     return figure
 
 
@@ -79,13 +81,12 @@ def _draw_distance(axes, scale, distance):
     axes.text(end, 0.11, text, ha="right", va="center", fontsize=8, color=MUTED)
 
 
-def _draw_names(axes, scale, ranked, n_left, first_line, width, best):
+def _draw_names(axes, scale, ranked, n_left, first_line, best):
     for i, (name, rank) in enumerate(ranked):
         on_left = i < n_left
         line = i if on_left else len(ranked) - 1 - i
         x, y = scale(rank), first_line + line * LINE
         edge = scale.left - 0.06 if on_left else scale.right + 0.06
-        # A rank beyond the label's edge would draw the line backwards; the axis ends there, so it cannot be.
         axes.plot([x, x, edge], [AXIS, y, y], color=MUTED, lw=0.7)
         axes.plot([x], [AXIS], "o", ms=3.4, color=INK)
         text = f"{name}  {rank:.2f}" if on_left else f"{rank:.2f}  {name}"
@@ -94,8 +95,8 @@ def _draw_names(axes, scale, ranked, n_left, first_line, width, best):
                   weight=weight, fontsize=8.5)
 
 
-def bar_levels(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
-    """Give each bar the lowest level at which it touches no other.
+def bar_levels(spans: Sequence[tuple[float, float]], gap: float = 0.08) -> list[tuple[float, float, int]]:
+    """Give each bar the lowest level at which it stays clear of all others.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def bar_levels(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float,
     ends: list[float] = []
     placed = []
     for low, high in spans:
-        level = next((i for i, end in enumerate(ends) if end < low - 1e-9), len(ends))
+        level = next((i for i, end in enumerate(ends) if end + gap <= low), len(ends))
         ends[level : level + 1] = [high]
         placed.append((low, high, level))
     return placed

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import sparse
 
-from rbrl.report.figures.style import ACCENT, HEAT, MUTED, short, style
+from rbrl.report.figures.style import ACCENT, HEAT, MUTED, plain_powers, short, style
 
 MANY_LABELS = 40
 
@@ -48,6 +48,7 @@ def draw_singular_values(weights: Any, title: str = "Singular values of the weig
         axes = figure.add_subplot()
         axes.plot(np.arange(1, len(relative) + 1), relative, "o-", color=ACCENT, ms=4)
         axes.set(yscale="log", xlabel="index", ylabel="singular value / largest", title=title)
+        plain_powers(axes.yaxis)
     return figure
 
 
@@ -67,6 +68,7 @@ def draw_label_quality(frequency: Any, quality: Any, label_names: Any, measure: 
         axes = figure.add_subplot()
         axes.scatter(np.maximum(frequency, 1e-5), quality, s=22, color=ACCENT)
         axes.set(xscale="log", xlabel="share of rows with the label", ylabel=measure, title=f"{measure} of each label")
+        plain_powers(axes.xaxis)
         for i in np.argsort(quality, kind="stable")[:3]:
             axes.annotate(short(label_names[i], 18), (max(frequency[i], 1e-5), quality[i]), xytext=(5, 3),
                           textcoords="offset points", fontsize=7.5, color=MUTED)

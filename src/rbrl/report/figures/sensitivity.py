@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rbrl.metrics import get_metric
-from rbrl.report.figures.style import DASHES, HEAT, INK, MARKERS, MUTED, PALETTE, style
+from rbrl.report.figures.style import DASHES, HEAT, INK, MARKERS, MUTED, PALETTE, plain_powers, style
 
 SYMBOLS = {"ridge": "λ₁ ridge", "ranking": "λ₂ ranking", "nuclear": "λ₃ nuclear"}
 
@@ -39,6 +39,7 @@ def _gamma_panel(axes, part, metric):
         axes.plot(line.factor, line.value, ls=DASHES[i % len(DASHES)], color=PALETTE[i % len(PALETTE)],
                   marker=MARKERS[i % len(MARKERS)], ms=4, label=method)
     axes.set(xscale="log", title=f"{metric.title} {metric.arrow}")
+    plain_powers(axes.xaxis)
 
 
 def draw_pairs(study: pd.DataFrame, title: str = "") -> Figure:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 INK, MUTED, RULE, ACCENT = "#1d1f24", "#667080", "#cfd4dc", "#0b5fa5"
 # Okabe and Ito's colours without black and yellow, in an order whose neighbours differ in lightness, too.
@@ -70,6 +72,14 @@ def short(name: str, length: int = LONGEST_NAME) -> str:
     """A name that fits beside a line."""
     name = " ".join(str(name).split())
     return name if len(name) <= length else name[: length - 1] + "…"
+
+
+def plain_powers(*axes: Axis) -> None:
+    """Label a logarithmic axis with plain numbers: names may hold a dollar sign, so no text is read as formulas."""
+    for axis in axes:
+        axis.set_major_locator(LogLocator(numticks=7))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def save_figure(figure: Figure, path: Path | str, formats=("svg", "png")) -> list[Path]:

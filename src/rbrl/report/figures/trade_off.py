@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from rbrl.report.figures.style import ACCENT, MUTED, RULE, short, style
+from rbrl.report.figures.style import ACCENT, MUTED, RULE, plain_powers, short, style
 
 LETTER, LINE = 5.2, 10  # points
 
@@ -29,6 +29,7 @@ def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time agai
         on_front = frame.index.isin(front.index)
         axes.scatter(frame.seconds, frame["rank"], c=np.where(on_front, ACCENT, MUTED), s=34, zorder=3)
         axes.set(xscale="log", xlabel="seconds to train, geometric mean over data sets", ylabel="average rank")
+        plain_powers(axes.xaxis)
         axes.margins(x=0.18, y=0.14)
         axes.invert_yaxis()
         axes.set_title(title)
@@ -49,7 +50,7 @@ def _name_points(figure, axes, frame):
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
     for (x, y), name in zip(points, frame.index):
         text = short(name, 18)
-        sides = [_box(x, y, len(text) * LETTER, *side) for side in ((1, 0), (-1, 0), (0, 1), (0, -1))]
+        sides = [_box(x, y, len(text) * LETTER, *side) for side in ((0, 1), (1, 0), (-1, 0), (0, -1))]
         box = next((b for b in sides if not any(_overlap(b, other) for other in taken)), sides[0])
         taken.append(box)
         middle = (box[0] + box[2]) / 2 - x, (box[1] + box[3]) / 2 - y
