@@ -178,6 +178,14 @@ def time_table(results: Results) -> Table:
     return Table("time", "Seconds to train and to test", ("Data set", *titles), rows, frame, note="Means over splits.")
 
 
+def seconds_table(results: Results, column: str) -> Table:
+    """Mean seconds per run of one kind, data sets x methods: half of Table 7."""
+    values = results.seconds(column)
+    title = f"Seconds to {column.removesuffix('_seconds')}"
+    rows = tuple((word(name), *(seconds(values.loc[name, m]) for m in results.methods)) for name in results.datasets)
+    return Table(column.replace("_", "-"), title, ("Data set", *results.methods), rows, values.reset_index())
+
+
 def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: str = "average") -> dict[str, Table]:
     """The paper's tables that a run has, by name.
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from rbrl.report.comparison import Comparison
 from rbrl.report.figures.style import ACCENT, INK, MUTED, blank, short, style
 
-LINE, BAR, LETTER = 0.2, 0.1, 0.078  # inches: a line of text, a bar with its gap, a letter
+LINE, BAR, LETTER = 0.2, 0.1, 0.083  # inches: a line of text, a bar with its gap, a letter
 TOP, AXIS = 0.42, 0.62
 
 
@@ -92,7 +92,7 @@ def _draw_names(axes, scale, ranked, n_left, first_line, best):
         text = f"{name}  {rank:.2f}" if on_left else f"{rank:.2f}  {name}"
         weight = "bold" if i < best else "normal"
         axes.text(edge + (-0.05 if on_left else 0.05), y, text, ha="right" if on_left else "left", va="center",
-                  weight=weight, fontsize=8.5)
+                  weight=weight, fontsize=9)
 
 
 def bar_levels(spans: Sequence[tuple[float, float]], gap: float = 0.08) -> list[tuple[float, float, int]]:

@@ -125,10 +125,10 @@ def _head(element, title, description, key):
     box = re.search(r'viewBox="([^"]*)"', element)
     assert box is not None, "matplotlib writes a viewBox"
     width = float(box[1].split()[2])
-    # Points are 4/3 of a CSS pixel: a figure is never shown larger than it was drawn.
+    # Points are 4/3 of a CSS pixel; a figure may be shown a little larger than it was drawn.
     return (
         f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{box[1]}" role="img" '
-        f'aria-labelledby="{key}-title {key}-description" style="max-width: {width * 4 / 3:.0f}px">'
+        f'aria-labelledby="{key}-title {key}-description" style="max-width: {width * 1.6:.0f}px">'
         f'<title id="{key}-title">{html.escape(title)}</title>'
         f'<desc id="{key}-description">{html.escape(description)}</desc>'
     )

@@ -13,8 +13,9 @@ from rbrl.report.comparison import compare, rank_table
 from rbrl.report.page.verdict import join, verdict
 from rbrl.report.results import Results
 from rbrl.report.table import Table, number, seconds, spread, word
-from rbrl.report.tables import best_of, datasets_table, friedman_table, metric_table, ranks_table, time_table
+from rbrl.report.tables import best_of, datasets_table, friedman_table, metric_table, ranks_table, seconds_table
 
+TIMES = ("train_seconds", "test_seconds")
 FACTS = {"version": "rbrl", "machine": "Machine", "seed": "Seeds"}
 
 
@@ -36,7 +37,7 @@ def content(results: Results, title: str, command: str, plan: str) -> dict[str, 
         "datasets_table": datasets_table(results.datasets),
         "details": [_detail(results, name) for name in results.datasets],
         "trade_off": _trade_off(results, ranks) if has_runs else None,
-        "time_table": time_table(results) if has_runs else None,
+        "time_tables": [seconds_table(results, name) for name in TIMES] if has_runs else [],
         "parameters": parameters_table(results) if has_runs else None,
         "failures": _failures(results),
         "facts": _facts(results),
@@ -74,7 +75,7 @@ def _diagram(comparison):
     order = "; ".join(f"{name} {rank:.2f}" for name, rank in ranks.items())
     groups = "; ".join(join(group) for group in comparison.groups) or "none"
     description = f"Average ranks: {order}. Critical distance {comparison.distance:.2f}. No significant difference within: {groups}."
-    figure = figures.draw_critical_difference(comparison, width=4.9)
+    figure = figures.draw_critical_difference(comparison, width=4.6)
     return figures.inline_svg(figure, f"Critical-difference diagram, {metric.title}", description, f"cd-{metric.name}")
 
 
