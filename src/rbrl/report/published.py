@@ -9,6 +9,7 @@ from rbrl.report.results import Results
 
 TABLES = {
     "datasets": "Table 1",
+    "hyper-parameters": "Table 2",
     "results": "Table 3",
     "average-ranks": "Table 4",
     "friedman": "Table 5",
@@ -28,7 +29,7 @@ def published(name: str = "results") -> pd.DataFrame:
 
     Parameters
     ----------
-    name : {"datasets", "results", "average-ranks", "friedman", "ablation", "time"}
+    name : {"datasets", "hyper-parameters", "results", "average-ranks", "friedman", "ablation", "time"}
 
     Examples
     --------

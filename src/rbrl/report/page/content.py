@@ -14,6 +14,7 @@ from rbrl.report.page.verdict import join, verdict
 from rbrl.report.results import Results
 from rbrl.report.table import Table, number, seconds, spread, word
 from rbrl.report.tables import best_of, datasets_table, friedman_table, metric_table, ranks_table, seconds_table
+from rbrl.report.write import training_seconds
 
 TIMES = ("train_seconds", "test_seconds")
 FACTS = {"version": "rbrl", "machine": "Machine", "seed": "Seeds"}
@@ -33,9 +34,9 @@ def content(results: Results, title: str, command: str, plan: str) -> dict[str, 
         "ranks_table": ranks_table(results),
         "friedman": friedman_table(results) if any(c.test for c in comparisons) else None,
         "diagrams": [_diagram(c) for c in comparisons if c.distance is not None],
-        "metric_tables": [metric_table(results, metric) for metric in results.metrics],
+        "result_tables": _result_tables(results),
         "datasets_table": datasets_table(results.datasets),
-        "details": [_detail(results, name) for name in results.datasets],
+        "details": [_detail(results, name) for name in results.datasets] if len(results.datasets) > 1 else [],
         "trade_off": _trade_off(results, ranks) if has_runs else None,
         "time_tables": [seconds_table(results, name) for name in TIMES] if has_runs else [],
         "parameters": parameters_table(results) if has_runs else None,
@@ -67,6 +68,13 @@ def _counts(results):
     if len(results.runs):
         counts += [("Splits", results.n_splits), ("Runs", len(results.runs)), ("Failed", len(results.failures))]
     return counts
+
+
+def _result_tables(results):
+    """A table per metric; of a single data set one table says it all."""
+    if len(results.datasets) == 1:
+        return [_detail(results, results.datasets[0])["table"]]
+    return [metric_table(results, metric) for metric in results.metrics]
 
 
 def _diagram(comparison):
@@ -103,8 +111,7 @@ def _spread(results, metric, dataset, method, best):
 
 
 def _trade_off(results, ranks):
-    train = results.seconds("train_seconds").dropna(how="all").clip(lower=1e-4)
-    train = np.exp(np.log(train).mean()).reindex(ranks.index).dropna()
+    train = training_seconds(results).reindex(ranks.index).dropna()
     if train.empty:
         return None
     points = "; ".join(f"{name}: {train[name]:.3g} s, rank {ranks[name]:.2f}" for name in train.index)

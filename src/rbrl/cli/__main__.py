@@ -1,0 +1,5 @@
+"""`python -m rbrl.cli` is `rbrl`."""
+
+from rbrl.cli import main
+
+main()
