@@ -10,21 +10,22 @@ from rbrl.cli.output import say, show_json
 
 
 def run(
-    plan: Annotated[Path | None, typer.Argument(metavar="PLAN.toml", show_default=False, help="What to compare.")] = None,
+    plan: Annotated[
+        Path | None, typer.Argument(metavar="PLAN.toml", show_default=False, help="What to compare.")
+    ] = None,
     dataset: Datasets = None,
     method: Methods = None,
     splits: Annotated[int, typer.Option(min=1, help="Number of splits, without a plan.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed, without a plan.")] = 0,
     store: Annotated[
-        Path | None, typer.Option("--store", "-o", help="Folder of the results; default: runs/PLAN.", show_default=False)
+        Path | None,
+        typer.Option("--store", "-o", help="Folder of the results; default: runs/PLAN.", show_default=False),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Runs at a time; -1 for one per core.")] = 1,
     backend: Annotated[
         str | None, typer.Option(help="serial, processes or dask; default: by --jobs.", show_default=False)
     ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler.", show_default=False)
-    ] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.", show_default=False)] = None,
     data_home: DataHome = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs once more.")] = False,
     json: Json = False,
@@ -86,7 +87,12 @@ def _progress(silent):
 def _report(kept, folder, summary, json, quiet):
     from rbrl.cli.reporting import FORMATS, command_line, parse_formats, report_store
 
-    counts = {"n_done": summary.n_done, "n_reused": summary.n_reused, "n_failed": summary.n_failed, "store": str(folder)}
+    counts = {
+        "n_done": summary.n_done,
+        "n_reused": summary.n_reused,
+        "n_failed": summary.n_failed,
+        "store": str(folder),
+    }
     if not (kept.rows().status == "ok").any():
         if json:
             show_json(counts)

@@ -18,7 +18,7 @@ def list_(json: Json = False) -> None:
     Example: `rbrl data list`
     """
     from rbrl.datasets import CARDS
-    from rbrl.report.tables import datasets_table
+    from rbrl.report.data_tables import datasets_table
 
     table = datasets_table(CARDS)
     if json:
@@ -46,7 +46,11 @@ def show_(name: DatasetName, json: Json = False, labels: Labels = None, data_hom
     print()
     for key, value in summary.items():
         if key != "name":
-            print(f"{key.replace('_', ' '):24} {value:.4g}" if isinstance(value, float) else f"{key.replace('_', ' '):24} {value}")
+            print(
+                f"{key.replace('_', ' '):24} {value:.4g}"
+                if isinstance(value, float)
+                else f"{key.replace('_', ' '):24} {value}"
+            )
 
 
 @app.command()
@@ -62,7 +66,9 @@ def fetch(
 
     for name in names:
         dataset = load(name, data_home)
-        say(f"{name}: {dataset.n_samples} samples, {dataset.n_features} features, {dataset.n_labels} labels; content checked")
+        say(
+            f"{name}: {dataset.n_samples} samples, {dataset.n_features} features, {dataset.n_labels} labels; content checked"
+        )
 
 
 @app.command()

@@ -22,7 +22,10 @@ def _method_names(incomplete: str) -> list[str]:
 Data = Annotated[
     str,
     typer.Argument(
-        metavar="DATA", help="A data set of the catalogue, or a file.", autocompletion=_dataset_names, show_default=False
+        metavar="DATA",
+        help="A data set of the catalogue, or a file.",
+        autocompletion=_dataset_names,
+        show_default=False,
     ),
 ]
 DatasetName = Annotated[
@@ -45,9 +48,7 @@ Labels = Annotated[
         show_default=False,
     ),
 ]
-DataHome = Annotated[
-    Path | None, typer.Option(help="Folder of data files, NAME.npz or NAME.arff.", show_default=False)
-]
+DataHome = Annotated[Path | None, typer.Option(help="Folder of data files, NAME.npz or NAME.arff.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 

@@ -47,7 +47,9 @@ def gamma(results, folder, dataset, data_home, tell):
     if "rank-svm" in REGISTRY:
         models["Rank-SVM"] = REGISTRY["rank-svm"](kernel="rbf")
     study = studies.gamma_sensitivity(models, data)
-    return _save(figures.draw_gamma(study, f"Sensitivity to the kernel width, {data.name}"), study, Path(folder, "figure4"))
+    return _save(
+        figures.draw_gamma(study, f"Sensitivity to the kernel width, {data.name}"), study, Path(folder, "figure4")
+    )
 
 
 def pairs(results, folder, dataset, data_home, tell):
@@ -62,7 +64,9 @@ def pairs(results, folder, dataset, data_home, tell):
             tell(f"{done} of {total} fits")
 
     study = studies.pair_sensitivity(model, data, progress=progress)
-    return _save(figures.draw_pairs(study, f"Sensitivity to pairs of penalties, {data.name}"), study, Path(folder, "figure5"))
+    return _save(
+        figures.draw_pairs(study, f"Sensitivity to pairs of penalties, {data.name}"), study, Path(folder, "figure5")
+    )
 
 
 def _load(name, data_home):

@@ -13,7 +13,9 @@ def run(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write to; default: RUN/report.", show_default=False)
     ] = None,
-    formats: Annotated[str, typer.Option(help="Of the tables: csv, json, tex, md, html, with commas.")] = "csv,tex,md,html",
+    formats: Annotated[
+        str, typer.Option(help="Of the tables: csv, json, tex, md, html, with commas.")
+    ] = "csv,tex,md,html",
     ablation: Annotated[
         str | None,
         typer.Option(metavar="A,B", help="Two methods for the ablation table; default: brl,rbrl.", show_default=False),

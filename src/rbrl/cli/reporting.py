@@ -25,7 +25,9 @@ def report_store(store, folder, *, formats, command, ablation=None, json=False, 
         tables = {name: records(table) for name, table in report.tables.items()}
         show_json({**(extra or {}), "page": str(report.page), "tables": tables})
     elif not quiet:
-        show(*(report.tables[name] for name in ("results", "average-ranks", "friedman") if _says_something(report, name)))
+        show(
+            *(report.tables[name] for name in ("results", "average-ranks", "friedman") if _says_something(report, name))
+        )
         say(f"\nThe page: {report.page}")
     return report
 

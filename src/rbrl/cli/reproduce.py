@@ -9,11 +9,29 @@ import typer
 from rbrl.cli.options import DataHome, Json, Quiet
 from rbrl.cli.output import records, say, show, show_json
 
-Target = StrEnum("Target", [*(f"table{i}" for i in range(1, 8)), *(f"figure{i}" for i in range(1, 6)), "all"])
+
+class Target(StrEnum):
+    """What the paper has."""
+
+    table1 = "table1"
+    table2 = "table2"
+    table3 = "table3"
+    table4 = "table4"
+    table5 = "table5"
+    table6 = "table6"
+    table7 = "table7"
+    figure1 = "figure1"
+    figure2 = "figure2"
+    figure3 = "figure3"
+    figure4 = "figure4"
+    figure5 = "figure5"
+    all = "all"
 
 
 def run(
-    what: Annotated[Target, typer.Argument(metavar="[WHAT]", help="table1 … table7, figure1 … figure5, or all.")] = Target["all"],
+    what: Annotated[
+        Target, typer.Argument(metavar="[WHAT]", help="table1 … table7, figure1 … figure5, or all.")
+    ] = Target.all,
     store: Annotated[
         Path | None,
         typer.Option("--run", "-r", metavar="RUN", help="Folder that `rbrl compare` wrote.", show_default=False),
@@ -45,7 +63,10 @@ def run(
     elif what.startswith("table"):
         _show([_table(int(what[-1]), results)], json)
         if results is None and what[-1] in "367":
-            say(f"For our own figures: rbrl compare plans/paper.toml, then rbrl reproduce {what} --run runs/paper", quiet)
+            say(
+                f"For our own figures: rbrl compare plans/paper.toml, then rbrl reproduce {what} --run runs/paper",
+                quiet,
+            )
     else:
         _figure(int(what[-1]), results, output, dataset, data_home, json, quiet)
 
@@ -64,8 +85,11 @@ def _results(store):
 def _table(number, results):
     from rbrl.report import reproduction as paper
 
+    if number == 1:
+        from rbrl.report.data_tables import datasets_beside
+
+        return datasets_beside()
     makers = {
-        1: lambda: paper.datasets_beside(),
         2: lambda: paper.parameters_published(),
         3: lambda: paper.results_beside(results),
         4: lambda: paper.ranks_beside(results),

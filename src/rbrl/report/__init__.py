@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rbrl.report import figures
+    from rbrl.report.collection import all_tables
     from rbrl.report.comparison import Comparison, compare
     from rbrl.report.page import write_page
     from rbrl.report.published import published
     from rbrl.report.results import Results
     from rbrl.report.table import Table
-    from rbrl.report.tables import all_tables
 
 __all__ = ["Comparison", "Results", "Table", "all_tables", "compare", "figures", "published", "write_page"]
 
@@ -19,7 +19,7 @@ _HOMES = {
     "Comparison": "comparison",
     "Results": "results",
     "Table": "table",
-    "all_tables": "tables",
+    "all_tables": "collection",
     "compare": "comparison",
     "published": "published",
     "write_page": "page",

@@ -67,9 +67,7 @@ class Results:
         """Results of which only means and standard deviations are known, such as published ones."""
         summary = summary.assign(metric=[get_metric(name).name for name in summary.metric], n=0)
         columns = ["dataset", "metric", "method", "mean", "std", "n"]
-        return cls(
-            summary[columns], _in_order(summary.dataset), _in_order(summary.method), _metrics(summary.metric)
-        )
+        return cls(summary[columns], _in_order(summary.dataset), _in_order(summary.method), _metrics(summary.metric))
 
     def means(self, metric: str | Metric) -> pd.DataFrame:
         """Means of one metric, data sets x methods; NaN where there is none."""

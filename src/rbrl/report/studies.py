@@ -17,7 +17,11 @@ from rbrl.metrics import PAPER_METRICS, evaluate, scores_of
 from rbrl.solvers import APG, QuasiNewton
 
 # The names under which the figures show the solvers.
-SOLVERS = {"APG (paper)": APG(lipschitz="paper"), "APG with restarts": APG(restart=True), "default": QuasiNewton()}
+SOLVERS = {
+    "APG (paper)": APG(lipschitz="paper"),
+    "APG with restarts": APG(restart=True),
+    "quasi-Newton (default)": QuasiNewton(),
+}
 FACTORS = tuple(10.0**i for i in range(-3, 4))
 LAMBDAS = tuple(10.0**i for i in range(-4, 3))
 PENALTIES = ("ridge", "ranking", "nuclear")
@@ -38,7 +42,9 @@ def parts(dataset: Dataset, seed: int = 0) -> tuple[Any, Any]:
     return train, test
 
 
-def convergence(problems: dict[str, tuple[RBRLClassifier, Any, Any]], max_iter: int = 2000, tol: float = 1e-8) -> pd.DataFrame:
+def convergence(
+    problems: dict[str, tuple[RBRLClassifier, Any, Any]], max_iter: int = 2000, tol: float = 1e-8
+) -> pd.DataFrame:
     """Objective and certified gap of each solver against its evaluations.
 
     Parameters
@@ -61,7 +67,9 @@ def convergence(problems: dict[str, tuple[RBRLClassifier, Any, Any]], max_iter: 
         for name, result in results.items():
             curve = {"iteration": np.arange(1, len(result.history) + 1), "evaluations": result.costs}
             gap = (result.history - bound) / bound
-            frames.append(pd.DataFrame({"problem": problem, "solver": name, **curve, "objective": result.history, "gap": gap}))
+            frames.append(
+                pd.DataFrame({"problem": problem, "solver": name, **curve, "objective": result.history, "gap": gap})
+            )
     return pd.concat(frames, ignore_index=True)
 
 

@@ -1,35 +1,10 @@
 """The paper's tables, for any run."""
 
-from collections.abc import Iterable
-
 import pandas as pd
 
-from rbrl.datasets import CARDS
-from rbrl.report.chosen import parameters_table
 from rbrl.report.comparison import Comparison, compare, rank_table
 from rbrl.report.results import Results
-from rbrl.report.table import DIGITS, Cell, Table, count, number, seconds, spread, word
-
-SIZES = ("n_samples", "n_features", "n_labels")
-
-
-def datasets_table(names: Iterable[str]) -> Table:
-    """Table 1: sizes of the data sets; of sets outside the catalogue only the name is known."""
-    cards = {name: CARDS.get(name) for name in names}
-    keys = [*SIZES, "cardinality", "density", "domain"]
-    rows = tuple(
-        (word(name), *((count(getattr(card, key)) for key in SIZES) if card else [number(None)] * 3), *_density(card))
-        for name, card in cards.items()
-    )
-    frame = pd.DataFrame([{"dataset": name} | {key: getattr(card, key, None) for key in keys} for name, card in cards.items()])
-    titles = ("Data set", "Samples", "Features", "Labels", "Labels per sample", "Density", "Domain")
-    return Table("datasets", "Data sets", titles, rows, frame)
-
-
-def _density(card):
-    if card is None:
-        return number(None), number(None), word("")
-    return number(card.cardinality), number(card.density), word(card.domain)
+from rbrl.report.table import DIGITS, Cell, Table, number, seconds, spread, word
 
 
 def results_table(results: Results, digits: int = DIGITS) -> Table:
@@ -37,7 +12,9 @@ def results_table(results: Results, digits: int = DIGITS) -> Table:
     rows = []
     for dataset in results.datasets:
         for metric in results.metrics:
-            rows.append((word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *_line(results, metric, dataset, digits)))
+            rows.append(
+                (word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *_line(results, metric, dataset, digits))
+            )
     return Table(
         "results",
         "Results, mean ± standard deviation",
@@ -172,8 +149,16 @@ def time_table(results: Results) -> Table:
         (word(name), *(seconds(t.loc[name, m]) for m in results.methods for t in (train, test)))
         for name in results.datasets
     )
-    pieces = [t.rename_axis("dataset").melt(ignore_index=False, var_name="method", value_name=c).set_index("method", append=True)
-              for t, c in ((train, "train_seconds"), (test, "test_seconds"), (results.seconds("tune_seconds"), "tune_seconds"))]
+    pieces = [
+        t.rename_axis("dataset")
+        .melt(ignore_index=False, var_name="method", value_name=c)
+        .set_index("method", append=True)
+        for t, c in (
+            (train, "train_seconds"),
+            (test, "test_seconds"),
+            (results.seconds("tune_seconds"), "tune_seconds"),
+        )
+    ]
     frame = pd.concat(pieces, axis=1).reset_index()
     return Table("time", "Seconds to train and to test", ("Data set", *titles), rows, frame, note="Means over splits.")
 
@@ -184,28 +169,3 @@ def seconds_table(results: Results, column: str) -> Table:
     title = f"Seconds to {column.removesuffix('_seconds')}"
     rows = tuple((word(name), *(seconds(values.loc[name, m]) for m in results.methods)) for name in results.datasets)
     return Table(column.replace("_", "-"), title, ("Data set", *results.methods), rows, values.reset_index())
-
-
-def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: str = "average") -> dict[str, Table]:
-    """The paper's tables that a run has, by name.
-
-    Parameters
-    ----------
-    results : Results
-    ablation : pair of str, optional
-        Methods of Table 6. Default: BRL and RBRL, where the run has both.
-    ties : {"average", "minimum"}
-        What tied methods share in the table of ranks.
-    """
-    tables = [datasets_table(results.datasets), results_table(results), ranks_table(results, ties), friedman_table(results)]
-    pair = ablation or _ablation_pair(results.methods)
-    if pair:
-        tables.append(ablation_table(results, *pair))
-    if results.runs.shape[0]:
-        tables += [parameters_table(results), time_table(results)]
-    return {table.name: table for table in tables}
-
-
-def _ablation_pair(methods):
-    named = {name.lower(): name for name in methods}
-    return (named["brl"], named["rbrl"]) if {"brl", "rbrl"} <= set(named) else None

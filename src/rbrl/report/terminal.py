@@ -40,7 +40,9 @@ def _parts(table: Table, width: int) -> Iterator[list[int]]:
 def _part(table, columns):
     shown = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_edge=False, header_style="dim")
     for j in columns:
-        shown.add_column(Text(table.columns[j]), justify="right" if table.numeric(j) else "left", no_wrap=_is_short(table, j))
+        shown.add_column(
+            Text(table.columns[j]), justify="right" if table.numeric(j) else "left", no_wrap=_is_short(table, j)
+        )
     for ruled, row in table.blocks():
         if ruled:
             shown.add_row()

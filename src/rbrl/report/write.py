@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rbrl.report.collection import all_tables
 from rbrl.report.comparison import compare, rank_table
 from rbrl.report.formats import save_table
 from rbrl.report.results import Results
 from rbrl.report.table import Table
-from rbrl.report.tables import all_tables
 
 
 @dataclass(frozen=True)

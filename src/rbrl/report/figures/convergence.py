@@ -28,7 +28,6 @@ def draw_convergence(curves: pd.DataFrame) -> Figure:
                 left.plot(curve.evaluations, curve.objective, **look)
                 right.plot(curve.evaluations, curve.gap.clip(lower=FLOOR), **look)
             left.set(xscale="log", ylabel="objective", title=problem)
-            left.set_ylim(*_range(part))
             right.set(xscale="log", yscale="log", ylabel="certified relative gap")
             right.axhline(1e-4, color=MUTED, lw=0.9, ls=":")
             left.legend(loc="upper right")
@@ -36,13 +35,5 @@ def draw_convergence(curves: pd.DataFrame) -> Figure:
             plain_powers(axes.yaxis)
         for axes in panels.flat:
             plain_powers(axes.xaxis)
-        for axes in panels[-1]:
-            axes.set_xlabel("evaluations (products with the data and its transpose)")
+        figure.supxlabel("evaluations: products with the design and with its transpose, in pairs", fontsize=9)
     return figure
-
-
-def _range(part):
-    """Objectives from the optimum to where the first steps have calmed down."""
-    low = part.objective.min()
-    high = max(curve.objective.iloc[: max(2, len(curve) // 50)].median() for _, curve in part.groupby("solver"))
-    return low - 0.05 * (high - low), high + 0.05 * (high - low)

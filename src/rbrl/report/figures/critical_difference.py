@@ -91,8 +91,15 @@ def _draw_names(axes, scale, ranked, n_left, first_line, best):
         axes.plot([x], [AXIS], "o", ms=3.4, color=INK)
         text = f"{name}  {rank:.2f}" if on_left else f"{rank:.2f}  {name}"
         weight = "bold" if i < best else "normal"
-        axes.text(edge + (-0.05 if on_left else 0.05), y, text, ha="right" if on_left else "left", va="center",
-                  weight=weight, fontsize=9)
+        axes.text(
+            edge + (-0.05 if on_left else 0.05),
+            y,
+            text,
+            ha="right" if on_left else "left",
+            va="center",
+            weight=weight,
+            fontsize=9,
+        )
 
 
 def bar_levels(spans: Sequence[tuple[float, float]], gap: float = 0.08) -> list[tuple[float, float, int]]:

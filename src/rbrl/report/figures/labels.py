@@ -70,6 +70,12 @@ def draw_label_quality(frequency: Any, quality: Any, label_names: Any, measure: 
         axes.set(xscale="log", xlabel="share of rows with the label", ylabel=measure, title=f"{measure} of each label")
         plain_powers(axes.xaxis)
         for i in np.argsort(quality, kind="stable")[:3]:
-            axes.annotate(short(label_names[i], 18), (max(frequency[i], 1e-5), quality[i]), xytext=(5, 3),
-                          textcoords="offset points", fontsize=7.5, color=MUTED)
+            axes.annotate(
+                short(label_names[i], 18),
+                (max(frequency[i], 1e-5), quality[i]),
+                xytext=(5, 3),
+                textcoords="offset points",
+                fontsize=7.5,
+                color=MUTED,
+            )
     return figure

@@ -36,8 +36,15 @@ def draw_gamma(study: pd.DataFrame, title: str = "") -> Figure:
 def _gamma_panel(axes, part, metric):
     axes.axvline(1, color=MUTED, lw=0.9, ls=":")
     for i, (method, line) in enumerate(part.groupby("method", sort=False)):
-        axes.plot(line.factor, line.value, ls=DASHES[i % len(DASHES)], color=PALETTE[i % len(PALETTE)],
-                  marker=MARKERS[i % len(MARKERS)], ms=4, label=method)
+        axes.plot(
+            line.factor,
+            line.value,
+            ls=DASHES[i % len(DASHES)],
+            color=PALETTE[i % len(PALETTE)],
+            marker=MARKERS[i % len(MARKERS)],
+            ms=4,
+            label=method,
+        )
     axes.set(xscale="log", title=f"{metric.title} {metric.arrow}")
     plain_powers(axes.xaxis)
 

@@ -54,8 +54,15 @@ def _name_points(figure, axes, frame):
         box = next((b for b in sides if not any(_overlap(b, other) for other in taken)), sides[0])
         taken.append(box)
         middle = (box[0] + box[2]) / 2 - x, (box[1] + box[3]) / 2 - y
-        axes.annotate(text, frame.loc[name, ["seconds", "rank"]], xytext=middle, textcoords="offset points",
-                      ha="center", va="center", fontsize=8)
+        axes.annotate(
+            text,
+            frame.loc[name, ["seconds", "rank"]],
+            xytext=middle,
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=8,
+        )
 
 
 def _box(x, y, width, right, up):

@@ -10,10 +10,11 @@ from rbrl.datasets import CARDS
 from rbrl.report import figures
 from rbrl.report.chosen import parameters_table
 from rbrl.report.comparison import compare, rank_table
+from rbrl.report.data_tables import datasets_table
 from rbrl.report.page.verdict import join, verdict
 from rbrl.report.results import Results
 from rbrl.report.table import Table, number, seconds, spread, word
-from rbrl.report.tables import best_of, datasets_table, friedman_table, metric_table, ranks_table, seconds_table
+from rbrl.report.tables import best_of, friedman_table, metric_table, ranks_table, seconds_table
 from rbrl.report.write import training_seconds
 
 TIMES = ("train_seconds", "test_seconds")
@@ -64,7 +65,11 @@ def _plural(n, noun):
 
 
 def _counts(results):
-    counts = [("Methods", len(results.methods)), ("Data sets", len(results.datasets)), ("Metrics", len(results.metrics))]
+    counts = [
+        ("Methods", len(results.methods)),
+        ("Data sets", len(results.datasets)),
+        ("Metrics", len(results.metrics)),
+    ]
     if len(results.runs):
         counts += [("Splits", results.n_splits), ("Runs", len(results.runs)), ("Failed", len(results.failures))]
     return counts
@@ -82,7 +87,8 @@ def _diagram(comparison):
     ranks = comparison.ranks.sort_values(kind="stable")
     order = "; ".join(f"{name} {rank:.2f}" for name, rank in ranks.items())
     groups = "; ".join(join(group) for group in comparison.groups) or "none"
-    description = f"Average ranks: {order}. Critical distance {comparison.distance:.2f}. No significant difference within: {groups}."
+    description = f"Average ranks: {order}. Critical distance {comparison.distance:.2f}. "
+    description += f"No significant difference within: {groups}."
     figure = figures.draw_critical_difference(comparison, width=4.6)
     return figures.inline_svg(figure, f"Critical-difference diagram, {metric.title}", description, f"cd-{metric.name}")
 

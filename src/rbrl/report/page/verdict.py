@@ -42,7 +42,9 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
 
 def _single(comparison, results):
     dataset = comparison.values.index[0]
-    values = comparison.values.loc[dataset].sort_values(ascending=not comparison.metric.greater_is_better, kind="stable")
+    values = comparison.values.loc[dataset].sort_values(
+        ascending=not comparison.metric.greater_is_better, kind="stable"
+    )
     stds, n = results.stds(comparison.metric).loc[dataset], results.n_splits
     over = f" over {n} splits" if n > 1 else ""
     sentence = f"On {dataset}, {values.index[0]} is best with {values.iloc[0]:.3f} ± {stds[values.index[0]]:.3f}{over}"
@@ -54,8 +56,8 @@ def _single(comparison, results):
 
 def _ranked(comparison):
     best, rank = comparison.best, comparison.ranks.min()
-    first = join(best)
-    lead = f"{first} {'ranks' if len(best) == 1 else 'rank'} first, {rank:.2f} on average over {comparison.n_datasets} data sets"
+    verb = "ranks" if len(best) == 1 else "rank"
+    lead = f"{join(best)} {verb} first, {rank:.2f} on average over {comparison.n_datasets} data sets"
     if not comparison.significant:
         return f"{lead}, but the methods do not differ significantly."
     beaten = comparison.beaten(best[0])
