@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rbrl.report import figures
 from rbrl.report.comparison import compare, rank_table
-from rbrl.report.published import published_results
+from rbrl.report.paper_tables import published_results
 
 
 def average_ranks(results, folder, dataset, data_home, tell):

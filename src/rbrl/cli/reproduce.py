@@ -122,7 +122,7 @@ def _all(results, output, json, quiet):
     """Everything that needs no computing: the tables, the first two figures, and a page."""
     from rbrl.cli.paper_figures import FIGURES
     from rbrl.report.page import write_page
-    from rbrl.report.published import published_results
+    from rbrl.report.paper_tables import published_results
 
     tables = [_table(number, results) for number in range(1, 8)]
     _show([table for table in tables if json or results or table.name not in ("table3", "table6", "table7")], json)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from rbrl.report.collection import all_tables
     from rbrl.report.comparison import Comparison, compare
     from rbrl.report.page import write_page
-    from rbrl.report.published import published
+    from rbrl.report.paper_tables import published
     from rbrl.report.results import Results
     from rbrl.report.table import Table
 
@@ -21,7 +21,7 @@ _HOMES = {
     "Table": "table",
     "all_tables": "collection",
     "compare": "comparison",
-    "published": "published",
+    "published": "paper_tables",
     "write_page": "page",
 }
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from rbrl.metrics import get_metric
 from rbrl.report.comparison import rank_table
-from rbrl.report.published import published, published_results
+from rbrl.report.paper_tables import published, published_results
 from rbrl.report.results import Results
 from rbrl.report.table import MISSING, Cell, Table, number, seconds, word
 from rbrl.report.tables import friedman_table, ranks_table

@@ -65,7 +65,8 @@ class Table:
 
     def numeric(self, column: int) -> bool:
         """Whether a column holds figures."""
-        return any(row[column].is_number for row in self.rows)
+        cells = [row[column] for row in self.rows]
+        return any(cell.is_number for cell in cells) or (bool(cells) and all(cell.text == MISSING for cell in cells))
 
     def blocks(self) -> Iterator[tuple[bool, tuple[Cell, ...]]]:
         """Rows as printed: (whether a rule goes above, cells); a first key is shown once per block."""

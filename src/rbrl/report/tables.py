@@ -80,8 +80,12 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
 
 
 def _ranked_over(results):
-    left_out = sorted({name for metric in results.metrics for name in compare(results, metric).left_out})
-    return f"Without {', '.join(left_out)}: not every method has a value there." if left_out else ""
+    found = [compare(results, metric) for metric in results.metrics]
+    left_out = sorted({name for comparison in found for name in comparison.left_out})
+    without = sorted({name for comparison in found for name in comparison.without})
+    notes = [f"Without {', '.join(left_out)}: not every method has a value there."] if left_out else []
+    notes += [f"Not ranked: {', '.join(without)}, which has no value anywhere."] if without else []
+    return " ".join(notes)
 
 
 def friedman_table(results: Results, alpha: float = 0.05) -> Table:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from rbrl.report.comparison import Comparison
 from rbrl.report.figures.style import ACCENT, INK, MUTED, blank, short, style
 
-LINE, BAR, LETTER = 0.2, 0.1, 0.083  # inches: a line of text, a bar with its gap, a letter
+LINE, BAR, LETTER = 0.2, 0.1, 0.085  # inches: a line of text, a bar with its gap, a letter
 TOP, AXIS = 0.42, 0.62
 
 
@@ -30,7 +30,7 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
         )
     ranks = comparison.ranks.sort_values(kind="stable")
     names = [short(name) for name in ranks.index]
-    margin = (max(map(len, names)) + 5.5) * LETTER
+    margin = (max(map(len, names)) + 7) * LETTER
     width = max(width, 2 * margin + 1.4)
     scale = _Scale(len(ranks), margin, width)
     spans = [ranks[list(group)] for group in comparison.groups]

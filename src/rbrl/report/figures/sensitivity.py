@@ -47,6 +47,7 @@ def _gamma_panel(axes, part, metric):
         )
     axes.set(xscale="log", title=f"{metric.title} {metric.arrow}")
     plain_powers(axes.xaxis)
+    axes.tick_params(axis="x", labelsize=7)
 
 
 def draw_pairs(study: pd.DataFrame, title: str = "") -> Figure:
@@ -84,14 +85,16 @@ def _pair_panel(axes, part, metric, fixed, first):
     axes.plot(best[1], best[0], "o", ms=8, mfc="none", mec=INK, mew=1.6)
     axes.plot(best[1], best[0], "o", ms=8, mfc="none", mec="white", mew=0.6)
     axes.grid(visible=False)
-    axes.set_xticks(range(values.shape[1]), [_power(v) for v in values.columns], fontsize=6.5)
-    axes.set_yticks(range(values.shape[0]), [_power(v) for v in values.index], fontsize=6.5)
-    axes.set_xlabel(SYMBOLS[x_name], fontsize=7.5, labelpad=1)
+    axes.set_xticks(range(values.shape[1]), _powers(values.columns), fontsize=6.5)
+    axes.set_yticks(range(values.shape[0]), _powers(values.index), fontsize=6.5)
+    axes.set_xlabel(f"{SYMBOLS[x_name]}   ({flat.min():.3f} to {flat.max():.3f})", fontsize=7.5, labelpad=1)
     if first:
         held = f"{SYMBOLS[fixed].split()[0]} = {part['at'].iloc[0]:g}"
         axes.set_ylabel(f"{held}\n{SYMBOLS[y_name]}", fontsize=7.5, labelpad=1)
 
 
-def _power(value):
-    exponent = round(np.log10(value), 6)
-    return f"1e{exponent:.0f}" if exponent == int(exponent) else f"{value:g}"
+def _powers(values):
+    """Every other value as a power of ten: more would touch."""
+    return [
+        f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e") if i % 2 == 0 else "" for i, value in enumerate(values)
+    ]

@@ -3,6 +3,7 @@
 import html
 import io
 import re
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def blank(width: float, height: float) -> tuple[Figure, Axes]:
 
 def short(name: str, length: int = LONGEST_NAME) -> str:
     """A name that fits beside a line."""
-    name = " ".join(str(name).split())
+    name = "".join(letter if letter.isprintable() else " " for letter in " ".join(str(name).split()))
     return name if len(name) <= length else name[: length - 1] + "…"
 
 
@@ -106,7 +107,9 @@ def inline_svg(figure: Figure, title: str, description: str, key: str) -> str:
         Unique on the page; goes before every id.
     """
     stream = io.StringIO()
-    with style(), mpl.rc_context({"svg.fonttype": "none"}):
+    with style(), mpl.rc_context({"svg.fonttype": "none"}), warnings.catch_warnings():
+        # Text stays text, so a letter that matplotlib's font lacks is the browser's to find.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = stream.getvalue()
     text = text[text.index("<svg") :]

@@ -79,6 +79,8 @@ def _evidence(comparison):
         text += f" {comparison.n_datasets} data sets are few: such a test finds only large differences."
     if comparison.left_out:
         text += f" Without {join(comparison.left_out)}, where a method has no value."
+    if comparison.without:
+        text += f" Without {join(comparison.without)}, which has no value anywhere."
     return text.replace("p = <", "p < ")
 
 
