@@ -3,30 +3,44 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rbrl._version import __version__
+
 if TYPE_CHECKING:
     from rbrl import datasets, metrics, solvers
     from rbrl.estimators import BRLClassifier, RBRLClassifier
     from rbrl.metrics import evaluate
+    from rbrl.persistence import load, save
+    from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
 
-__version__ = "0.1.0"
-
-__all__ = ["BRLClassifier", "RBRLClassifier", "datasets", "evaluate", "metrics", "solvers"]
+__all__ = [
+    "BRLClassifier",
+    "RBRLClassifier",
+    "RBRLClassifierCV",
+    "TunedThresholdClassifier",
+    "__version__",
+    "datasets",
+    "evaluate",
+    "load",
+    "metrics",
+    "save",
+    "solvers",
+]
 
 # Names are imported when first used, so that `import rbrl` and the command line's help cost nothing.
+# A name of __all__ that is not here is a module.
 _HOMES = {
-    "BRLClassifier": "rbrl.estimators",
-    "RBRLClassifier": "rbrl.estimators",
-    "evaluate": "rbrl.metrics",
+    "rbrl.estimators": ("BRLClassifier", "RBRLClassifier"),
+    "rbrl.metrics": ("evaluate",),
+    "rbrl.persistence": ("load", "save"),
+    "rbrl.search": ("RBRLClassifierCV", "TunedThresholdClassifier"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
-    elif name in __all__:
-        value = import_module(f"rbrl.{name}")
-    else:
+    if name not in __all__:
         raise AttributeError(f"module 'rbrl' has no attribute {name!r}")
+    home = next((module for module, names in _HOMES.items() if name in names), None)
+    value = getattr(import_module(home), name) if home else import_module(f"rbrl.{name}")
     globals()[name] = value
     return value
 

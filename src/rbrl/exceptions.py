@@ -2,7 +2,14 @@
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "InvalidLabelsError", "RBRLError"]
+__all__ = [
+    "ConvergenceWarning",
+    "DataFormatError",
+    "DatasetNotFoundError",
+    "InvalidLabelsError",
+    "ModelFileError",
+    "RBRLError",
+]
 
 
 class RBRLError(Exception):
@@ -19,3 +26,7 @@ class DataFormatError(RBRLError, ValueError):
 
 class DatasetNotFoundError(RBRLError, LookupError):
     """A data set is neither on disk nor to be downloaded; the message says what to put where."""
+
+
+class ModelFileError(RBRLError, ValueError):
+    """A model file is damaged, not ours, or holds what a model file must not."""

@@ -46,6 +46,13 @@ class Design(ABC):
         """Weights in these coordinates, from the model's own coefficients: the inverse of :meth:`coefficients`."""
         return coefficients
 
+    def transform(self, rows):
+        """The matrix that turns weights in these coordinates into scores of other rows.
+
+        `rows` are what the model's own coefficients are multiplied with: features, or kernel values to the training rows.
+        """
+        return rows
+
     def matrix(self):
         """Z itself, dense."""
         return self._product(np.eye(self.shape[1]))

@@ -1,13 +1,11 @@
 """Which coordinates suit a feature matrix."""
 
-from scipy import sparse
-
 from rbrl.designs.eigen import EigenDesign
 from rbrl.designs.matrix import MatrixDesign
 from rbrl.designs.row_space import RowSpaceDesign
 
-# Measured on rcv1subset1 (6000 x 47236): a decomposition of this size costs more than the evaluations it saves.
-LARGEST_DECOMPOSITION = 3000
+# A decomposition of this size takes about as much memory as a machine is sure to have: 4 x 8 x size^2 bytes are 2 GB.
+LARGEST_DECOMPOSITION = 8000
 
 
 def linear_design(X):
@@ -18,6 +16,6 @@ def linear_design(X):
     X : array or CSR matrix (n_samples, n_features), float64
     """
     n, m = X.shape
-    if min(n, m) > LARGEST_DECOMPOSITION and sparse.issparse(X):
+    if min(n, m) > LARGEST_DECOMPOSITION:
         return MatrixDesign(X)
     return RowSpaceDesign(X) if n < m else EigenDesign(X)

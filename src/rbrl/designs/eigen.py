@@ -44,6 +44,9 @@ class EigenDesign(Design):
     def weights(self, coefficients):
         return self.basis.T @ coefficients
 
+    def transform(self, rows):
+        return np.asarray(rows @ self.basis)
+
     def row_norms(self):
         if self._keep_sparse:
             return np.sqrt(np.asarray(self._X.multiply(self._X).sum(axis=1)).ravel())

@@ -9,6 +9,9 @@ from rbrl.designs.base import Design
 class MatrixDesign(Design):
     """Scores are X @ W. A sparse X stays sparse.
 
+    Columns are correlated, so `gram_diagonal` is only part of Z'Z and a solver needs more evaluations than in whitened
+    coordinates: for problems whose decomposition does not fit.
+
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_columns)

@@ -27,4 +27,8 @@ class RowSpaceDesign(SpectralDesign):
 
     def weights(self, coefficients):
         """Weights of the part of the coefficients inside the row space."""
-        return (self.Q.T @ np.asarray(self._X @ coefficients)) / np.sqrt(self.s)[:, None]
+        return (self.Q.T @ np.asarray(self._X @ coefficients)) / self._stretch
+
+    def transform(self, rows):
+        G = rows @ self._X.T
+        return super().transform(G.toarray() if sparse.issparse(G) else G)

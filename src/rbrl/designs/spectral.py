@@ -19,43 +19,45 @@ class SpectralDesign(Design):
     Parameters
     ----------
     K : array (n_samples, n_samples)
-        Symmetric and positive semidefinite.
+        Symmetric and positive semidefinite; its memory is reused.
     low_rank : {"coefficients", "function"}
     floor : float
         Eigenvalues below this share of the largest are left out.
     """
 
     def __init__(self, K, low_rank="coefficients", floor=1e-13):
-        s, Q = eigh(K, driver="evd")
+        s, Q = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
         if s[0] < -1e-6 * max(s[-1], 0.0) or s[-1] < 0:
             raise ValueError(
                 "A kernel matrix must be positive semidefinite. Got eigenvalues from "
                 f"{s[0]:.3g} to {s[-1]:.3g}; a multiple of the identity added to it would mend that."
             )
-        keep = s > floor * s[-1]
-        self.Q, self.s = np.ascontiguousarray(Q[:, keep][:, ::-1]), s[keep][::-1].copy()
+        first = np.searchsorted(s, floor * s[-1], side="right")
+        self.Q, self.s = Q[:, first:], s[first:]
         super().__init__(self.Q.shape)
+        # Z is Q diag(stretch), and is not stored: a product scales the few rows of W instead.
         if low_rank == "function":
-            self._scale = np.ones_like(self.s) / np.sqrt(self.s)
-            self.Z = self.Q * np.sqrt(self.s)
+            self._stretch = np.sqrt(self.s)[:, None]
             self.gram_diagonal = self.s
         else:
-            self._scale = np.ones_like(self.s)
-            self.Z = self.Q * self.s
+            self._stretch = self.s[:, None]
             self.ridge_weights = self.s[:, None]
             self.gram_diagonal = self.s**2
 
     def _product(self, W):
-        return self.Z @ W
+        return self.Q @ (self._stretch * W)
 
     def _adjoint(self, R):
-        return self.Z.T @ R
+        return self._stretch * (self.Q.T @ R)
 
     def coefficients(self, W):
-        return self.Q @ (self._scale[:, None] * W)
+        return self.Q @ (self._stretch / self.s[:, None] * W)
 
     def weights(self, coefficients):
-        return (self.Q.T @ coefficients) / self._scale[:, None]
+        return (self.s[:, None] / self._stretch) * (self.Q.T @ coefficients)
+
+    def transform(self, rows):
+        return (rows @ self.Q) * (self._stretch[:, 0] / self.s)
 
     def row_norms(self):
-        return np.linalg.norm(self.Z, axis=1)
+        return np.sqrt(np.einsum("ik,ik,k->i", self.Q, self.Q, self.gram_diagonal, optimize=True))

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbrl._validation import check_row_weights
+from rbrl.decision import non_empty
 from rbrl.targets import SignedTargets, check_not_label_sets
 
 FLOATS = [np.float64, np.float32]
@@ -37,8 +38,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         scores = self._checked_scores(X)
         relevant = scores > 0
         if self.non_empty and self.targets_.is_matrix:
-            empty = np.flatnonzero(~relevant.any(axis=1))
-            relevant[empty, scores[empty].argmax(axis=1)] = True
+            relevant = non_empty(relevant, scores)
         return self.targets_.decode(relevant, scores)
 
     @abstractmethod

@@ -82,13 +82,17 @@ class ObjectiveClassifier(MultiLabelClassifier):
         started = time.perf_counter()
         rows, weights = _present(weights, len(Y))
         design = self._design(X, rows)
-        objective = Objective(design, Y[rows], self._loss(), self.ridge, self.nuclear, weights)
+        objective = self._objective(design, Y[rows], weights)
         solver = SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
         start = self._previous(design, objective.shape, rows) if self.warm_start else None
         result = solver.solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
         self._store(X, len(Y), rows, design.coefficients(result.weights))
         self._store_result(result)
         self._report(time.perf_counter() - started)
+
+    def _objective(self, design, Y, weights=None):
+        """What `fit` minimises, over a design of the training rows."""
+        return Objective(design, Y, self._loss(), self.ridge, self.nuclear, weights)
 
     def _design(self, X, rows):
         """The design of the rows that have a weight."""
@@ -97,6 +101,12 @@ class ObjectiveClassifier(MultiLabelClassifier):
             return linear_design(with_ones(X) if self.fit_intercept else X)
         K = check_gram(self._gram(X))
         return SpectralDesign(K[np.ix_(rows, rows)] if len(rows) < len(K) else K, self.low_rank)
+
+    def _basis_rows(self, X, X_fit):
+        """What the model's own coefficients are multiplied with: features, or kernel values to the training rows."""
+        if self._is_linear():
+            return with_ones(X) if self.fit_intercept else X
+        return self._gram(X, X_fit)
 
     def _gram(self, X, Z=None):
         return gram(X, Z, kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)

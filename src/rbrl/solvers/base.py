@@ -29,6 +29,7 @@ class SolverResult:
     costs : array
         Evaluations after which each of them was known.
     scores : array (n_samples, n_labels)
+        Both may be None: not every solver keeps them.
     """
 
     weights: np.ndarray
@@ -38,8 +39,8 @@ class SolverResult:
     n_iter: int
     converged: bool
     history: np.ndarray = field(repr=False)
-    costs: np.ndarray = field(repr=False)
-    scores: np.ndarray = field(repr=False)
+    costs: np.ndarray | None = field(repr=False, default=None)
+    scores: np.ndarray | None = field(repr=False, default=None)
 
 
 def relative_gap(value, bound):

@@ -63,8 +63,8 @@ def descend(objective, U, V, small, max_iter, memory_size, note):
     """
     point = Factors(objective, U, V, objective.design.scores(U))
     memory = old = None
-    last, k = np.inf, len(U)
-    for t in range(1, max_iter + 1):
+    last, k, used = np.inf, len(U), 0
+    while used < max_iter:
         if memory is None:
             memory, old = Memory((k + len(V), point.U.shape[1]), memory_size, joint=True), None
         gradient = point.gradient(objective)
@@ -79,11 +79,11 @@ def descend(objective, U, V, small, max_iter, memory_size, note):
         moved = _step(objective, point, D[:k], D[k:], slope)
         if moved is None:
             break
-        point = moved
+        point, used = moved, used + 1
         note(point.value)
-        if t % 5 == 0 and (lean := _drop_rank(objective, point)) is not None:
+        if used % 5 == 0 and (lean := _drop_rank(objective, point)) is not None:
             point, memory = lean, None
-    return point, t
+    return point, used
 
 
 def _step(objective, point, dU, dV, slope):

@@ -26,9 +26,9 @@ class Iterate:
         self.W, self.scores = W, scores
         self.loss, residual = objective.loss.evaluate(objective.Y, scores, objective.sample_weight)
         self.evaluations = objective.evaluations
-        self.adjoint = objective.design.adjoint(residual)
         self.ridge = objective.ridge.value(W)
         self.smooth_value = self.value = self.loss.value + self.ridge
+        self.adjoint = objective.design.adjoint(residual)
         self.gradient = self.smooth_gradient = self.adjoint + objective.ridge.gradient(W)
         self.nuclear = None
         if objective.nuclear.weight:
@@ -60,32 +60,54 @@ def model_start(objective, rounds=20):
 
     The nuclear norm is met by reweighting, which needs no product: the whole start costs half an evaluation. Its rank is
     that of the optimum more often than not.
-
-    Returns
-    -------
-    W : array (n_columns, n_labels)
-    coupling : float
-        How much the labels depend on one another, off-diagonal against diagonal, in the Hessian there.
     """
     zero = np.zeros(objective.Y.shape)
     _, residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)
     H = mean_hessian(objective, zero)
     pull = -objective.design.adjoint(residual)
-    W, nuclear_hessian = label_blocks(objective, H)(pull), 0.0
+    W = label_blocks(objective, H)(pull)
     for _ in range(rounds if objective.nuclear.weight else 0):
-        nuclear = SmoothedNuclear(W.T @ W, objective.nuclear.weight)
-        if nuclear.sigma[-1] == 0:
+        nuclear = _slightly_smoothed(objective, W)
+        if nuclear is None:
             break
-        nuclear.smooth(1e-4 * nuclear.sigma[-1])
-        nuclear_hessian = nuclear.hessian
-        W = label_blocks(objective, H, nuclear_hessian)(pull)
-    return W, _coupling(objective, H, nuclear_hessian)
+        W = label_blocks(objective, H, nuclear.hessian)(pull)
+    return W
 
 
-def _coupling(objective, H, nuclear_hessian):
-    typical = np.median(objective.design.gram_diagonal) * H + nuclear_hessian
+def best_scale(objective, W, scores, halvings=12):
+    """W and its scores, halved until the objective stops falling: the model overshoots where columns are correlated."""
+    value = objective.value_at(W, scores)
+    for _ in range(halvings):
+        smaller = objective.value_at(0.5 * W, 0.5 * scores)
+        if smaller >= value:
+            break
+        W, scores, value = 0.5 * W, 0.5 * scores, smaller
+    return W, scores
+
+
+def label_coupling(objective, W):
+    """How much labels depend on one another, off-diagonal against diagonal, in the mean Hessian at zero scores.
+
+    The larger of two figures: for the loss alone, and for a typical column of the design with the penalties at W.
+    """
+    if objective.shape[0] == 0:
+        return 0.0
+    H = mean_hessian(objective, np.zeros(objective.Y.shape))
+    typical = np.median(objective.design.gram_diagonal) * H
     typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
+    nuclear = _slightly_smoothed(objective, W) if objective.nuclear.weight else None
+    if nuclear is not None:
+        typical = typical + nuclear.hessian
     return max(_off_diagonal(H), _off_diagonal(typical))
+
+
+def _slightly_smoothed(objective, W):
+    """The nuclear norm at W, smooth at 1e-4 of its largest singular value; None where W is zero."""
+    nuclear = SmoothedNuclear(W.T @ W, objective.nuclear.weight)
+    if nuclear.sigma[-1] == 0:
+        return None
+    nuclear.smooth(1e-4 * nuclear.sigma[-1])
+    return nuclear
 
 
 def _off_diagonal(M):

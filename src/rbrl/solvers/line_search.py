@@ -43,11 +43,13 @@ def step_lengths(ray, slope, joint, tries=12):
     Newton steps on a piecewise smooth function, shortened while they fail to descend; it ends when the slope has fallen to
     a tenth, or after the first good step that is not among the first three.
     """
-    n_labels, start = ray.D.shape[1], ray.iterate.smooth_value
+    n_labels = ray.D.shape[1]
+    # A value that differs by rounding alone counts as descent: the slope then decides how far the method gets.
+    start = ray.iterate.smooth_value * (1 + 4e-16)
     t, best, best_value = np.ones(n_labels), None, start
     for i in range(tries):
         value, slopes, bends, joint_bend = ray(t)
-        if value >= best_value:
+        if value > best_value:
             t = 0.3 * t if best is None else 0.5 * (t + best)
             continue
         best, best_value = t, value

@@ -78,4 +78,4 @@ def full_hessian(objective, scores, nuclear_hessian=0.0):
 def full_hessian_cost(objective):
     """Cost of the full Hessian in iterations of the quasi-Newton method: flops, ten times faster in such large products."""
     (n, k), l = objective.design.shape, objective.Y.shape[1]
-    return (n * k**2 * l * (l + 1) + (k * l) ** 3 / 3) / (10 * 4 * n * k * l)
+    return (n * k**2 * l * (l + 1) + (k * l) ** 3 / 3) / max(10 * 4 * n * k * l, 1)

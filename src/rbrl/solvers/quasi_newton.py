@@ -8,13 +8,15 @@ from rbrl._validation import check_choice
 from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import descend, join_violations, split
-from rbrl.solvers.iterate import Iterate, mean_hessian, model_start
+from rbrl.solvers.iterate import FADING, Iterate, best_scale, label_coupling, mean_hessian, model_start
 from rbrl.solvers.line_search import Ray, step_lengths
 from rbrl.solvers.memory import Memory
 from rbrl.solvers.preconditioner import full_hessian, full_hessian_cost, label_blocks
 
 # Measured on 180 problems: with less coupling than this, a quasi-Newton method per label needs fewer evaluations.
 WEAK_COUPLING = 0.9
+# Steps remembered may take this much memory; five are kept in any case.
+MEMORY_BYTES = 2**28
 # The full Hessian is a matrix of this many rows at most.
 FULL_HESSIAN_SIZE = 2500
 
@@ -38,11 +40,11 @@ class QuasiNewton:
     memory: int = 20
     stop: str = "gap"
 
-    def solve(self, objective, start=None, tol=1e-4, max_iter=1000):
-        """Minimise `objective`; return a :class:`SolverResult`."""
+    def solve(self, objective, start=None, tol=1e-4, max_iter=1000, scores=None):
+        """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
         check_choice("QuasiNewton", "stop", self.stop, ("gap", "progress"))
         run = _Run(objective, self, tol, max_iter)
-        run.begin(start)
+        run.begin(start, scores)
         while not run.finished():
             run.advance()
         result = run.result()
@@ -64,12 +66,15 @@ class _Run:
         self.patience = _patience(objective, max_iter)
         self.full = False
 
-    def begin(self, start):
+    def begin(self, start, scores=None):
         """Go to `start`, or to the minimiser of the mean model."""
-        model, coupling = model_start(self.objective)
-        self.joint = coupling > WEAK_COUPLING
-        W = model if start is None else start
-        self.arrive(W, self.objective.design.scores(W))
+        W = model_start(self.objective) if start is None else start
+        scores = self.objective.design.scores(W) if scores is None else scores
+        if start is None:
+            W, scores = best_scale(self.objective, W, scores)
+        self.joint = label_coupling(self.objective, W) > WEAK_COUPLING
+        self.n_iter += 1
+        self.arrive(W, scores)
 
     def arrive(self, W, scores):
         """Evaluate at W, whose scores are known."""
@@ -113,7 +118,8 @@ class _Run:
         self.n_iter += 1
         objective, now = self.objective, self.now
         if self.memory is None:
-            self.memory = Memory(now.W.shape, 5 if self.full else self.solver.memory, self.joint)
+            size = 5 if self.full else min(self.solver.memory, max(5, MEMORY_BYTES // (16 * now.W.size)))
+            self.memory = Memory(now.W.shape, size, self.joint)
         if self.old is not None:
             self.memory.push(now.W - self.old.W, now.gradient - self.old.gradient)
         D, slope = self.memory.descent(now.gradient, self._seed())
@@ -142,7 +148,7 @@ class _Run:
         point, used = descend(
             objective, U, V, self.round_tol, self.max_iter - self.n_iter, self.solver.memory, self.note
         )
-        self.n_iter += used
+        self.n_iter += used + 1
         self.round_tol *= 0.2
         self.stuck = self.round_tol < 1e-15
         self.arrive(point.U @ point.V.T, point.scores)
@@ -164,9 +170,22 @@ class _Run:
         if W is not None:
             self.arrive(W, self.objective.design.scores(W))
 
+    def tidy(self):
+        """Drop the singular values that fade, or all of them, where that costs no more than a tenth of `tol`."""
+        now, objective = self.now, self.objective
+        if now.nuclear is None:
+            return
+        V = now.nuclear.V[:, now.nuclear.sigma > FADING * now.nuclear.sigma[-1]]
+        for projection in (np.zeros((len(V), len(V))), V @ V.T):
+            lean = objective.at(now.W @ projection, now.scores @ projection)
+            if lean.value <= now.value + 0.1 * self.tol * self.bound:
+                self.now, self.history[-1] = lean, lean.value
+                return
+
     def result(self):
         if self.solver.stop == "progress":
             self.certify()
+        self.tidy()
         return SolverResult(
             weights=self.now.W,
             objective=self.now.value,

@@ -1,0 +1,79 @@
+"""Problems that several benchmarks share, and how they write their results."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
+
+from rbrl import __version__, datasets
+from rbrl.designs import EigenDesign, SpectralDesign, with_ones
+from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
+from rbrl.objective import Objective
+
+
+def folder(variable):
+    """A folder named by an environment variable; without it the benchmark says so and stops."""
+    path = os.environ.get(variable)
+    if not path:
+        sys.exit(f"{variable} is not set: this benchmark needs that folder of real data.")
+    return Path(path)
+
+
+def golden_emotions():
+    """The authors' own split of emotions: 355 standardised rows, labels in {-1, +1}."""
+    data = np.load(folder("RBRL_GOLDEN") / "emotions-split.npz")
+    return data["X_train"].astype(float), data["Y_train"]
+
+
+def yeast():
+    """The source's own training rows of yeast, standardised on them, labels in {-1, +1}."""
+    (X, Y), _ = datasets.load("yeast", data_home=folder("RBRL_DATA")).split("source")
+    return StandardScaler().fit_transform(X), signed(Y)
+
+
+def part(name, seed=0):
+    """The 60 % part of a data set: dense features standardised, sparse ones as they are; labels in {-1, +1}."""
+    (X, Y), _ = datasets.load(name, data_home=folder("RBRL_DATA")).split(seed)
+    return (X if sparse.issparse(X) else StandardScaler().fit_transform(X)), signed(Y)
+
+
+def signed(Y):
+    """Labels in {-1, +1}."""
+    return np.where(np.asarray(Y) > 0, 1, -1).astype(np.int8)
+
+
+def kernel_design(X):
+    """RBF kernel of width 1 / n_features, in spectral coordinates."""
+    return SpectralDesign(rbf_kernel(X, gamma=1.0 / X.shape[1]))
+
+
+def linear_design(X):
+    """Features and a column of ones, in the eigenbasis of their covariance."""
+    return EigenDesign(with_ones(X))
+
+
+def rbrl_objective(design, Y, ridge, ranking, nuclear):
+    """RBRL's objective."""
+    loss = WeightedSum((1.0, SquaredHinge()), (ranking, PairwiseSquaredHinge()))
+    return Objective(design, Y, loss, ridge, nuclear)
+
+
+def markdown(rows):
+    """A table from dicts with equal keys."""
+    head = list(rows[0])
+    lines = [head, ["---"] * len(head), *([str(row[key]) for key in head] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def write_results(file, title, text, rows):
+    """Rewrite the results.md beside a benchmark, and show it."""
+    name = Path(file).parent.name
+    stamp = f"Command: `python -m benchmarks.{name}`, rbrl {__version__}, {datetime.now(UTC):%Y-%m-%d}, one thread."
+    page = f"# {title}\n\n{stamp}\n\n{text}\n\n{markdown(rows)}\n"
+    Path(file).with_name("results.md").write_text(page, encoding="utf-8")
+    print(page)

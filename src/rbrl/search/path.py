@@ -1,0 +1,76 @@
+"""Many models of one design, each started from its solved neighbours in the grid."""
+
+import itertools
+import time
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+
+from rbrl.exceptions import ConvergenceWarning
+from rbrl.solvers import QuasiNewton, SolverResult
+
+# How far along a grid line the last two solutions are extrapolated.
+EXTRAPOLATIONS = (0.5, 1.0)
+
+
+@dataclass
+class Solved:
+    """A grid point with its solution."""
+
+    params: dict
+    result: SolverResult
+    seconds: float
+
+
+def solve_grid(estimator, axes, design, Y, weights=None, tol=1e-4, max_iter=1000):
+    """Yield the solution of every point of a grid, in an order in which neighbours come first.
+
+    Parameters
+    ----------
+    estimator : ObjectiveClassifier
+        Its parameters other than those in `axes` hold for all points.
+    axes : dict of str to sequence
+        Parameter values, each in the order in which they are visited; the first axis changes slowest.
+    design, Y, weights
+        As for :class:`rbrl.objective.Objective`.
+    """
+    names, solved = tuple(axes), {}
+    solver = QuasiNewton(stop="progress")
+    for index in itertools.product(*(range(len(axes[name])) for name in names)):
+        params = {name: axes[name][i] for name, i in zip(names, index)}
+        started = time.perf_counter()
+        objective = clone(estimator).set_params(**params)._objective(design, Y, weights)
+        start, scores = _best_start(objective, _candidates(solved, index))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = solver.solve(objective, start=start, scores=scores, tol=tol, max_iter=max_iter)
+        solved[index] = result.weights, result.scores
+        # No later point looks back further than two steps along the slowest axis.
+        solved.pop((index[0] - 3, *index[1:]), None)
+        yield Solved(params, result, time.perf_counter() - started)
+
+
+def _candidates(solved, index):
+    """Weights and scores of the neighbours behind `index`, and their extrapolations, free because scores are linear."""
+    for axis in range(len(index)):
+        near, far = (solved.get(_behind(index, axis, steps)) for steps in (1, 2))
+        if near is not None:
+            yield near
+            if far is not None:
+                yield from (tuple(a + s * (a - b) for a, b in zip(near, far)) for s in EXTRAPOLATIONS)
+
+
+def _behind(index, axis, steps):
+    return tuple(i - steps if k == axis else i for k, i in enumerate(index))
+
+
+def _best_start(objective, candidates):
+    """The candidate with the smallest objective; (None, None) if there is none."""
+    best, best_value = (None, None), np.inf
+    for W, scores in candidates:
+        value = objective.value_at(W, scores)
+        if value < best_value:
+            best, best_value = (W, scores), value
+    return best

@@ -1,0 +1,88 @@
+"""Every point of a grid in every fold, for any classifier: the table behind a choice of parameters."""
+
+import itertools
+import time
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
+
+from rbrl.estimators.objective import ObjectiveClassifier
+from rbrl.metrics import PAPER_METRICS, evaluate, get_metric, scores_of
+from rbrl.search.fold import SearchData, search_fold
+from rbrl.search.scoring import Scoring
+from rbrl.targets import SignedTargets
+
+# Parameters of an objective's classifier that change its design, not only its objective.
+DESIGN_PARAMETERS = {"kernel", "gamma", "degree", "coef0", "low_rank", "fit_intercept"}
+
+
+def tune(estimator, grid, X, Y, *, folds=5, seed=0, metrics=PAPER_METRICS, convention="paper", n_jobs=1, tol=1e-4):
+    """Cross-validated metrics of every grid point.
+
+    Models with an objective go along a path of warm starts; others are fitted point by point.
+
+    Parameters
+    ----------
+    estimator : classifier
+    grid : dict of str to list
+    X, Y : arrays or sparse matrices
+        Y in 0/1.
+    folds : int, default=5
+    seed : int, default=0
+        Of the shuffled folds.
+    metrics : sequence of str or Metric
+    convention : {"paper", "sklearn"}
+    n_jobs : int, default=1
+        Folds in parallel.
+    tol : float, default=1e-4
+        Gain of a step below which a model on a path is done.
+
+    Returns
+    -------
+    DataFrame
+        One row per point and fold: ``param_<name>``, ``fold``, the metrics, ``fit_seconds``, ``gap``.
+    """
+    names = [get_metric(metric).name for metric in metrics]
+    splits = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
+    search = _along_path if isinstance(estimator, ObjectiveClassifier) else _point_by_point
+    jobs = (delayed(search)(estimator, grid, X, Y, *split, names, convention, tol) for split in splits)
+    tables = Parallel(n_jobs=n_jobs)(jobs)
+    return pd.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
+
+
+def points(grid):
+    """All combinations of a grid, the first name changing slowest."""
+    return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
+
+
+def _along_path(estimator, grid, X, Y, train, test, names, convention, tol):
+    outer = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
+    inner = {name: grid[name] for name in grid if name not in DESIGN_PARAMETERS}
+    inner = {name: sorted(inner[name], reverse=name == "ridge") for name in sorted(inner, key=lambda n: n != "ridge")}
+    table = []
+    for shape in points(outer):
+        model = clone(estimator).set_params(**shape)
+        data = SearchData(X, Y, SignedTargets().fit(np.asarray(Y)), None, model._is_precomputed())
+        for row in search_fold(model, inner, data, train, test, Scoring(names, convention), tol):
+            table.append(_row({**shape, **row["params"]}, {n: row[n] for n in names}, row["seconds"], row["gap"]))
+    return table
+
+
+def _point_by_point(estimator, grid, X, Y, train, test, names, convention, tol):
+    table = []
+    with threadpool_limits(limits=1):
+        for params in points(grid):
+            started = time.perf_counter()
+            model = clone(estimator).set_params(**params).fit(X[train], Y[train])
+            seconds = time.perf_counter() - started
+            values = evaluate(Y[test], model.predict(X[test]), scores_of(model, X[test]), names, convention)
+            table.append(_row(params, values, seconds, getattr(model, "gap_", np.nan)))
+    return table
+
+
+def _row(params, values, seconds, gap):
+    return {**{f"param_{name}": value for name, value in params.items()}, **values, "fit_seconds": seconds, "gap": gap}
