@@ -33,15 +33,18 @@ def feature_blocks(
     kind = _kind(data)
     reader = {"csv": _csv, "svmlight": _svmlight, "arff": _arff, "parquet": _parquet}.get(kind)
     if reader is None or block_size == 0:
-        X = load_data(data, labels, data_home).X
-        size = block_size or max(X.shape[0], 1)
-        blocks: Iterator[Any] = (X[start : start + size] for start in range(0, X.shape[0], size))
+        blocks = _slices(load_data(data, labels, data_home).X, block_size)
     else:
         blocks = reader(Path(data), n_features, parse_labels(labels), block_size)
     for X in blocks:
         if X.shape[1] != n_features:
             raise ValueError(f"{data} has {X.shape[1]} features; the model was fitted on {n_features}.")
         yield X
+
+
+def _slices(X, size):
+    size = size or max(X.shape[0], 1)
+    return (X[start : start + size] for start in range(0, X.shape[0], size))
 
 
 def _kind(data):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rbrl.cli.options import DataHome, DatasetName, Json, Labels, parse_labels
+from rbrl.cli.options import DataHome, DatasetName, Json, Labels
 from rbrl.cli.output import say, show, show_json
 
 app = typer.Typer(no_args_is_help=True, help="List, show, fetch and convert data sets.", rich_markup_mode="markdown")
@@ -46,11 +46,8 @@ def show_(name: DatasetName, json: Json = False, labels: Labels = None, data_hom
     print()
     for key, value in summary.items():
         if key != "name":
-            print(
-                f"{key.replace('_', ' '):24} {value:.4g}"
-                if isinstance(value, float)
-                else f"{key.replace('_', ' '):24} {value}"
-            )
+            shown = f"{value:.4g}" if isinstance(value, float) else value
+            print(f"{key.replace('_', ' '):24} {shown}")
 
 
 @app.command()
@@ -73,16 +70,21 @@ def fetch(
 
 @app.command()
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", show_default=False, help="The file to read.")],
+    source: Annotated[
+        str, typer.Argument(metavar="IN", show_default=False, help="A file, or a name of the catalogue.")
+    ],
     target: Annotated[Path, typer.Argument(metavar="OUT", show_default=False, help="The file to write.")],
     labels: Labels = None,
     labels_first: Annotated[bool, typer.Option(help="ARFF, CSV, Parquet: labels before features.")] = False,
+    data_home: DataHome = None,
 ) -> None:
     """Convert a file; the endings tell the formats: .arff .csv .tsv .svm .npz .mat .parquet.
 
     Example: `rbrl data convert my.csv my.arff --labels -6`
     """
-    from rbrl.datasets import convert
+    from rbrl.cli.inputs import load_data
+    from rbrl.datasets import save_file
 
-    dataset = convert(source, target, parse_labels(labels), labels_first=labels_first)
+    dataset = load_data(source, labels, data_home)
+    save_file(dataset, target, labels_first=labels_first)
     say(f"{target}: {dataset.n_samples} samples, {dataset.n_features} features, {dataset.n_labels} labels")
