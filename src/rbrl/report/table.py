@@ -104,8 +104,9 @@ def count(value: int) -> Cell:
 
 
 def seconds(value: float) -> Cell:
-    """A time with three significant digits."""
+    """A time with two or three significant digits."""
     if value is None or value != value:
         return Cell(MISSING)
-    text = f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 0.001 else "<0.001"
+    text = f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 1 else f"{value:.2g}"
+    text = text if value >= 0.001 or value == 0 else "<0.001"
     return Cell(text, float(value))

@@ -121,7 +121,7 @@ def _trade_off(results, ranks):
     if train.empty:
         return None
     points = "; ".join(f"{name}: {train[name]:.3g} s, rank {ranks[name]:.2f}" for name in train.index)
-    figure = figures.draw_trade_off(train, ranks)
+    figure = figures.draw_trade_off(train, ranks, title="")
     return figures.inline_svg(figure, "Training time against average rank", points, "trade-off")
 
 
