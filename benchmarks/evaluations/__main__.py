@@ -1,4 +1,4 @@
-"""How many evaluations does the default solver need? ``python -m benchmarks.evaluations``, with RBRL_DATA and RBRL_GOLDEN."""
+"""How many evaluations does the default solver need? ``python -m benchmarks.evaluations``, RBRL_DATA and RBRL_GOLDEN set."""
 
 import time
 import warnings
@@ -20,7 +20,7 @@ CASES = [
     ("yeast kernel", (10, 1, 100), (6, 12, 18)),
 ]
 GAPS = (1e-3, 1e-4, 1e-6)
-TEXT = """Evaluations (one product with the design and one with its transpose) until the objective is within 1e-3 / 1e-4 / 1e-6
+TEXT = """Evaluations (one product with the design and one with its transpose) until the objective is within 1e-3, 1e-4, 1e-6
 of the optimum, cold start; "before" is the best count known before. The optimum is a run to a certified gap of 1e-10.
 "certified" is the default fit, tol = 1e-4: evaluations, the gap it certifies, its true gap, and milliseconds without
 the set-up of the design."""

@@ -8,8 +8,8 @@ from threadpoolctl import threadpool_limits
 
 from rbrl import RBRLClassifier, datasets
 
-TEXT = """All 6,000 rows of rcv1subset1, 47,236 sparse features, 101 labels; default parameters. Peak memory of the process, Python,
-libraries and data included."""
+TEXT = """All 6,000 rows of rcv1subset1, 47,236 sparse features, 101 labels; default parameters. Peak memory of the process,
+Python, libraries and data included."""
 
 
 def main():

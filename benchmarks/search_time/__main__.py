@@ -9,8 +9,8 @@ from benchmarks.problems import part, write_results
 from rbrl import RBRLClassifier, RBRLClassifierCV
 
 KERNEL = {"emotions": "rbf", "yeast": "rbf", "arts": "linear", "enron": "linear"}
-TEXT = """343 points x 5 folds of the 60 % part, seed 0, two processes, average precision as criterion. "regret": by how much a
-search whose models stop at a hundredth of the tolerance prefers its own best point to the one chosen here, on the
+TEXT = """343 points x 5 folds of the 60 % part, seed 0, two processes, average precision as criterion. "regret": by how much
+a search whose models stop at a hundredth of the tolerance prefers its own best point to the one chosen here, on the
 validation rows."""
 
 

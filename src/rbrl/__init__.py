@@ -1,22 +1,82 @@
 """Multi-label classification: ranking and label sets learned jointly, with certified solvers."""
 
-from rbrl import datasets, metrics, solvers
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from rbrl._version import __version__
-from rbrl.estimators import BRLClassifier, RBRLClassifier
-from rbrl.metrics import evaluate
-from rbrl.persistence import load, save
-from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
+
+if TYPE_CHECKING:
+    from rbrl import datasets, decision, experiments, metrics, report, search, solvers, splits, statistics
+    from rbrl.estimators import (
+        MLFE,
+        BinaryRelevance,
+        BRLClassifier,
+        CalibratedLabelRanking,
+        EnsembleOfChains,
+        LabelPowerset,
+        MLkNN,
+        RAkEL,
+        RBRLClassifier,
+    )
+    from rbrl.metrics import evaluate
+    from rbrl.persistence import load, save
+    from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
 
 __all__ = [
+    "MLFE",
     "BRLClassifier",
+    "BinaryRelevance",
+    "CalibratedLabelRanking",
+    "EnsembleOfChains",
+    "LabelPowerset",
+    "MLkNN",
+    "RAkEL",
     "RBRLClassifier",
     "RBRLClassifierCV",
     "TunedThresholdClassifier",
     "__version__",
     "datasets",
+    "decision",
     "evaluate",
+    "experiments",
     "load",
     "metrics",
+    "report",
     "save",
+    "search",
     "solvers",
+    "splits",
+    "statistics",
 ]
+
+# Names are imported when first used, so that `import rbrl` and the command line's help cost nothing.
+# A name of __all__ that is not here is a module.
+_HOMES = {
+    "rbrl.estimators": (
+        "BRLClassifier",
+        "BinaryRelevance",
+        "CalibratedLabelRanking",
+        "EnsembleOfChains",
+        "LabelPowerset",
+        "MLFE",
+        "MLkNN",
+        "RAkEL",
+        "RBRLClassifier",
+    ),
+    "rbrl.metrics": ("evaluate",),
+    "rbrl.persistence": ("load", "save"),
+    "rbrl.search": ("RBRLClassifierCV", "TunedThresholdClassifier"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'rbrl' has no attribute {name!r}")
+    home = next((module for module, names in _HOMES.items() if name in names), None)
+    value = getattr(import_module(home), name) if home else import_module(f"rbrl.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

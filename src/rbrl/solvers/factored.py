@@ -68,6 +68,7 @@ def descend(objective, U, V, small, max_iter, memory_size, note, full=False):
     point = Factors(objective, U, V, objective.design.scores(U))
     memory = old = None
     last, k, used = np.inf, len(U), 0
+    floor = FAINT if full else 1e-5
     while used < max_iter:
         if memory is None:
             memory, old = Memory((k + len(V), point.U.shape[1]), memory_size, joint=True), None
@@ -83,9 +84,9 @@ def descend(objective, U, V, small, max_iter, memory_size, note, full=False):
             break
         point, used = moved, used + 1
         note(point.value)
-        if used % 5 == 0 and (lean := _drop_rank(objective, point, FAINT if full else 1e-5)) is not None:
+        if used % 5 == 0 and (lean := _drop_rank(objective, point, floor)) is not None:
             point, memory = lean, None
-    return _drop_rank(objective, point) or point, used
+    return _drop_rank(objective, point, floor) or point, used
 
 
 def _block_seed(objective, point):

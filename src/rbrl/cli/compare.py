@@ -1,0 +1,108 @@
+"""`rbrl compare`: from data to significance."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rbrl.cli.options import DataHome, Datasets, Json, Methods, Quiet
+from rbrl.cli.output import say, show_json
+
+
+def run(
+    plan: Annotated[
+        Path | None, typer.Argument(metavar="PLAN.toml", show_default=False, help="What to compare.")
+    ] = None,
+    dataset: Datasets = None,
+    method: Methods = None,
+    splits: Annotated[int, typer.Option(min=1, help="Number of splits, without a plan.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed, without a plan.")] = 0,
+    store: Annotated[
+        Path | None,
+        typer.Option("--store", "-o", help="Folder of the results; default: runs/PLAN.", show_default=False),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Runs at a time; -1 for one per core.")] = 1,
+    backend: Annotated[
+        str | None, typer.Option(help="serial, processes or dask; default: by --jobs.", show_default=False)
+    ] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.", show_default=False)] = None,
+    data_home: DataHome = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs once more.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Tune, train and test methods on data sets; rank them, test the differences, write the report.
+
+    It may be stopped at any moment: the same command goes on where it was. A plan's import paths run code.
+
+    Examples:
+
+    `rbrl compare plans/demo.toml`
+
+    `rbrl compare --dataset yeast --method rbrl --method brl --splits 3 -o runs/yeast`
+
+    `rbrl compare plans/paper.toml -o runs/paper --jobs 8`
+    """
+    from rbrl.experiments import Store, execute
+
+    chosen = _plan(plan, dataset, method, splits, seed)
+    folder = store or Path("runs", plan.stem if plan else "comparison")
+    kept = Store(folder)
+    summary = execute(
+        chosen,
+        kept,
+        jobs=jobs,
+        backend=backend,
+        scheduler=scheduler,
+        progress=_progress(quiet or json),
+        data_home=data_home,
+        retry_failed=retry_failed,
+    )
+    _report(kept, folder, summary, json, quiet)
+    if summary.n_failed:
+        raise typer.Exit(1)
+
+
+def _plan(path, datasets, methods, splits, seed):
+    from rbrl.experiments import Plan
+
+    if path is not None and (datasets or methods):
+        raise ValueError(f"Give a plan, or --dataset and --method, not both. Got {path} and {datasets or methods}.")
+    if path is not None:
+        return Plan.from_toml(path)
+    if not (datasets and methods):
+        raise ValueError(f"Give a plan, or --dataset and --method. Got --dataset {datasets} and --method {methods}.")
+    table = {"datasets": datasets, "methods": {name: {} for name in methods}}
+    return Plan.from_dict({**table, "splits": {"number": splits, "seed": seed}})
+
+
+def _progress(silent):
+    if silent:
+        return None
+    from rbrl.experiments.progress_rich import progress_for
+
+    return progress_for()
+
+
+def _report(kept, folder, summary, json, quiet):
+    from rbrl.cli.reporting import FORMATS, command_line, parse_formats, report_store
+
+    counts = {
+        "n_done": summary.n_done,
+        "n_reused": summary.n_reused,
+        "n_failed": summary.n_failed,
+        "store": str(folder),
+    }
+    if not (kept.rows().status == "ok").any():
+        if json:
+            show_json(counts)
+        say(f"rbrl: all {summary.n_failed} runs failed; the first: {_first_error(kept)}")
+        return
+    look = {"formats": parse_formats(FORMATS), "command": command_line(), "json": json, "quiet": quiet}
+    report_store(kept, folder / "report", extra=counts, **look)
+    say(f"{summary.n_done} runs done, {summary.n_reused} reused, {summary.n_failed} failed", quiet or json)
+
+
+def _first_error(kept):
+    rows = kept.rows()
+    return rows.error.dropna().iloc[0] if rows.error.notna().any() else "no reason given"

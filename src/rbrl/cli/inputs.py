@@ -1,0 +1,40 @@
+"""DATA on the command line: a name of the catalogue, or a file."""
+
+from pathlib import Path
+from typing import Any
+
+from rbrl.cli.options import parse_labels
+
+
+def load_data(data: str, labels: str | None = None, data_home: Path | None = None) -> Any:
+    """Return the `Dataset` that DATA means; a file goes before a name of the catalogue."""
+    from rbrl.datasets import load, load_file
+
+    if is_file(data):
+        return load_file(Path(data), parse_labels(labels))
+    if labels is not None:
+        raise ValueError(f"--labels goes with a file; {data!r} is not one.")
+    return load(data, data_home)
+
+
+def is_file(data: str) -> bool:
+    """Whether DATA means a file: it is there, or looks like a path."""
+    from rbrl.datasets import CARDS
+
+    path = Path(data)
+    return path.is_file() or (data not in CARDS and (path.suffix != "" or len(path.parts) > 1))
+
+
+def load_model(path: Path) -> Any:
+    """Read a model file."""
+    from rbrl.persistence import load
+
+    if not path.is_file():
+        raise FileNotFoundError(f"no such model file: {path}")
+    return load(path)
+
+
+def label_names(model: Any, n_labels: int) -> list[str]:
+    """Names of the labels that a model was fitted with, or numbers."""
+    names = getattr(model, "label_names_", None)
+    return list(names) if names is not None and len(names) == n_labels else [f"label{i + 1}" for i in range(n_labels)]

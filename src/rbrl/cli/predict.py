@@ -1,0 +1,88 @@
+"""`rbrl predict`: labels or scores for rows of any number."""
+
+import csv
+import sys
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rbrl.cli.options import Data, DataHome, Labels, Quiet
+from rbrl.cli.output import say
+
+
+class Answer(StrEnum):
+    """What is written for each row."""
+
+    labels = "labels"
+    names = "names"
+    scores = "scores"
+
+
+def run(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that `rbrl fit` wrote.")],
+    data: Data,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A CSV file; default: standard output.")] = None,
+    write: Annotated[Answer, typer.Option(help="0/1 per label, the names of the labels, or scores.")] = Answer.labels,
+    block_size: Annotated[int, typer.Option(min=0, help="Rows at a time; 0 reads everything first.")] = 4096,
+    labels: Labels = None,
+    data_home: DataHome = None,
+    quiet: Quiet = False,
+) -> None:
+    """Predict the labels of DATA, in blocks, so that a file may be larger than memory.
+
+    Label columns in DATA are not needed; where they are, they are left out.
+
+    Examples:
+
+    `rbrl predict yeast.rbrl new.csv`
+
+    `rbrl predict yeast.rbrl new.svm --write scores -o scores.csv`
+    """
+    from rbrl.cli.blocks import feature_blocks
+    from rbrl.cli.inputs import label_names, load_model
+
+    fitted = load_model(model)
+    n_rows = 0
+    with _writer(output) as rows:
+        for X in feature_blocks(data, fitted.n_features_in_, labels, block_size, data_home):
+            answers = _answers(fitted, X, write)
+            names = label_names(fitted, answers.shape[1])
+            if n_rows == 0:
+                rows.writerow(["labels"] if write is Answer.names else names)
+            rows.writerows(_lines(answers, write, names))
+            n_rows += len(answers)
+    if output:
+        say(f"{output}: {n_rows} rows", quiet)
+
+
+@contextmanager
+def _writer(output):
+    if output is None:
+        yield csv.writer(sys.stdout, lineterminator="\n")
+        return
+    from rbrl.datasets.formats.text import writing_text
+
+    with writing_text(output) as stream:
+        yield csv.writer(stream, lineterminator="\n")
+
+
+def _answers(model, X, write):
+    import numpy as np
+    from scipy import sparse
+
+    from rbrl.metrics import scores_of
+
+    answers = scores_of(model, X) if write is Answer.scores else model.predict(X)
+    answers = answers.toarray() if sparse.issparse(answers) else np.asarray(answers)
+    return answers[:, None] if answers.ndim == 1 else answers
+
+
+def _lines(answers, write, names):
+    if write is Answer.scores:
+        return ([f"{value:.9g}" for value in row] for row in answers.tolist())
+    if write is Answer.labels:
+        return ([int(value > 0) for value in row] for row in answers.tolist())
+    return ([";".join(name for name, value in zip(names, row) if value > 0)] for row in answers.tolist())

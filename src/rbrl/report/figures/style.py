@@ -1,0 +1,137 @@
+"""Colours, type and saving: what all figures share."""
+
+import html
+import io
+import re
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+INK, MUTED, RULE, ACCENT = "#1d1f24", "#667080", "#cfd4dc", "#0b5fa5"
+# Okabe and Ito's colours without black and yellow, in an order whose neighbours differ in lightness, too.
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7")
+DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Ordered by lightness, so that a print in grey keeps the order.
+HEAT = "viridis"
+LONGEST_NAME = 26
+# On a page the figure takes the colours of the page, light or dark.
+PAGE_COLOURS = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", ACCENT: "var(--accent)"}
+
+_RC = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.6,
+    "svg.hashsalt": "rbrl",
+    "text.parse_math": False,
+}
+
+
+@contextmanager
+def style():
+    """The look of every figure, without touching the user's settings."""
+    with mpl.rc_context(_RC):
+        yield
+
+
+def blank(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure measured in inches, y downwards, with no axes: for drawings of our own."""
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.axis("off")
+    return figure, axes
+
+
+def short(name: str, length: int = LONGEST_NAME) -> str:
+    """A name that fits beside a line."""
+    name = "".join(letter if letter.isprintable() else " " for letter in " ".join(str(name).split()))
+    return name if len(name) <= length else name[: length - 1] + "…"
+
+
+def plain_powers(*axes: Axis) -> None:
+    """Label a logarithmic axis with plain numbers: names may hold a dollar sign, so no text is read as formulas."""
+    for axis in axes:
+        axis.set_major_locator(LogLocator(numticks=7))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def save_figure(figure: Figure, path: Path | str, formats=("svg", "png")) -> list[Path]:
+    """Write a figure as `path` with each ending; the same figure gives the same bytes."""
+    stem = Path(path)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = [stem.with_name(f"{stem.name}.{ending}") for ending in formats]
+    with style():
+        for target in paths:
+            metadata = {"Date": None} if target.suffix == ".svg" else {"Software": None}
+            figure.savefig(target, dpi=200, facecolor="white", metadata=metadata)
+    return paths
+
+
+def inline_svg(figure: Figure, title: str, description: str, key: str) -> str:
+    """The figure as an element for a page: text stays text, colours follow the page, a screen reader reads it.
+
+    Parameters
+    ----------
+    figure : Figure
+    title, description : str
+        What a screen reader says.
+    key : str
+        Unique on the page; goes before every id.
+    """
+    stream = io.StringIO()
+    with style(), mpl.rc_context({"svg.fonttype": "none"}), warnings.catch_warnings():
+        # Text stays text, so a letter that matplotlib's font lacks is the browser's to find.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="([^"]*)"', rf'id="{key}-\1"', text)
+    text = re.sub(r'(url\(#|href="#)', rf"\g<1>{key}-", text)
+    text = re.sub(r"font: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font: \1inherit", text)
+    for colour, variable in PAGE_COLOURS.items():
+        text = text.replace(colour, variable)
+    head = re.match(r"<svg[^>]*>", text)
+    assert head is not None, "matplotlib writes an svg element"
+    return _head(head[0], title, description, key) + text[head.end() :].strip()
+
+
+def _head(element, title, description, key):
+    box = re.search(r'viewBox="([^"]*)"', element)
+    assert box is not None, "matplotlib writes a viewBox"
+    width = float(box[1].split()[2])
+    # Points are 4/3 of a CSS pixel; a figure may be shown a little larger than it was drawn.
+    return (
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{box[1]}" role="img" '
+        f'aria-labelledby="{key}-title {key}-description" style="max-width: {width * 1.6:.0f}px">'
+        f'<title id="{key}-title">{html.escape(title)}</title>'
+        f'<desc id="{key}-description">{html.escape(description)}</desc>'
+    )

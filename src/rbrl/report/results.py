@@ -1,0 +1,130 @@
+"""`Results`: the rows of a run, averaged over splits."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from rbrl.metrics import Metric, get_metric
+
+KEYS = ["dataset", "method", "split"]
+SECONDS = ["tune_seconds", "train_seconds", "test_seconds"]
+NEEDED = [*KEYS, "metric", "value", "status"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Mean and standard deviation of every metric, for every method on every data set.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        One row per (dataset, metric, method): mean, std and n, the number of splits behind them.
+    datasets, methods : tuple of str
+        In the order of the tables.
+    metrics : tuple of Metric
+    n_splits : int
+        Splits that a complete run has; 0 if unknown.
+    runs : DataFrame
+        One row per (dataset, method, split): status, error, params, times, gap, seed, version, machine; may be empty.
+    """
+
+    summary: pd.DataFrame
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    n_splits: int = 0
+    runs: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*KEYS, "status", "error"]))
+    _tables: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_rows(cls, rows: pd.DataFrame) -> "Results":
+        """Average the rows of a store; see `rbrl.experiments.Store.rows`.
+
+        A failed run counts as missing, never as a number.
+        """
+        missing = [column for column in NEEDED if column not in rows]
+        if missing:
+            raise ValueError(f"Rows need the columns {', '.join(NEEDED)}. Missing: {', '.join(missing)}.")
+        if rows.empty:
+            raise ValueError("There are no rows to report: the run has not finished a single split yet. Got 0 rows.")
+        names = {name: get_metric(name).name for name in rows.metric.dropna().unique()}
+        rows = rows.assign(metric=rows.metric.map(names))
+        good = rows[(rows.status == "ok") & rows.metric.notna() & rows.value.notna()]
+        groups = good.groupby(["dataset", "metric", "method"], sort=False).value
+        summary = groups.agg(mean="mean", std=_std, n="size").reset_index()
+        return cls(
+            summary=summary,
+            datasets=_in_order(rows.dataset),
+            methods=_in_order(rows.method),
+            metrics=_metrics(rows.metric),
+            n_splits=int(rows.split.nunique()),
+            runs=rows.drop(columns=["metric", "value"]).drop_duplicates(KEYS).reset_index(drop=True),
+        )
+
+    @classmethod
+    def from_summary(cls, summary: pd.DataFrame) -> "Results":
+        """Results of which only means and standard deviations are known, such as published ones."""
+        summary = summary.assign(metric=[get_metric(name).name for name in summary.metric], n=0)
+        columns = ["dataset", "metric", "method", "mean", "std", "n"]
+        return cls(summary[columns], _in_order(summary.dataset), _in_order(summary.method), _metrics(summary.metric))
+
+    def means(self, metric: str | Metric) -> pd.DataFrame:
+        """Means of one metric, data sets x methods; NaN where there is none."""
+        return self._wide(metric, "mean")
+
+    def stds(self, metric: str | Metric) -> pd.DataFrame:
+        """Standard deviations of one metric, data sets x methods."""
+        return self._wide(metric, "std")
+
+    def counts(self, metric: str | Metric) -> pd.DataFrame:
+        """Splits behind each mean, data sets x methods."""
+        return self._wide(metric, "n").fillna(0).astype(int)
+
+    def _wide(self, metric, column):
+        key = get_metric(metric).name, column
+        if key not in self._tables:
+            chosen = self.summary[self.summary.metric == key[0]]
+            wide = chosen.pivot(index="dataset", columns="method", values=column)
+            self._tables[key] = wide.reindex(index=list(self.datasets), columns=list(self.methods))
+        return self._tables[key]
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        """Runs that failed: dataset, method, split, error."""
+        return self.runs.loc[self.runs.status == "failed", [*KEYS, "error"]].reset_index(drop=True)
+
+    def seconds(self, column: str) -> pd.DataFrame:
+        """Mean seconds per run, data sets x methods; `column` is one of tune_seconds, train_seconds, test_seconds."""
+        if column not in self.runs:
+            return pd.DataFrame(index=list(self.datasets), columns=list(self.methods), dtype=float)
+        good = self.runs[self.runs.status == "ok"].astype({column: float})
+        wide = good.pivot_table(index="dataset", columns="method", values=column, aggfunc="mean")
+        return wide.reindex(index=list(self.datasets), columns=list(self.methods))
+
+    def only(self, methods: Any) -> "Results":
+        """The same results for some of the methods, in the order given."""
+        methods = tuple(methods)
+        unknown = [name for name in methods if name not in self.methods]
+        if unknown:
+            raise ValueError(f"The run has the methods {', '.join(self.methods)}. Got {', '.join(unknown)} instead.")
+        return Results(
+            self.summary[self.summary.method.isin(methods)],
+            self.datasets,
+            methods,
+            self.metrics,
+            self.n_splits,
+            self.runs[self.runs.method.isin(methods)],
+        )
+
+
+def _std(values):
+    return values.std() if len(values) > 1 else 0.0
+
+
+def _in_order(values):
+    return tuple(str(value) for value in dict.fromkeys(values))
+
+
+def _metrics(names):
+    return tuple(dict.fromkeys(get_metric(name) for name in dict.fromkeys(names.dropna())))

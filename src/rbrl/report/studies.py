@@ -1,0 +1,173 @@
+"""The paper's studies of its own method: convergence, and sensitivity to hyper-parameters."""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from rbrl.datasets import Dataset
+from rbrl.estimators import RBRLClassifier
+from rbrl.exceptions import ConvergenceWarning
+from rbrl.metrics import PAPER_METRICS, evaluate, scores_of
+from rbrl.solvers import APG, QuasiNewton
+
+# The names under which the figures show the solvers.
+SOLVERS = {
+    "APG (paper)": APG(lipschitz="paper"),
+    "APG with restarts": APG(restart=True),
+    "quasi-Newton (default)": QuasiNewton(),
+}
+FACTORS = tuple(10.0**i for i in range(-3, 4))
+LAMBDAS = tuple(10.0**i for i in range(-4, 3))
+PENALTIES = ("ridge", "ranking", "nuclear")
+
+
+def model_for(dataset: Dataset, **params: Any) -> RBRLClassifier:
+    """RBRL as the paper uses it on a data set: with an RBF kernel or linear."""
+    kernel = "rbf" if dataset.card is not None and dataset.card.model == "kernel" else "linear"
+    return RBRLClassifier(**{"kernel": kernel, "non_empty": True, **params})
+
+
+def parts(dataset: Dataset, seed: int = 0) -> tuple[Any, Any]:
+    """Training and test part, dense features scaled by the training part."""
+    train, test = dataset.split(seed)
+    if isinstance(train.X, np.ndarray):
+        scaler = StandardScaler().fit(train.X)
+        train, test = train._replace(X=scaler.transform(train.X)), test._replace(X=scaler.transform(test.X))
+    return train, test
+
+
+def convergence(
+    problems: dict[str, tuple[RBRLClassifier, Any, Any]], max_iter: int = 2000, tol: float = 1e-8
+) -> pd.DataFrame:
+    """Objective and certified gap of each solver against its evaluations.
+
+    Parameters
+    ----------
+    problems : dict of str to (model, X, Y)
+    max_iter : int
+    tol : float
+        Certified relative gap at which a solver may stop.
+
+    Returns
+    -------
+    DataFrame
+        Columns problem, solver, iteration, evaluations, objective, gap. The gap is rigorous at every iteration: it is
+        the distance from the best lower bound that any of the solvers proved.
+    """
+    frames = []
+    for problem, (model, X, Y) in problems.items():
+        results = {name: _solve(model, solver, X, Y, max_iter, tol) for name, solver in SOLVERS.items()}
+        bound = max(result.objective / (1 + result.gap) for result in results.values())
+        for name, result in results.items():
+            curve = {"iteration": np.arange(1, len(result.history) + 1), "evaluations": result.costs}
+            gap = (result.history - bound) / bound
+            frames.append(
+                pd.DataFrame({"problem": problem, "solver": name, **curve, "objective": result.history, "gap": gap})
+            )
+    return pd.concat(frames, ignore_index=True)
+
+
+class _Recorder:
+    """A solver that keeps the result of another."""
+
+    def __init__(self, solver):
+        self.solver, self.result = solver, None
+
+    def solve(self, objective, **options):
+        self.result = self.solver.solve(objective, **options)
+        return self.result
+
+
+def _solve(model, solver, X, Y, max_iter, tol):
+    recorder = _Recorder(solver)
+    fresh = clone(model).set_params(max_iter=max_iter, tol=tol)
+    fresh.solver = recorder
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fresh.fit(X, Y)
+    return recorder.result
+
+
+def gamma_sensitivity(
+    models: dict[str, Any], dataset: Dataset, factors: Iterable[float] = FACTORS, seed: int = 0
+) -> pd.DataFrame:
+    """Test metrics of kernel models over kernel widths.
+
+    Parameters
+    ----------
+    models : dict of str to classifier
+        Each with a parameter `gamma`.
+    dataset : Dataset
+    factors : iterable of float
+        Multiples of the default, 1 / n_features.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        Columns method, factor, metric, value.
+    """
+    train, test = parts(dataset, seed)
+    rows = []
+    for method, model in models.items():
+        for factor in factors:
+            fitted = _fitted(clone(model).set_params(gamma=factor / dataset.n_features), train)
+            rows += [(method, factor, metric, value) for metric, value in _metrics(fitted, test).items()]
+    return pd.DataFrame(rows, columns=["method", "factor", "metric", "value"])
+
+
+def pair_sensitivity(
+    model: RBRLClassifier,
+    dataset: Dataset,
+    values: Sequence[float] = LAMBDAS,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> pd.DataFrame:
+    """Test metrics over each pair of lambdas, the third held at the model's own.
+
+    Parameters
+    ----------
+    model : RBRLClassifier
+    dataset : Dataset
+    values : sequence of float
+    seed : int
+    progress : callable, optional
+        Told (fits done, fits in all).
+
+    Returns
+    -------
+    DataFrame
+        Columns fixed, at, ridge, ranking, nuclear, metric, value.
+    """
+    train, test = parts(dataset, seed)
+    points = [(fixed, point) for fixed in PENALTIES for point in _plane(model, fixed, values)]
+    known: dict[tuple[float, ...], dict[str, float]] = {}
+    rows = []
+    for done, (fixed, point) in enumerate(points, 1):
+        if point not in known:
+            known[point] = _metrics(_fitted(clone(model).set_params(**dict(zip(PENALTIES, point))), train), test)
+        rows += [(fixed, getattr(model, fixed), *point, metric, value) for metric, value in known[point].items()]
+        if progress:
+            progress(done, len(points))
+    return pd.DataFrame(rows, columns=["fixed", "at", *PENALTIES, "metric", "value"])
+
+
+def _plane(model, fixed, values):
+    axes = [(getattr(model, name),) if name == fixed else values for name in PENALTIES]
+    return [(a, b, c) for a in axes[0] for b in axes[1] for c in axes[2]]
+
+
+def _fitted(model, train):
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*train)
+
+
+def _metrics(model, test):
+    return evaluate(test.Y, model.predict(test.X), scores_of(model, test.X), PAPER_METRICS)

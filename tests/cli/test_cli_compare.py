@@ -1,0 +1,76 @@
+"""compare and report: one way from data to the page."""
+
+import json
+
+import pytest
+
+pytest.importorskip("rbrl.experiments", reason="comparisons need rbrl.experiments")
+
+ARGUMENTS = ["--dataset", "yeast", "--method", "br", "--method", "ml-knn", "--splits", "2"]
+
+
+@pytest.fixture
+def run(rbrl, tmp_path):
+    answer = rbrl("compare", *ARGUMENTS, "-o", tmp_path / "run")
+    assert answer.code == 0, answer.err
+    return answer, tmp_path / "run"
+
+
+def test_compare_ends_with_a_table_and_a_page(run):
+    answer, folder = run
+    assert "Hal ↓" in answer.out
+    assert "Overall" in answer.out
+    assert "4 runs done, 0 reused, 0 failed" in answer.err
+    assert (folder / "report" / "report.html").is_file()
+
+
+def test_compare_again_reuses_everything(rbrl, run):
+    answer = rbrl("compare", *ARGUMENTS, "-o", run[1], "--json")
+    found = json.loads(answer.out)
+    assert (found["n_done"], found["n_reused"]) == (0, 4)
+    assert {"results", "average-ranks", "time"} <= set(found["tables"])
+
+
+def test_report_writes_tables_and_figures(rbrl, run, tmp_path):
+    answer = rbrl("report", run[1], "-o", tmp_path / "out", "--formats", "csv,tex", "--quiet")
+    assert (answer.code, answer.out) == (0, "")
+    assert (tmp_path / "out" / "tables" / "results.tex").is_file()
+    assert (tmp_path / "out" / "figures" / "average-ranks.svg").is_file()
+    assert "rbrl compare plan.toml" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_report_refuses_unknown_formats(rbrl, run):
+    answer = rbrl("report", run[1], "--formats", "docx")
+    assert answer.code == 2
+    assert "Got docx instead" in answer.err
+
+
+def test_a_failed_run_ends_with_one(rbrl, tmp_path):
+    (tmp_path / "bad.py").write_text(
+        "from sklearn.base import BaseEstimator, ClassifierMixin\n"
+        "class Bad(ClassifierMixin, BaseEstimator):\n"
+        "    def fit(self, X, y):\n        raise RuntimeError('on purpose')\n",
+        encoding="utf-8",
+    )
+    plan = 'datasets = ["yeast"]\n[splits]\nnumber = 1\n[methods.br]\n[methods.bad]\nuse = "bad.py:Bad"\n'
+    (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
+    answer = rbrl("compare", tmp_path / "plan.toml", "-o", tmp_path / "run")
+    assert answer.code == 1, answer.err
+    assert "on purpose" in (tmp_path / "run" / "report" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Give a plan"),
+        (["plan.toml", "--dataset", "yeast"], "not both"),
+        (["no-plan.toml"], "no-plan.toml"),
+        (["--dataset", "yeast", "--method", "nonsense"], "nonsense"),
+    ],
+)
+def test_wrong_plans_end_with_two(rbrl, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    answer = rbrl("compare", *arguments)
+    assert answer.code == 2
+    assert message in answer.err
+    assert "Traceback" not in answer.err

@@ -1,0 +1,105 @@
+"""Help: quick, complete, with examples; wrong calls end with 2 and a line."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src"
+COMMANDS = ["compare", "report", "reproduce", "fit", "predict", "evaluate"]
+DATA = [["data", name] for name in ("list", "show", "fetch", "convert")]
+
+
+@pytest.mark.parametrize("command", [[name] for name in COMMANDS] + DATA, ids=" ".join)
+def test_every_command_has_help_with_an_example(rbrl, command):
+    answer = rbrl(*command, "--help")
+    assert answer.code == 0
+    assert f"rbrl {' '.join(command)} " in answer.out.replace("\n", " ") or "rbrl data list" in answer.out
+
+
+def test_help_lists_the_commands(rbrl):
+    answer = rbrl("--help")
+    assert all(name in answer.out for name in [*COMMANDS, "data", "--install-completion"])
+
+
+def test_version(rbrl):
+    from rbrl import __version__
+
+    assert rbrl("--version").out == f"rbrl {__version__}\n"
+
+
+def python(*arguments):
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_help_imports_nothing_heavy():
+    heavy = ["numpy", "scipy", "sklearn", "pandas", "matplotlib", "numba", "jinja2"]
+    code = f"import sys, rbrl.cli.app; print([name for name in {heavy} if name in sys.modules])"
+    assert python("-c", code).stdout.strip() == "[]"
+
+
+def test_help_is_quick():
+    """Half a second, measured in processor time, since other tests run beside this one; the best of three."""
+    seconds = []
+    for _ in range(3):
+        before = os.times()
+        started = time.perf_counter()
+        assert python("-m", "rbrl.cli", "--help").returncode == 0
+        after = os.times()
+        used = after.children_user + after.children_system - before.children_user - before.children_system
+        seconds.append(min(used, time.perf_counter() - started))
+    assert min(seconds) < 0.5
+
+
+def test_importing_the_package_is_light_and_names_are_complete():
+    code = (
+        "import sys, rbrl; light = 'numpy' not in sys.modules; "
+        "assert set(rbrl.__all__) <= set(dir(rbrl)); [getattr(rbrl, name) for name in rbrl.__all__]; print(light)"
+    )
+    assert python("-c", code).stdout.strip() == "True"
+
+
+def test_an_unknown_attribute_is_an_attribute_error():
+    import rbrl
+
+    with pytest.raises(AttributeError, match="nonsense"):
+        rbrl.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nonsense"], "nonsense"),
+        (["reproduce", "table9"], "table9"),
+        (["data", "show", "yeats"], "Did you mean 'yeast'?"),
+        (["data", "show", "no/such.csv"], "no such file: no/such.csv"),
+        (["data", "show", "yeast", "--labels", "3"], "--labels goes with a file"),
+        (["fit", "yeast", "-o", "/no/such/folder/m"], "no such folder: /no/such/folder"),
+        (["fit", "yeast", "-o", "m", "--method", "svm"], "Got 'svm' instead"),
+        (["fit", "yeast", "-o", "m", "--set", "ridge"], "Got 'ridge' instead"),
+        (["fit", "yeast", "-o", "m", "--set", "rigde=1"], "Got rigde instead"),
+        (["predict", "no-model", "yeast"], "no such model file: no-model"),
+        (["evaluate", "no-model", "yeast", "--metric", "auc"], "Got 'auc' instead"),
+        (["report", "no-run"], "no such folder: no-run"),
+        (["reproduce", "table3", "--run", "no-run"], "no such folder: no-run"),
+    ],
+)
+def test_wrong_calls_end_with_two_and_a_line(rbrl, arguments, message):
+    answer = rbrl(*arguments)
+    assert answer.code == 2
+    assert message in answer.err
+    assert "Traceback" not in answer.err
+    if answer.err.startswith("rbrl:"):
+        assert answer.err.count("\n") == 1
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = f"{sys.executable} -m rbrl.cli reproduce table3 | head -1"
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    run = subprocess.run(["bash", "-o", "pipefail", "-c", command], env=environment, capture_output=True, text=True)
+    assert run.stderr == ""
+    assert run.stdout == "Table 3: results\n"

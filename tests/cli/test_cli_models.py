@@ -1,0 +1,148 @@
+"""fit, predict, evaluate: files of every format, in blocks."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_multilabel_classification
+
+from rbrl.datasets import Dataset, save_file
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    X, Y = make_multilabel_classification(n_samples=90, n_features=7, n_classes=3, random_state=1)
+    X[5] = 0
+    return Dataset(
+        X, Y, label_names=["sea", "sand", "sun, moon"], feature_names=[f"f{i}" for i in range(7)], name="shore"
+    )
+
+
+@pytest.fixture(scope="module")
+def model(dataset, tmp_path_factory):
+    from rbrl.cli import main
+
+    folder = tmp_path_factory.mktemp("model")
+    save_file(dataset, folder / "shore.npz")
+    with pytest.raises(SystemExit) as end:
+        main(["fit", str(folder / "shore.npz"), "-o", str(folder / "m.rbrl"), "--set", "ridge=5", "--quiet"])
+    assert not end.value.code
+    return folder / "m.rbrl"
+
+
+def table(text):
+    return list(csv.reader(io.StringIO(text)))
+
+
+def expected(model, dataset):
+    from rbrl import load
+
+    fitted = load(model)
+    return fitted.predict(dataset.X), fitted.decision_function(dataset.X)
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "arff", "svm", "npz", "mat", "parquet"])
+@pytest.mark.parametrize("block", [7, 4096, 0])
+def test_predictions_do_not_depend_on_format_or_block(rbrl, model, dataset, tmp_path, ending, block):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    path = tmp_path / f"shore.{ending}"
+    save_file(dataset, path)
+    answer = rbrl("predict", model, path, "--block-size", block)
+    assert answer.code == 0, answer.err
+    head, *rows = table(answer.out)
+    assert head == ["sea", "sand", "sun, moon"]
+    np.testing.assert_array_equal(np.array(rows, dtype=int), expected(model, dataset)[0])
+
+
+def test_scores_and_names(rbrl, model, dataset, tmp_path):
+    save_file(dataset, tmp_path / "shore.npz")
+    labels, scores = expected(model, dataset)
+    answer = rbrl("predict", model, tmp_path / "shore.npz", "--write", "scores", "-o", tmp_path / "scores.csv")
+    assert answer.out == ""
+    rows = table((tmp_path / "scores.csv").read_text(encoding="utf-8"))
+    np.testing.assert_allclose(np.array(rows[1:], dtype=float), scores, rtol=1e-7)
+    names = table(rbrl("predict", model, tmp_path / "shore.npz", "--write", "names").out)
+    row = next(i for i, line in enumerate(labels) if line.tolist() == [1, 1, 0])
+    assert names[row + 1] == ["sea;sand"]
+
+
+def test_rows_without_labels(rbrl, model, dataset, tmp_path):
+    lines = [",".join(dataset.feature_names), *(",".join(map(str, row)) for row in dataset.X.tolist())]
+    (tmp_path / "new.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = table(rbrl("predict", model, tmp_path / "new.csv", "--block-size", 10).out)
+    np.testing.assert_array_equal(np.array(rows[1:], dtype=int), expected(model, dataset)[0])
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_svmlight_without_a_head_counts_as_its_whole_says(rbrl, model, dataset, tmp_path, base):
+    """The feature 0 that tells where counting starts may stand in the last block only."""
+    X = dataset.X.copy()
+    X[:80, 0] = 0
+    X[80:, 0] = 3
+    lines = [" ".join(["0"] + [f"{j + base}:{v!r}" for j, v in enumerate(row) if v]) for row in X.tolist()]
+    (tmp_path / "new.svm").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = table(rbrl("predict", model, tmp_path / "new.svm", "--block-size", 8).out)
+    answers = expected(model, Dataset(X, dataset.Y))[0]
+    np.testing.assert_array_equal(np.array(rows[1:], dtype=int), answers)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("f0,f1\n1,2\n", "does not say which of its 2 columns are labels"),
+        ("a,b,c,d,e,f,g\n1,2,3,4,5,6\n", "a row has 6 cells, the header 7 columns"),
+        ("a,b,c,d,e,f,g\n1,2,3,4,5,6,red\n", "'g' is 'red', a word"),
+        ("a,b,c,d,e,f,g,h,i\n1,2,3,4,5,6,7,8,9\n", "has 8 features; the model was fitted on 7"),
+    ],
+)
+def test_wrong_files_are_explained(rbrl, model, tmp_path, text, message):
+    (tmp_path / "wrong.csv").write_text(text, encoding="utf-8")
+    labels = ["--labels", "-1"] if text.startswith("a,b,c,d,e,f,g,h") else []
+    answer = rbrl("predict", model, tmp_path / "wrong.csv", *labels)
+    assert answer.code == 2
+    assert message in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_a_failed_prediction_leaves_no_file(rbrl, model, tmp_path):
+    (tmp_path / "wrong.csv").write_text("a,b,c,d,e,f,g\n1,2,3,4,5,6,7\n1,2,3,4,5,6,red\n", encoding="utf-8")
+    assert rbrl("predict", model, tmp_path / "wrong.csv", "-o", tmp_path / "out.csv", "--block-size", 1).code == 2
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_evaluate(rbrl, model, dataset, tmp_path):
+    from rbrl.metrics import evaluate
+
+    save_file(dataset, tmp_path / "shore.arff")
+    labels, scores = expected(model, dataset)
+    values = json.loads(rbrl("evaluate", model, tmp_path / "shore.arff", "--json").out)
+    assert values == pytest.approx(evaluate(dataset.Y, labels, scores))
+    assert "Macro" not in rbrl("evaluate", model, tmp_path / "shore.arff", "--metric", "f1_macro").out
+    assert "F1-macro ↑" in rbrl("evaluate", model, tmp_path / "shore.arff", "--metric", "f1_macro").out
+
+
+def test_evaluate_refuses_other_features(rbrl, model, dataset, tmp_path):
+    save_file(Dataset(dataset.X[:, :4], dataset.Y), tmp_path / "less.npz")
+    answer = rbrl("evaluate", model, tmp_path / "less.npz")
+    assert answer.code == 2
+    assert "was fitted on 7 features" in answer.err
+
+
+def test_fit_says_what_was_proved(rbrl, dataset, tmp_path):
+    save_file(Dataset(sparse.csr_array(dataset.X), dataset.Y), tmp_path / "sparse.npz")
+    answer = rbrl("fit", tmp_path / "sparse.npz", "-o", tmp_path / "m", "--standardise", "--set", "ridge=5")
+    assert "of the optimum" in answer.err
+    facts = json.loads(rbrl("fit", tmp_path / "sparse.npz", "-o", tmp_path / "m", "--json").out)
+    assert facts["n_samples"] == 90
+    assert facts["gap"] <= 1e-4
+
+
+def test_a_damaged_model_is_one_line(rbrl, model, tmp_path):
+    (tmp_path / "broken").write_bytes(model.read_bytes()[:-9])
+    answer = rbrl("predict", tmp_path / "broken", "yeast")
+    assert answer.code == 2
+    assert answer.err.count("\n") == 1

@@ -1,0 +1,117 @@
+"""Figures: deterministic, nothing outside the picture, no two names on one place."""
+
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_rows import make_rows
+
+from rbrl.metrics import PAPER_METRICS
+from rbrl.report import Results, compare, figures
+from rbrl.report.comparison import rank_table
+from rbrl.report.figures.critical_difference import bar_levels
+from rbrl.report.figures.trade_off import undominated
+from rbrl.report.paper_tables import published_results
+
+
+def many(k):
+    """Results of k methods on twelve data sets, at random: many ranks are close."""
+    rng = np.random.default_rng(k)
+    rows = make_rows([f"d{i}" for i in range(12)], [f"a-method-{i}" for i in range(k)], n_splits=1)
+    return Results.from_rows(rows.assign(value=rng.random(len(rows))))
+
+
+def texts(figure):
+    """Texts with their boxes in pixels."""
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer() if hasattr(figure.canvas, "get_renderer") else None
+    found = [t for axes in figure.axes for t in axes.texts if t.get_text()]
+    return [(t.get_text(), t.get_window_extent(renderer)) for t in found]
+
+
+@pytest.mark.parametrize("k", [2, 3, 9, 17, 30])
+def test_names_in_critical_difference_diagrams_do_not_overlap(k):
+    figure = figures.draw_critical_difference(compare(many(k), "coverage"))
+    boxes = [box for text, box in texts(figure) if "a-method" in text]
+    assert len(boxes) == k
+    for i, first in enumerate(boxes):
+        assert not any(first.overlaps(other) for other in boxes[i + 1 :])
+    width, height = figure.get_size_inches() * figure.dpi
+    assert all(box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height for box in boxes)
+
+
+def test_bars_on_one_level_stay_apart():
+    bars = bar_levels([(0, 2), (1, 3), (2.5, 4), (3.2, 5), (3.5, 6)])
+    for level in {level for _, _, level in bars}:
+        spans = [(low, high) for low, high, at in bars if at == level]
+        assert all(first[1] < second[0] for first, second in pairwise(spans))
+
+
+def test_a_diagram_needs_two_data_sets():
+    comparison = compare(Results.from_rows(make_rows(datasets=("sea",))), "coverage")
+    with pytest.raises(ValueError, match="Got 3 and 1"):
+        figures.draw_critical_difference(comparison)
+
+
+def every_figure():
+    results = published_results()
+    ranks = rank_table(results).loc["Overall"]
+    seconds = pd.Series(np.geomspace(1, 1000, len(ranks)), index=ranks.index)
+    names = [metric.name for metric in PAPER_METRICS]
+    steps = pd.DataFrame({"evaluations": [1, 2, 4], "objective": [9.0, 5.0, 4.0], "gap": [1.2, 0.2, 1e-9]})
+    curves = pd.concat([steps.assign(problem="$a", solver=solver) for solver in ("x", "y")])
+    gamma = pd.DataFrame(
+        [("RBRL", f, m, f) for f in (0.1, 1, 10) for m in names], columns=["method", "factor", "metric", "value"]
+    )
+    grid = [
+        (f, 1.0, a, b, c, m, a + b)
+        for f in ("ridge", "nuclear")
+        for a in (0.1, 1)
+        for b in (0.1, 1)
+        for c in (0.1, 1)
+        for m in names
+    ]
+    pairs = pd.DataFrame(grid, columns=["fixed", "at", "ridge", "ranking", "nuclear", "metric", "value"])
+    pairs = pairs[(pairs.fixed != "ridge") | (pairs.ridge == 1)]
+    pairs = pairs[(pairs.fixed != "nuclear") | (pairs.nuclear == 1)]
+    Y = np.random.default_rng(0).integers(0, 2, (30, 5))
+    return {
+        "ranks": lambda: figures.draw_average_ranks(ranks),
+        "cd": lambda: figures.draw_critical_difference(compare(results, "Ral")),
+        "trade-off": lambda: figures.draw_trade_off(seconds, ranks),
+        "convergence": lambda: figures.draw_convergence(curves),
+        "gamma": lambda: figures.draw_gamma(gamma, "title"),
+        "pairs": lambda: figures.draw_pairs(pairs, "title"),
+        "cooccurrence": lambda: figures.draw_cooccurrence(Y, list("abcde")),
+        "singular-values": lambda: figures.draw_singular_values(np.diag([3.0, 1.0, 0.0])),
+        "label-quality": lambda: figures.draw_label_quality(Y.mean(axis=0), np.linspace(0, 1, 5), list("abcde")),
+    }
+
+
+@pytest.mark.parametrize("name", every_figure())
+def test_the_same_figure_gives_the_same_bytes(name, tmp_path):
+    draw = every_figure()[name]
+    first = figures.save_figure(draw(), tmp_path / "first" / name)
+    second = figures.save_figure(draw(), tmp_path / "second" / name)
+    assert [path.suffix for path in first] == [".svg", ".png"]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second))
+
+
+def test_inline_figures_are_xml_with_ids_of_their_own():
+    figure = figures.draw_average_ranks(pd.Series({"<b>&\"'": 1.0, "$x_1$": 2.0}))
+    text = figures.inline_svg(figure, "a <title>", "a & b", "key")
+    root = ElementTree.fromstring(text)
+    assert root.find("{*}title").text == "a <title>"
+    ids = re.findall(r'\bid="([^"]*)"', text)
+    assert len(ids) == len(set(ids))
+    assert all(name.startswith("key-") for name in ids)
+    assert "var(--accent)" in text
+    assert "$x_1$" in text
+
+
+def test_undominated_methods():
+    frame = pd.DataFrame({"seconds": [1, 2, 3, 4], "rank": [4.0, 5.0, 2.0, 2.5]}, index=list("abcd"))
+    assert list(undominated(frame).index) == ["a", "c"]

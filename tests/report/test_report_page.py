@@ -1,0 +1,136 @@
+"""The page as text: what it says, and that nothing in it can break out."""
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from fake_rows import failing, make_rows
+
+from rbrl.report import Results, compare, write_page
+from rbrl.report.page import render_page
+from rbrl.report.page.verdict import verdict
+from rbrl.report.paper_tables import published_results
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Page(HTMLParser):
+    """Tags, attributes and whether every element is closed."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.attributes, self.open, self.texts = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</title></style></script><img src=x onerror=alert(1)>",
+    "\"onmouseover='alert(1)' x=\"",
+    "{{ 7 * 7 }}{% raw %}",
+    "--><svg onload=alert(1)>",
+    "]]>&lt;&#60;\u202e\u0000",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_text(name):
+    rows = make_rows(datasets=(name, "b"), methods=(name, "c", "d"))
+    rows = failing(rows.assign(params=name, machine=name, version=name), "b", "d", split=0, error=name)
+    plain, page = Page(render_page(make_rows(("a", "b"), ("a", "c", "d")))), None
+    page = Page(render_page(rows, title=name, command=name, plan=name))
+    assert page.open == []
+    assert page.tags.count("script") == plain.tags.count("script") == 1
+    assert page.tags.count("img") == 0
+    assert not any(key.startswith("on") for _, attributes in page.attributes for key in attributes)
+
+
+def test_the_page_stands_alone(rows):
+    text = render_page(rows)
+    sources = re.findall(r'(?:src|href)="([^"#][^"]*)"', text)
+    assert sources == ["data:,"]
+    assert "url(" not in text.replace("url(#", "")
+    assert not re.search(r"https?://(?!www\.w3\.org)", text)
+
+
+def test_ids_are_unique_and_links_lead_somewhere():
+    page = Page(render_page(published_results()))
+    ids = [attributes["id"] for _, attributes in page.attributes if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    targets = [a["href"][1:] for tag, a in page.attributes if tag == "a"]
+    assert targets
+    assert set(targets) <= set(ids)
+
+
+def test_tables_have_captions_and_scopes(rows):
+    page = Page(render_page(rows))
+    assert page.tags.count("caption") == page.tags.count("table")
+    assert all("scope" in attributes for tag, attributes in page.attributes if tag == "th")
+    heads = [int(tag[1]) for tag in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert heads[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(heads))
+    assert all(a.get("role") == "img" and "aria-labelledby" in a for tag, a in page.attributes if tag == "svg")
+
+
+def test_the_same_rows_give_the_same_page(rows, tmp_path):
+    first, second = (write_page(rows, tmp_path / name / "report.html") for name in "ab")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_failures_are_shown(rows):
+    text = render_page(failing(rows, "sea", "br", split=1, error="ValueError: no such kernel"))
+    assert "ValueError: no such kernel" in text
+    assert "Failures" in text
+    assert "Failures" not in render_page(rows)
+
+
+def test_a_run_without_a_single_value_still_has_a_page(rows):
+    text = render_page(rows.assign(value=np.nan, status="failed", error="no"))
+    assert "nothing can be ranked" in text
+
+
+def test_verdict_on_the_published_ranking_loss():
+    results = published_results()
+    found = verdict(compare(results, "Ral"), results)
+    assert found.level == "significant"
+    assert found.sentence == (
+        "RBRL ranks first, 1.30 on average over 10 data sets, significantly before Rank-SVMz, BR, ML-kNN and RAKEL. "
+        "The lead over CPNL, CLR, Rank-SVM and MLFE may be chance."
+    )
+    assert "F_F = 52.57" in found.evidence
+
+
+def test_verdict_on_methods_that_do_not_differ():
+    rows = make_rows()
+    rows["value"] = np.random.default_rng(1).random(len(rows))
+    found = verdict(compare(Results.from_rows(rows), "coverage"), Results.from_rows(rows))
+    assert found.level == "chance"
+    assert "do not differ significantly" in found.sentence
+    assert "4 data sets are few" in found.evidence
+
+
+def test_verdict_on_one_data_set_claims_no_significance():
+    results = Results.from_rows(make_rows(datasets=("sea",)))
+    found = verdict(compare(results, "hamming_loss"), results)
+    assert found.level == "untested"
+    assert found.sentence.startswith("On sea, brl is best with 0.2")
+    assert "no test of significance" in found.evidence

@@ -1,0 +1,125 @@
+"""Tables, and the forms they are written in."""
+
+import csv
+import io
+import json
+from html.parser import HTMLParser
+
+import pytest
+from fake_rows import failing, make_rows
+from rich.console import Console
+
+from rbrl.report import Results, all_tables
+from rbrl.report.formats import FORMATS, save_table, to_csv, to_json, to_latex, to_markdown
+from rbrl.report.table import Cell, Table
+from rbrl.report.tables import ablation_table, friedman_table, ranks_table, results_table, time_table
+from rbrl.report.terminal import to_terminal
+
+HOSTILE = "<script>alert(1)</script>|&_%$#{}\\*[x](y)"
+
+
+def printed(table, width=80):
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    console.print(to_terminal(table, console))
+    return console.file.getvalue()
+
+
+def test_a_run_has_the_papers_tables(rows):
+    tables = all_tables(Results.from_rows(rows))
+    assert list(tables) == ["datasets", "results", "average-ranks", "friedman", "ablation", "parameters", "time"]
+
+
+def test_best_is_bold_in_every_line(rows):
+    table = results_table(Results.from_rows(rows))
+    assert all([cell.best for cell in row[2:]] == [True, False, False] for row in table.rows)
+    assert table.rows[0][2].text.startswith("0.20")
+    assert "±" in table.rows[0][2].text
+
+
+def test_values_that_look_equal_are_both_best(rows):
+    rows.loc[rows.method == "rbrl", "value"] = rows.loc[rows.method == "brl", "value"].to_numpy() + 1e-5
+    table = results_table(Results.from_rows(rows))
+    assert [cell.best for cell in table.rows[0][2:]] == [True, True, False]
+
+
+def test_fewer_splits_are_marked(rows):
+    table = results_table(Results.from_rows(failing(rows, "sea", "br", split=0)))
+    assert table.rows[0][4].text.endswith("*")
+    assert "fewer than 3 splits" in table.note
+
+
+def test_ablation_counts_lines(rows):
+    table = ablation_table(Results.from_rows(rows), "br", "rbrl")
+    assert table.note == "rbrl is better in 24 of 24 lines, br in 0."
+
+
+def test_times_are_means(rows):
+    table = time_table(Results.from_rows(rows))
+    assert table.columns[1:3] == ("brl train", "brl test")
+    assert [cell.text for cell in table.rows[0][1:3]] == ["0.5", "0.01"]
+    assert table.frame.tune_seconds.iloc[0] == 5
+
+
+def test_friedman_without_a_test_says_why():
+    table = friedman_table(Results.from_rows(make_rows(datasets=("sea",))))
+    assert "two data sets" in table.note
+    assert table.rows[0][-1].text == "not tested"
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 500])
+def test_terminal_tables_keep_to_the_width_and_lose_nothing(rows, width):
+    table = results_table(Results.from_rows(make_rows(methods=[f"method-{i}" for i in range(9)])))
+    text = printed(table, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert all(cell.text in text for row in table.rows for cell in row)
+
+
+def test_csv_has_full_precision(rows):
+    results = Results.from_rows(rows)
+    table = results_table(results)
+    lines = list(csv.DictReader(io.StringIO(to_csv(table))))
+    assert float(lines[0]["mean"]) == results.summary["mean"][0]
+    assert json.loads(to_json(table))[0]["mean"] == pytest.approx(results.summary["mean"][0], abs=1e-14)
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_hostile_names_are_escaped_everywhere(form):
+    rows = make_rows(datasets=(HOSTILE, "b"), methods=(HOSTILE, "c"))
+    for table in all_tables(Results.from_rows(rows)).values():
+        text = FORMATS[form](table)
+        if form == "html":
+            assert "script" not in Tags(text).tags
+        if form == "md":
+            lines = [line.replace(r"\|", "") for line in text.splitlines() if line.startswith("|")]
+            assert len({line.count("|") for line in lines}) == 1
+        if form == "tex":
+            assert "_%$" not in text
+            assert r"\_\%\$\#\{\}\textbackslash{}" in text or HOSTILE not in str(table.rows)
+
+
+def test_latex_and_markdown_mark_the_best(rows):
+    table = ranks_table(Results.from_rows(rows))
+    assert r"\textbf{1.00}" in to_latex(table)
+    assert r"\midrule" + "\nOverall" in to_latex(table)
+    assert "**1.00**" in to_markdown(table)
+    assert r"$\downarrow$" in to_latex(table)
+
+
+def test_rich_markup_in_names_is_text():
+    table = Table("t", "[red]t[/red]", ("a", "b"), ((Cell("[bold]x"), Cell("1", 1)),), None)
+    assert "[bold]x" in printed(table)
+
+
+def test_tables_are_written_to_files(rows, tmp_path):
+    paths = save_table(ranks_table(Results.from_rows(rows)), tmp_path / "new")
+    assert [path.name for path in paths] == [f"average-ranks.{form}" for form in ("csv", "tex", "md", "html")]
