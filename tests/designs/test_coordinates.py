@@ -87,7 +87,6 @@ def test_few_rows_few_columns_and_too_much_of_both_choose_the_coordinates(monkey
     assert isinstance(linear_design(wide), RowSpaceDesign)
     monkeypatch.setattr(choose, "LARGEST_DECOMPOSITION", 3)
     assert isinstance(linear_design(tall), MatrixDesign)
-    assert isinstance(linear_design(tall.toarray()), EigenDesign)
 
 
 def test_a_sparse_matrix_stays_sparse_where_that_is_cheaper():

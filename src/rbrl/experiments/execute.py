@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import rbrl
+from rbrl._version import __version__
 from rbrl.experiments.backends import make_backend
 from rbrl.experiments.changes import changes
 from rbrl.experiments.data import Shelf
@@ -95,11 +95,11 @@ def execute(
     try:
         before, finished = store.begin(plan, runs), store.finished()
         todo = [run for run in runs if _is_open(run, finished.get(run.key), retry_failed)]
-        notes = changes(before, runs, todo, finished, rbrl.__version__)
+        notes = changes(before, runs, todo, finished, __version__)
         progress.planned(plan, len(runs), len(runs) - len(todo))
         for note in notes:
             progress.noted(note)
-        session = Session(plan, store, shelf, backend, progress, rbrl.__version__)
+        session = Session(plan, store, shelf, backend, progress, __version__)
         _do(session, todo, finished)
         return _summary(store, runs, session.n_done, time.perf_counter() - began, notes)
     finally:
