@@ -7,7 +7,7 @@ from problems import DESIGNS, central_differences, random_design, random_objecti
 from rbrl.designs import EigenDesign
 from rbrl.objective import Objective
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.iterate import Iterate, model_start
+from rbrl.solvers.iterate import Iterate, best_scale, label_coupling, model_start
 
 
 def all_active(kind, ranking=0.5):
@@ -21,7 +21,7 @@ def all_active(kind, ranking=0.5):
 @pytest.mark.parametrize("kind", ["eigen", "coefficients", "function", "low_rank"])
 def test_the_start_is_the_optimum_when_every_margin_is_active_and_rows_bend_alike(kind):
     objective = all_active(kind)
-    W, _ = model_start(objective)
+    W = model_start(objective)
     point = objective.at(W)
     assert np.abs(point.scores).max() < 1
     assert np.abs(objective.smooth_gradient(W, point.residual)).max() < 1e-9 * np.abs(W).max() * 300
@@ -33,15 +33,27 @@ def test_the_start_is_the_optimum_when_every_margin_is_active_and_rows_bend_alik
 @pytest.mark.parametrize("nuclear", [0.0, 3.0])
 def test_the_start_costs_half_an_evaluation_and_beats_zero(kind, nuclear):
     objective = random_objective(np.random.default_rng(1), kind, (1.0, 0.5, nuclear))
-    W, coupling = model_start(objective)
+    W = model_start(objective)
     assert objective.evaluations == 0.5
+    W, scores = best_scale(objective, W, objective.design.scores(W))
+    np.testing.assert_allclose(scores, objective.design.scores(W), atol=1e-12)
     assert objective.value(W) < objective.value(objective.zeros())
-    assert coupling >= 0
+
+
+def test_a_start_that_overshoots_is_halved():
+    objective = random_objective(np.random.default_rng(6), "dense", (1.0, 0.5, 0.1))
+    W = model_start(objective)
+    far = 32.0 * W
+    near, scores = best_scale(objective, far, objective.design.scores(far))
+    assert objective.value(near) < objective.value(far)
+    assert objective.value(near) <= objective.value(0.5 * near)
+    np.testing.assert_allclose(scores, objective.design.scores(near), atol=1e-12)
 
 
 def test_coupling_is_that_of_the_labels():
     def coupling(lambdas):
-        return model_start(random_objective(np.random.default_rng(2), "dense", lambdas))[1]
+        objective = random_objective(np.random.default_rng(2), "dense", lambdas)
+        return label_coupling(objective, model_start(objective))
 
     assert coupling((1.0, 0.0, 0.0)) == 0
     assert 0 < coupling((1.0, 0.1, 0.0)) < coupling((1.0, 10.0, 0.0))
@@ -49,7 +61,7 @@ def test_coupling_is_that_of_the_labels():
 
 def test_a_large_nuclear_weight_starts_at_almost_nothing():
     objective = random_objective(np.random.default_rng(3), "coefficients", (1.0, 0.5, 1e4))
-    W, _ = model_start(objective)
+    W = model_start(objective)
     assert np.abs(objective.design.scores(W)).max() < 1e-2
 
 
