@@ -76,7 +76,7 @@ class RBRLClassifierCV(PathSearchCV):
     def _axes(self):
         """Strong ridges, weak ranking and weak nuclear norm first: the order in which neighbours help most."""
         return {
-            "ridge": np.sort(np.unique(self.ridges))[::-1].tolist(),
-            "ranking": np.unique(self.rankings).tolist(),
-            "nuclear": np.unique(self.nuclears).tolist(),
+            "ridge": np.unique(np.asarray(self.ridges, dtype=float))[::-1].tolist(),
+            "ranking": np.unique(np.asarray(self.rankings, dtype=float)).tolist(),
+            "nuclear": np.unique(np.asarray(self.nuclears, dtype=float)).tolist(),
         }
