@@ -1,0 +1,75 @@
+"""Rows of a ranking SVM, as dual coordinate ascent needs them: one row's scores, and the effect of changing one row."""
+
+import numpy as np
+from scipy import sparse
+
+from rbrl._loops import pairs as loops
+
+# Gram matrices are formed for dense features up to this many rows.
+LARGEST_GRAM = 8000
+
+
+class GramRows:
+    """Rows known by their kernel values.
+
+    Parameters
+    ----------
+    K : array (n_samples, n_samples)
+        Symmetric and positive semidefinite.
+    """
+
+    def __init__(self, K):
+        self.K = np.ascontiguousarray(K, dtype=np.float64)
+        self.norms = np.diag(self.K).copy()
+
+    def place(self, B):
+        """Go to the coefficients B (n_samples, n_labels); return scores and squared norm of the weights."""
+        F = self.K @ B
+        self._scores = np.ascontiguousarray(F.T)
+        return F, float(np.vdot(B, F))
+
+    def ascend(self, pairs, alpha, biases, lift, order, inner):
+        """One sweep over the rows in `order`."""
+        loops.ascend_gram(self.K, self._scores, *pairs.arrays, alpha, biases, lift, order, inner)
+
+    def scores(self):
+        """Scores after the last sweep, without biases."""
+        return np.ascontiguousarray(self._scores.T)
+
+
+class FeatureRows:
+    """Rows known by their features.
+
+    Parameters
+    ----------
+    X : array or CSR matrix (n_samples, n_features)
+    """
+
+    def __init__(self, X):
+        self.X = sparse.csr_array(X, dtype=np.float64)
+        self._transposed = self.X.T.tocsr()
+        self.norms = np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
+
+    def place(self, B):
+        """Go to the coefficients B (n_samples, n_labels); return scores and squared norm of the weights."""
+        self._W = self._transposed @ B
+        return self.X @ self._W, float(np.vdot(self._W, self._W))
+
+    def ascend(self, pairs, alpha, biases, lift, order, inner):
+        """One sweep over the rows in `order`."""
+        X = self.X
+        loops.ascend_rows(
+            X.data, X.indices, X.indptr, self.norms, self._W, *pairs.arrays, alpha, biases, lift, order, inner
+        )
+
+    def scores(self):
+        """Scores after the last sweep, without biases."""
+        return self.X @ self._W
+
+
+def feature_rows(X):
+    """Features as they are, or their Gram matrix where a sweep over it is shorter."""
+    n, stored = X.shape[0], X.nnz if sparse.issparse(X) else X.size
+    if n > LARGEST_GRAM or 2 * stored < n * n:
+        return FeatureRows(X)
+    return GramRows((X @ X.T).toarray() if sparse.issparse(X) else X @ X.T)
