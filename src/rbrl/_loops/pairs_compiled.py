@@ -114,3 +114,39 @@ def project_pairs(F, biases, start, winner, loser, margin, cap, alpha, steps, ne
                 H[a, b] -= step
                 H[b, a] -= step
     return value
+
+
+@compiled
+def pair_slacks(F, start, winner, loser, margin, out):
+    for i in range(F.shape[0]):
+        for e in range(start[i], start[i + 1]):
+            out[e] = margin[e] - F[i, winner[e]] + F[i, loser[e]]
+
+
+@compiled
+def pair_products(F, start, winner, loser, bends, R):
+    for i in range(F.shape[0]):
+        for e in range(start[i], start[i + 1]):
+            a, b = winner[e], loser[e]
+            step = bends[e] * (F[i, a] - F[i, b])
+            R[i, a] += step
+            R[i, b] -= step
+
+
+@compiled
+def pair_bends(start, winner, loser, bends, H):
+    for i in range(H.shape[0]):
+        for e in range(start[i], start[i + 1]):
+            H[i, winner[e]] += bends[e]
+            H[i, loser[e]] += bends[e]
+
+
+@compiled
+def gram_blocks(data, indices, indptr, H, G):
+    for i in range(H.shape[0]):
+        h = H[i]
+        for c in range(indptr[i], indptr[i + 1]):
+            for d in range(indptr[i], indptr[i + 1]):
+                x, target = data[c] * data[d], G[indices[c], indices[d]]
+                for k in range(h.shape[0]):
+                    target[k] += x * h[k]

@@ -85,3 +85,29 @@ def project_pairs(F, biases, start, winner, loser, margin, cap, alpha, steps, ne
     for a, b, sign in ((winner, winner, 1), (loser, loser, 1), (winner, loser, -1), (loser, winner, -1)):
         np.add.at(H, (a, b), sign * bend)
     return float(np.sum(new * (z - 0.5 * new) / step))
+
+
+def pair_slacks(F, start, winner, loser, margin, out):
+    """What each pair lacks of its margin, into `out`."""
+    rows = _row_of(start)
+    out[:] = margin - F[rows, winner] + F[rows, loser]
+
+
+def pair_products(F, start, winner, loser, bends, R):
+    """Add to R the Hessian times F of half the sum over pairs of bend times squared score difference."""
+    rows = _row_of(start)
+    pair_coefficients(start, winner, loser, bends * (F[rows, winner] - F[rows, loser]), R)
+
+
+def pair_bends(start, winner, loser, bends, H):
+    """Add to H every row's sum of bends over the pairs of each label."""
+    rows = _row_of(start)
+    np.add.at(H, (rows, winner), bends)
+    np.add.at(H, (rows, loser), bends)
+
+
+def gram_blocks(data, indices, indptr, H, G):
+    """Add X' diag(h) X to G[:, :, k] for every column h of H, X a CSR matrix."""
+    for i in range(len(H)):
+        x, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        G[np.ix_(columns, columns)] += np.multiply.outer(np.outer(x, x), H[i])

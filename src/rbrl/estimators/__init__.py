@@ -1,7 +1,14 @@
 """Classifiers. `REGISTRY` maps the names that plans and the command line use to their classes."""
 
+from rbrl.estimators.rank_svm import CalibratedRankSVM, RankSVM, RankSVMz
 from rbrl.estimators.rbrl import BRLClassifier, RBRLClassifier
 
-REGISTRY = {"rbrl": RBRLClassifier, "brl": BRLClassifier}
+REGISTRY = {
+    "rbrl": RBRLClassifier,
+    "brl": BRLClassifier,
+    "rank-svm": RankSVM,
+    "rank-svmz": RankSVMz,
+    "calibrated-rank-svm": CalibratedRankSVM,
+}
 
-__all__ = ["REGISTRY", "BRLClassifier", "RBRLClassifier"]
+__all__ = ["REGISTRY", "BRLClassifier", "CalibratedRankSVM", "RBRLClassifier", "RankSVM", "RankSVMz"]
