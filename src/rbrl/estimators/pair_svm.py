@@ -109,7 +109,7 @@ class PairSVM(KernelModel, MultiLabelClassifier):
         start = _carried(getattr(self, "_last", None), pairs)
         result = DualAscent().solve(rows, pairs, LIFTS[self.bias], start, self.tol, self.max_iter)
         self._shared_rows, self._last = rows, (result.alpha, result.biases, pairs.cap)
-        self._store(X, kept, *_without_zero_label(result, Y.shape[1]))
+        self._store(X, kept, rows, *_without_zero_label(result, Y.shape[1]))
         self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
         self.n_iter_, self.history_ = result.n_iter, result.history
         self._report(time.perf_counter() - started)
@@ -126,14 +126,15 @@ class PairSVM(KernelModel, MultiLabelClassifier):
             _check_positive(K)
         return GramRows(K)
 
-    def _store(self, X, kept, B, biases):
+    def _store(self, X, kept, rows, weights, biases):
         self.intercept_ = biases.astype(X.dtype)
         if self._is_linear():
-            W = np.asarray(X[kept].T.astype(np.float64, copy=False) @ B)
-            self.coef_ = np.ascontiguousarray(W.T.astype(X.dtype, copy=False))
+            if isinstance(rows, GramRows):
+                weights = np.asarray(X[kept].T.astype(np.float64, copy=False) @ weights)
+            self.coef_ = np.ascontiguousarray(weights.T.astype(X.dtype, copy=False))
             return
-        self.dual_coef_ = np.zeros((X.shape[0], B.shape[1]), dtype=X.dtype)
-        self.dual_coef_[kept] = B
+        self.dual_coef_ = np.zeros((X.shape[0], weights.shape[1]), dtype=X.dtype)
+        self.dual_coef_[kept] = weights
         self.X_fit_ = None if self._is_precomputed() else X
 
     def _scores(self, X):
@@ -164,11 +165,11 @@ def _carried(last, pairs):
 
 
 def _without_zero_label(result, n_labels):
-    """Coefficients and biases of the labels, those of the zero label subtracted where there is one."""
-    B, b = result.coefficients, result.biases
-    if B.shape[1] == n_labels:
-        return B, b
-    return B[:, :n_labels] - B[:, n_labels:], b[:n_labels] - b[n_labels]
+    """Weights and biases of the labels, those of the zero label subtracted where there is one."""
+    W, b = result.weights, result.biases
+    if W.shape[1] == n_labels:
+        return W, b
+    return W[:, :n_labels] - W[:, n_labels:], b[:n_labels] - b[n_labels]
 
 
 def _check_positive(K):

@@ -14,6 +14,9 @@ variable per pair, between 0 and c:
 and for free biases the constraint 1'B = 0 in place of the last term. Those are met by an augmented Lagrangian: sweeps run
 with biases held near their last estimate, and each round ends with a projection onto box and constraints
 (:mod:`rbrl.solvers.bias_balance`), from which both the dual bound and the next estimate come.
+
+Sweeps are cheap and soon near the optimum, unless a large C meets few features: then the last digits would take thousands,
+and an interior point method goes on from where they are (:mod:`rbrl.solvers.pair_interior`).
 """
 
 from dataclasses import dataclass, field
@@ -22,6 +25,7 @@ import numpy as np
 
 from rbrl.solvers.base import relative_gap, warn_unconverged
 from rbrl.solvers.bias_balance import balance
+from rbrl.solvers.pair_interior import InteriorPoint, fits
 
 # Passes over one row's pairs in a sweep.
 INNER = 5
@@ -35,8 +39,8 @@ class DualResult:
 
     Attributes
     ----------
-    coefficients : array (n_samples, n_labels)
-        B; the weights are X'B.
+    weights : array
+        As `rows` keeps models: weights of features, or coefficients B of rows.
     biases : array (n_labels,)
     objective, dual_objective : float
         Best primal and dual values; the optimum lies between them.
@@ -45,10 +49,10 @@ class DualResult:
     alpha : array (n_pairs,)
         Dual variables of the pairs.
     n_iter : int
-        Sweeps over the rows.
+        Sweeps over the rows and steps of the interior point method.
     """
 
-    coefficients: np.ndarray = field(repr=False)
+    weights: np.ndarray = field(repr=False)
     biases: np.ndarray
     objective: float
     dual_objective: float
@@ -67,11 +71,14 @@ class DualAscent:
     ----------
     sweeps : int, default=10
         Sweeps between two certificates.
+    patience : int, default=300
+        Sweeps before the interior point method takes over, if the problem is small enough for it.
     seed : int, default=0
         Of the random order of the rows.
     """
 
     sweeps: int = 10
+    patience: int = 300
     seed: int = 0
 
     def solve(self, rows, pairs, lift, start=None, tol=1e-3, max_iter=10_000):
@@ -87,9 +94,9 @@ class DualAscent:
         """
         run = _Run(rows, pairs, lift, start, self.seed)
         run.certify()
-        while not run.gap() <= tol and run.n_iter < max_iter:
-            run.sweep(min(self.sweeps, max_iter - run.n_iter))
-            run.certify()
+        run.ascend(tol, min(self.patience, max_iter), self.sweeps)
+        run.go_inside(tol, max_iter)
+        run.ascend(tol, max_iter, self.sweeps)
         result = run.result(tol)
         if not result.converged:
             warn_unconverged("Dual ascent", result, tol, max_iter, "Raise max_iter or tol, scale X, or use a smaller C.")
@@ -105,7 +112,7 @@ class _Run:
         self.alpha, self.biases = _start(pairs, start)
         self.rng = np.random.default_rng(seed)
         self.n_iter, self.history = 0, []
-        self.primal, self.dual = np.inf, -np.inf
+        self.best, self.dual = None, -np.inf
         self.steps = self._steps()
         self.F, _ = rows.place(pairs.coefficients(self.alpha))
 
@@ -115,6 +122,40 @@ class _Run:
         widest = np.zeros_like(step)
         np.maximum.at(widest, np.repeat(np.arange(len(step)), np.diff(self.pairs.start)), self.pairs.cap)
         return np.minimum(step, np.where(widest > 0, widest, 1.0) / NARROWEST)
+
+    def ascend(self, tol, max_iter, sweeps):
+        """Rounds of sweeps until the gap is met."""
+        while not self.gap() <= tol and self.n_iter < max_iter:
+            self.sweep(min(sweeps, max_iter - self.n_iter))
+            self.certify()
+
+    def go_inside(self, tol, max_iter):
+        """Steps of the interior point method until the gap is met or they make no progress."""
+        if self.gap() <= tol or self.n_iter >= max_iter or not fits(self.rows.n_features, self.pairs.n_labels):
+            return
+        X, model = self.rows.features()
+        weights = X.T @ self.pairs.coefficients(self.alpha)
+        lift, gap = np.inf if self.free else self.lift, self.best.value - max(self.dual, 0.0)
+        inside = InteriorPoint(X, self.pairs, lift, weights, self.biases, self.alpha, gap)
+        mus = [inside.mu]
+        # The first steps may lead away from the centre's path before they follow it.
+        while not self.gap() <= tol and self.n_iter < max_iter and (len(mus) <= 8 or mus[-1] < 0.9 * mus[-6]):
+            inside.step()
+            mus.append(inside.mu)
+            self.n_iter += 1
+            if not np.isfinite(inside.theta).all():
+                break
+            self.offer(X, model, inside, lift)
+            self.certify()
+
+    def offer(self, X, model, inside, lift):
+        """Take over the interior point's weights as a primal point, its dual variables as the current ones."""
+        biases = inside.theta[-1] if lift else np.zeros(self.pairs.n_labels)
+        W = inside.theta[:-1] if lift else inside.theta
+        point = _Primal(self, model(W), X @ W, biases, float(np.vdot(W, W)))
+        self.best = min(self.best, point, key=lambda p: p.value)
+        self.alpha, self.biases = inside.alpha.copy(), biases.copy()
+        self.F, _ = self.rows.place(self.pairs.coefficients(self.alpha))
 
     def sweep(self, times):
         n = len(self.rows.norms)
@@ -131,24 +172,22 @@ class _Run:
         B = self.pairs.coefficients(self.alpha)
         self.F, square = self.rows.place(B)
         if not self.free:
-            totals = B.sum(axis=0)
-            self.biases = self.lift * totals
-            square += self.lift * float(totals @ totals)
-        primal = 0.5 * square + self.pairs.value(self.F + self.biases)
-        dual = float(self.pairs.margin @ self.alpha) - 0.5 * square
-        if primal < self.primal:
-            self.primal, self.best = primal, (B, self.biases.copy())
+            self.biases = self.lift * B.sum(axis=0)
+        now = _Primal(self, self.rows.weights(B), self.F, self.biases.copy(), square)
+        self.best = now if self.best is None else self.best.towards(now)
         if np.isfinite(imbalance):
+            dual = float(self.pairs.margin @ self.alpha) - 0.5 * now.square
             self.dual = max(self.dual, dual)
-        self.history.append(self.primal)
+        self.history.append(self.best.value)
 
     def gap(self):
-        return relative_gap(self.primal, self.dual)
+        return relative_gap(self.best.value, self.dual)
 
     def result(self, tol):
         return DualResult(
-            *self.best,
-            objective=self.primal,
+            weights=self.best.weights,
+            biases=self.best.biases,
+            objective=self.best.value,
             dual_objective=self.dual,
             gap=self.gap(),
             alpha=self.alpha,
@@ -156,6 +195,38 @@ class _Run:
             converged=self.gap() <= tol,
             history=np.array(self.history),
         )
+
+
+class _Primal:
+    """A model with its scores (without biases) and objective; `square` is that of all that is penalised."""
+
+    def __init__(self, run, weights, F, biases, weights_square):
+        self.run, self.weights, self.F, self.biases, self.weights_square = run, weights, F, biases, weights_square
+        penalised = not run.free and run.lift
+        self.square = weights_square + (float(biases @ biases) / run.lift if penalised else 0.0)
+        self.value = 0.5 * self.square + run.pairs.value(F + biases)
+
+    def towards(self, other, tries=12):
+        """The best point between this one and another: dual ascent is long at the optimum while its weights still swing
+        around it. Scores are known on the whole segment."""
+        cross = self.run.rows.inner(self, other)
+
+        def at(t):
+            s = 1.0 - t
+            square = s * s * self.weights_square + 2 * s * t * cross + t * t * other.weights_square
+            mixed = (s * getattr(self, part) + t * getattr(other, part) for part in ("weights", "F", "biases"))
+            return _Primal(self.run, *mixed, square)
+
+        best = min(self, other, key=lambda point: point.value)
+        low, high = 0.0, 1.0
+        for _ in range(tries):
+            left, right = at(low + 0.382 * (high - low)), at(low + 0.618 * (high - low))
+            best = min(best, left, right, key=lambda point: point.value)
+            if left.value <= right.value:
+                high = low + 0.618 * (high - low)
+            else:
+                low = low + 0.382 * (high - low)
+        return best
 
 
 def _hold(rows, pairs):

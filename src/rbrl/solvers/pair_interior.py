@@ -20,6 +20,8 @@ from rbrl._loops import pairs as loops
 LARGEST_BLOCKS = 2.5e7
 # A step goes this share of the way to the boundary.
 SHORT_OF_BOUNDARY = 0.98
+# Dual variables enter at least this share of their box away from its bounds.
+INSET = 0.1
 
 
 def fits(n_features, n_labels):
@@ -32,38 +34,36 @@ class InteriorPoint:
 
     Parameters
     ----------
-    X : CSR matrix (n_samples, n_features)
+    X : array or CSR matrix (n_samples, n_features)
     pairs : HingePairs
     lift : float
         0 for no biases, `inf` for free ones.
     weights : array (n_features, n_labels)
     biases : array (n_labels,)
+    alpha : array (n_pairs,)
+        Dual variables near the weights; they are moved inside their boxes.
     gap : float
-        Distance between primal and dual value where it starts.
+        Distance between primal and dual value there.
     """
 
-    def __init__(self, X, pairs, lift, weights, biases, gap):
-        self.pairs = pairs
-        ones = sparse.csr_array(np.ones((X.shape[0], 1)))
-        self.X = sparse.hstack([X, ones], format="csr") if lift else X
-        self._Xt = self.X.T.tocsr()
+    def __init__(self, X, pairs, lift, weights, biases, alpha, gap):
+        self.pairs, self.X, self.theta = pairs, _with_constant(X) if lift else X, weights
+        self._Xt = self.X.T.tocsr() if sparse.issparse(X) else self.X.T
         self.ridge = np.ones((self.X.shape[1], 1))
         if lift:
             self.ridge[-1] = 0.0 if np.isinf(lift) else 1.0 / lift
-        self.theta = np.vstack([weights, biases]) if lift else weights.copy()
-        self.theta -= self.theta.mean(axis=1, keepdims=True)
-        self.mu = gap / (2 * len(pairs.cap))
-        self.inner = 0
-        self._centre()
+            self.theta = np.vstack([weights, biases])
+        self.theta = self.theta - self.theta.mean(axis=1, keepdims=True)
+        self._enter(alpha, gap / (2 * len(pairs.cap)))
 
-    def _centre(self):
-        """Hinges, surpluses and dual variables that belong to theta and mu."""
-        v, cap, mu = self._slacks(self.theta), self.pairs.cap, self.mu
-        self.xi = (cap * v + 2 * mu + np.hypot(cap * v, 2 * mu)) / (2 * cap)
-        # Of the two ways to write each, the one without cancellation.
-        self.surplus = (-cap * v + 2 * mu + np.hypot(cap * v, 2 * mu)) / (2 * cap)
-        self.alpha = cap * self.xi / (self.xi + self.surplus)
-        self.rest = cap * self.surplus / (self.xi + self.surplus)
+    def _enter(self, alpha, mu):
+        """Dual variables inside their boxes, hinges and surpluses that belong to theta and them."""
+        v, cap = self._slacks(self.theta), self.pairs.cap
+        self.alpha = np.clip(alpha, INSET * cap, (1.0 - INSET) * cap)
+        self.rest = cap - self.alpha
+        self.xi = np.where(v > 0, v + mu / self.alpha, mu / self.rest)
+        self.surplus = np.where(v > 0, mu / self.alpha, mu / self.rest - v)
+        self.mu = float(self.alpha @ self.surplus + self.rest @ self.xi) / (2 * len(cap))
 
     def _slacks(self, theta):
         out = np.empty(len(self.pairs.cap))
@@ -119,7 +119,9 @@ class InteriorPoint:
         x, stop = np.zeros_like(r), tol * np.linalg.norm(r)
         z = precondition(r)
         p, rz = z, float(np.vdot(r, z))
-        for used in range(1, max_iter + 1):
+        for _ in range(max_iter):
+            if not rz > 0:
+                break
             R = np.zeros((self.X.shape[0], r.shape[1]))
             loops.pair_products(self.X @ p, *arrays, bends, R)
             Hp = self._Xt @ R + self.ridge * p
@@ -130,17 +132,13 @@ class InteriorPoint:
             z = precondition(r)
             rz, old = float(np.vdot(r, z)), rz
             p = z + (rz / old) * p
-        self.inner += used
         return x
 
     def _preconditioner(self, bends):
-        n, k, l = self.X.shape[0], self.X.shape[1], self.pairs.n_labels
-        H, G = np.zeros((n, l)), np.zeros((k, k, l))
-        loops.pair_bends(*self.pairs.arrays[:3], bends, H)
-        loops.gram_blocks(self.X.data, self.X.indices, self.X.indptr, H, G)
+        """Inverse of the diagonal blocks, one per label."""
+        k = self.X.shape[1]
         factors = []
-        for j in range(l):
-            block = np.ascontiguousarray(G[:, :, j])
+        for block in self._blocks(bends):
             block[np.diag_indices(k)] += self.ridge[:, 0] + 1e-12 * np.trace(block) / k + 1e-300
             factors.append(cho_factor(block, lower=True, overwrite_a=True, check_finite=False))
 
@@ -149,6 +147,23 @@ class InteriorPoint:
             return z - z.mean(axis=1, keepdims=True)
 
         return apply
+
+    def _blocks(self, bends):
+        """X' diag(h) X for the bends h of every label."""
+        (n, k), l = self.X.shape, self.pairs.n_labels
+        H = np.zeros((n, l))
+        loops.pair_bends(*self.pairs.arrays[:3], bends, H)
+        if not sparse.issparse(self.X):
+            yield from (self._Xt @ (H[:, j : j + 1] * self.X) for j in range(l))
+            return
+        G = np.zeros((k, k, l))
+        loops.gram_blocks(self.X.data, self.X.indices, self.X.indptr, H, G)
+        yield from (np.ascontiguousarray(G[:, :, j]) for j in range(l))
+
+
+def _with_constant(X):
+    ones = np.ones((X.shape[0], 1))
+    return sparse.hstack([X, sparse.csr_array(ones)], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
 
 
 def _longest(*moves):

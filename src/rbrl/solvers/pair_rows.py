@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import eigh
 
 from rbrl._loops import pairs as loops
 
@@ -10,7 +11,7 @@ LARGEST_GRAM = 8000
 
 
 class GramRows:
-    """Rows known by their kernel values.
+    """Rows known by their kernel values; a model is its coefficients.
 
     Parameters
     ----------
@@ -21,6 +22,7 @@ class GramRows:
     def __init__(self, K):
         self.K = np.ascontiguousarray(K, dtype=np.float64)
         self.norms = np.diag(self.K).copy()
+        self.n_features = len(self.K)
 
     def place(self, B):
         """Go to the coefficients B (n_samples, n_labels); return scores and squared norm of the weights."""
@@ -36,9 +38,24 @@ class GramRows:
         """Scores after the last sweep, without biases."""
         return np.ascontiguousarray(self._scores.T)
 
+    def weights(self, B):
+        """What the model keeps: the coefficients themselves."""
+        return B
+
+    def inner(self, one, other):
+        """Inner product of two models in feature space, each with its `weights` and scores `F`."""
+        return float(np.vdot(one.weights, other.F))
+
+    def features(self):
+        """Features whose inner products are the kernel values, and a function from weights of them to coefficients."""
+        s, Q = eigh(self.K, driver="evd")
+        keep = s > 1e-13 * max(s[-1], np.finfo(float).tiny)
+        root = np.sqrt(s[keep])
+        return np.ascontiguousarray(Q[:, keep] * root), lambda W: (Q[:, keep] / root) @ W
+
 
 class FeatureRows:
-    """Rows known by their features.
+    """Rows known by their features; a model is its weights.
 
     Parameters
     ----------
@@ -49,6 +66,7 @@ class FeatureRows:
         self.X = sparse.csr_array(X, dtype=np.float64)
         self._transposed = self.X.T.tocsr()
         self.norms = np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
+        self.n_features = self.X.shape[1]
 
     def place(self, B):
         """Go to the coefficients B (n_samples, n_labels); return scores and squared norm of the weights."""
@@ -65,6 +83,18 @@ class FeatureRows:
     def scores(self):
         """Scores after the last sweep, without biases."""
         return self.X @ self._W
+
+    def weights(self, B):
+        """What the model keeps: the weights X'B."""
+        return self._transposed @ B
+
+    def inner(self, one, other):
+        """Inner product of two models in feature space, each with its `weights` and scores `F`."""
+        return float(np.vdot(one.weights, other.weights))
+
+    def features(self):
+        """The features, and a function from weights of them to what the model keeps."""
+        return self.X, lambda W: W
 
 
 def feature_rows(X):
