@@ -4,12 +4,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rbrl.estimators import CPNL, CalibratedRankSVM, RankSVM, RankSVMz
 
-TIGHT = {"tol": 1e-12, "max_iter": 200_000}
+TIGHT = {"tol": 1e-14, "max_iter": 3000}
 CHECKED = [
     model(bias=bias, kernel=kernel, **TIGHT)
     for model in (RankSVM, RankSVMz, CalibratedRankSVM)
     for bias, kernel in (("free", "linear"), ("absorbed", "rbf"))
-] + [CPNL(tol=1e-10, max_iter=20_000), CPNL(kernel="rbf", tol=1e-10, max_iter=20_000)]
+] + [CPNL(kernel=kernel, solver="apg", tol=1e-15, max_iter=5000) for kernel in ("linear", "rbf")]
 
 
 @parametrize_with_checks(CHECKED)

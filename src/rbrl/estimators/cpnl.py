@@ -91,7 +91,6 @@ class CPNL(ObjectiveClassifier):
     """
 
     nuclear = 0.0
-    low_rank = "coefficients"
 
     def __init__(
         self,
@@ -128,6 +127,11 @@ class CPNL(ObjectiveClassifier):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.verbose = verbose
+
+    @property
+    def low_rank(self):
+        """Without a nuclear norm only a choice of coordinates: the authors' iteration is in those of the coefficients."""
+        return "coefficients" if getattr(self.solver, "lipschitz", None) == "paper" else "function"
 
     def _loss(self):
         raise NotImplementedError("The loss of CPNL depends on its labels: see _loss_of.")

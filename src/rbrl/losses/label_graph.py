@@ -74,5 +74,6 @@ def _sparsified(S, n_neighbors):
     # With fewer labels than neighbours, what lies above the smallest entry is kept.
     rank = min(n_neighbors, len(S))
     threshold = np.sort(S, axis=1)[:, -rank]
-    kept = np.where(S > threshold[:, None], S, 0.0)
+    # Shares that are equal stay so in spite of rounding.
+    kept = np.where(S > threshold[:, None] + 1e-9, S, 0.0)
     return 0.5 * (kept + kept.T)

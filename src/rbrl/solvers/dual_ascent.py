@@ -71,14 +71,15 @@ class DualAscent:
     ----------
     sweeps : int, default=10
         Sweeps between two certificates.
-    patience : int, default=300
-        Sweeps before the interior point method takes over, if the problem is small enough for it.
+    patience : int, default=None
+        Sweeps before the interior point method takes over, if the problem is small enough for it. None leaves it to the
+        rows: sweeps over a kernel matrix are short, and the method's steps long.
     seed : int, default=0
         Of the random order of the rows.
     """
 
     sweeps: int = 10
-    patience: int = 300
+    patience: int | None = None
     seed: int = 0
 
     def solve(self, rows, pairs, lift, start=None, tol=1e-3, max_iter=10_000):
@@ -94,7 +95,8 @@ class DualAscent:
         """
         run = _Run(rows, pairs, lift, start, self.seed)
         run.certify()
-        run.ascend(tol, min(self.patience, max_iter), self.sweeps)
+        patience = rows.patience if self.patience is None else self.patience
+        run.ascend(tol, min(patience, max_iter), self.sweeps)
         run.go_inside(tol, max_iter)
         run.ascend(tol, max_iter, self.sweeps)
         result = run.result(tol)
@@ -165,15 +167,23 @@ class _Run:
         self.n_iter += times
 
     def certify(self):
-        """Primal and dual value of the current point; a round of free biases begins anew from its balanced variables."""
-        imbalance = 0.0
+        """Primal and dual value of the current point; a round of free biases begins anew from its balanced variables.
+
+        The biases that balance them are a primal point's, but the sweeps' own are the better multipliers: those of the
+        balance swing where few dual variables are free.
+        """
+        imbalance, biases = 0.0, None
         if self.free:
-            self.alpha, self.biases, imbalance = balance(self.pairs, self.F, self.biases, self.alpha, self.steps)
+            self.alpha, biases, imbalance = balance(self.pairs, self.F, self.biases, self.alpha, self.steps)
         B = self.pairs.coefficients(self.alpha)
         self.F, square = self.rows.place(B)
         if not self.free:
             self.biases = self.lift * B.sum(axis=0)
-        now = _Primal(self, self.rows.weights(B), self.F, self.biases.copy(), square)
+            biases = self.biases
+        weights = self.rows.weights(B)
+        now = _Primal(self, weights, self.F, biases.copy(), square)
+        if self.free:
+            now = min(now, _Primal(self, weights, self.F, self.biases.copy(), square), key=lambda p: p.value)
         self.best = now if self.best is None else self.best.towards(now)
         if np.isfinite(imbalance):
             dual = float(self.pairs.margin @ self.alpha) - 0.5 * now.square
@@ -208,7 +218,9 @@ class _Primal:
 
     def towards(self, other, tries=12):
         """The best point between this one and another: dual ascent is long at the optimum while its weights still swing
-        around it. Scores are known on the whole segment."""
+        around it. Scores are known on the whole segment. Where rounding cannot tell them apart, it is the other."""
+        if other.value <= self.value * (1.0 + 1e-13):
+            return other
         cross = self.run.rows.inner(self, other)
 
         def at(t):

@@ -19,6 +19,8 @@ class GramRows:
         Symmetric and positive semidefinite.
     """
 
+    patience = 2000
+
     def __init__(self, K):
         self.K = np.ascontiguousarray(K, dtype=np.float64)
         self.norms = np.diag(self.K).copy()
@@ -61,6 +63,8 @@ class FeatureRows:
     ----------
     X : array or CSR matrix (n_samples, n_features)
     """
+
+    patience = 300
 
     def __init__(self, X):
         self.X = sparse.csr_array(X, dtype=np.float64)
