@@ -8,14 +8,18 @@ from rbrl._version import __version__
 if TYPE_CHECKING:
     from rbrl import datasets, decision, experiments, metrics, report, search, solvers, splits, statistics
     from rbrl.estimators import (
+        CPNL,
         MLFE,
         BinaryRelevance,
         BRLClassifier,
         CalibratedLabelRanking,
+        CalibratedRankSVM,
         EnsembleOfChains,
         LabelPowerset,
         MLkNN,
         RAkEL,
+        RankSVM,
+        RankSVMz,
         RBRLClassifier,
     )
     from rbrl.metrics import evaluate
@@ -23,16 +27,20 @@ if TYPE_CHECKING:
     from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
 
 __all__ = [
+    "CPNL",
     "MLFE",
     "BRLClassifier",
     "BinaryRelevance",
     "CalibratedLabelRanking",
+    "CalibratedRankSVM",
     "EnsembleOfChains",
     "LabelPowerset",
     "MLkNN",
     "RAkEL",
     "RBRLClassifier",
     "RBRLClassifierCV",
+    "RankSVM",
+    "RankSVMz",
     "TunedThresholdClassifier",
     "__version__",
     "datasets",
@@ -61,6 +69,10 @@ _HOMES = {
         "MLFE",
         "MLkNN",
         "RAkEL",
+        "CPNL",
+        "CalibratedRankSVM",
+        "RankSVM",
+        "RankSVMz",
         "RBRLClassifier",
     ),
     "rbrl.metrics": ("evaluate",),

@@ -10,15 +10,16 @@ Conventions of the losses' kernels:
 from types import ModuleType
 
 rows: ModuleType
+pairs: ModuleType
 try:
     import numba  # noqa: F401
 except ImportError:  # pragma: no cover - exercised by a test in a subprocess
-    from rbrl._loops import reference
+    from rbrl._loops import pairs_reference, reference
 
-    rows, COMPILED = reference, False
+    rows, pairs, COMPILED = reference, pairs_reference, False
 else:
-    from rbrl._loops import compiled
+    from rbrl._loops import compiled, pairs_compiled
 
-    rows, COMPILED = compiled, True
+    rows, pairs, COMPILED = compiled, pairs_compiled, True
 
-__all__ = ["COMPILED", "rows"]
+__all__ = ["COMPILED", "pairs", "rows"]

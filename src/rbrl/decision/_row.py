@@ -38,8 +38,8 @@ class RowThreshold(DecisionRule):
         self.rule = rule
         self.ties_relevant = ties_relevant
 
-    def fit(self, scores: Any, Y: Any) -> "RowThreshold":
-        """Fit the threshold model to the best threshold of each sample."""
+    def fit(self, scores: Any, Y: Any, sample_weight: Any = None) -> "RowThreshold":
+        """Fit the threshold model to the best threshold of each sample, samples weighted if weights are given."""
         scores = as_scores(scores)
         relevant = as_relevant(Y, scores)
         has_pair = relevant.any(axis=1) & ~relevant.all(axis=1)
@@ -51,8 +51,10 @@ class RowThreshold(DecisionRule):
         F = scores[has_pair]
         target = ideal_row_thresholds(F, relevant[has_pair], self.rule)
         # Centred, because scores may share a large constant in which the differences would drown.
-        centre, level = F.mean(axis=0), target.mean()
-        self.coef_ = np.linalg.lstsq(F - centre, target - level, rcond=None)[0]
+        weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, float)[has_pair]
+        centre, level = np.average(F, axis=0, weights=weights), np.average(target, weights=weights)
+        root = np.sqrt(weights)
+        self.coef_ = np.linalg.lstsq(root[:, None] * (F - centre), root * (target - level), rcond=None)[0]
         self.intercept_ = float(level - centre @ self.coef_)
         return self
 

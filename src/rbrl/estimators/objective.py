@@ -10,7 +10,8 @@ from rbrl._linalg import singular_values
 from rbrl._validation import check_choice, check_number
 from rbrl.designs import SpectralDesign, linear_design, with_ones
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.kernels import KERNELS, check_gram, gram
+from rbrl.estimators.kernel_model import KernelModel
+from rbrl.kernels import check_gram
 from rbrl.objective import Objective
 from rbrl.solvers import SOLVERS
 
@@ -18,7 +19,7 @@ from rbrl.solvers import SOLVERS
 RANK_FLOOR = 1e-6
 
 
-class ObjectiveClassifier(MultiLabelClassifier):
+class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     """A classifier that minimises loss + ridge + nuclear norm, linear or with a kernel.
 
     A subclass names its loss in :meth:`_loss`; everything else is here.
@@ -60,6 +61,10 @@ class ObjectiveClassifier(MultiLabelClassifier):
     def _loss(self):
         """The loss of labels and scores."""
 
+    def _loss_of(self, Y, weights):
+        """The loss for the labels of the rows that have a weight: :meth:`_loss`, unless it depends on them."""
+        return self._loss()
+
     def fit(self, X, y, sample_weight=None):
         """Learn from rows X and their labels y.
 
@@ -80,7 +85,7 @@ class ObjectiveClassifier(MultiLabelClassifier):
 
     def _fit(self, X, Y, weights):
         started = time.perf_counter()
-        rows, weights = _present(weights, len(Y))
+        rows, weights = present_rows(weights, len(Y))
         design = self._design(X, rows)
         objective = self._objective(design, Y[rows], weights)
         solver = SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
@@ -92,7 +97,7 @@ class ObjectiveClassifier(MultiLabelClassifier):
 
     def _objective(self, design, Y, weights=None):
         """What `fit` minimises, over a design of the training rows."""
-        return Objective(design, Y, self._loss(), self.ridge, self.nuclear, weights)
+        return Objective(design, Y, self._loss_of(Y, weights), self.ridge, self.nuclear, weights)
 
     def _design(self, X, rows):
         """The design of the rows that have a weight."""
@@ -107,15 +112,6 @@ class ObjectiveClassifier(MultiLabelClassifier):
         if self._is_linear():
             return with_ones(X) if self.fit_intercept else X
         return self._gram(X, X_fit)
-
-    def _gram(self, X, Z=None):
-        return gram(X, Z, kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
-
-    def _is_linear(self):
-        return isinstance(self.kernel, str) and self.kernel == "linear"
-
-    def _is_precomputed(self):
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _store(self, X, n_samples, rows, coefficients):
         if self._is_linear():
@@ -146,9 +142,7 @@ class ObjectiveClassifier(MultiLabelClassifier):
         return design.weights(coefficients) if fits else None
 
     def _scores(self, X):
-        if self._is_linear():
-            return np.asarray(X @ self.coef_.T) + self.intercept_
-        return (self._gram(X, self.X_fit_) @ self.dual_coef_).astype(X.dtype, copy=False)
+        return self._raw_scores(X)
 
     def _report(self, seconds):
         if self.verbose:
@@ -164,12 +158,7 @@ class ObjectiveClassifier(MultiLabelClassifier):
         check_number(owner, "tol", self.tol, strict=True)
         check_number(owner, "max_iter", self.max_iter, low=1, integer=True)
         check_choice(owner, "low_rank", self.low_rank, ("coefficients", "function"))
-        if self.gamma is not None:
-            check_number(owner, "gamma", self.gamma, strict=True)
-        check_number(owner, "degree", self.degree, low=1, integer=True)
-        check_number(owner, "coef0", self.coef0)
-        if not callable(self.kernel):
-            check_choice(owner, "kernel", self.kernel, KERNELS)
+        self._check_kernel()
         if isinstance(self.solver, str):
             check_choice(owner, "solver", self.solver, tuple(SOLVERS))
         elif not hasattr(self.solver, "solve"):
@@ -182,13 +171,8 @@ class ObjectiveClassifier(MultiLabelClassifier):
                 "pass fit_intercept=False, and add 1 to every kernel value if you want the paper's constant feature."
             )
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_precomputed()
-        return tags
 
-
-def _present(weights, n_samples):
+def present_rows(weights, n_samples):
     """Indices of the rows with a weight, and their weights (None if all are 1)."""
     if weights is None:
         return np.arange(n_samples), None

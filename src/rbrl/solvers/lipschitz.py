@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
+from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 
 
 def rigorous(objective):
@@ -17,15 +17,44 @@ def rigorous(objective):
 
 
 def paper(objective):
-    """The constant of the paper's eqs. (23) and (31).
+    """The constant of the authors' own program: RBRL's, or CPNL's."""
+    terms = objective.loss.terms if isinstance(objective.loss, WeightedSum) else ((1.0, objective.loss),)
+    for constant, losses in (
+        (_rbrl, (SquaredHinge, PairwiseSquaredHinge)),
+        (_cpnl, (CostWeightedSquaredHinge, LabelGraph)),
+    ):
+        if all(isinstance(loss, losses) for _, loss in terms):
+            return constant(objective, terms)
+    raise ValueError(
+        f"lipschitz='paper' is defined for the losses of RBRL and CPNL only. Got {objective.loss!r}; "
+        "use lipschitz='rigorous'."
+    )
+
+
+def _rbrl(objective, terms):
+    """Eqs. (23) and (31) of the RBRL paper.
 
     It is not an upper bound in general: its proof varies one label's weights with the others fixed.
     """
     norms = objective.design.row_norms()
+    weight = sum(c for c, loss in terms if isinstance(loss, PairwiseSquaredHinge))
+    ranking = weight * _paper_pairwise(objective.Y, norms)
+    return float(np.sqrt(3 * np.sum(norms**2) ** 2 + 3 * _ridge_norm(objective) ** 2 + 3 * ranking**2))
+
+
+def _cpnl(objective, terms):
+    """The constant of CPNL's program: an upper bound, every term bounded by its Frobenius norm."""
+    cost = max(float(np.max(np.where(objective.Y > 0, loss.costs, 1.0))) for _, loss in terms if hasattr(loss, "costs"))
+    graphs = sum((c * np.linalg.norm(loss.matrix)) ** 2 for c, loss in terms if isinstance(loss, LabelGraph))
+    squares = float(np.sum(objective.design.row_norms() ** 2))
+    Z = objective.design.matrix()
+    gram = float(np.linalg.norm(Z.T @ Z))
+    return float(2 * np.sqrt(squares**2 * cost**2 + _ridge_norm(objective) ** 2 + graphs * gram**2))
+
+
+def _ridge_norm(objective):
     r = objective.ridge.row_weights
-    ridge = objective.ridge.weight * (1.0 if np.ndim(r) == 0 else float(np.linalg.norm(r)))
-    ranking = _ranking_weight(objective.loss) * _paper_pairwise(objective.Y, norms)
-    return float(np.sqrt(3 * np.sum(norms**2) ** 2 + 3 * ridge**2 + 3 * ranking**2))
+    return objective.ridge.weight * (1.0 if np.ndim(r) == 0 else float(np.linalg.norm(r)))
 
 
 def _paper_pairwise(Y, norms):
@@ -38,13 +67,6 @@ def _paper_pairwise(Y, norms):
     partners = np.where(relevant, q[:, None], p[:, None]).astype(float)
     B = (partners * (norms**4 / (p * q) ** 2.0)[:, None]).sum(axis=0)
     return float(np.sqrt(np.max(partners.sum(axis=0) * B, initial=0.0)))
-
-
-def _ranking_weight(loss):
-    terms = loss.terms if isinstance(loss, WeightedSum) else ((1.0, loss),)
-    if any(not isinstance(part, SquaredHinge | PairwiseSquaredHinge) for _, part in terms):
-        raise ValueError(f"lipschitz='paper' is defined for RBRL's loss only. Got {loss!r}; use lipschitz='rigorous'.")
-    return sum(c for c, part in terms if isinstance(part, PairwiseSquaredHinge))
 
 
 CONSTANTS = {"paper": paper, "rigorous": rigorous}

@@ -1,0 +1,172 @@
+r"""Ranking SVMs of few features by an interior point method: where coordinate ascent is slow, its steps do not multiply.
+
+Every pair has its hinge :math:`\xi` and its surplus s, :math:`\xi - s = m - (f_a - f_b)`, and dual variables
+:math:`\alpha`, :math:`c - \alpha`; a step of Newton's method aims at :math:`\alpha s = (c - \alpha) \xi = \mu`. Its linear
+system, in the weights, is
+
+.. math:: (M + \tilde X' L \tilde X)\, \Delta = g,
+
+L the Laplacian of every row's pairs with bends :math:`1 / (\xi / (c - \alpha) + s / \alpha)`, solved by conjugate gradients
+with one block per label as preconditioner. Weights and dual variables need not be exact: the caller certifies both.
+"""
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
+
+from rbrl._loops import pairs as loops
+
+# Entries of the preconditioner at most.
+LARGEST_BLOCKS = 2.5e7
+# A step goes this share of the way to the boundary.
+SHORT_OF_BOUNDARY = 0.98
+# Dual variables enter at least this share of their box away from its bounds.
+INSET = 0.1
+
+
+def fits(n_features, n_labels):
+    """Whether the preconditioner's blocks are small enough."""
+    return (n_features + 1) ** 2 * n_labels <= LARGEST_BLOCKS
+
+
+class InteriorPoint:
+    """Primal and dual iterates of one problem.
+
+    Parameters
+    ----------
+    X : array or CSR matrix (n_samples, n_features)
+    pairs : HingePairs
+    lift : float
+        0 for no biases, `inf` for free ones.
+    weights : array (n_features, n_labels)
+    biases : array (n_labels,)
+    alpha : array (n_pairs,)
+        Dual variables near the weights; they are moved inside their boxes.
+    gap : float
+        Distance between primal and dual value there.
+    """
+
+    def __init__(self, X, pairs, lift, weights, biases, alpha, gap):
+        self.pairs, self.X, self.theta = pairs, _with_constant(X) if lift else X, weights
+        self._Xt = self.X.T.tocsr() if sparse.issparse(X) else self.X.T
+        self.ridge = np.ones((self.X.shape[1], 1))
+        if lift:
+            self.ridge[-1] = 0.0 if np.isinf(lift) else 1.0 / lift
+            self.theta = np.vstack([weights, biases])
+        self.theta = self.theta - self.theta.mean(axis=1, keepdims=True)
+        self._enter(alpha, gap / (2 * len(pairs.cap)))
+
+    def _enter(self, alpha, mu):
+        """Dual variables inside their boxes, hinges and surpluses that belong to theta and them."""
+        v, cap = self._slacks(self.theta), self.pairs.cap
+        self.alpha = np.clip(alpha, INSET * cap, (1.0 - INSET) * cap)
+        self.rest = cap - self.alpha
+        self.xi = np.where(v > 0, v + mu / self.alpha, mu / self.rest)
+        self.surplus = np.where(v > 0, mu / self.alpha, mu / self.rest - v)
+        self.mu = float(self.alpha @ self.surplus + self.rest @ self.xi) / (2 * len(cap))
+
+    def _slacks(self, theta):
+        out = np.empty(len(self.pairs.cap))
+        loops.pair_slacks(self.X @ theta, *self.pairs.arrays[:4], out)
+        return out
+
+    def step(self):
+        """One predictor-corrector step of Newton's method."""
+        bends = 1.0 / (self.xi / self.rest + self.surplus / self.alpha)
+        precondition = self._preconditioner(bends)
+        _, d_alpha, d_xi, d_surplus = self._direction(bends, precondition, 0.0, 0.0)
+        primal, dual = self._lengths(d_alpha, d_xi, d_surplus)
+        reached = self._products(primal, dual, d_alpha, d_xi, d_surplus)
+        mu = self.mu * max((reached / self.mu) ** 3, 1e-6)
+        delta, d_alpha, d_xi, d_surplus = self._direction(
+            bends, precondition, mu - d_alpha * d_surplus, mu + d_alpha * d_xi
+        )
+        primal, dual = (SHORT_OF_BOUNDARY * length for length in self._lengths(d_alpha, d_xi, d_surplus))
+        self.mu = self._products(primal, dual, d_alpha, d_xi, d_surplus)
+        self.theta = self.theta + primal * delta
+        self.xi, self.surplus = self.xi + primal * d_xi, self.surplus + primal * d_surplus
+        self.alpha, self.rest = self.alpha + dual * d_alpha, self.rest - dual * d_alpha
+
+    def _direction(self, bends, precondition, won, lost):
+        """Newton's direction towards alpha s = won, (c - alpha) xi = lost."""
+        missing = won / self.alpha - lost / self.rest + self._slacks(self.theta)
+        right = self._adjoint(self.alpha + bends * missing) - self.ridge * self.theta
+        delta = self._solve(right, bends, precondition)
+        moved = np.empty_like(bends)
+        loops.pair_slacks(self.X @ delta, *self.pairs.arrays[:3], np.zeros_like(bends), moved)
+        d_alpha = bends * (missing + moved)
+        d_xi = (lost - self.rest * self.xi + self.xi * d_alpha) / self.rest
+        d_surplus = (won - self.alpha * self.surplus - self.surplus * d_alpha) / self.alpha
+        return delta, d_alpha, d_xi, d_surplus
+
+    def _lengths(self, d_alpha, d_xi, d_surplus):
+        primal = _longest((self.xi, d_xi), (self.surplus, d_surplus))
+        return primal, _longest((self.alpha, d_alpha), (self.rest, -d_alpha))
+
+    def _products(self, primal, dual, d_alpha, d_xi, d_surplus):
+        """Mean complementarity after steps of these lengths."""
+        won = (self.alpha + dual * d_alpha) @ (self.surplus + primal * d_surplus)
+        lost = (self.rest - dual * d_alpha) @ (self.xi + primal * d_xi)
+        return float(won + lost) / (2 * len(d_alpha))
+
+    def _adjoint(self, alpha):
+        return self._Xt @ self.pairs.coefficients(alpha)
+
+    def _solve(self, right, bends, precondition, tol=1e-4, max_iter=300):
+        """Conjugate gradients on weights whose labels sum to zero: the others do not change a pair."""
+        arrays = self.pairs.arrays[:3]
+        r = right - right.mean(axis=1, keepdims=True)
+        x, stop = np.zeros_like(r), tol * np.linalg.norm(r)
+        z = precondition(r)
+        p, rz = z, float(np.vdot(r, z))
+        for _ in range(max_iter):
+            if not rz > 0:
+                break
+            R = np.zeros((self.X.shape[0], r.shape[1]))
+            loops.pair_products(self.X @ p, *arrays, bends, R)
+            Hp = self._Xt @ R + self.ridge * p
+            length = rz / float(np.vdot(p, Hp))
+            x, r = x + length * p, r - length * Hp
+            if np.linalg.norm(r) <= stop:
+                break
+            z = precondition(r)
+            rz, old = float(np.vdot(r, z)), rz
+            p = z + (rz / old) * p
+        return x
+
+    def _preconditioner(self, bends):
+        """Inverse of the diagonal blocks, one per label."""
+        k = self.X.shape[1]
+        factors = []
+        for block in self._blocks(bends):
+            block[np.diag_indices(k)] += self.ridge[:, 0] + 1e-12 * np.trace(block) / k + 1e-300
+            factors.append(cho_factor(block, lower=True, overwrite_a=True, check_finite=False))
+
+        def apply(r):
+            z = np.column_stack([cho_solve(f, r[:, j], check_finite=False) for j, f in enumerate(factors)])
+            return z - z.mean(axis=1, keepdims=True)
+
+        return apply
+
+    def _blocks(self, bends):
+        """X' diag(h) X for the bends h of every label."""
+        (n, k), l = self.X.shape, self.pairs.n_labels
+        H = np.zeros((n, l))
+        loops.pair_bends(*self.pairs.arrays[:3], bends, H)
+        if not sparse.issparse(self.X):
+            yield from (self._Xt @ (H[:, j : j + 1] * self.X) for j in range(l))
+            return
+        G = np.zeros((k, k, l))
+        loops.gram_blocks(self.X.data, self.X.indices, self.X.indptr, H, G)
+        yield from (np.ascontiguousarray(G[:, :, j]) for j in range(l))
+
+
+def _with_constant(X):
+    ones = np.ones((X.shape[0], 1))
+    return sparse.hstack([X, sparse.csr_array(ones)], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
+
+
+def _longest(*moves):
+    """The longest step up to 1 that keeps all of them positive."""
+    ratios = [np.max(-d / x, initial=0.0) for x, d in moves]
+    return min(1.0, 1.0 / max(*ratios, 1e-300))
