@@ -247,7 +247,7 @@ def _hold(rows, pairs):
     """How loosely free biases are held during sweeps: as a typical row holds its own scores, and at least so that all dual
     variables together can move them by several margins."""
     total = float(pairs.cap.sum())
-    return float(np.mean(rows.norms)) + (10.0 * pairs.n_labels / total if total > 0 else 1.0)
+    return float(np.mean(rows.norms)) + 10.0 * pairs.n_labels / total if total > 0 else 1.0
 
 
 def _start(pairs, start):
