@@ -20,8 +20,8 @@ help:  ## list the targets
 $(READY): pyproject.toml tools/environment.sh
 	@tools/environment.sh $(VENV) $(PYTHON)
 
-demo: $(READY)  ## learn yeast (real data, no download) with the linear and the RBF model
-	@$(BIN)/python examples/demo.py $(ARGS)
+demo: $(READY)  ## compare seven methods on yeast (real data, no download): table, ranks and a page
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/rbrl compare plans/demo.toml --store runs/demo --jobs 2 $(ARGS)
 
 test: $(READY)  ## run the tests
 	@$(PYTEST) $(ARGS)

@@ -85,7 +85,9 @@ def test_one_label_with_a_zero_label_is_an_svm():
 def test_sparse_rows_learn_the_same(model):
     thin = np.where(np.abs(X) > 1, X, 0)
     dense, other = (model(tol=1e-9, max_iter=50_000).fit(wrap(thin), Y) for wrap in (np.asarray, sparse.csr_array))
-    np.testing.assert_allclose(other.decision_function(sparse.csr_array(thin)), dense.decision_function(thin), atol=1e-3)
+    np.testing.assert_allclose(
+        other.decision_function(sparse.csr_array(thin)), dense.decision_function(thin), atol=1e-3
+    )
 
 
 @every_model

@@ -2,8 +2,8 @@ r"""Ranking SVMs by coordinate ascent on their dual, with a duality gap that bou
 
 The problem is
 
-.. math:: \min_{W, b}\; \tfrac12 \|W\|_F^2 + \tfrac{1}{2\rho} \|b\|^2 + \sum_{i,(a,b)} c_{iab} |m_{iab} - (f_{ia} - f_{ib})|_+,
-          \qquad F = XW + 1b',
+.. math:: \min_{W, b}\; \tfrac12 \|W\|_F^2 + \tfrac{1}{2\rho} \|b\|^2
+          + \sum_{i,(a,b)} c_{iab} |m_{iab} - (f_{ia} - f_{ib})|_+, \qquad F = XW + 1b',
 
 with :math:`\rho = 0` (no biases), finite (biases penalised like weights) or infinite (free biases). Its dual has one
 variable per pair, between 0 and c:
