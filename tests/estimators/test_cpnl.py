@@ -30,7 +30,7 @@ def test_costs_by_hand():
 
 
 def test_graphs_by_hand():
-    """Agreement of labels 0 and 1 is 3/4, of 0 and 2 it is 1/4, of 1 and 2 none: above the second largest stands one each."""
+    """Labels 0 and 1 agree in 3/4 of the rows, 0 and 2 in 1/4, 1 and 2 in none: one entry per row is above the second."""
     Y = np.array([[1, 1, -1], [1, 1, -1], [-1, -1, 1], [1, -1, 1]])
     positive, negative = agreement_laplacians(Y, n_neighbors=2)
     a, b = 0.75, 0.125
@@ -64,7 +64,9 @@ def test_our_solver_goes_lower(golden, split, tol):
     assert model.objective_ <= summary["final_objective"]
     assert model.gap_ <= tol
     assert model.dual_objective_ <= model.objective_
-    figures = evaluate(split["Y_test"] > 0, model.predict(split["X_test"]) > 0, model.decision_function(split["X_test"]))
+    figures = evaluate(
+        split["Y_test"] > 0, model.predict(split["X_test"]) > 0, model.decision_function(split["X_test"])
+    )
     assert figures["ranking_loss"] == pytest.approx(summary["Ranking_Loss"], abs=0.01)
 
 
@@ -85,7 +87,9 @@ def test_few_and_constant_labels(split, l):
     assert np.isfinite(model.decision_function(X)).all()
 
 
-@pytest.mark.parametrize(("name", "value"), [("positive", -1.0), ("negative", np.nan), ("beta", -0.5), ("n_neighbors", 0)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("positive", -1.0), ("negative", np.nan), ("beta", -0.5), ("n_neighbors", 0)]
+)
 def test_bad_parameters(name, value):
     with pytest.raises(ValueError, match=f"The {name} parameter of CPNL must be .* Got {value!r}"):
         CPNL(**{name: value}).fit([[0.0], [1.0]], [[0, 1], [1, 0]])

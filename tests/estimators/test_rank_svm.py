@@ -85,7 +85,9 @@ def test_one_label_with_a_zero_label_is_an_svm():
 def test_sparse_rows_learn_the_same(model):
     thin = np.where(np.abs(X) > 1, X, 0)
     dense, other = (model(tol=1e-9, max_iter=50_000).fit(wrap(thin), Y) for wrap in (np.asarray, sparse.csr_array))
-    np.testing.assert_allclose(other.decision_function(sparse.csr_array(thin)), dense.decision_function(thin), atol=1e-3)
+    np.testing.assert_allclose(
+        other.decision_function(sparse.csr_array(thin)), dense.decision_function(thin), atol=1e-3
+    )
 
 
 @every_model
@@ -197,7 +199,7 @@ def test_bad_parameters(name, value, rule):
 
 
 def test_a_matrix_that_is_no_kernel():
-    with pytest.raises(ValueError, match="positive semidefinite. Got an eigenvalue of -6"):
+    with pytest.raises(ValueError, match=r"positive semidefinite\. Got an eigenvalue of -6"):
         RankSVM(kernel="precomputed").fit(X @ X.T - 6 * np.eye(60), Y)
 
 

@@ -50,7 +50,9 @@ def test_no_pair_at_all():
 
 
 def functions(module):
-    return {n: f for n, f in vars(module).items() if callable(f) and not n.startswith("_") and n not in ("compiled", "njit")}
+    return {
+        n: f for n, f in vars(module).items() if callable(f) and not n.startswith("_") and n not in ("compiled", "njit")
+    }
 
 
 def arguments(function, seed=0, n=9):
@@ -62,7 +64,12 @@ def arguments(function, seed=0, n=9):
     K, l = (X @ X.T).toarray(), pairs.n_labels
     alpha = rng.random(len(pairs.cap)) * pairs.cap
     values = dict(zip(("start", "winner", "loser", "margin", "cap"), pairs.arrays, strict=True))
-    values |= {"alpha": alpha, "new": np.zeros_like(alpha), "out": np.zeros_like(alpha), "bends": rng.random(len(alpha))}
+    values |= {
+        "alpha": alpha,
+        "new": np.zeros_like(alpha),
+        "out": np.zeros_like(alpha),
+        "bends": rng.random(len(alpha)),
+    }
     values |= {"data": X.data, "indices": X.indices, "indptr": X.indptr, "norms": np.diag(K).copy(), "K": K}
     values |= {"biases": rng.standard_normal(l), "lift": 0.0, "order": rng.permutation(n), "inner": 3}
     values |= {"F": rng.standard_normal((n, l)), "R": rng.random((n, l)), "steps": 0.1 + rng.random(n)}

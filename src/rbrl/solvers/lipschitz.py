@@ -19,7 +19,10 @@ def rigorous(objective):
 def paper(objective):
     """The constant of the authors' own program: RBRL's, or CPNL's."""
     terms = objective.loss.terms if isinstance(objective.loss, WeightedSum) else ((1.0, objective.loss),)
-    for constant, losses in ((_rbrl, (SquaredHinge, PairwiseSquaredHinge)), (_cpnl, (CostWeightedSquaredHinge, LabelGraph))):
+    for constant, losses in (
+        (_rbrl, (SquaredHinge, PairwiseSquaredHinge)),
+        (_cpnl, (CostWeightedSquaredHinge, LabelGraph)),
+    ):
         if all(isinstance(loss, losses) for _, loss in terms):
             return constant(objective, terms)
     raise ValueError(
