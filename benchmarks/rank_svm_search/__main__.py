@@ -69,9 +69,10 @@ def main(quick):
     lines = "\n".join(table(results, Cs))
     text = f"""# Searching C for the ranking SVMs
 
-{date.today()}: `python -m benchmarks.rank_svm_search`, {len(Cs)} values of C from {Cs[0]:g} to {Cs[-1]:g} x {len(folds)} folds, on 60 % parts of scene (RBF, gamma =
-1/m) and arts (linear, all 26 labels); two processes of one thread on {os.cpu_count()} cores, load {os.getloadavg()[1]:.1f} (other work ran beside it).
-Default parameters: relative duality gap 1e-3; Rank-SVM and Rank-SVMz with free biases, calibrated Rank-SVM with absorbed ones.
+{date.today()}: `python -m benchmarks.rank_svm_search`, {len(Cs)} values of C from {Cs[0]:g} to {Cs[-1]:g} x {len(folds)}
+folds, on 60 % parts of scene (RBF, gamma = 1/m) and arts (linear, all 26 labels); two processes of one thread on
+{os.cpu_count()} cores, mean load {os.getloadavg()[2]:.1f} at the end, other work included. Default parameters: relative
+duality gap 1e-3; Rank-SVM and Rank-SVMz with free biases, calibrated Rank-SVM with absorbed ones.
 
 **Total: {total / 60:.1f} minutes** of wall time; {sum(row[3] for row in results) / 60:.1f} minutes of processor time.
 

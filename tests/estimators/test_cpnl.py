@@ -30,7 +30,7 @@ def test_costs_by_hand():
 
 
 def test_graphs_by_hand():
-    """Agreement of labels 0 and 1 is 3/4, of 0 and 2 it is 1/4, of 1 and 2 none: above the second largest stands one each."""
+    """Labels 0 and 1 agree in 3/4 of the rows, 0 and 2 in 1/4, 1 and 2 in none: one entry a row is above the second."""
     Y = np.array([[1, 1, -1], [1, 1, -1], [-1, -1, 1], [1, -1, 1]])
     positive, negative = agreement_laplacians(Y, n_neighbors=2)
     a, b = 0.75, 0.125

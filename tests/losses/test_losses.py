@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from problems import central_differences, random_scores
-from rbrl.losses import ALL_LOSSES, Loss, PairwiseSquaredHinge, SquaredHinge, WeightedSum
+from rbrl.losses import (
+    ALL_LOSSES,
+    CostWeightedSquaredHinge,
+    LabelGraph,
+    Loss,
+    PairwiseSquaredHinge,
+    SquaredHinge,
+    WeightedSum,
+)
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=repr)
 
@@ -110,6 +118,10 @@ def test_dual_terms_bound_the_conjugate(loss, seed):
         # pairs (relevant 0 or 1, irrelevant 2), slacks 2 - (f_p - f_q): 3.5, 1; halved by |Y+||Y-| = 2
         (PairwiseSquaredHinge(), 0.25 * (12.25 + 1), [-1.75, -0.5, 2.25]),
         (PairwiseSquaredHinge(margin=1.0), 0.25 * 6.25, [-1.25, 0, 1.25]),
+        # the cost of a label counts where it is relevant
+        (CostWeightedSquaredHinge(np.array([2.0, 1.0, 5.0])), 0.5 * (2 * 0.25 + 0 + 9), [-1, 0, 3]),
+        # half the squared difference of labels 0 and 1
+        (LabelGraph(np.array([[1.0, -1, 0], [-1, 1, 0], [0, 0, 0]])), 0.5 * 6.25, [-2.5, 2.5, 0]),
     ],
 )
 def test_values_worked_out_by_hand(loss, value, gradient):

@@ -129,5 +129,7 @@ def test_unknown_options_are_refused(name, value):
 
 def test_the_papers_constant_is_for_the_papers_loss():
     objective = Objective(MatrixDesign(np.eye(2)), np.array([[1], [-1]]), "exponential", 1.0, 0.0)
-    with pytest.raises(ValueError, match=r"lipschitz='paper' is defined for RBRL's loss only. Got 'exponential'"):
+    with pytest.raises(
+        ValueError, match=r"lipschitz='paper' is defined for the losses of RBRL and CPNL only. Got 'exponential'"
+    ):
         paper(objective)

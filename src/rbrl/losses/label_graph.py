@@ -75,5 +75,5 @@ def _sparsified(S, n_neighbors):
     rank = min(n_neighbors, len(S))
     threshold = np.sort(S, axis=1)[:, -rank]
     # Shares that are equal stay so in spite of rounding.
-    kept = np.where(threshold[:, None] + 1e-9 < S, S, 0.0)
+    kept = np.where(S - threshold[:, None] > 1e-9, S, 0.0)
     return 0.5 * (kept + kept.T)

@@ -3,7 +3,7 @@ r"""Ranking SVMs by coordinate ascent on their dual, with a duality gap that bou
 The problem is
 
 .. math:: \min_{W, b}\; \tfrac12 \|W\|_F^2 + \tfrac{1}{2\rho} \|b\|^2
-          + \sum_{i,(a,b)} c_{iab} |m_{iab} - (f_{ia} - f_{ib})|_+, \qquad F = XW + 1b',
+          + \sum_{i,(j,k)} c_{ijk} |m_{ijk} - (f_{ij} - f_{ik})|_+, \qquad F = XW + 1b',
 
 with :math:`\rho = 0` (no biases), finite (biases penalised like weights) or infinite (free biases). Its dual has one
 variable per pair, between 0 and c:
@@ -189,7 +189,8 @@ class _Run:
         self.best = now if self.best is None else self.best.towards(now)
         if np.isfinite(imbalance):
             dual = float(self.pairs.margin @ self.alpha) - 0.5 * now.square
-            self.dual = max(self.dual, dual)
+            # What rounding has left of the constraints counts at biases of this size.
+            self.dual = max(self.dual, dual - imbalance * float(np.abs(biases).sum()))
         self.history.append(self.best.value)
 
     def gap(self):
