@@ -97,8 +97,9 @@ class FeatureRows:
         return float(np.vdot(one.weights, other.weights))
 
     def features(self):
-        """The features, and a function from weights of them to what the model keeps."""
-        return self.X, lambda W: W
+        """The features, dense where that is shorter, and a function from weights of them to what the model keeps."""
+        dense = self.X.nnz > 0.3 * np.prod(self.X.shape)
+        return self.X.toarray() if dense else self.X, lambda W: W
 
 
 def feature_rows(X):
