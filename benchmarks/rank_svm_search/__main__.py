@@ -64,7 +64,10 @@ def main(quick):
     Cs, folds = (CS[::4], range(1)) if quick else (CS, range(5))
     jobs = [(name, model, fold, Cs) for name in reversed(DATA) for fold in folds for model in MODELS]
     started = time.perf_counter()
-    results = Parallel(n_jobs=2)(delayed(one_path)(*job) for job in jobs)
+    results = []
+    for row in Parallel(n_jobs=2, return_as="generator_unordered")(delayed(one_path)(*job) for job in jobs):
+        results.append(row)
+        print(f"{len(results)} of {len(jobs)}: {row[0]} {row[1]} {row[2]:.0f} s, gap {max(row[4]):.1e}", file=sys.stderr)
     total = time.perf_counter() - started
     lines = "\n".join(table(results, Cs))
     text = f"""# Searching C for the ranking SVMs

@@ -34,7 +34,7 @@ PLAN = {
         "broken": {"use": "own.py:Broken"},
     },
 }
-TIMES = ["tune_seconds", "train_seconds", "test_seconds"]
+TIMES = ["tune_seconds", "train_seconds", "test_seconds", "processor_seconds"]
 
 
 def timeless(frame):

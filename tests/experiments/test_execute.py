@@ -47,7 +47,7 @@ def test_rows_have_what_a_table_needs(expected):
     rows = expected.rows()
     assert list(rows.columns) == [
         *("dataset", "method", "split", "metric", "value", "status", "error", "params"),
-        *("tune_seconds", "train_seconds", "test_seconds", "gap", "seed", "version", "machine"),
+        *("tune_seconds", "train_seconds", "test_seconds", "processor_seconds", "gap", "evaluations", "seed", "version", "machine"),
     ]
     assert len(rows) == 4 * 3 * 6
     ok = rows[rows.status == "ok"]
@@ -71,7 +71,7 @@ def test_a_failed_run_is_a_row_with_its_error(expected):
 def test_every_metric_of_every_grid_point_and_fold_is_kept(expected):
     tuning = expected.tuning()
     assert list(tuning.columns) == [
-        *("dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap")
+        *("dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations")
     ]
     assert len(tuning) == 3 * 2 * 6 * (4 + 2)
     assert tuning.value.notna().all()
@@ -178,6 +178,16 @@ def test_tuned_on_the_first_split(table, place, tmp_path, expected):
     assert (rows[rows.split > 0].tune_seconds == 0).all()
     same = expected.rows().query("method == 'rbrl' and split == 0")
     pd.testing.assert_frame_equal(timeless(rows[rows.split == 0]), timeless(same))
+
+
+def test_one_method_tuned_on_the_first_split(table, place, tmp_path, expected):
+    table["methods"]["rbrl"]["by_dataset"] = {"mine": {"tune_on": "first"}}
+    store = Store(tmp_path)
+    run(table, place, store)
+    rows = store.rows()
+    assert rows.query("method == 'rbrl'").params.nunique() == 1
+    others = "method != 'rbrl'"
+    pd.testing.assert_frame_equal(timeless(rows.query(others)), timeless(expected.rows().query(others)))
 
 
 def test_runs_whose_tuning_failed_say_so(table, place, tmp_path):

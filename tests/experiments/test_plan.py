@@ -47,6 +47,7 @@ def changed(table, path, value):
         ("tuning/folds", 1, "tuning.folds must be a whole number >= 2. Got 1"),
         ("tuning/criterion", "f1_macro", "tuning.criterion = 'f1_macro' is not possible"),
         ("tuning/on", "frist", "tuning.on = 'frist' is not possible. Did you mean 'first'?"),
+        ("methods/rbrl/tune_on", "all", "methods.rbrl.tune_on = 'all' is not possible"),
         ("preprocessing/standardise", "all", "preprocessing.standardise = 'all' is not possible"),
         ("methods", {}, "methods must name at least one method"),
         ("methods/rbrl/gird", {}, "the key 'gird' in methods.rbrl (value {}) means nothing. Did you mean 'grid'?"),

@@ -6,18 +6,18 @@ import pandas as pd
 
 ROWS = [
     *("dataset", "method", "split", "metric", "value", "status", "error", "params"),
-    *("tune_seconds", "train_seconds", "test_seconds", "gap", "seed", "version", "machine"),
+    *("tune_seconds", "train_seconds", "test_seconds", "processor_seconds", "gap", "evaluations", "seed", "version", "machine"),
 ]
-TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap"]
+TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations"]
 FAILURES = ["dataset", "method", "split", "error", "trace"]
 
 _RUNS = """
 SELECT c.dataset, c.method, c.split, r.vals, r.status, r.error, r.params, r.tune_seconds, r.train_seconds,
-       r.test_seconds, r.gap, r.seed, r.version, r.machine
+       r.test_seconds, r.processor_seconds, r.gap, r.evaluations, r.seed, r.version, r.machine
 FROM current c JOIN runs r USING (key) ORDER BY c.position
 """
 _FOLDS = """
-SELECT c.dataset, c.method, min(c.split), f.point, f.fold, f.vals, f.fit_seconds, f.gap
+SELECT c.dataset, c.method, min(c.split), f.point, f.fold, f.vals, f.fit_seconds, f.gap, f.evaluations
 FROM current c JOIN folds f USING (tune_key)
 GROUP BY c.dataset, c.method, f.tune_key, f.point, f.fold ORDER BY min(c.position), f.point, f.fold
 """
@@ -25,7 +25,7 @@ _FAILURES = """
 SELECT c.dataset, c.method, c.split, r.error, r.trace
 FROM current c JOIN runs r USING (key) WHERE r.status = 'failed' ORDER BY c.position
 """
-NUMBERS = ["value", "tune_seconds", "train_seconds", "test_seconds", "fit_seconds", "gap"]
+NUMBERS = ["value", "gap", "evaluations", *(name for name in [*ROWS, *TUNING] if name.endswith("_seconds"))]
 
 
 def rows(cursor, metrics=None):

@@ -1,6 +1,6 @@
 """Tables of a store."""
 
-VERSION = 1
+VERSION = 2
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS plans (id INTEGER PRIMARY KEY, toml TEXT NOT NULL, folder TEXT NOT NULL);
@@ -10,12 +10,12 @@ CREATE TABLE IF NOT EXISTS current (
 );
 CREATE TABLE IF NOT EXISTS runs (
     key TEXT PRIMARY KEY, status TEXT NOT NULL, error TEXT NOT NULL, trace TEXT NOT NULL, again INTEGER NOT NULL,
-    vals TEXT NOT NULL, params TEXT NOT NULL, tune_seconds REAL, train_seconds REAL, test_seconds REAL, gap REAL,
-    seed INTEGER, version TEXT, machine TEXT, finished REAL NOT NULL
+    vals TEXT NOT NULL, params TEXT NOT NULL, tune_seconds REAL, train_seconds REAL, test_seconds REAL,
+    processor_seconds REAL, gap REAL, evaluations REAL, seed INTEGER, version TEXT, machine TEXT, finished REAL NOT NULL
 );
 CREATE TABLE IF NOT EXISTS folds (
     tune_key TEXT NOT NULL, point TEXT NOT NULL, fold INTEGER NOT NULL, vals TEXT NOT NULL, fit_seconds REAL, gap REAL,
-    PRIMARY KEY (tune_key, point, fold)
+    evaluations REAL, PRIMARY KEY (tune_key, point, fold)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL);
 """

@@ -8,8 +8,9 @@ from rbrl.experiments._check import check_choice, check_flag, check_keys, check_
 from rbrl.experiments.data_spec import MODELS
 from rbrl.experiments.errors import PlanError
 
-KEYS = ("use", "params", "grid", "non_empty", "by_model", "by_dataset")
-OVERRIDES = ("params", "grid")
+KEYS = ("use", "params", "grid", "tune_on", "non_empty", "by_model", "by_dataset")
+OVERRIDES = ("params", "grid", "tune_on")
+TUNE_ON = ("every", "first")
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,12 @@ class MethodSpec:
         Fixed parameters.
     grid : list of dict of lists
         Each dict is a grid of its own, as in scikit-learn's `ParameterGrid`; empty: nothing is tuned.
+    tune_on : {"every", "first"} or None
+        On which splits it is tuned; None leaves it to the plan.
     non_empty : bool or None
         Whether a row without a positive score gets its best label; None leaves it to the method.
     by_model, by_dataset : dict of dict
-        `params` and `grid` for some data sets only. Parameters are added to the general ones, or replace them; a grid
+        `params`, `grid` and `tune_on` for some data sets only. Parameters are added to the general ones, or replace them; a grid
         replaces the general one. A data set's own entry goes before that of its model.
     """
 
@@ -37,6 +40,7 @@ class MethodSpec:
     use: str
     params: dict = field(default_factory=dict)
     grid: list = field(default_factory=list)
+    tune_on: str | None = None
     non_empty: bool | None = None
     by_model: dict = field(default_factory=dict)
     by_dataset: dict = field(default_factory=dict)
@@ -74,12 +78,20 @@ class MethodSpec:
 
     def on(self, data):
         """(params, grid) on one data set."""
-        layers = [self.by_model.get(data.model, {}), self.by_dataset.get(data.name, {})]
         params, grid = dict(self.params), self.grid
-        for layer in layers:
+        for layer in self._layers(data):
             params |= layer.get("params", {})
             grid = layer.get("grid", grid)
         return params, [_sorted(one) for one in grid]
+
+    def tuned_on(self, data, default):
+        """On which splits of one data set it is tuned."""
+        own = [layer["tune_on"] for layer in self._layers(data) if "tune_on" in layer]
+        return own[-1] if own else self.tune_on or default
+
+    def _layers(self, data):
+        """What holds for this data set alone, the last entry before the others."""
+        return [self.by_model.get(data.model, {}), self.by_dataset.get(data.name, {})]
 
 
 def _sorted(grid):
@@ -99,6 +111,8 @@ def _settings(where, table):
         read["params"] = dict(check_table(f"{where}.params", table["params"]))
         for key, value in read["params"].items():
             _check_value(f"{where}.params.{key}", value)
+    if "tune_on" in table:
+        read["tune_on"] = check_choice(f"{where}.tune_on", table["tune_on"], TUNE_ON)
     if "grid" in table:
         grid = table["grid"]
         grids = [grid] if isinstance(grid, dict) or grid == [] else check_list(f"{where}.grid", grid)

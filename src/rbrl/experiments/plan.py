@@ -18,7 +18,7 @@ from rbrl.experiments._check import (
 )
 from rbrl.experiments.data_spec import DataSpec
 from rbrl.experiments.errors import PlanError
-from rbrl.experiments.method_spec import MethodSpec
+from rbrl.experiments.method_spec import TUNE_ON, MethodSpec
 from rbrl.metrics import METRICS, PAPER_METRICS, get_metric
 
 CONVENTIONS = ("paper", "sklearn")
@@ -65,7 +65,7 @@ class Tuning:
         tuning = cls(**table)
         check_whole("tuning.folds", tuning.folds, 2)
         check_choice("tuning.criterion", tuning.criterion, ("mean_rank", *metrics))
-        check_choice("tuning.on", tuning.on, ("every", "first"))
+        check_choice("tuning.on", tuning.on, TUNE_ON)
         return tuning
 
 

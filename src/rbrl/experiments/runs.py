@@ -68,7 +68,7 @@ def expand(plan, shelf):
         firsts = {method.name: _run(plan, data, method, 0, content) for method in plan.methods}
         for split in range(plan.splits.number):
             for method in plan.methods:
-                first = firsts[method.name].key if plan.tuning.on == "first" else None
+                first = firsts[method.name].key if method.tuned_on(data, plan.tuning.on) == "first" else None
                 runs.append(_run(plan, data, method, split, content, first))
     return runs
 

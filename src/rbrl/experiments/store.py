@@ -56,7 +56,8 @@ class Store:
         -------
         DataFrame
             With the columns dataset, method, split, metric, value, status ("ok" or "failed"), error, params (JSON),
-            tune_seconds, train_seconds, test_seconds, gap, seed, version, machine. Runs that are still to be done have
+            tune_seconds, train_seconds, test_seconds, processor_seconds (of all three), gap,
+            evaluations, seed, version, machine. Runs that are still to be done have
             no rows; a failed run has them without values.
         """
         plan = self.plan()
@@ -69,7 +70,7 @@ class Store:
         Returns
         -------
         DataFrame
-            With the columns dataset, method, split, params (JSON), fold, metric, value, fit_seconds, gap. `split` is
+            With the columns dataset, method, split, params (JSON), fold, metric, value, fit_seconds, gap, evaluations. `split` is
             the one whose training part was tuned on.
         """
         with self._database.reading() as cursor:
@@ -108,10 +109,13 @@ class Store:
 
     def known(self, tune_key):
         """Return what was tuned under this key, as a list of Fold."""
-        query = "SELECT point, fold, vals, fit_seconds, gap FROM folds WHERE tune_key = ?"
+        query = "SELECT point, fold, vals, fit_seconds, gap, evaluations FROM folds WHERE tune_key = ?"
         with self._database.reading() as cursor:
             found = cursor.execute(query, (tune_key,)).fetchall()
-        return [Fold(point, fold, json.loads(vals), seconds, _gap(gap)) for point, fold, vals, seconds, gap in found]
+        return [
+            Fold(point, fold, json.loads(vals), seconds, _number(gap), _number(evaluations))
+            for point, fold, vals, seconds, gap, evaluations in found
+        ]
 
     def claim(self, key, since):
         """Claim a run; return "ours", "theirs" (a living process has it) or "done" (it has a result after `since`)."""
@@ -130,16 +134,16 @@ class Store:
         record = (
             *(run.key, outcome.status, outcome.error, outcome.trace, int(outcome.again)),
             *(json.dumps(outcome.values), json.dumps(outcome.params)),
-            *(outcome.tune_seconds, outcome.train_seconds, outcome.test_seconds, outcome.gap),
-            *(run.task.seed, version, outcome.machine, time.time()),
+            *(outcome.tune_seconds, outcome.train_seconds, outcome.test_seconds, outcome.processor_seconds),
+            *(outcome.gap, outcome.evaluations, run.task.seed, version, outcome.machine, time.time()),
         )
         folds = [
-            (run.tune_key, one.point, one.fold, json.dumps(one.values), one.fit_seconds, one.gap)
+            (run.tune_key, one.point, one.fold, json.dumps(one.values), one.fit_seconds, one.gap, one.evaluations)
             for one in outcome.tuning
         ]
         with self._database.writing() as cursor:
             cursor.execute(f"INSERT OR REPLACE INTO runs VALUES ({', '.join('?' * len(record))})", record)
-            cursor.executemany("INSERT OR REPLACE INTO folds VALUES (?, ?, ?, ?, ?, ?)", folds)
+            cursor.executemany("INSERT OR REPLACE INTO folds VALUES (?, ?, ?, ?, ?, ?, ?)", folds)
             cursor.execute("DELETE FROM claims WHERE key = ?", (run.key,))
 
     def close(self):
@@ -162,5 +166,5 @@ class Store:
         return f"Store({str(self.path)!r})"
 
 
-def _gap(gap):
-    return float("nan") if gap is None else gap
+def _number(value):
+    return float("nan") if value is None else value

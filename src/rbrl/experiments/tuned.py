@@ -19,6 +19,7 @@ class Fold(NamedTuple):
     values: dict
     fit_seconds: float
     gap: float
+    evaluations: float
 
 
 def tune_missing(task, estimator, X, Y, known):
@@ -82,7 +83,8 @@ def _folds(table, estimator, points, metrics):
         params = {name.removeprefix("param_"): row[name] for name in columns if not _absent(row[name])}
         values = {metric: float(row[metric]) for metric in metrics}
         point = named[_signature(params)]
-        folds.append(Fold(point, int(row["fold"]), values, float(row["fit_seconds"]), float(row["gap"])))
+        measured = (float(row[name]) for name in ("fit_seconds", "gap", "evaluations"))
+        folds.append(Fold(point, int(row["fold"]), values, *measured))
     return folds
 
 

@@ -27,7 +27,9 @@ class Outcome:
     tune_seconds: float = 0.0
     train_seconds: float = 0.0
     test_seconds: float = 0.0
+    processor_seconds: float = 0.0
     gap: float = float("nan")
+    evaluations: float = float("nan")
     tuning: list = field(default_factory=list)
     machine: str = ""
     again: bool = False
@@ -70,6 +72,7 @@ def work(task, X, Y, known=(), owns_tuning=True):
 
 
 def _work(outcome, task, estimator, X, Y, known, owns_tuning):
+    used = time.process_time()
     train, test = split_rows(Y, task.split_seed, task.train_fraction, task.stratified)
     X_train, X_test = prepare(X, train, test, task.standardise)
     if task.points and owns_tuning:
@@ -83,6 +86,8 @@ def _work(outcome, task, estimator, X, Y, known, owns_tuning):
     predicted = predictions(estimator, X_test, task.metrics)
     outcome.train_seconds, outcome.test_seconds = fitted - started, time.perf_counter() - fitted
     outcome.values = judge(Y[test], *predicted, task.metrics, task.convention)
+    outcome.processor_seconds = time.process_time() - used
     outcome.gap = float(getattr(estimator, "gap_", float("nan")))
+    outcome.evaluations = float(getattr(estimator, "n_evaluations_", float("nan")))
     outcome.params = {**task.params, **outcome.params}
     outcome.status = "ok"

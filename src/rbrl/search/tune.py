@@ -44,7 +44,8 @@ def tune(estimator, grid, X, Y, *, folds=5, seed=0, metrics=PAPER_METRICS, conve
     Returns
     -------
     DataFrame
-        One row per point and fold: ``param_<name>``, ``fold``, the metrics, ``fit_seconds``, ``gap``.
+        One row per point and fold: ``param_<name>``, ``fold``, the metrics, ``fit_seconds``, ``gap``,
+        ``evaluations``.
     """
     names = [get_metric(metric).name for metric in metrics]
     splits = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
@@ -68,7 +69,7 @@ def _along_path(estimator, grid, X, Y, train, test, names, convention, tol):
         model = clone(estimator).set_params(**shape)
         data = SearchData(X, Y, SignedTargets().fit(np.asarray(Y)), None, model._is_precomputed())
         for row in search_fold(model, inner, data, train, test, Scoring(names, convention), tol):
-            table.append(_row({**shape, **row["params"]}, {n: row[n] for n in names}, row["seconds"], row["gap"]))
+            table.append(_row({**shape, **row["params"]}, {n: row[n] for n in names}, row["seconds"], row["gap"], row["evaluations"]))
     return table
 
 
@@ -80,9 +81,11 @@ def _point_by_point(estimator, grid, X, Y, train, test, names, convention, tol):
             model = clone(estimator).set_params(**params).fit(X[train], Y[train])
             seconds = time.perf_counter() - started
             values = evaluate(Y[test], model.predict(X[test]), scores_of(model, X[test]), names, convention)
-            table.append(_row(params, values, seconds, getattr(model, "gap_", np.nan)))
+            certified = (getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_"))
+            table.append(_row(params, values, seconds, *certified))
     return table
 
 
-def _row(params, values, seconds, gap):
-    return {**{f"param_{name}": value for name, value in params.items()}, **values, "fit_seconds": seconds, "gap": gap}
+def _row(params, values, seconds, gap, evaluations):
+    named = {f"param_{name}": value for name, value in params.items()}
+    return {**named, **values, "fit_seconds": seconds, "gap": gap, "evaluations": evaluations}
