@@ -67,7 +67,9 @@ def main(quick):
     results = []
     for row in Parallel(n_jobs=2, return_as="generator_unordered")(delayed(one_path)(*job) for job in jobs):
         results.append(row)
-        print(f"{len(results)} of {len(jobs)}: {row[0]} {row[1]} {row[2]:.0f} s, gap {max(row[4]):.1e}", file=sys.stderr)
+        print(
+            f"{len(results)} of {len(jobs)}: {row[0]} {row[1]} {row[2]:.0f} s, gap {max(row[4]):.1e}", file=sys.stderr
+        )
     total = time.perf_counter() - started
     lines = "\n".join(table(results, Cs))
     text = f"""# Searching C for the ranking SVMs

@@ -6,7 +6,8 @@ import pandas as pd
 
 ROWS = [
     *("dataset", "method", "split", "metric", "value", "status", "error", "params"),
-    *("tune_seconds", "train_seconds", "test_seconds", "processor_seconds", "gap", "evaluations", "seed", "version", "machine"),
+    *("tune_seconds", "train_seconds", "test_seconds", "processor_seconds"),
+    *("gap", "evaluations", "seed", "version", "machine"),
 ]
 TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations"]
 FAILURES = ["dataset", "method", "split", "error", "trace"]

@@ -32,8 +32,8 @@ class MethodSpec:
     non_empty : bool or None
         Whether a row without a positive score gets its best label; None leaves it to the method.
     by_model, by_dataset : dict of dict
-        `params`, `grid` and `tune_on` for some data sets only. Parameters are added to the general ones, or replace them; a grid
-        replaces the general one. A data set's own entry goes before that of its model.
+        `params`, `grid` and `tune_on` for some data sets only. Parameters are added to the general ones, or
+        replace them; a grid replaces the general one. A data set's own entry goes before that of its model.
     """
 
     name: str

@@ -70,8 +70,8 @@ class Store:
         Returns
         -------
         DataFrame
-            With the columns dataset, method, split, params (JSON), fold, metric, value, fit_seconds, gap, evaluations. `split` is
-            the one whose training part was tuned on.
+            With the columns dataset, method, split, params (JSON), fold, metric, value, fit_seconds, gap, evaluations.
+            `split` is the one whose training part was tuned on.
         """
         with self._database.reading() as cursor:
             return _frames.tuning(cursor)

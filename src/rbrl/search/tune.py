@@ -69,7 +69,8 @@ def _along_path(estimator, grid, X, Y, train, test, names, convention, tol):
         model = clone(estimator).set_params(**shape)
         data = SearchData(X, Y, SignedTargets().fit(np.asarray(Y)), None, model._is_precomputed())
         for row in search_fold(model, inner, data, train, test, Scoring(names, convention), tol):
-            table.append(_row({**shape, **row["params"]}, {n: row[n] for n in names}, row["seconds"], row["gap"], row["evaluations"]))
+            measured = (row[name] for name in ("seconds", "gap", "evaluations"))
+            table.append(_row({**shape, **row["params"]}, {name: row[name] for name in names}, *measured))
     return table
 
 
