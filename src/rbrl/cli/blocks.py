@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rbrl.cli.inputs import is_file, load_data
+from rbrl.cli.inputs import is_file, is_shards, load_data
 from rbrl.cli.options import parse_labels
+from rbrl.datasets import open_shards
 from rbrl.datasets.files import ENDINGS, load_file
 from rbrl.datasets.formats.csv_ import MISSING
 from rbrl.datasets.formats.labels import label_columns, xml_path
@@ -28,11 +29,13 @@ def feature_blocks(
     """Yield X of DATA, `block_size` rows at a time.
 
     CSV, svmlight, ARFF and Parquet files are read block by block; other formats are read whole. A block size of 0
-    reads everything at once.
+    reads everything at once. Of a folder or a pattern, one file is read at a time.
     """
-    kind = _kind(data)
+    kind = "" if is_shards(data) else _kind(data)
     reader = {"csv": _csv, "svmlight": _svmlight, "arff": _arff, "parquet": _parquet}.get(kind)
-    if reader is None or block_size == 0:
+    if is_shards(data):
+        blocks = (X for shard, _ in open_shards(data, parse_labels(labels)) for X in _slices(shard, block_size))
+    elif reader is None or block_size == 0:
         blocks = _slices(load_data(data, labels, data_home).X, block_size)
     else:
         blocks = reader(Path(data), n_features, parse_labels(labels), block_size)
@@ -49,11 +52,11 @@ def _slices(X, size):
 
 def _kind(data):
     if not is_file(data):
-        return None
+        return ""
     path = Path(data)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    return ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+    return ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix.lower(), "")
 
 
 def _open(path, newline=None):

@@ -17,6 +17,11 @@ def load_data(data: str, labels: str | None = None, data_home: Path | None = Non
     return load(data, data_home)
 
 
+def is_shards(data: str) -> bool:
+    """Whether DATA means several files: a folder, or a pattern."""
+    return Path(data).is_dir() or any(mark in data for mark in "*?[")
+
+
 def is_file(data: str) -> bool:
     """Whether DATA means a file: it is there, or looks like a path."""
     from rbrl.datasets import CARDS

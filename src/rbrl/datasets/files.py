@@ -53,6 +53,11 @@ def load_file(path, labels=None, *, format=None, **options):
         Give Y as a sparse array.
     max_bytes : int
         Refuse files that unpack to more; 4 GiB by default.
+    n_features, n_labels, first_feature, first_label : int, optional
+        Of a svmlight file whose first line does not say: its sizes, and the numbers, 0 or 1, that features and labels
+        count from. Default: as its rows show.
+    part : bool, default=False
+        The file is one of several that belong together: what would be guessed from its rows has to be said.
 
     Returns
     -------
@@ -66,7 +71,7 @@ def load_file(path, labels=None, *, format=None, **options):
     path, options = Path(path), ReadOptions(labels=labels, **options)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    read, _ = FORMATS[_format(path, format)]
+    read, _ = FORMATS[file_format(path, format)]
     try:
         return read(path, options)
     except DataFormatError as error:
@@ -89,7 +94,7 @@ def save_file(dataset: Dataset, path, *, format=None, labels_first=False):
         ARFF, CSV, Parquet: put the labels before the features.
     """
     path = Path(path)
-    name = _format(path, format)
+    name = file_format(path, format)
     options = {"labels_first": labels_first} if name in SIDED else {}
     FORMATS[name][1](dataset, path, **options)
 
@@ -107,7 +112,8 @@ def convert(source, target, labels=None, *, labels_first=False, **options):
     return dataset
 
 
-def _format(path, name):
+def file_format(path, name=None):
+    """Return the format of a file: `name`, or what its ending says."""
     packed = path.suffix == ".gz"
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     name = name or ENDINGS.get(ending)

@@ -8,12 +8,15 @@ import numpy as np
 
 from rbrl._linalg import singular_values
 from rbrl._validation import check_choice, check_number
-from rbrl.designs import SpectralDesign, linear_design, with_ones
+from rbrl.blocks.progress import progress_for
+from rbrl.designs import BlockDesign, SpectralDesign, linear_design, with_ones
 from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.estimators.in_blocks import as_blocks
 from rbrl.estimators.kernel_model import KernelModel
 from rbrl.kernels import check_gram
-from rbrl.objective import Objective
-from rbrl.solvers import SOLVERS
+from rbrl.objective import BlockObjective, Objective
+from rbrl.solvers import SOLVERS, QuasiNewton
+from rbrl.targets import SignedTargets
 
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
@@ -65,35 +68,63 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         """The loss for the labels of the rows that have a weight: :meth:`_loss`, unless it depends on them."""
         return self._loss()
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Learn from rows X and their labels y.
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features)
-            With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
+        X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Shards`, a list of parts (X, Y), a Dask
+            array, or a list of delayed parts
+            With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples). What comes in blocks stays where it is:
+            the linear model is learned in passes over it, with bounded memory.
         y : array or sparse matrix (n_samples, n_labels)
-            0/1 or -1/+1; `predict` answers in the same coding. A 1-D y of classes works too.
+            0/1 or -1/+1; `predict` answers in the same coding. A 1-D y of classes works too. With a Dask array X, a Dask
+            array with the same rows in each block; with shards and parts, which have their labels, none.
         sample_weight : array (n_samples,), default=None
-            Weights of the rows in the loss; a row of weight 0 is as if it were absent.
+            Weights of the rows in the loss; a row of weight 0 is as if it were absent. Of arrays only.
 
         Returns
         -------
         self
         """
-        return self._learn(X, y, sample_weight)
+        blocks = as_blocks(X, y, sample_weight)
+        return self._learn(X, y, sample_weight) if blocks is None else self._learn_blocks(blocks)
+
+    def _learn_blocks(self, blocks):
+        self._check_parameters()
+        self._check_blocks()
+        started = time.perf_counter()
+        with progress_for(self.tol, self.verbose) as blocks.progress:
+            design = BlockDesign(blocks, self.fit_intercept)
+            found = design.found
+            objective = BlockObjective(design, self._loss_of_blocks(blocks), self.ridge, self.nuclear)
+            start = self._previous(design, objective.shape, None) if self.warm_start else None
+            result = self._solver().solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
+        self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
+        self.classes_ = self.targets_.classes_
+        self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
+        self._store_linear(found.n_features, np.float64, design.coefficients(result.weights))
+        self._store_result(result)
+        self._report(time.perf_counter() - started)
+        return self
+
+    def _loss_of_blocks(self, blocks):
+        """The loss for labels in blocks: :meth:`_loss`, unless it depends on them."""
+        return self._loss()
 
     def _fit(self, X, Y, weights):
         started = time.perf_counter()
         rows, weights = present_rows(weights, len(Y))
         design = self._design(X, rows)
         objective = self._objective(design, Y[rows], weights)
-        solver = SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
         start = self._previous(design, objective.shape, rows) if self.warm_start else None
-        result = solver.solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
+        result = self._solver().solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
         self._store(X, len(Y), rows, design.coefficients(result.weights))
         self._store_result(result)
         self._report(time.perf_counter() - started)
+
+    def _solver(self):
+        return SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
 
     def _objective(self, design, Y, weights=None):
         """What `fit` minimises, over a design of the training rows."""
@@ -115,13 +146,16 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
 
     def _store(self, X, n_samples, rows, coefficients):
         if self._is_linear():
-            W = coefficients.astype(X.dtype, copy=False)
-            self.coef_ = np.ascontiguousarray(W[: X.shape[1]].T)
-            self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=X.dtype)
+            self._store_linear(X.shape[1], X.dtype, coefficients)
             return
         self.dual_coef_ = np.zeros((n_samples, coefficients.shape[1]), dtype=X.dtype)
         self.dual_coef_[rows] = coefficients
         self.X_fit_ = None if self._is_precomputed() else X
+
+    def _store_linear(self, n_features, dtype, coefficients):
+        W = coefficients.astype(dtype, copy=False)
+        self.coef_ = np.ascontiguousarray(W[:n_features].T)
+        self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=dtype)
 
     def _store_result(self, result):
         self.objective_, self.gap_ = result.objective, result.gap
@@ -169,6 +203,19 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
             raise ValueError(
                 f"{owner} cannot add an intercept to kernel='precomputed'. Got fit_intercept={self.fit_intercept}; "
                 "pass fit_intercept=False, and add 1 to every kernel value if you want the paper's constant feature."
+            )
+
+    def _check_blocks(self):
+        owner = type(self).__name__
+        if not self._is_linear():
+            raise ValueError(
+                f"{owner} learns a linear model from rows in blocks. Got kernel={self.kernel!r}; map the features of each "
+                "block first, for example with sklearn.kernel_approximation.Nystroem, and use kernel='linear'."
+            )
+        if self.solver != "auto" and not isinstance(self.solver, QuasiNewton):
+            raise ValueError(
+                f"The solver parameter of {owner} must be 'auto' or a QuasiNewton for rows in blocks. "
+                f"Got {self.solver!r} instead."
             )
 
 

@@ -9,7 +9,7 @@ from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged, way_
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import FAINT, descend, join_violations, split
 from rbrl.solvers.iterate import FADING, Iterate, best_scale, label_coupling, mean_hessian, model_start
-from rbrl.solvers.line_search import Ray, step_lengths
+from rbrl.solvers.line_search import find_step
 from rbrl.solvers.memory import Memory
 from rbrl.solvers.preconditioner import full_hessian, full_hessian_cost, label_blocks
 
@@ -91,6 +91,7 @@ class _Run:
 
     def certify(self):
         self.bound = max(self.bound, lower_bound(self.objective, self.now.W, self.now.loss, self.now.adjoint))
+        self.objective.reached(self.gap())
 
     def note(self, value, evaluations=None):
         """Record an objective value and what it had cost."""
@@ -132,7 +133,7 @@ class _Run:
             self.memory.push(now.W - self.old.W, now.gradient - self.old.gradient)
         D, slope = self.memory.descent(now.gradient, self._seed())
         scores = objective.design.scores(D)
-        t = step_lengths(Ray(objective, now, D, scores), slope, self.joint)
+        t = find_step(objective, now, D, scores, slope, self.joint)
         if t.any():
             self.old = now
             self.arrive(now.W + D * t, now.scores + scores * t)
@@ -203,7 +204,8 @@ class _Run:
         if self.gap() <= self.tol:
             limit = max(now.value, min(limit, self.bound * (1 + self.tol)))
         V = nuclear.V[:, nuclear.sigma > FADING * nuclear.sigma[-1]]
-        for projection in (np.zeros((len(V), len(V))), V @ V.T):
+        faded = [V @ V.T] if V.shape[1] < len(V) else []
+        for projection in (np.zeros((len(V), len(V))), *faded):
             lean = objective.at(now.W @ projection, now.scores @ projection)
             if lean.value <= limit:
                 self.now = lean
@@ -229,7 +231,7 @@ class _Run:
 
 def _patience(objective, max_iter):
     """Iterations after which the full Hessian pays: the cost of ten factorisations, at most half of what is allowed."""
-    if np.prod(objective.shape) > FULL_HESSIAN_SIZE:
+    if np.prod(objective.shape) > FULL_HESSIAN_SIZE or objective.lines_are_estimates:
         return np.inf
     return np.clip(10 * full_hessian_cost(objective), 40, max(max_iter // 2, 40))
 

@@ -1,6 +1,7 @@
 """Parquet files (needs pyarrow): a column per feature and label; the file's metadata says which are labels."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -19,15 +20,36 @@ KEY = b"rbrl"
 def read_parquet(path, options):
     """Read a Parquet file; words become codes, nulls missing values."""
     pa, pq = _pyarrow()
+    with _reading(path, pa), pq.ParquetFile(path) as file:
+        _check_size(path, file.metadata, options.max_bytes)
+        table = file.read(use_threads=False)
+    return _dataset(path, table, options, pa)
+
+
+def parquet_blocks(path, options, rows):
+    """Yield the rows of a Parquet file as data sets of `rows` rows."""
+    pa, pq = _pyarrow()
+    with _reading(path, pa), pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=rows, use_threads=False):
+            table = pa.Table.from_batches([batch]).replace_schema_metadata(file.schema_arrow.metadata)
+            yield _dataset(path, table, options, pa)
+
+
+@contextmanager
+def _reading(path, pa):
     try:
-        with pq.ParquetFile(path) as file:
-            _check_size(path, file.metadata, options.max_bytes)
-            table = file.read(use_threads=False)
-            matrix, codes = _matrix(path, table, pa)
+        yield
     except (pa.ArrowException, OSError, OverflowError, MemoryError, UnicodeError) as error:
         raise bad(path, f"not a readable Parquet file: {error}") from error
+
+
+def _dataset(path, table, options, pa):
+    with _reading(path, pa):
+        matrix, codes = _matrix(path, table, pa)
     head = _head(path, table.schema.metadata)
-    dataset = Table(path, table.column_names, matrix, None, codes, head.get("labels")).dataset(options)
+    columns = Table(path, table.column_names, matrix, None, codes, head.get("labels"))
+    columns.check_part(options)
+    dataset = columns.dataset(options)
     coded = head.get("categorical_index") if options.labels is None else None
     return replace(dataset, categorical_index=coded) if coded else dataset
 

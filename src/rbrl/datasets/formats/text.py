@@ -29,6 +29,18 @@ def read_text(path, parse, options):
             raise bad(path, f"damaged gzip file: {error}") from error
 
 
+def text_lines(path, options):
+    """Yield the lines of `path`, however long it is; its encoding has to be told, or be UTF-8 or marked."""
+    encoding = options.encoding or _encodings(path, options)[0]
+    try:
+        with _open(path, encoding, options.max_bytes) as stream:
+            yield from stream
+    except UnicodeError as error:
+        raise bad(path, f"not text in {encoding}: {error}; pass encoding=") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise bad(path, f"damaged gzip file: {error}") from error
+
+
 def read_bytes(path, max_bytes):
     """Return the bytes of a file, unpacked; for small files."""
     try:
