@@ -1,7 +1,7 @@
 """`Plan`: what is to be compared, read from TOML and checked."""
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +15,25 @@ from rbrl.experiments._check import (
     check_table,
     check_text,
     check_whole,
+    hint,
 )
 from rbrl.experiments.data_spec import DataSpec
 from rbrl.experiments.errors import PlanError
 from rbrl.experiments.method_spec import TUNE_ON, MethodSpec
-from rbrl.metrics import METRICS, PAPER_METRICS, get_metric
+from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric
 
-CONVENTIONS = ("paper", "sklearn")
 KEYS = ("title", "datasets", "methods", "splits", "tuning", "metrics", "convention", "preprocessing", "seed")
 
 
 @dataclass(frozen=True)
 class Splits:
-    """Repeated splits; split i is drawn with seed + i, so each can be had alone."""
+    """Repeated splits; split i is drawn with seed + i, so each can be had alone: `only` names some of them."""
 
     number: int = 10
     seed: int = 0
     train_fraction: float = 0.6
     stratified: bool = False
+    only: tuple[int, ...] = ()
 
     @classmethod
     def parse(cls, table):
@@ -43,7 +44,26 @@ class Splits:
         check_whole("splits.seed", splits.seed, 0)
         check_share("splits.train_fraction", splits.train_fraction)
         check_flag("splits.stratified", splits.stratified)
-        return splits
+        if "only" in table:
+            check_list("splits.only", table["only"])
+        return splits.part(splits.only)
+
+    def part(self, only):
+        """The same splits, of which only some are used; all if `only` is empty."""
+        for split in only:
+            if check_whole("a split", split, 0) >= self.number:
+                raise PlanError(f"a split must be a number from 0 to {self.number - 1}. Got {split!r} instead.")
+        return replace(self, only=tuple(sorted(set(only))))
+
+    @property
+    def chosen(self):
+        """Numbers of the splits that are used."""
+        return self.only or tuple(range(self.number))
+
+    def to_dict(self):
+        """What a plan file says."""
+        table = dict(self.__dict__)
+        return table | {"only": list(self.only)} if self.only else {k: v for k, v in table.items() if k != "only"}
 
 
 @dataclass(frozen=True)
@@ -83,7 +103,7 @@ class Plan:
     splits : Splits
     tuning : Tuning
     metrics : tuple of str
-    convention : {"paper", "sklearn"}
+    convention : {"paper", "mulan", "sklearn"}
         Rule for ties and for samples without a pair.
     standardise : {"dense", "none"}
         "dense": features of dense sets get mean 0 and variance 1 on the training part; sparse ones are left alone.
@@ -126,8 +146,11 @@ class Plan:
 
     @classmethod
     def from_text(cls, text, folder):
-        """Read a plan from TOML text; relative paths start at `folder`."""
-        return cls.from_dict(tomllib.loads(text), folder=folder)
+        """Read a plan from TOML text; relative paths start at `folder`.
+
+        With ``extends = "other.toml"`` it is another plan of that folder with some keys changed.
+        """
+        return cls.from_dict(_toml.extended(tomllib.loads(text), Path(folder)), folder=folder)
 
     @classmethod
     def from_dict(cls, table: dict[str, Any], folder=None):
@@ -157,7 +180,7 @@ class Plan:
             "metrics": list(self.metrics),
             "convention": self.convention,
             "seed": self.seed,
-            "splits": dict(self.splits.__dict__),
+            "splits": self.splits.to_dict(),
             "tuning": dict(self.tuning.__dict__),
             "preprocessing": {"standardise": self.standardise},
             "methods": {method.name: method.to_dict() for method in self.methods},
@@ -170,7 +193,25 @@ class Plan:
     @property
     def n_runs(self):
         """Number of (data set, method, split)."""
-        return len(self.datasets) * len(self.methods) * self.splits.number
+        return len(self.datasets) * len(self.methods) * len(self.splits.chosen)
+
+    def part(self, datasets=None, methods=None, splits=None):
+        """The same plan for some data sets, methods and splits only; its runs are those of the whole plan.
+
+        Examples
+        --------
+        >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}, "brl": {}}})
+        >>> plan.n_runs, plan.part(methods=["brl"], splits=[0, 3]).n_runs
+        (20, 2)
+        """
+        chosen = _chosen("data set", self.datasets, datasets)
+        names = {data.name for data in chosen}
+        return replace(
+            self,
+            datasets=chosen,
+            methods=tuple(method.restricted(names) for method in _chosen("method", self.methods, methods)),
+            splits=self.splits.part(splits or self.splits.only),
+        )
 
 
 def _metrics(names):
@@ -200,6 +241,15 @@ def _methods(tables, names):
     for method in methods:
         method.check_datasets(names)
     return methods
+
+
+def _chosen(what, specs, names):
+    """Those of `specs` that `names` lists, in the plan's order; all of them if there are no names."""
+    known = [spec.name for spec in specs]
+    for name in names or ():
+        if name not in known:
+            raise PlanError(f"the plan has no {what} {name!r}.{hint(name, known)}")
+    return tuple(spec for spec in specs if not names or spec.name in names)
 
 
 def _standardise(table):
