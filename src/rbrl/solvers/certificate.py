@@ -11,7 +11,7 @@ The functions below choose theta and N well.
 
 import numpy as np
 
-from rbrl._linalg import clip_singular_values, gram_spectrum
+from rbrl._linalg import clip_singular_values, gram_spectrum, singular_value_clip
 
 
 def lower_bound(objective, W, loss, adjoint):
@@ -35,7 +35,39 @@ def lower_bound(objective, W, loss, adjoint):
         return _without_nuclear(loss, adjoint, ridge, r)
     if np.ndim(r) == 0:
         return _plain_ridge(loss, adjoint, ridge * r, nuclear)
-    return _weighted_ridge(loss, -adjoint, W, ridge, r, nuclear)
+    return _weighted_ridge(loss, -adjoint, W, ridge, r, nuclear)[0]
+
+
+def kernel_bound(objective, K, W, loss, residual):
+    r"""Lower bound of the optimum for the kernel K itself, over a design whose spectrum is only nearly that of K.
+
+    The design proposes N = K n; what counts is computed with K. Clipping multiplies from the right, so that the last term
+    stays :math:`\langle u, Ku \rangle / 2\lambda_1` with :math:`u = -\theta R - n`.
+
+    Parameters
+    ----------
+    objective : Objective
+        With a positive ridge, over a `SpectralDesign`.
+    W, loss : array, Terms
+        As for :func:`lower_bound`; the loss is that of the scores K A.
+    residual : array
+        R, the loss gradient in those scores.
+    """
+    design, ridge, nuclear = objective.design, objective.ridge.weight, objective.nuclear.weight
+    if loss.value <= 0:
+        return 0.0
+    n = N = np.zeros_like(residual)
+    if nuclear:
+        _, N = _weighted_ridge(loss, -design.adjoint(residual), W, ridge, design.ridge_weights, nuclear)
+        n = design.Q @ (N / design.ridge_weights)
+        N = K @ n
+        shrink = singular_value_clip(N, nuclear)
+        n, N = n @ shrink, N @ shrink
+    M = -(K @ residual)
+    square, cross = -float(np.sum(residual * M)), -float(np.sum(residual * N))
+    theta = _best_theta(loss, square / (2 * ridge), cross / ridge)
+    u, Ku = -theta * residual - n, theta * M - N
+    return max(0.0, _along(loss, theta) - float(np.sum(u * Ku)) / (2 * ridge))
 
 
 def _along(loss, theta, quadratic=0.0):
@@ -87,19 +119,21 @@ def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):
 
     that comes from reweighted closed-form steps, B V = theta M V / (ridge r + nuclear / sigma), starting at W (at the
     ridge solution where W is zero). Clipping N multiplies it from the right, so the row factor r does not disturb it; the
-    best theta for that N is a quadratic's.
+    best theta for that N is a quadratic's. Returns the bound and the N that gave it.
     """
     square = float(np.sum(M**2 / r)) / (2 * ridge)
     sigma, V = gram_spectrum(W if W.any() else M / (ridge * r))
-    N, theta, best = M - ridge * r * W, 1.0, 0.0
+    N, best, best_N = M - ridge * r * W, 0.0, np.zeros_like(M)
     for _ in range(rounds):
         N = clip_singular_values(N, nuclear)
         theta = _best_theta(loss, square, float(np.sum(M * N / r)) / ridge)
         # Not by the quadratic's coefficients: they are large and cancel.
-        best = max(best, _along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge))
+        bound = _along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
+        if bound > best:
+            best, best_N = bound, N
         sigma = np.maximum(sigma, max(1e-10 * sigma[-1], 1e-100))
         B = theta * (M @ V) / (ridge * r + nuclear / sigma)
         N = (B * (nuclear / sigma)) @ V.T
         sigma, turn = gram_spectrum(B)
         V = V @ turn
-    return best
+    return best, best_N
