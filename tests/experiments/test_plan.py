@@ -44,14 +44,15 @@ def changed(table, path, value):
         ("splits/train_fraction", 1.0, "splits.train_fraction must lie between 0 and 1, both excluded. Got 1.0"),
         ("splits/stratified", "yes", "splits.stratified must be true or false. Got 'yes'"),
         ("splits", 3, "splits must be a table. Got 3"),
-        ("splits/only", [], "splits.only must be a list that is not empty. Got []"),
-        ("splits/only", [3], "a split must be a number from 0 to 2. Got 3 instead"),
+        ("only/splits", [], "only.splits must be a list that is not empty. Got []"),
+        ("only/splits", [3], "a split must be a number from 0 to 2. Got 3 instead"),
+        ("only/method", ["rbrl"], "the key 'method' in only (value ['rbrl']) means nothing. Did you mean 'methods'?"),
         ("methods/rbrl/convention", "weka", "methods.rbrl.convention = 'weka' is not possible"),
         ("tuning/folds", 1, "tuning.folds must be a whole number >= 2. Got 1"),
         ("tuning/criterion", "f1_macro", "tuning.criterion = 'f1_macro' is not possible"),
         ("tuning/on", "frist", "tuning.on = 'frist' is not possible. Did you mean 'first'?"),
         ("methods/rbrl/tune_on", "all", "methods.rbrl.tune_on = 'all' is not possible"),
-        ("preprocessing/standardise", "all", "preprocessing.standardise = 'all' is not possible"),
+        ("preprocessing/standardise", "some", "preprocessing.standardise = 'some' is not possible"),
         ("methods", {}, "methods must name at least one method"),
         ("methods/rbrl/gird", {}, "the key 'gird' in methods.rbrl (value {}) means nothing. Did you mean 'grid'?"),
         ("methods/rbrl/non_empty", 1, "methods.rbrl.non_empty must be true or false. Got 1"),
@@ -95,10 +96,12 @@ def test_our_plans_read_back_what_they_write(path):
 def test_a_plan_extends_another(tmp_path):
     base = 'datasets = ["yeast"]\n[splits]\nnumber = 3\n[methods.rbrl]\nparams = { tol = 0.1, ridge = 1.0 }\n'
     (tmp_path / "base.toml").write_text(base)
-    own = 'extends = "base.toml"\nsplits.seed = 7\n[methods.rbrl]\nparams.tol = 0.2\n[methods.brl]\n'
+    own = (
+        'extends = "base.toml"\nsplits.seed = 7\nonly.splits = [2]\n[methods.rbrl]\nparams.tol = 0.2\n[methods.brl]\n'
+    )
     (tmp_path / "own.toml").write_text(own)
     plan = Plan.from_toml(tmp_path / "own.toml")
-    assert (plan.splits.number, plan.splits.seed) == (3, 7)
+    assert (plan.splits.number, plan.splits.seed, plan.splits.chosen) == (3, 7, (2,))
     assert [(method.name, method.params) for method in plan.methods] == [
         ("rbrl", {"tol": 0.2, "ridge": 1.0}),
         ("brl", {}),

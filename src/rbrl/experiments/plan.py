@@ -22,12 +22,13 @@ from rbrl.experiments.errors import PlanError
 from rbrl.experiments.method_spec import TUNE_ON, MethodSpec
 from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric
 
-KEYS = ("title", "datasets", "methods", "splits", "tuning", "metrics", "convention", "preprocessing", "seed")
+KEYS = ("title", "datasets", "methods", "splits", "tuning", "metrics", "convention", "preprocessing", "seed", "only")
+STANDARDISE = ("dense", "all", "none")
 
 
 @dataclass(frozen=True)
 class Splits:
-    """Repeated splits; split i is drawn with seed + i, so each can be had alone: `only` names some of them."""
+    """Repeated splits; split i is drawn with seed + i, so each can be had alone: `only` has the numbers of some."""
 
     number: int = 10
     seed: int = 0
@@ -38,15 +39,13 @@ class Splits:
     @classmethod
     def parse(cls, table):
         """Read the table `splits`."""
-        check_keys("splits", table, cls.__dataclass_fields__)
+        check_keys("splits", table, [name for name in cls.__dataclass_fields__ if name != "only"])
         splits = cls(**table)
         check_whole("splits.number", splits.number, 1)
         check_whole("splits.seed", splits.seed, 0)
         check_share("splits.train_fraction", splits.train_fraction)
         check_flag("splits.stratified", splits.stratified)
-        if "only" in table:
-            check_list("splits.only", table["only"])
-        return splits.part(splits.only)
+        return splits
 
     def part(self, only):
         """The same splits, of which only some are used; all if `only` is empty."""
@@ -59,11 +58,6 @@ class Splits:
     def chosen(self):
         """Numbers of the splits that are used."""
         return self.only or tuple(range(self.number))
-
-    def to_dict(self):
-        """What a plan file says."""
-        table = dict(self.__dict__)
-        return table | {"only": list(self.only)} if self.only else {k: v for k, v in table.items() if k != "only"}
 
 
 @dataclass(frozen=True)
@@ -105,8 +99,9 @@ class Plan:
     metrics : tuple of str
     convention : {"paper", "mulan", "sklearn"}
         Rule for ties and for samples without a pair.
-    standardise : {"dense", "none"}
+    standardise : {"dense", "all", "none"}
         "dense": features of dense sets get mean 0 and variance 1 on the training part; sparse ones are left alone.
+        "all": those of sparse sets too, which become dense.
     seed : int
         Of folds and of random methods; split i uses seed + i.
     title : str
@@ -159,7 +154,7 @@ class Plan:
         metrics = _metrics(table.get("metrics"))
         datasets = _datasets(table["datasets"])
         methods = _methods(table["methods"], [data.name for data in datasets])
-        return cls(
+        plan = cls(
             datasets=datasets,
             methods=methods,
             splits=Splits.parse(table.get("splits", {})),
@@ -171,16 +166,19 @@ class Plan:
             title=check_text("title", table["title"]) if "title" in table else "",
             folder=Path(folder or Path.cwd()),
         )
+        return plan.part(**_only(table["only"])) if "only" in table else plan
 
     def to_dict(self):
         """The plan as nested dicts, every default written out."""
-        table = {"title": self.title} if self.title else {}
+        table: dict[str, Any] = {"title": self.title} if self.title else {}
+        if self.splits.only:
+            table["only"] = {"splits": list(self.splits.only)}
         return table | {
             "datasets": [data.to_dict() for data in self.datasets],
             "metrics": list(self.metrics),
             "convention": self.convention,
             "seed": self.seed,
-            "splits": self.splits.to_dict(),
+            "splits": {key: value for key, value in self.splits.__dict__.items() if key != "only"},
             "tuning": dict(self.tuning.__dict__),
             "preprocessing": {"standardise": self.standardise},
             "methods": {method.name: method.to_dict() for method in self.methods},
@@ -254,7 +252,13 @@ def _chosen(what, specs, names):
 
 def _standardise(table):
     check_keys("preprocessing", table, ("standardise",))
-    return check_choice("preprocessing.standardise", table.get("standardise", "dense"), ("dense", "none"))
+    return check_choice("preprocessing.standardise", table.get("standardise", "dense"), STANDARDISE)
+
+
+def _only(table):
+    keys = ("datasets", "methods", "splits")
+    check_keys("only", table, keys)
+    return {key: check_list(f"only.{key}", table[key]) for key in keys if key in table}
 
 
 def _distinct(where, names):

@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from rbrl.metrics import PAPER_METRICS, get_metric
 from rbrl.report.comparison import rank_table
-from rbrl.report.paper_tables import published, published_results
+from rbrl.report.paper_tables import published
 from rbrl.report.reproduction.names import OURS, key, paper_methods
 from rbrl.report.results import Results
 from rbrl.report.table import MISSING, Cell, Table, count, number, word
@@ -77,7 +77,9 @@ def _directions(names):
 def cell_tables(frame: pd.DataFrame) -> list[Table]:
     """For each method a table, data sets x metrics, of a frame that `cells` gave."""
     known = frame[frame.kind != "missing"]
-    return [_cell_table(known[known.method == method], method) for method in paper_methods() if method in set(known.method)]
+    return [
+        _cell_table(known[known.method == method], method) for method in paper_methods() if method in set(known.method)
+    ]
 
 
 def _cell_table(part, method):
@@ -113,11 +115,10 @@ def count_table(frame: pd.DataFrame) -> Table:
     """How many cells of each method are near the paper's."""
     known = frame[frame.kind != "missing"]
     parts = [(name, known[known.method == name]) for name in paper_methods() if name in set(known.method)]
-    rows = [_counts(name, part) for name, part in parts]
-    total = _counts("All", known)
-    frame = pd.DataFrame([total if name is None else row for name, row in [*((r["method"], r) for r in rows), (None, total)]])
-    lines = tuple((word(row["method"]), *(count(row[c]) for c in COUNTS), number(row["median"], 1)) for row in [*rows, total])
-    return Table("table3-counts", "Cells by distance from the paper's", ("Method", *COUNTS.values(), "Median"), lines, frame, n_foot=1)
+    found = [*(counts(name, part) for name, part in parts), counts("All", known)]
+    rows = tuple((word(one["method"]), *(count(one[c]) for c in COUNTS), number(one["median"], 1)) for one in found)
+    titles = ("Method", *COUNTS.values(), "Median")
+    return Table("table3-counts", "Cells by distance from the paper's", titles, rows, pd.DataFrame(found), n_foot=1)
 
 
 COUNTS = {
@@ -130,7 +131,8 @@ COUNTS = {
 }
 
 
-def _counts(name, part):
+def counts(name: str, part: pd.DataFrame) -> dict:
+    """How many cells of a frame that `cells` gave lie within which distance."""
     kinds = part.kind.value_counts()
     near, within = int(kinds.get("near", 0)), int(kinds.get("within", 0))
     return {
@@ -172,7 +174,9 @@ class Agreement:
             f"All methods: {self.within} of {self.cells} cells within a distance of 3.",
         ]
         if not np.isnan(self.spearman):
-            lines.append(f"Spearman correlation of the overall average ranks, ours and the paper's: {self.spearman:.3f}.")
+            lines.append(
+                f"Spearman correlation of the overall average ranks, ours and the paper's: {self.spearman:.3f}."
+            )
         return lines
 
 
@@ -185,7 +189,11 @@ def agreement(results: Results, frame: pd.DataFrame) -> Agreement:
 
 
 def rank_correlation(results: Results) -> float:
-    """Spearman correlation between overall average ranks and the paper's; NaN where they cannot be had."""
+    """Spearman correlation between overall average ranks and the paper's of the same methods on the same data sets."""
+    printed = published("results")
+    same = printed.method.isin(results.methods) & printed.dataset.isin(results.datasets)
     ours = rank_table(results, ties="minimum").loc["Overall"].dropna()
-    paper = rank_table(published_results(), ties="minimum").loc["Overall"].reindex(ours.index)
-    return float(spearmanr(ours, paper).statistic) if len(ours) > 2 else float("nan")
+    if len(ours) < 3:
+        return float("nan")
+    paper = rank_table(Results.from_summary(printed[same]), ties="minimum").loc["Overall"]
+    return float(spearmanr(ours, paper.reindex(ours.index)).statistic)

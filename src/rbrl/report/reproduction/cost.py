@@ -2,9 +2,11 @@
 
 import pandas as pd
 
+from rbrl.report.reproduction.names import OURS, key
 from rbrl.report.table import Cell, Table, count, number, word
 
 TIMES = ["tune_seconds", "train_seconds", "test_seconds"]
+MEANS = ("evaluations", "certified")
 
 
 def cost(rows: pd.DataFrame, effort: pd.DataFrame, by: str = "dataset") -> pd.DataFrame:
@@ -28,37 +30,31 @@ def cost(rows: pd.DataFrame, effort: pd.DataFrame, by: str = "dataset") -> pd.Da
     runs = rows.drop_duplicates(["dataset", "method", "split"])
     runs = runs[runs.status == "ok"].assign(wall=lambda r: r[TIMES].sum(axis=1))
     groups = runs.groupby(by, sort=False)
-    fits = effort.assign(
-        total_evaluations=effort.evaluations * effort.n_fits, total_certified=effort.certified * effort.n_fits
-    ).groupby(by, sort=False)
     frame = pd.DataFrame({"n_runs": groups.size(), "hours": groups.processor_seconds.sum() / 3600})
     frame["wall_hours"] = groups.wall.sum() / 3600
-    tuned = fits.n_fits.sum().reindex(frame.index).fillna(0)
-    frame["n_fits"] = (tuned + frame.n_runs).astype(int)
-    for name in ("evaluations", "certified"):
-        frame[name] = (fits[f"total_{name}"].sum(min_count=1) / fits.n_fits.sum()).reindex(frame.index)
+    frame["n_fits"] = (effort.groupby(by).n_fits.sum().reindex(frame.index).fillna(0) + frame.n_runs).astype(int)
+    for name in MEANS:
+        frame[name] = [mean_per_fit(effort[effort[by] == value], name) for value in frame.index]
     frame["share"] = frame.hours / frame.hours.sum()
     return frame.reset_index()
+
+
+def mean_per_fit(effort: pd.DataFrame, name: str) -> float:
+    """Mean of a column over the fits of some tunings; NaN where no method has it."""
+    known = effort.dropna(subset=[name])
+    return float((known[name] * known.n_fits).sum() / known.n_fits.sum()) if len(known) else float("nan")
 
 
 def cost_table(rows: pd.DataFrame, effort: pd.DataFrame, title: str, by: str = "dataset") -> Table:
     """The cost as a table, with its total."""
     frame = cost(rows, effort, by)
-    total = _total(frame)
+    total = {name: frame[name].sum() for name in ("n_runs", "n_fits", "hours", "share")}
+    total |= {name: mean_per_fit(effort, name) for name in MEANS}
     lines = [_line(row[by], row) for row in frame.to_dict("records")]
     head = {"dataset": "Data set", "method": "Method"}[by]
     titles = (head, "Runs", "Fits", "Processor hours", "Share", "Evaluations per fit", "Certified")
-    note = "Certified: fits of the search with a proved relative gap of at most 0.001, among those of methods that prove one."
+    note = "Certified: share of the fits of the search, of methods that prove a gap, with one of at most 0.001."
     return Table(f"cost-{by}", title, titles, (*lines, _line("All", total)), frame, n_foot=1, note=note)
-
-
-def _total(frame):
-    weights = frame.n_fits - frame.n_runs
-    mean = {}
-    for name in ("evaluations", "certified"):
-        known = frame[name].notna() & (weights > 0)
-        mean[name] = (frame[name] * weights)[known].sum() / weights[known].sum() if known.any() else float("nan")
-    return {name: frame[name].sum() for name in ("n_runs", "n_fits", "hours", "wall_hours", "share")} | mean
 
 
 def _line(name, row):
@@ -71,3 +67,10 @@ def _line(name, row):
         number(row["evaluations"], 1),
         Cell(f"{row['certified']:.1%}", float(row["certified"])) if row["certified"] == row["certified"] else Cell("–"),
     )
+
+
+def cost_tables(rows: pd.DataFrame, effort: pd.DataFrame) -> list[Table]:
+    """What RBRL cost on each data set, and every method in all."""
+    ours, own = rows[rows.method.map(key) == key(OURS)], effort[effort.method.map(key) == key(OURS)]
+    tables = [cost_table(ours, own, f"{OURS}'s full protocol")] if len(ours) else []
+    return [*tables, cost_table(rows, effort, "All methods", by="method")]

@@ -162,7 +162,11 @@ def verdict_table(sources: Mapping[str, Results]) -> Table:
     for observation in observations():
         judged = {name: judge(observation, results) for name, results in sources.items()}
         rows.append(
-            (word(observation.number), word(observation.text), *(word(_in_words(*answer)) for answer in judged.values()))
+            (
+                word(observation.number),
+                word(observation.text),
+                *(word(_in_words(*answer)) for answer in judged.values()),
+            )
         )
         records.append(
             {"observation": observation.number, "text": observation.text}

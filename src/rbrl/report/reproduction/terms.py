@@ -10,6 +10,7 @@ from rbrl.report.page.verdict import join
 from rbrl.report.reproduction.names import OURS, paper_methods
 from rbrl.report.results import Results
 from rbrl.report.table import Table, number, word
+from rbrl.report.tables import best_of
 
 
 def overall_ranks(sources: Mapping[str, Results]) -> Table:
@@ -26,18 +27,19 @@ def overall_ranks(sources: Mapping[str, Results]) -> Table:
     return Table("overall-ranks", "Overall average ranks", ("Method", *sources), rows, table, note=note)
 
 
-def metric_ranks(sources: Mapping[str, Results]) -> Table:
-    """For each metric the average rank of each method, a line for each of some results."""
+def metric_ranks(sources: Mapping[str, Results], ties: str = "average") -> Table:
+    """Table 4: by metric and over all the average rank of each method, a line for each of some results."""
+    tables = {name: rank_table(results, ties) for name, results in sources.items()}
+    titles = {metric.name: f"{metric.title} {metric.arrow}" for metric in PAPER_METRICS} | {"Overall": "Overall"}
     rows, records = [], []
-    for metric in PAPER_METRICS:
-        for name, results in sources.items():
-            ranks = compare(results, metric).ranks
-            best = ranks.min()
-            cells = [number(ranks.get(m), 2, ranks.get(m) == best) for m in paper_methods()]
-            rows.append((word(f"{metric.title} {metric.arrow}"), word(name), *cells))
-            records += [{"metric": metric.name, "source": name, "method": m, "average_rank": ranks[m]} for m in ranks.index]
-    titles = ("Metric", "", *paper_methods())
-    return Table("metric-ranks", "Average ranks by metric", titles, tuple(rows), pd.DataFrame(records), n_keys=2)
+    for metric, title in titles.items():
+        for name, table in tables.items():
+            ranks = table.loc[metric]
+            best = best_of(ranks, greater_is_better=False, digits=2)
+            rows.append((word(title), word(name), *(number(ranks.get(m), 2, m in best) for m in paper_methods())))
+            records += [{"metric": metric, "source": name, "method": m, "average_rank": ranks[m]} for m in table]
+    heads = ("Metric", "", *paper_methods())
+    return Table("table4", "Table 4: average ranks", heads, tuple(rows), pd.DataFrame(records), n_keys=2)
 
 
 def beaten_table(sources: Mapping[str, Results]) -> Table:
@@ -50,7 +52,9 @@ def beaten_table(sources: Mapping[str, Results]) -> Table:
             below = comparison.beaten(OURS) if OURS in comparison.ranks.index else []
             above = [m for m in comparison.ranks.index if OURS in comparison.beaten(m)]
             cells.append(word((join(below) if below else "none") + (f"; worse than {join(above)}" if above else "")))
-            records.append({"metric": metric.name, "source": name, "better_than": ", ".join(below), "worse_than": ", ".join(above)})
+            records.append(
+                {"metric": metric.name, "source": name, "better_than": ", ".join(below), "worse_than": ", ".join(above)}
+            )
         rows.append((word(f"{metric.title} {metric.arrow}"), *cells))
     title = f"Methods that {OURS} is significantly better than"
     return Table("beaten", title, ("Metric", *sources), tuple(rows), pd.DataFrame(records))
