@@ -96,9 +96,7 @@ def test_our_plans_read_back_what_they_write(path):
 def test_a_plan_extends_another(tmp_path):
     base = 'datasets = ["yeast"]\n[splits]\nnumber = 3\n[methods.rbrl]\nparams = { tol = 0.1, ridge = 1.0 }\n'
     (tmp_path / "base.toml").write_text(base)
-    own = (
-        'extends = "base.toml"\nsplits.seed = 7\nonly.splits = [2]\n[methods.rbrl]\nparams.tol = 0.2\n[methods.brl]\n'
-    )
+    own = 'extends = "base.toml"\nsplits.seed = 7\nonly.splits = [2]\n[methods.rbrl]\nparams.tol = 0.2\n[methods.brl]\n'
     (tmp_path / "own.toml").write_text(own)
     plan = Plan.from_toml(tmp_path / "own.toml")
     assert (plan.splits.number, plan.splits.seed, plan.splits.chosen) == (3, 7, (2,))

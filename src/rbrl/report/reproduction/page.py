@@ -72,13 +72,13 @@ def _content(recorded, docs, images):
     effort = recorded.effort("paper")
     return {
         "state": _state(recorded, rows),
-        "short": to_markdown(short_table(found, explained, both, rows, effort)),
+        "short": _bare(short_table(found, explained, both, rows, effort)),
         "notes": {name: _note(docs / "reproduction" / f"{name}.md") for name in NOTES},
         "fair": _fair(both),
         "distance": f"{compare(published_results(), 'coverage').distance:.3f}",
-        "verdicts": to_markdown(verdict_table(both)),
-        "claims": to_markdown(claim_table(both)),
-        "counts": to_markdown(count_table(frame)),
+        "verdicts": _bare(verdict_table(both)),
+        "claims": _bare(claim_table(both)),
+        "counts": _bare(count_table(frame)),
         "agreement": found.sentences(),
         "tuned": _tuned(),
         "legend": LEGEND,

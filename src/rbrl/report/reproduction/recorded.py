@@ -83,7 +83,7 @@ def read_rows(path: Path | str) -> tuple[pd.DataFrame, dict[str, Any]]:
     frame, said = read_table(path)
     metrics = said["metrics"]
     frame["machine"] = [said[f"machine {number}"] for number in frame.machine]
-    frame["error"] = frame.error.fillna("")
+    frame["error"] = frame.error.astype(object).fillna("")
     rows = frame.melt(id_vars=[name for name in frame if name not in metrics], value_vars=metrics, var_name="metric")
     order = {name: i for i, name in enumerate(metrics)}
     place = {run: i for i, run in enumerate(frame[KEYS].itertuples(index=False, name=None))}

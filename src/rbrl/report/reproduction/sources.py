@@ -134,14 +134,14 @@ def stem(plan: str) -> str:
     return Path(plan).name.removesuffix(".toml")
 
 
-def export(source: Stored, folder: Path, said: dict[str, Any], plans: Iterable[str] = PLANS) -> list[Path]:
+def export(source: Stored, folder: Path, said: dict[str, Any], plans: Iterable[str] | None = None) -> list[Path]:
     """Write what a store has of some plans into a folder: rows, tunings, and what other criteria would choose.
 
-    Tunings that a plan shares with one before it are written once.
+    Tunings that a plan shares with one before it are written once. By default all plans of the reproduction.
     """
     files: list[Path] = []
     written: list[pd.DataFrame] = []
-    for name in plans:
+    for name in plans or PLANS:
         rows = source.rows(name)
         if rows.empty:
             continue
