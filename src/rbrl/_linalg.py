@@ -38,14 +38,19 @@ def threshold_singular_values(W, amount):
 
 
 def clip_singular_values(W, limit):
-    """The nearest matrix with no singular value above `limit`.
+    """The nearest matrix with no singular value above `limit`."""
+    return W @ singular_value_clip(W, limit)
+
+
+def singular_value_clip(W, limit):
+    """The matrix C for which W C is W with no singular value above `limit`.
 
     The Gram matrix of a W far outside blurs singular values near the limit, so what it gives is clipped once more.
     """
     sigma, V = gram_spectrum(W)
     factor = limit / np.maximum(sigma, max(limit, np.finfo(float).tiny))
-    clipped = W @ ((V * factor) @ V.T)
-    return clip_singular_values(clipped, limit) if sigma[-1] > 10 * limit > 0 else clipped
+    clip = (V * factor) @ V.T
+    return clip @ singular_value_clip(W @ clip, limit) if sigma[-1] > 10 * limit > 0 else clip
 
 
 def largest_eigenvalue(product, size, exact_below=500, seed=0):

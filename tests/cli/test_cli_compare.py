@@ -59,11 +59,24 @@ def test_a_failed_run_ends_with_one(rbrl, tmp_path):
     assert "on purpose" in (tmp_path / "run" / "report" / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_part_of_a_plan_has_the_results_of_the_whole(rbrl, tmp_path):
+    plan = 'datasets = ["yeast"]\nsplits = { number = 3 }\n[methods.br]\n[methods.ml-knn]\n'
+    (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
+    whole, part = ["compare", tmp_path / "plan.toml", "-o", tmp_path / "run", "--json"], ["-m", "ml-knn", "-s", 2]
+    found = json.loads(rbrl(*whole, *part).out)
+    assert found["n_done"] == 1
+    assert [row["method"] for row in found["tables"]["time"]] == ["ml-knn"]
+    assert json.loads(rbrl(*whole).out)["n_reused"] == 1
+    answer = rbrl(*whole, "--method", "rbrl")
+    assert answer.code == 2
+    assert "the plan has no method 'rbrl'." in answer.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "Give a plan"),
-        (["plan.toml", "--dataset", "yeast"], "not both"),
+        (["--dataset", "yeast", "--method", "br", "--split", "10"], "a split must be a number from 0 to 9. Got 10"),
         (["no-plan.toml"], "no-plan.toml"),
         (["--dataset", "yeast", "--method", "nonsense"], "nonsense"),
     ],

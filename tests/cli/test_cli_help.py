@@ -98,7 +98,7 @@ def test_wrong_calls_end_with_two_and_a_line(rbrl, arguments, message):
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
-    command = f"{sys.executable} -m rbrl.cli reproduce table3 | head -1"
+    command = f"{sys.executable} -m rbrl.cli reproduce table3 --published | head -1"
     environment = os.environ | {"PYTHONPATH": str(SRC)}
     run = subprocess.run(["bash", "-o", "pipefail", "-c", command], env=environment, capture_output=True, text=True)
     assert run.stderr == ""

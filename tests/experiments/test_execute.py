@@ -117,6 +117,40 @@ def test_nothing_is_done_twice(plan, expected, tmp_path):
     assert store.plan() == plan
 
 
+def test_one_store_serves_several_plans(table, place, tmp_path):
+    store, whole = Store(tmp_path), Plan.from_dict(table, folder=place)
+    execute(whole, store)
+    before, tuned = store.rows(), store.tuning()
+    table["tuning"]["criterion"] = "coverage"
+    other = Plan.from_dict(table, folder=place)
+    assert set(store.rows(other).method) == {"forest", "broken"}, "the methods that are not tuned"
+    assert execute(other.part(methods=["brl"], splits=[2]), store).n_done == 1
+    assert set(store.rows().split) == {2}
+    pd.testing.assert_frame_equal(store.rows(whole), before)
+    pd.testing.assert_frame_equal(store.tuning(whole), tuned)
+    assert len(store.failures(whole)) == 3
+    assert set(zip(*(store.rows(other)[key] for key in ("method", "split")))) >= {("brl", 2)}
+
+
+def test_effort_counts_the_fits(expected, plan):
+    tuned, effort = expected.tuning().query("metric == 'coverage'"), expected.effort(plan)
+    assert len(effort) == 6
+    for row in effort.itertuples():
+        part = tuned[(tuned.method == row.method) & (tuned.split == row.split)]
+        assert (row.n_fits, row.gap) == (len(part), part.gap.max())
+        assert row.seconds == pytest.approx(part.fit_seconds.sum())
+        assert row.evaluations == pytest.approx(part.evaluations.mean())
+        assert row.certified == pytest.approx((part.gap <= 1e-3).mean())
+
+
+def test_a_part_tuned_on_the_first_split_does_that_one_too(table, place, tmp_path):
+    table["methods"] = {"brl": {"grid": {"ridge": [0.1, 1.0]}, "tune_on": "first"}, "rbrl": {"tune_on": "first"}}
+    plan = Plan.from_dict(table, folder=place).part(splits=[2])
+    assert execute(plan, tmp_path).n_done == 3
+    rows = Store(tmp_path).rows()
+    assert {name: set(group.split) for name, group in rows.groupby("method")} == {"brl": {0, 2}, "rbrl": {2}}
+
+
 def test_another_criterion_costs_only_refits(table, place, tmp_path):
     store = Store(tmp_path)
     run(table, place, store)

@@ -90,7 +90,7 @@ def test_a_store_of_another_version(two):
     store.close()
     with sqlite3.connect(store.path / "runs.sqlite") as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="has format 99; this version of rbrl reads format 1"):
+    with pytest.raises(StoreError, match="has format 99; this version of rbrl reads format 2"):
         execute(plan, store)
 
 

@@ -59,6 +59,8 @@ def arguments(function, dtype, seed=0, n=9, l=6):
         "data": rng.standard_normal(12).astype(dtype),
         "indices": rng.integers(0, n, 12),
         "indptr": np.array([0, 3, 3, 5, 6, 7, 8, 9, 11, 12]),
+        "sigma": np.sort(rng.random(l)),
+        **{"linear": 3.0, "quadratic": 0.5, "reach": 0.4 if seed else np.inf, "ridge": 0.2, "limit": 0.5},
     }
     return {name: values[name] for name in inspect.signature(function).parameters}
 

@@ -1,6 +1,7 @@
 """The search along a path: it chooses what separate fits choose, and says what it measured."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -9,7 +10,7 @@ from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rbrl import BRLClassifier, RBRLClassifier, RBRLClassifierCV
+from rbrl import BRLClassifier, RankSVM, RBRLClassifier, RBRLClassifierCV
 from rbrl.metrics import PAPER_METRICS, evaluate
 from rbrl.search import PAPER_GRID, PathSearchCV, solve_grid, tune
 from rbrl.search.results import best_index
@@ -132,6 +133,15 @@ def test_tune_gives_a_row_per_point_and_fold():
 def test_tune_searches_kernels_too():
     table = tune(RBRLClassifier(kernel="rbf"), {"gamma": [0.01, 0.1], "ridge": [1, 10]}, X, Y, folds=2)
     assert sorted(set(zip(table["param_gamma"], table["param_ridge"]))) == [(0.01, 1), (0.01, 10), (0.1, 1), (0.1, 10)]
+
+
+def test_tune_goes_along_a_path_over_C_and_finds_what_single_fits_find():
+    Cs = [10.0, 0.1, 1.0]
+    table = tune(RankSVM(tol=1e-6), {"C": Cs}, X, Y, folds=2)
+    alone = pd.concat([tune(RankSVM(tol=1e-6), {"C": [C]}, X, Y, folds=2) for C in Cs])
+    keys, names = ["param_C", "fold"], ["ranking_loss", "coverage"]
+    expected = alone.set_index(keys)[names].reindex(pd.MultiIndex.from_frame(table[keys]))
+    np.testing.assert_allclose(table[names], expected, atol=1e-3)
 
 
 @parametrize_with_checks([RBRLClassifierCV([10.0], [0.1], [0.1, 1.0], estimator=RBRLClassifier(tol=1e-16), cv=2)])

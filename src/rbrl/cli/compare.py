@@ -15,6 +15,12 @@ def run(
     ] = None,
     dataset: Datasets = None,
     method: Methods = None,
+    split: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--split", "-s", min=0, help="A split, from 0; may be repeated. Default: all.", show_default=False
+        ),
+    ] = None,
     splits: Annotated[int, typer.Option(min=1, help="Number of splits, without a plan.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed, without a plan.")] = 0,
     store: Annotated[
@@ -33,7 +39,8 @@ def run(
 ) -> None:
     """Tune, train and test methods on data sets; rank them, test the differences, write the report.
 
-    It may be stopped at any moment: the same command goes on where it was. A plan's import paths run code.
+    It may be stopped at any moment: the same command goes on where it was. A plan's import paths run code. With a plan,
+    --dataset, --method and --split choose a part of it, whose results are those of the whole.
 
     Examples:
 
@@ -42,10 +49,12 @@ def run(
     `rbrl compare --dataset yeast --method rbrl --method brl --splits 3 -o runs/yeast`
 
     `rbrl compare plans/paper.toml -o runs/paper --jobs 8`
+
+    `rbrl compare plans/paper.toml --dataset emotions --method rbrl --split 0`
     """
     from rbrl.experiments import Store, execute
 
-    chosen = _plan(plan, dataset, method, splits, seed)
+    chosen = _plan(plan, dataset, method, split, splits, seed)
     folder = store or Path("runs", plan.stem if plan else "comparison")
     kept = Store(folder)
     summary = execute(
@@ -63,17 +72,15 @@ def run(
         raise typer.Exit(1)
 
 
-def _plan(path, datasets, methods, splits, seed):
+def _plan(path, datasets, methods, only, splits, seed):
     from rbrl.experiments import Plan
 
-    if path is not None and (datasets or methods):
-        raise ValueError(f"Give a plan, or --dataset and --method, not both. Got {path} and {datasets or methods}.")
     if path is not None:
-        return Plan.from_toml(path)
+        return Plan.from_toml(path).part(datasets, methods, only)
     if not (datasets and methods):
         raise ValueError(f"Give a plan, or --dataset and --method. Got --dataset {datasets} and --method {methods}.")
     table = {"datasets": datasets, "methods": {name: {} for name in methods}}
-    return Plan.from_dict({**table, "splits": {"number": splits, "seed": seed}})
+    return Plan.from_dict({**table, "splits": {"number": splits, "seed": seed}}).part(splits=only)
 
 
 def _progress(silent):

@@ -1,9 +1,57 @@
 """`fit` of rows in blocks: files, lists of parts, Dask arrays."""
 
+import time
 from collections.abc import Sequence
 
+import numpy as np
+
 from rbrl.blocks import Blocks, LocalBlocks
+from rbrl.blocks.progress import progress_for
 from rbrl.datasets import Shards
+from rbrl.designs import BlockDesign
+from rbrl.objective import BlockObjective
+from rbrl.solvers import QuasiNewton
+from rbrl.targets import SignedTargets
+
+
+class LearnsFromBlocks:
+    """Mixin of classifiers with an objective: how they learn the linear model from rows in blocks."""
+
+    def _learn_blocks(self, blocks):
+        self._check_parameters()
+        self._check_blocks()
+        started = time.perf_counter()
+        with progress_for(self.tol, self.verbose) as blocks.progress:
+            design = BlockDesign(blocks, self.fit_intercept)
+            found = design.found
+            objective = BlockObjective(design, self._loss_of_blocks(blocks), self.ridge, self.nuclear)
+            start = self._previous(found.n_features, found.n_labels) if self.warm_start else None
+            start = None if start is None else design.weights(start)
+            result = self._solver().solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
+        self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
+        self.classes_ = self.targets_.classes_
+        self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
+        self._store_linear(found.n_features, np.float64, design.coefficients(result.weights))
+        self._store_result(result)
+        self._report(time.perf_counter() - started)
+        return self
+
+    def _loss_of_blocks(self, blocks):
+        """The loss for labels in blocks: :meth:`_loss`, unless it depends on them."""
+        return self._loss()
+
+    def _check_blocks(self):
+        owner = type(self).__name__
+        if not self._is_linear():
+            raise ValueError(
+                f"{owner} learns a linear model from rows in blocks. Got kernel={self.kernel!r}; map the features of each "
+                "block first, for example with sklearn.kernel_approximation.Nystroem, and use kernel='linear'."
+            )
+        if self.solver != "auto" and not isinstance(self.solver, QuasiNewton):
+            raise ValueError(
+                f"The solver parameter of {owner} must be 'auto' or a QuasiNewton for rows in blocks. "
+                f"Got {self.solver!r} instead."
+            )
 
 
 def as_blocks(X, y=None, sample_weight=None):

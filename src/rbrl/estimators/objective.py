@@ -8,21 +8,19 @@ import numpy as np
 
 from rbrl._linalg import singular_values
 from rbrl._validation import check_choice, check_number
-from rbrl.blocks.progress import progress_for
-from rbrl.designs import BlockDesign, SpectralDesign, linear_design, with_ones
+from rbrl.designs import SpectralDesign, linear_design, with_ones
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.in_blocks import as_blocks
+from rbrl.estimators.in_blocks import LearnsFromBlocks, as_blocks
 from rbrl.estimators.kernel_model import KernelModel
 from rbrl.kernels import check_gram
-from rbrl.objective import BlockObjective, Objective
-from rbrl.solvers import SOLVERS, QuasiNewton
-from rbrl.targets import SignedTargets
+from rbrl.objective import Objective
+from rbrl.solvers import SOLVERS, solve_kernel
 
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
 
 
-class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
+class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
     """A classifier that minimises loss + ridge + nuclear norm, linear or with a kernel.
 
     A subclass names its loss in :meth:`_loss`; everything else is here.
@@ -90,38 +88,29 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         blocks = as_blocks(X, y, sample_weight)
         return self._learn(X, y, sample_weight) if blocks is None else self._learn_blocks(blocks)
 
-    def _learn_blocks(self, blocks):
-        self._check_parameters()
-        self._check_blocks()
-        started = time.perf_counter()
-        with progress_for(self.tol, self.verbose) as blocks.progress:
-            design = BlockDesign(blocks, self.fit_intercept)
-            found = design.found
-            objective = BlockObjective(design, self._loss_of_blocks(blocks), self.ridge, self.nuclear)
-            start = self._previous(design, objective.shape, None) if self.warm_start else None
-            result = self._solver().solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
-        self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
-        self.classes_ = self.targets_.classes_
-        self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
-        self._store_linear(found.n_features, np.float64, design.coefficients(result.weights))
-        self._store_result(result)
-        self._report(time.perf_counter() - started)
-        return self
-
-    def _loss_of_blocks(self, blocks):
-        """The loss for labels in blocks: :meth:`_loss`, unless it depends on them."""
-        return self._loss()
-
     def _fit(self, X, Y, weights):
         started = time.perf_counter()
         rows, weights = present_rows(weights, len(Y))
-        design = self._design(X, rows)
-        objective = self._objective(design, Y[rows], weights)
-        start = self._previous(design, objective.shape, rows) if self.warm_start else None
-        result = self._solver().solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
+        design, result = self._solve(X, Y[rows], weights, rows)
         self._store(X, len(Y), rows, design.coefficients(result.weights))
         self._store_result(result)
         self._report(time.perf_counter() - started)
+
+    def _solve(self, X, Y, weights, rows):
+        """The design of the rows that have a weight, and the solution over it."""
+        solver = self._solver()
+        limits = {"tol": self.tol, "max_iter": self.max_iter}
+
+        def objective_of(design):
+            return self._objective(design, Y, weights)
+
+        start = self._previous(X.shape[1], Y.shape[1], rows) if self.warm_start else None
+        if not self._is_linear():
+            K = self._kernel_matrix(X, rows)
+            return solve_kernel(solver, K, self.low_rank, self.ridge, objective_of, start, **limits)
+        design = self._design(X, rows)
+        start = None if start is None else design.weights(start)
+        return design, solver.solve(objective_of(design), start=start, **limits)
 
     def _solver(self):
         return SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
@@ -135,8 +124,11 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         if self._is_linear():
             X = X[rows].astype(np.float64, copy=False)
             return linear_design(with_ones(X) if self.fit_intercept else X)
+        return SpectralDesign(self._kernel_matrix(X, rows), self.low_rank)
+
+    def _kernel_matrix(self, X, rows):
         K = check_gram(self._gram(X))
-        return SpectralDesign(K[np.ix_(rows, rows)] if len(rows) < len(K) else K, self.low_rank)
+        return K[np.ix_(rows, rows)] if len(rows) < len(K) else K
 
     def _basis_rows(self, X, X_fit):
         """What the model's own coefficients are multiplied with: features, or kernel values to the training rows."""
@@ -163,17 +155,16 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         sigma = singular_values(result.weights)
         self.rank_ = int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))
 
-    def _previous(self, design, shape, rows):
-        """Weights of the last fit in the coordinates of this one; None if there is none of that shape."""
+    def _previous(self, n_features, n_labels, rows=None):
+        """Coefficients of the last fit, if there was one of this shape."""
         if self._is_linear() and hasattr(self, "coef_"):
-            W = np.hstack([self.coef_, self.intercept_[:, None]]) if self.fit_intercept else self.coef_
-            coefficients = W.T.astype(np.float64)
+            coefficients = np.hstack([self.coef_, self.intercept_[:, None]] if self.fit_intercept else [self.coef_]).T
+            shape = (n_features + self.fit_intercept, n_labels)
         elif not self._is_linear() and len(getattr(self, "dual_coef_", ())) > rows[-1]:
-            coefficients = self.dual_coef_[rows].astype(np.float64)
+            coefficients, shape = self.dual_coef_[rows], (len(rows), n_labels)
         else:
             return None
-        fits = coefficients.shape == design.coefficients(np.zeros(shape)).shape
-        return design.weights(coefficients) if fits else None
+        return coefficients.astype(np.float64) if coefficients.shape == shape else None
 
     def _scores(self, X):
         return self._raw_scores(X)
@@ -203,19 +194,6 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
             raise ValueError(
                 f"{owner} cannot add an intercept to kernel='precomputed'. Got fit_intercept={self.fit_intercept}; "
                 "pass fit_intercept=False, and add 1 to every kernel value if you want the paper's constant feature."
-            )
-
-    def _check_blocks(self):
-        owner = type(self).__name__
-        if not self._is_linear():
-            raise ValueError(
-                f"{owner} learns a linear model from rows in blocks. Got kernel={self.kernel!r}; map the features of each "
-                "block first, for example with sklearn.kernel_approximation.Nystroem, and use kernel='linear'."
-            )
-        if self.solver != "auto" and not isinstance(self.solver, QuasiNewton):
-            raise ValueError(
-                f"The solver parameter of {owner} must be 'auto' or a QuasiNewton for rows in blocks. "
-                f"Got {self.solver!r} instead."
             )
 
 

@@ -61,9 +61,10 @@ def split_rows(Y, seed, train_fraction, stratified):
 
 
 def prepare(X, train, test, standardise):
-    """Return the training and test rows of X, standardised by the training part if X is dense and it is asked for."""
-    if standardise == "none" or sparse.issparse(X):
+    """Return the training and test rows of X, standardised by the training part where it is asked for."""
+    if standardise == "none" or (standardise == "dense" and sparse.issparse(X)):
         return X[train], X[test]
+    X = X.toarray() if sparse.issparse(X) else X
     scaler = StandardScaler().fit(X[train])
     return scaler.transform(X[train]), scaler.transform(X[test])
 

@@ -127,7 +127,7 @@ def _is_open(run, result, retry_failed):
 
 
 def _summary(store, runs, n_done, seconds, notes):
-    failed = store.failures()
-    failures = list(failed[["dataset", "method", "split", "error"]].itertuples(index=False, name=None))
+    results = [(run, *(store.result(run.key) or ("absent", ""))) for run in runs]
+    failures = [(run.dataset, run.method, run.split, error) for run, status, error in results if status == "failed"]
     n_reused = len(runs) - n_done - len(failures)
     return Summary(len(runs), n_done, n_reused, len(failures), seconds, notes, failures)

@@ -16,7 +16,7 @@ def ranking_loss(Y: Any, scores: Any, *, convention: str = "paper") -> float:
     .. math:: \frac{1}{n} \sum_{i=1}^n
         \frac{|\{(p, q) \in Y_i^+ \times Y_i^- : f_p(x_i) \le f_q(x_i)\}|}{|Y_i^+| |Y_i^-|}
 
-    A tie is an error.
+    A tie is an error, except in Mulan's convention.
 
     Parameters
     ----------
@@ -24,14 +24,15 @@ def ranking_loss(Y: Any, scores: Any, *, convention: str = "paper") -> float:
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         The larger, the more relevant.
-    convention : {"paper", "sklearn"}
-        Samples without a pair (no or all labels relevant) are left out in "paper", and count 0 in "sklearn".
+    convention : {"paper", "mulan", "sklearn"}
+        Samples without a pair (no or all labels relevant) are left out in "paper" and "mulan", and count 0 in
+        "sklearn". In "mulan" of tied labels the one with the higher index ranks first.
     """
     return _mean_over_rows(_ranking_loss_rows, Y, scores, convention, without_pair=0.0)
 
 
 def _ranking_loss_rows(T, F, convention):
-    entries = relevant_in_order(T, F, ties="together")
+    entries = relevant_in_order(T, F, ties="higher_index_first" if convention == "mulan" else "together")
     wrong = np.bincount(entries.row, weights=entries.rank - entries.rank_among_relevant, minlength=len(T))
     n_relevant = T.sum(axis=1)
     return wrong / (n_relevant * (T.shape[1] - n_relevant))
@@ -49,15 +50,16 @@ def average_precision(Y: Any, scores: Any, *, convention: str = "paper") -> floa
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         The larger, the more relevant.
-    convention : {"paper", "sklearn"}
-        "paper": of tied labels the one with the higher index ranks first; samples without a pair (no or all labels
-        relevant) are left out. "sklearn": tied labels share the last of their ranks; samples without a pair count 1.
+    convention : {"paper", "mulan", "sklearn"}
+        "paper", "mulan": of tied labels the one with the higher index ranks first; samples without a pair (no or all
+        labels relevant) are left out. "sklearn": tied labels share the last of their ranks; samples without a pair
+        count 1.
     """
     return _mean_over_rows(_average_precision_rows, Y, scores, convention, without_pair=1.0)
 
 
 def _average_precision_rows(T, F, convention):
-    ties = "higher_index_first" if convention == "paper" else "together"
+    ties = "together" if convention == "sklearn" else "higher_index_first"
     entries = relevant_in_order(T, F, ties=ties)
     precision = np.bincount(entries.row, weights=entries.rank_among_relevant / entries.rank, minlength=len(T))
     return precision / T.sum(axis=1)
@@ -77,8 +79,8 @@ def one_error(Y: Any, scores: Any, *, convention: str = "paper") -> float:
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         The larger, the more relevant.
-    convention : {"paper", "sklearn"}
-        The two agree: scikit-learn has no such metric.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree: scikit-learn has no such metric.
     """
     check_convention(convention)
     return _mean_over_rows(_one_error_rows, Y, scores, "paper", without_pair=0.0)

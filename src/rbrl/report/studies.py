@@ -15,6 +15,7 @@ from rbrl.estimators import RBRLClassifier
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.metrics import PAPER_METRICS, evaluate, scores_of
 from rbrl.solvers import APG, QuasiNewton
+from rbrl.solvers.apg import PAPER_TOL
 
 # The names under which the figures show the solvers.
 SOLVERS = {
@@ -71,6 +72,63 @@ def convergence(
                 pd.DataFrame({"problem": problem, "solver": name, **curve, "objective": result.history, "gap": gap})
             )
     return pd.concat(frames, ignore_index=True)
+
+
+def thinned(curves: pd.DataFrame, n_points: int = 120) -> pd.DataFrame:
+    """The same curves with about `n_points` iterations each, evenly spread on a logarithmic axis."""
+    kept = []
+    for _, curve in curves.groupby(["problem", "solver"], sort=False):
+        places = np.unique(np.geomspace(1, len(curve), n_points).round().astype(int)) - 1
+        kept.append(curve.iloc[places])
+    return pd.concat(kept, ignore_index=True)
+
+
+def authors_stop(objective: Any) -> int | None:
+    """Iteration at which the authors' program stops: the objective changed by at most 1e-6 of itself; None if never.
+
+    Examples
+    --------
+    >>> authors_stop([2.0, 1.0, 1.0, 0.5])
+    3
+    """
+    objective = np.asarray(objective, dtype=float)
+    still = np.abs(np.diff(objective)) <= PAPER_TOL * objective[:-1]
+    return int(np.argmax(still)) + 2 if still.any() else None
+
+
+def convergence_claims(curves: pd.DataFrame, claimed: dict[str, int]) -> pd.DataFrame:
+    """What the curves say of the iterations that the paper names.
+
+    Parameters
+    ----------
+    curves : DataFrame
+        As `convergence` gives them, not thinned.
+    claimed : dict of str to int
+        Iterations within which the paper's algorithm is said to converge, by problem.
+
+    Returns
+    -------
+    DataFrame
+        One row per problem: claimed, gap_claimed (certified, after that many iterations), stop (iteration at which the
+        authors' rule ends the run), gap_stop, and iterations_1e-2, 1e-3 and 1e-4 to certified gaps; ours, the evaluations
+        of our solver to 1e-4.
+    """
+    paper, ours = (list(SOLVERS)[i] for i in (0, -1))
+    rows = []
+    for problem, n_claimed in claimed.items():
+        part = curves[curves.problem == problem]
+        theirs = part[part.solver == paper].set_index("iteration")
+        stop = authors_stop(theirs.objective)
+        row = {"problem": problem, "claimed": n_claimed, "gap_claimed": theirs.gap.get(n_claimed), "stop": stop}
+        row["gap_stop"] = theirs.gap.get(stop)
+        row |= {f"iterations_{gap:.0e}": _first(theirs.gap, gap) for gap in (1e-2, 1e-3, 1e-4)}
+        rows.append(row | {"ours": _first(part[part.solver == ours].set_index("evaluations").gap, 1e-4)})
+    return pd.DataFrame(rows)
+
+
+def _first(gaps, bound):
+    reached = gaps[gaps <= bound]
+    return float(reached.index[0]) if len(reached) else float("nan")
 
 
 class _Recorder:

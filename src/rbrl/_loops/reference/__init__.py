@@ -2,6 +2,7 @@
 
 from rbrl._loops.reference.algebra import (
     block_solve,
+    clipped_dual_maximum,
     column_dots,
     memory_backward,
     memory_forward,
@@ -24,6 +25,7 @@ from rbrl._loops.reference.sparse import sparse_adjoint, sparse_product
 
 __all__ = [
     "block_solve",
+    "clipped_dual_maximum",
     "column_dots",
     "memory_backward",
     "memory_forward",
