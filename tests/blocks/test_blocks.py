@@ -7,7 +7,7 @@ from scipy import sparse
 from problems import random_labels, rbrl_loss
 from rbrl.blocks import BlockLoss, LocalBlocks
 from rbrl.blocks.survey import take_survey
-from rbrl.designs import BlockDesign, EigenDesign, MatrixDesign, with_ones
+from rbrl.designs import BlockDesign, EigenDesign, RotatedDesign, with_ones
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.losses import ALL_LOSSES
 from rbrl.objective import BlockObjective, Objective
@@ -34,7 +34,7 @@ def pair(storage="dense", whitened=True, loss=None, seed=0, lambdas=(0.5, 0.2)):
     """The same objective over arrays and over blocks."""
     X, Y, blocks = rows(seed, storage=storage)
     loss = loss or rbrl_loss(0.5)
-    arrays = (EigenDesign if whitened else MatrixDesign)(with_ones(X))
+    arrays = (EigenDesign if whitened else RotatedDesign)(with_ones(X))
     design = BlockDesign(blocks, intercept=True, largest_gram=100 if whitened else 0)
     return Objective(arrays, Y, loss, *lambdas), BlockObjective(design, loss, *lambdas)
 
@@ -76,7 +76,7 @@ def test_tall_matrices_by_their_small_images():
     rng = np.random.default_rng(3)
     W, D, U, V = (rng.standard_normal(s) for s in ((blocks.shape), (blocks.shape), (blocks.shape[0], 2), (5, 2)))
     t = rng.random(5)
-    Z = arrays.design.matrix() * np.sign(np.sum(arrays.design.basis * blocks.design.basis, axis=0))
+    Z = with_ones(rows()[0]) @ blocks.design.coefficients(np.eye(blocks.shape[0]))
     scores = blocks.design.scores
     moved = scores(W) + scores(D) * t - 0.5 * scores(D)
     np.testing.assert_allclose(Z @ moved.weights, Z @ W + (Z @ D) * t - 0.5 * (Z @ D))

@@ -20,6 +20,8 @@ class Survey(NamedTuple):
     Attributes
     ----------
     n_samples, n_features, n_labels : int
+    n_entries : int
+        Stored entries of X.
     low : int
         How an irrelevant label is coded: 0 or -1.
     label_type : dtype
@@ -35,6 +37,7 @@ class Survey(NamedTuple):
     n_samples: int
     n_features: int
     n_labels: int
+    n_entries: int
     low: int
     label_type: np.dtype
     sparse_labels: bool
@@ -58,7 +61,9 @@ def take_survey(blocks, largest_gram):
     rows = min(SAMPLE_ROWS, SAMPLE_BYTES // (8 * max(n_labels, 1)))
     expected = n_features, n_labels, first_name
     share = max(1, -(-rows // len(blocks)))
-    n_samples, gram, sums, zeros, minus, samples = blocks.total(_look, expected, n_features <= largest_gram, share)
+    n_samples, n_entries, gram, sums, zeros, minus, samples = blocks.total(
+        _look, expected, n_features <= largest_gram, share
+    )
     if n_samples == 0:
         raise ValueError(f"There are no rows to learn from: all {len(blocks)} blocks are empty.")
     if zeros and minus:
@@ -68,7 +73,7 @@ def take_survey(blocks, largest_gram):
     X, Y, weights = zip(*samples)
     stack = sparse.vstack if sparse.issparse(X[0]) else np.vstack
     sample = stack(X), np.vstack(Y), np.concatenate(weights)
-    return Survey(n_samples, n_features, n_labels, -1 if minus else 0, *labels, gram, sums, sample)
+    return Survey(n_samples, n_features, n_labels, n_entries, -1 if minus else 0, *labels, gram, sums, sample)
 
 
 def _columns(block):
@@ -91,7 +96,7 @@ def _look(block, expected, whole_gram, sample_rows):
     zeros, minus = _label_values(block)
     gram = _gram(X) if whole_gram else _squares(X)
     sums = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
-    return X.shape[0], gram, sums, [name] * zeros, [name] * minus, [_sample(X, block.Y, sample_rows)]
+    return X.shape[0], values.size, gram, sums, [name] * zeros, [name] * minus, [_sample(X, block.Y, sample_rows)]
 
 
 def _check_matrices(block):

@@ -5,6 +5,7 @@ from rbrl.designs.choose import linear_design
 from rbrl.designs.eigen import EigenDesign
 from rbrl.designs.in_blocks import BlockDesign
 from rbrl.designs.matrix import MatrixDesign, with_ones
+from rbrl.designs.rotated import RotatedDesign
 from rbrl.designs.row_space import RowSpaceDesign
 from rbrl.designs.spectral import SpectralDesign
 
@@ -13,6 +14,7 @@ __all__ = [
     "Design",
     "EigenDesign",
     "MatrixDesign",
+    "RotatedDesign",
     "RowSpaceDesign",
     "SpectralDesign",
     "linear_design",

@@ -4,7 +4,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from rbrl.blocks import Blocks, BlockScores, take_survey
+from rbrl.blocks.products import add_adjoint, scores
 from rbrl.designs.base import Design
+from rbrl.designs.rotation import directions_worth, rotated
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
 LARGEST_GRAM = 5000
@@ -14,7 +16,8 @@ class BlockDesign(Design):
     r"""The linear model over rows in blocks.
 
     With up to `LARGEST_GRAM` features the coordinates are those of :class:`EigenDesign`, from :math:`X'X` summed over the
-    blocks; beyond, those of the features. Blocks see coefficients of features only, and give gradients in them.
+    blocks; beyond, those of the features, turned towards the leading directions of a sample. Blocks see coefficients of
+    features only, and give gradients in them.
 
     Parameters
     ----------
@@ -30,14 +33,23 @@ class BlockDesign(Design):
         self.blocks = blocks
         self.found = found = take_survey(blocks, largest_gram)
         self.sample = found.sample
-        self.basis, n, m = None, found.n_samples, found.n_features + intercept
-        gram = _with_ones(found.gram, found.sums, n) if intercept else found.gram
-        if gram.ndim == 2:
+        gram = _with_ones(found.gram, found.sums, found.n_samples) if intercept else found.gram
+        self.whitened = gram.ndim == 2
+        if self.whitened:
             c, V = eigh(gram, driver="evd", overwrite_a=True)
             keep = c > floor * max(c[-1], np.finfo(float).tiny)
-            gram, self.basis = c[keep][::-1].copy(), np.ascontiguousarray(V[:, keep][:, ::-1])
-        self.gram_diagonal = gram
-        super().__init__((n, m if self.basis is None else self.basis.shape[1]))
+            self.gram_diagonal, self._turn = c[keep][::-1].copy(), np.ascontiguousarray(V[:, keep][:, ::-1])
+        else:
+            self._turn, self.gram_diagonal = rotated(
+                self._sample_gram, gram, directions_worth(found.n_entries, len(gram))
+            )
+        super().__init__((found.n_samples, len(self.gram_diagonal)))
+
+    def _sample_gram(self, V):
+        X, _, weights = self.sample
+        G = np.zeros(V.shape)
+        add_adjoint(X, weights[:, None] * scores(X, V), G)
+        return G
 
     @property
     def label_shape(self):
@@ -53,10 +65,10 @@ class BlockDesign(Design):
         return R.adjoint
 
     def coefficients(self, W):
-        return W if self.basis is None else self.basis @ W
+        return self._turn @ W
 
     def weights(self, coefficients):
-        return coefficients if self.basis is None else self.basis.T @ coefficients
+        return self._turn.T @ coefficients
 
     def row_norms(self):
         raise NotImplementedError(_ROW_BY_ROW)

@@ -122,7 +122,7 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
     def _design(self, X, rows):
         """The design of the rows that have a weight."""
         if self._is_linear():
-            X = X[rows].astype(np.float64, copy=False)
+            X = (X[rows] if len(rows) < X.shape[0] else X).astype(np.float64, copy=False)
             return linear_design(with_ones(X) if self.fit_intercept else X)
         return SpectralDesign(self._kernel_matrix(X, rows), self.low_rank)
 

@@ -19,6 +19,8 @@ WEAK_COUPLING = 0.9
 MEMORY_BYTES = 2**28
 # Scores shrunk by this share show the terms of the loss that are about to become active.
 CAUTION = 0.01
+# Steps on the weights, in coordinates that are not whitened, before their rank is believed.
+FIRST_STEPS = 12
 # Iterations in factors between two steps with the full Hessian.
 ROUND = 50
 # The full Hessian is a matrix of this many rows at most.
@@ -117,10 +119,14 @@ class _Run:
         """The step that suits the iterate; with the full Hessian, factors are for when steps on the weights stall."""
         if self.impatient():
             self.follow_path()
-        elif self.now.rank_fades() and (self.stalled or not self.full):
+        elif self.now.rank_fades() and (self.stalled if self.full else self.settled()):
             self.factored_round()
         else:
             self.step()
+
+    def settled(self):
+        """Whether the rank can be believed: in whitened coordinates from the start, in others after some steps."""
+        return self.objective.design.whitened or self.n_iter > FIRST_STEPS
 
     def step(self):
         """One quasi-Newton step on the weights."""
