@@ -110,8 +110,29 @@ class LabelsElsewhere:
         return self.shape[0]
 
 
-class BlockObjective(Objective):
-    r"""The objective over rows in blocks: one pass over them is one evaluation.
+class SummedObjective(Objective):
+    """An objective of which only sums over rows are known, by a loss that has them.
+
+    Parameters
+    ----------
+    design : SummedDesign
+    n_labels : int
+    loss : BlockLoss or LossAtZero
+    ridge, nuclear : float
+    """
+
+    def __init__(self, design, n_labels, loss, ridge, nuclear):
+        self.design, self.Y, self.sample_weight = design, LabelsElsewhere((design.shape[0], n_labels)), None
+        self.loss = loss
+        self.ridge = Ridge(float(ridge), design.ridge_weights)
+        self.nuclear = NuclearNorm(float(nuclear))
+
+    def zero_scores(self):
+        return self.design.scores(self.zeros())
+
+
+class BlockObjective(SummedObjective):
+    """The objective over rows in blocks: one pass over them is one evaluation.
 
     Parameters
     ----------
@@ -123,16 +144,10 @@ class BlockObjective(Objective):
     lines_are_estimates = True
 
     def __init__(self, design, loss: Loss, ridge, nuclear):
-        self.design, self.Y, self.sample_weight = design, LabelsElsewhere(design.label_shape), None
-        self.loss = BlockLoss(loss, design)
-        self.ridge = Ridge(float(ridge), design.ridge_weights)
-        self.nuclear = NuclearNorm(float(nuclear))
+        super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
 
     def with_ridge(self, ridge):
         return BlockObjective(self.design, self.loss.loss, ridge, self.nuclear.weight)
-
-    def zero_scores(self):
-        return self.design.scores(self.zeros())
 
     def _known_loss(self, scores):
         return self.loss.estimate(scores)

@@ -5,6 +5,7 @@ from rbrl.blocks.local import LocalBlocks
 from rbrl.blocks.loss import BlockLoss
 from rbrl.blocks.products import label_products
 from rbrl.blocks.scores import BlockResidual, BlockScores
+from rbrl.blocks.statistics import LossAtZero, at_zero
 from rbrl.blocks.survey import Survey, take_survey
 
 __all__ = [
@@ -14,7 +15,9 @@ __all__ = [
     "BlockScores",
     "Blocks",
     "LocalBlocks",
+    "LossAtZero",
     "Survey",
+    "at_zero",
     "label_products",
     "take_survey",
 ]

@@ -1,7 +1,7 @@
 """`fit` of rows in blocks: files, lists of parts, Dask arrays."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -71,12 +71,22 @@ def as_blocks(X, y=None, sample_weight=None):
     elif isinstance(X, Shards) or (_is_sequence(X) and len(X) and all(_is_part(part) for part in X)):
         blocks = LocalBlocks(_alone(X, y))
     else:
+        refuse_iterator(X)
         return None
     if sample_weight is not None:
         raise ValueError(
             f"sample_weight goes with arrays; for rows in {len(blocks)} blocks there is none. Repeat rows instead."
         )
     return blocks
+
+
+def refuse_iterator(X):
+    """Say what to do with rows that come once, given to a `fit` that passes over them again and again."""
+    if isinstance(X, Iterator):
+        raise ValueError(
+            f"fit makes several passes over its rows, and a {type(X).__name__} gives them once: write them to files with "
+            "rbrl.datasets.write_shards(batches, folder) and fit those, or call partial_fit for each batch."
+        )
 
 
 def _dask_blocks():

@@ -86,7 +86,9 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
         self
         """
         blocks = as_blocks(X, y, sample_weight)
-        return self._learn(X, y, sample_weight) if blocks is None else self._learn_blocks(blocks)
+        learned = self._learn(X, y, sample_weight) if blocks is None else self._learn_blocks(blocks)
+        self.__dict__.pop("stream_", None)
+        return learned
 
     def _fit(self, X, Y, weights):
         started = time.perf_counter()
