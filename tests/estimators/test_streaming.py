@@ -94,7 +94,7 @@ def test_a_later_batch_must_fit():
         model.partial_fit(X, Y[:, :4])
     with pytest.raises(InvalidLabelsError, match="of -1/1"):
         model.partial_fit(X, 2 * Y - 1)
-    with pytest.raises(ValueError, match=r"partial_fit learns a linear model. Got kernel='rbf'"):
+    with pytest.raises(AttributeError, match=r"partial_fit learns a linear model. Got kernel='rbf'"):
         RBRLClassifier(kernel="rbf").partial_fit(X, Y)
     with pytest.raises(ValueError, match=r"at most 5000 features. Got 6000; write the batches to files"):
         RBRLClassifier().partial_fit(sparse.csr_array((3, 6000)), Y[:3])

@@ -1,6 +1,7 @@
 """`partial_fit`: rows that come once, in batches, and are not kept."""
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from rbrl._validation import check_row_weights
@@ -19,6 +20,7 @@ _OF_FIT = ("objective_", "gap_", "rank_", "n_iter_", "n_evaluations_", "history_
 class LearnsFromStreams:
     """Mixin of classifiers with an objective whose loss does not depend on the labels of other rows."""
 
+    @available_if(lambda self: self._is_linear())
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         r"""Learn from further rows, which need not be kept.
 
@@ -43,7 +45,6 @@ class LearnsFromStreams:
             `coef_` and `intercept_` are computed when they are first asked for.
         """
         self._check_parameters()
-        self._check_stream()
         check_not_label_sets(y)
         first = "stream_" not in self.__dict__
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS, reset=first)
@@ -63,6 +64,11 @@ class LearnsFromStreams:
         if name in ("coef_", "intercept_") and self.__dict__.get("stream_"):
             self._settle_stream()
             return self.__dict__[name]
+        if name == "partial_fit":
+            raise AttributeError(
+                f"partial_fit learns a linear model. Got kernel={self.kernel!r}; map the features of each batch first, for "
+                "example with sklearn.kernel_approximation.RBFSampler, and use kernel='linear'."
+            )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _begin_stream(self, n_features, y, classes):
@@ -102,10 +108,3 @@ class LearnsFromStreams:
         loss = LossAtZero(sums, design)
         objective = SummedObjective(design, sums.adjoint.shape[1], loss, self.ridge, self.nuclear)
         self._store_linear(self.n_features_in_, np.float64, design.coefficients(model_start(objective)))
-
-    def _check_stream(self):
-        if not self._is_linear():
-            raise ValueError(
-                f"partial_fit learns a linear model. Got kernel={self.kernel!r}; map the features of each batch first, for "
-                "example with sklearn.kernel_approximation.RBFSampler, and use kernel='linear'."
-            )
