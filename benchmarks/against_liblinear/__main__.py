@@ -25,7 +25,7 @@ REPEATS = 3
 def liblinear(X, Y, ridge, dual, tol):
     """Weights of all labels."""
     models = [
-        LinearSVC(C=1 / (2 * ridge), dual=dual, tol=tol, fit_intercept=False, max_iter=100_000, random_state=0).fit(
+        LinearSVC(C=1 / (2 * ridge), dual=dual, tol=tol, fit_intercept=False, max_iter=5_000, random_state=0).fit(
             X, y
         )
         for y in Y.T
