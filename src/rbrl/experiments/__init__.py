@@ -11,7 +11,7 @@ Examples
 >>> execute(plan, store).n_reused
 1
 >>> store.rows().shape
-(6, 15)
+(6, 17)
 """
 
 from rbrl.experiments.errors import PlanError, StoreError
