@@ -7,8 +7,8 @@ from pathlib import Path
 from rbrl.experiments import _frames
 from rbrl.experiments._database import Database
 from rbrl.experiments._owner import Owner, is_alive
+from rbrl.experiments.folds import Fold
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.tuned import Fold
 
 
 class Store:
