@@ -25,9 +25,7 @@ REPEATS = 3
 def liblinear(X, Y, ridge, dual, tol):
     """Weights of all labels."""
     models = [
-        LinearSVC(C=1 / (2 * ridge), dual=dual, tol=tol, fit_intercept=False, max_iter=5_000, random_state=0).fit(
-            X, y
-        )
+        LinearSVC(C=1 / (2 * ridge), dual=dual, tol=tol, fit_intercept=False, max_iter=5_000, random_state=0).fit(X, y)
         for y in Y.T
         if len(np.unique(y)) == 2
     ]

@@ -2,6 +2,7 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -343,6 +344,21 @@ def test_live_view(plan, tmp_path):
     assert "of 12 runs" in text
     assert "mine, means so far" in text
     assert "RuntimeError: no sense in 0" in text
+
+
+def test_the_live_view_fits_a_small_terminal(plan):
+    console = Console(file=io.StringIO(), force_terminal=False, width=60)
+    view = RichProgress(console)
+    view.planned(plan, 12, 3)
+    for i in range(2):
+        view.started(SimpleNamespace(title=f"a data set of a long name · method · split {i}"))
+    with console.capture() as capture:
+        console.print(view._view())
+    view.closed()
+    bar, running = capture.get().splitlines()
+    assert bar.rstrip().endswith("3 of 12 runs")
+    assert running.startswith("a data set of a long name · method · split 0")
+    assert running.endswith("…")
 
 
 def test_a_grid_of_several_parts(table, place, tmp_path):

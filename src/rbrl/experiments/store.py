@@ -8,9 +8,9 @@ from rbrl.experiments import _frames
 from rbrl.experiments._database import Database
 from rbrl.experiments._owner import Owner, is_alive
 from rbrl.experiments.data import Shelf
+from rbrl.experiments.folds import Fold
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.runs import expand
-from rbrl.experiments.tuned import Fold
 
 
 class Store:
