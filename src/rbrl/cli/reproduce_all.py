@@ -50,9 +50,24 @@ def studies(request):
 
 
 def page(request):
-    """Write docs/reproduction.md with its figures, and the page of our results, from what is recorded."""
+    """Write docs/reproduction.md with its figures, and the page of our results; or a page of the paper's results."""
     from rbrl.report.reproduction.page import write_pages
 
+    if request.published:
+        request.tell(str(_published_page(request.output / "report.html")))
+        return
     folder = project_folder("results", request.folder)
     for path in write_pages(Recorded(folder), DOCS):
         request.tell(str(path))
+
+
+def _published_page(path):
+    from rbrl.report.page import write_page
+    from rbrl.report.paper_tables import published_results
+
+    return write_page(
+        published_results(),
+        path,
+        title="The paper's comparison, as published",
+        command="rbrl reproduce page --published",
+    )
