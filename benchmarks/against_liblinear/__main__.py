@@ -16,8 +16,8 @@ from rbrl.solvers import QuasiNewton
 RIDGES = (0.01, 0.1, 1, 10, 100)
 GAPS = (1e-3, 1e-4)
 TEXT = """Squared hinge and ridge, all labels, no intercept, C = 1 / (2 ridge); 60 % parts, seed 0. LIBLINEAR's seconds are
-those of the faster of dual=True and dual=False at the loosest tolerance whose objective is within the gap of the optimum (a
-certified run of ours at 1e-9); ours is the loosest tol that is. Ours includes the set-up of the design. Alternating, median
+those of the faster of dual=True and dual=False at the loosest tolerance whose objective is within the gap of the optimum (the
+lower of LIBLINEAR's at 1e-8 and ours at 1e-6); ours is the loosest tol that is. Ours includes the set-up of the design. Alternating, median
 of %d; a ratio above 1 means that ours is faster."""
 REPEATS = 3
 
@@ -61,7 +61,7 @@ def rows_of(name):
             slack = np.maximum(1 - Y * (X @ W), 0)
             return 0.5 * np.sum(slack**2) + 0.5 * ridge * np.sum(W**2)
 
-        optimum = value(ours(X, Y, ridge, 1e-9))
+        optimum = min(value(liblinear(X, Y, ridge, dual=False, tol=1e-8)), value(ours(X, Y, ridge, 1e-6)))
         for gap in GAPS:
             yield one_row(name, X, Y, ridge, gap, value, optimum * (1 + gap))
 

@@ -12,6 +12,7 @@ The functions below choose theta and N well.
 import numpy as np
 
 from rbrl._linalg import clip_singular_values, gram_spectrum, singular_value_clip
+from rbrl._loops import rows
 
 
 def lower_bound(objective, W, loss, adjoint):
@@ -95,21 +96,10 @@ def _without_nuclear(loss, adjoint, ridge, r):
     return max(0.0, _along(loss, _best_theta(loss, quadratic), quadratic))
 
 
-def _plain_ridge(loss, adjoint, ridge, nuclear, steps=30):
-    """r = 1: the best N clips the singular values of theta M; Newton on the concave function of theta that remains."""
-    s = gram_spectrum(adjoint)[0]
-    best, theta = 0.0, min(1.0, loss.reach)
-    for _ in range(steps):
-        over = np.maximum(theta * s - nuclear, 0.0)
-        best = max(best, _along(loss, theta) - np.sum(over**2) / (2 * ridge))
-        slope = loss.linear - 2 * theta * loss.quadratic - np.sum(s * over) / ridge
-        bend = 2 * loss.quadratic + np.sum(s[over > 0] ** 2) / ridge
-        if bend <= 0:
-            break
-        previous, theta = theta, float(np.clip(theta + slope / bend, 0.0, loss.reach))
-        if abs(theta - previous) < 1e-13 * theta:
-            break
-    return best
+def _plain_ridge(loss, adjoint, ridge, nuclear):
+    """r = 1: the best N clips the singular values of theta M; what remains is a concave function of theta."""
+    sigma = gram_spectrum(adjoint)[0]
+    return rows.clipped_dual_maximum(sigma, loss.linear, loss.quadratic, loss.reach, ridge, nuclear)
 
 
 def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):

@@ -12,7 +12,7 @@ class Ray:
         self.objective, self.iterate, self.D, self.scores = objective, iterate, D, scores
         W, ridge = iterate.W, objective.ridge
         weighted = ridge.weight * ridge.row_weights * D
-        self._ridge_slope, self._ridge_bend = np.sum(weighted * W, axis=0), np.sum(weighted * D, axis=0)
+        self._ridge_slope, self._ridge_bend = (weighted * W).sum(axis=0), (weighted * D).sum(axis=0)
         if objective.nuclear.weight:
             self._cross, self._square = W.T @ D, D.T @ D
 
@@ -22,7 +22,7 @@ class Ray:
         value, slopes, bends, joint = objective.loss.line(
             objective.Y, self.iterate.scores, self.scores, t, objective.sample_weight
         )
-        value += self.iterate.ridge + float(np.sum(t * self._ridge_slope + 0.5 * t**2 * self._ridge_bend))
+        value += self.iterate.ridge + float(t @ self._ridge_slope + 0.5 * (t * t) @ self._ridge_bend)
         slopes, bends = slopes + self._ridge_slope + t * self._ridge_bend, bends + self._ridge_bend
         joint += self._ridge_bend.sum()
         if objective.nuclear.weight:
@@ -31,9 +31,9 @@ class Ray:
             smoothed = SmoothedNuclear(moved, objective.nuclear.weight, self.iterate.nuclear.width)
             H, reach = smoothed.hessian, self._cross.T + self._square * t
             value += smoothed.value
-            slopes = slopes + np.sum(reach * H, axis=1)
-            bends = bends + np.diag(self._square) * np.diag(H)
-            joint += np.sum(self._square * H)
+            slopes = slopes + (reach * H).sum(axis=1)
+            bends = bends + self._square.diagonal() * H.diagonal()
+            joint += np.vdot(self._square, H)
         return value, slopes, bends, joint
 
 

@@ -23,7 +23,7 @@ class PencilSolver:
         C = C + floor * np.eye(len(A))
         if np.ndim(second) == 0:
             # Two matrices are diagonal in one common basis.
-            values, self._basis = eigh(A, second * B + C)
+            values, self._basis = eigh(A, second * B + C, check_finite=False)
             self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + 1.0)
         else:
             self._basis, self._blocks = None, (first, A, second, B, C)
