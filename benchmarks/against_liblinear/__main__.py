@@ -16,9 +16,9 @@ from rbrl.solvers import QuasiNewton
 RIDGES = (0.01, 0.1, 1, 10, 100)
 GAPS = (1e-3, 1e-4)
 TEXT = """Squared hinge and ridge, all labels, no intercept, C = 1 / (2 ridge); 60 % parts, seed 0. LIBLINEAR's seconds are
-those of the faster of dual=True and dual=False at the loosest tolerance whose objective is within the gap of the optimum (the
-lower of LIBLINEAR's at 1e-8 and ours at 1e-6); ours is the loosest tol that is. Ours includes the set-up of the design. Alternating, median
-of %d; a ratio above 1 means that ours is faster."""
+those of the faster of dual=True and dual=False at the loosest tolerance whose objective is within the gap of the optimum
+(the lower of LIBLINEAR's at 1e-8 and ours at 1e-6); ours is the loosest tol that is. Ours includes the set-up of the
+design. Alternating, median of %d; a ratio above 1 means that ours is faster."""
 REPEATS = 3
 
 

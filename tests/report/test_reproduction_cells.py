@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from published_rows import published_rows
 
+from published_rows import published_rows
 from rbrl.report.reproduction.causes import Cause, explain, far_cells, read_causes
 from rbrl.report.reproduction.cells import agreement, cell_tables, cells, count_table, distance, kind
 from rbrl.report.reproduction.names import as_published, paper_methods

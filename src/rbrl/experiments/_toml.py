@@ -15,16 +15,17 @@ def extended(table, folder, seen=()):
     if "extends" not in table:
         return table
     name = table["extends"]
-    if not isinstance(name, str) or name in seen:
+    path = folder / str(name)
+    if not isinstance(name, str) or path in seen:
         raise PlanError(
             f"extends must be the path of another plan, not of one that extends this. Got {name!r} instead."
         )
     try:
-        base = tomllib.loads((folder / name).read_text(encoding="utf-8"))
+        base = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PlanError(f"extends = {name!r}: the plan cannot be read: {error}.") from error
     own = {key: value for key, value in table.items() if key != "extends"}
-    return merged(extended(base, folder, (*seen, name)), own)
+    return merged(extended(base, path.parent, (*seen, path)), own)
 
 
 def merged(base, change):

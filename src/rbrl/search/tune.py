@@ -23,8 +23,8 @@ DESIGN_PARAMETERS = {"kernel", "gamma", "degree", "coef0", "low_rank", "fit_inte
 def tune(estimator, grid, X, Y, *, folds=5, seed=0, metrics=PAPER_METRICS, convention="paper", n_jobs=1, tol=1e-4):
     """Cross-validated metrics of every grid point.
 
-    Models with an objective go along a path of warm starts, and so do those with a `path` over C; others are fitted point
-    by point.
+    Models with an objective go along a path of warm starts. Others are fitted point by point, with `fit_many` where they
+    have it.
 
     Parameters
     ----------
@@ -86,17 +86,17 @@ def _point_by_point(estimator, grid, X, Y, train, test, names, convention, tol):
 
 
 def _fitted(estimator, grid, X, Y):
-    """Yield parameters, fitted model and seconds of every point; a classifier that knows a path over C goes along it."""
+    """Yield parameters, fitted model and seconds of every point."""
     started = time.perf_counter()
-    if set(grid) == {"C"} and hasattr(estimator, "path"):
-        models = estimator.path(X, Y, grid["C"])
-        share = (time.perf_counter() - started) / len(models)
-        yield from ((params, model, share) for params, model in zip(points(grid), models))
-        return
-    for params in points(grid):
-        started = time.perf_counter()
-        model = clone(estimator).set_params(**params).fit(X, Y)
+    for params, model in zip(points(grid), _models(estimator, points(grid), X, Y)):
         yield params, model, time.perf_counter() - started
+        started = time.perf_counter()
+
+
+def _models(estimator, points, X, Y):
+    if hasattr(estimator, "fit_many"):
+        return estimator.fit_many(X, Y, points)
+    return (clone(estimator).set_params(**params).fit(X, Y) for params in points)
 
 
 def _row(params, values, seconds, gap, evaluations):
