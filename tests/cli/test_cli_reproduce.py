@@ -128,6 +128,20 @@ def test_a_store_is_exported_checked_and_written_about(rbrl, project):
     assert (project / "docs" / "reproduction.html").is_file()
 
 
+def test_all_runs_records_and_writes_and_does_nothing_twice(rbrl, project):
+    answer = rbrl("reproduce", "all", "--quiet")
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    names = {path.name for path in (project / "results").iterdir()}
+    assert names == {"paper.csv", "paper-tuning.csv", "criteria.csv"}
+    before = (project / "results" / "paper.csv").read_text(encoding="utf-8")
+    again = rbrl("reproduce", "all")
+    assert "4 runs, 4 of them done already" in again.err
+    assert "figure3 left out: There is no recorded result of rbrl on split 0 of emotions" in again.err
+    assert (project / "results" / "paper.csv").read_text(encoding="utf-8").partition("\n")[2] == before.partition("\n")[
+        2
+    ]
+
+
 def test_check_goes_with_table_3(rbrl):
     answer = rbrl("reproduce", "table4", "--check")
     assert (answer.code, answer.err) == (2, "rbrl: --check goes with table3. Got table4 instead.\n")

@@ -19,6 +19,7 @@ PLANS = (
     "paper-average-precision",
     "paper-unscaled",
     "paper-scaled",
+    "paper-frank-wolfe",
 )
 
 
