@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from comparison import timeless
 from rich.console import Console
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ParameterGrid
 
@@ -131,6 +132,14 @@ def test_one_store_serves_several_plans(table, place, tmp_path):
     pd.testing.assert_frame_equal(store.tuning(whole), tuned)
     assert len(store.failures(whole)) == 3
     assert set(zip(*(store.rows(other)[key] for key in ("method", "split")))) >= {("brl", 2)}
+
+
+def test_sparse_features_are_standardised_only_if_asked_for():
+    X = sparse.csr_array(np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 5.0]]))
+    train, test = np.array([0, 1]), np.array([2])
+    assert all(sparse.issparse(part) for part in prepare(X, train, test, "dense"))
+    scaled, _ = prepare(X, train, test, "all")
+    np.testing.assert_allclose(scaled, [[-1.0, 0.0], [1.0, 0.0]])
 
 
 def test_effort_counts_the_fits(expected, plan):

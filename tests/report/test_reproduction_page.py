@@ -9,6 +9,7 @@ from published_rows import effort, published_rows
 from rbrl.report.reproduction.criteria import CRITERIA
 from rbrl.report.reproduction.page import write_pages
 from rbrl.report.reproduction.recorded import facts, write_rows, write_table
+from rbrl.report.reproduction.sensitivity import penalty_table, width_table
 from rbrl.report.reproduction.sources import Recorded
 from rbrl.report.reproduction.unsaid import choice_table, variant_tables
 
@@ -81,6 +82,17 @@ def test_open_questions_are_answered_on_the_same_cells(recorded):
     assert set(tables["criterion-chosen"].cells) == {108}
     assert set(tables["criterion-reported"].cells) == {432}
     assert set(tables["dense-chosen"].cells) == {54}, "emotions alone has both"
+
+
+def test_sensitivity_in_figures():
+    losses = {0.1: 0.3, 1.0: 0.2, 10.0: 0.1}
+    widths = pd.DataFrame([("RBRL", factor, "hamming_loss", loss) for factor, loss in losses.items()])
+    widths.columns = ["method", "factor", "metric", "value"]
+    assert [cell.text for cell in width_table(widths).rows[0][2:]] == ["0.200", "0.100", "10"]
+    points = [("nuclear", a, b, 1.0, "coverage", abs(a - 1) + b) for a in (0.1, 1.0, 10.0) for b in (0.1, 1.0)]
+    planes = pd.DataFrame(points, columns=["fixed", "ridge", "ranking", "nuclear", "metric", "value"])
+    found = penalty_table(planes).frame.iloc[0]
+    assert (found.best, found.worst, found.inside) == (pytest.approx(0.1), pytest.approx(10.0), "ridge")
 
 
 def test_choices_by_method(recorded):

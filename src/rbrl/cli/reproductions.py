@@ -122,7 +122,10 @@ def _far(request, frame):
     from rbrl.report.reproduction.cells import cells
     from rbrl.report.reproduction.sources import project_folder
 
-    causes = read_causes(project_folder("docs") / "reproduction" / "causes.toml")
+    try:
+        causes = read_causes(project_folder("docs") / "reproduction" / "causes.toml")
+    except FileNotFoundError:  # an installation has no docs, and so no causes; the cells are far all the same
+        causes = []
     plans = {cause.plan for cause in causes if request.source.has(cause.plan)}
     far = explain(frame, causes, {plan: cells(request.results(plan)) for plan in plans})
     return [far_table(far, "Cells that are far", causes)] if len(far) else []
