@@ -10,6 +10,7 @@ ROWS = [
     *("gap", "evaluations", "seed", "version", "machine"),
 ]
 TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations"]
+DATASETS = ["dataset", "n_samples", "n_features", "n_labels", "cardinality", "density"]
 FAILURES = ["dataset", "method", "split", "error", "trace"]
 
 _RUNS = """
@@ -46,6 +47,11 @@ def tuning(cursor):
         for metric, value in json.loads(vals).items():
             records.append((dataset, method, split, point, fold, metric, value, *rest))
     return _frame(records, TUNING)
+
+
+def datasets(cursor):
+    """One row per data set that came from a file."""
+    return _frame(cursor.execute("SELECT * FROM datasets ORDER BY rowid").fetchall(), DATASETS)
 
 
 def failures(cursor):
