@@ -63,6 +63,18 @@ def test_rows_have_what_a_table_needs(expected):
     assert set(zip(ok.split, ok.seed)) == {(0, 0), (1, 1), (2, 2)}
 
 
+def test_sizes_of_files_are_kept(expected, place):
+    (row,) = expected.datasets().to_dict("records")
+    Y = load_file(place / "mine.csv").Y
+    sizes = {"n_samples": 90, "n_features": 6, "n_labels": 4}
+    assert row == {
+        "dataset": "mine",
+        **sizes,
+        "cardinality": pytest.approx(Y.sum() / 90),
+        "density": pytest.approx(Y.mean()),
+    }
+
+
 def test_a_failed_run_is_a_row_with_its_error(expected):
     failed = expected.rows().query("status == 'failed'")
     assert set(failed.method) == {"broken"}

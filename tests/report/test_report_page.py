@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from fake_rows import failing, make_rows
 
@@ -12,6 +13,7 @@ from rbrl.report import Results, compare, write_page
 from rbrl.report.page import render_page
 from rbrl.report.page.verdict import verdict
 from rbrl.report.paper_tables import published_results
+from rbrl.report.results import Sizes
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -94,6 +96,24 @@ def test_tables_have_captions_and_scopes(rows):
 def test_the_same_rows_give_the_same_page(rows, tmp_path):
     first, second = (write_page(rows, tmp_path / name / "report.html") for name in "ab")
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_all_leaders_are_marked():
+    """Of two methods that trade places on two data sets neither comes first."""
+    rows = make_rows(("sea", "hill"), ("brl", "rbrl"))
+    swapped = rows.assign(
+        method=rows.method.where(rows.dataset == "sea", rows.method.map({"brl": "rbrl", "rbrl": "brl"}))
+    )
+    text = render_page(swapped)
+    assert "brl and rbrl share the best average rank, 1.50" in text
+    assert text.count('<li class="first">') == 2
+
+
+def test_sizes_of_a_file_are_shown(rows):
+    datasets = pd.DataFrame([("sea", 1234, 5, 6, 1.5, 0.25)], columns=["dataset", *Sizes._fields[:-1]])
+    text = render_page(Results.from_rows(rows, datasets))
+    assert "1,234 samples, 5 features, 6 labels" in text
+    assert 'data-v="0.25"' in text
 
 
 def test_failures_are_shown(rows):

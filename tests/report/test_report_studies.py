@@ -32,6 +32,8 @@ def test_gaps_are_rigorous_and_fall(dataset):
     ends = curves.groupby("solver").tail(1)
     assert ends.gap.min() <= 1e-7
     assert (np.diff(curves[curves.solver == "quasi-Newton (default)"].evaluations) > 0).all()
+    assert (curves.seconds >= 0).all()
+    assert curves.groupby("solver").seconds.is_monotonic_increasing.all()
 
 
 def test_claims_are_read_off_the_curves(dataset):

@@ -22,6 +22,7 @@ def report_store(store, folder, *, formats, command, ablation=None, json=False, 
         plan=plan.to_toml(),
         ablation=ablation,
         formats=formats,
+        datasets=store.datasets(),
     )
     if json:
         tables = {name: records(table) for name, table in report.tables.items()}
