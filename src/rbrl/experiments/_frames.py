@@ -11,11 +11,8 @@ ROWS = [
     *("gap", "evaluations", "seed", "version", "machine"),
 ]
 TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations"]
-<<<<<<< HEAD
 EFFORT = ["dataset", "method", "split", "n_fits", "seconds", "evaluations", "gap", "certified"]
-=======
 DATASETS = ["dataset", "n_samples", "n_features", "n_labels", "cardinality", "density"]
->>>>>>> harness
 FAILURES = ["dataset", "method", "split", "error", "trace"]
 
 _RUN = """
@@ -68,22 +65,18 @@ def tuning(cursor, asked):
     return _frame(records, TUNING)
 
 
-<<<<<<< HEAD
 def effort(cursor, asked, within):
     """One row per tuning: its fits, counted and averaged."""
     records = [(*run[:3], *cursor.execute(_EFFORT, (within, run.tune_key)).fetchone()) for run in _tuned(asked)]
     return _frame([record for record in records if record[3]], EFFORT)
 
 
-def failures(cursor, asked):
-=======
 def datasets(cursor):
     """One row per data set that came from a file."""
     return _frame(cursor.execute("SELECT * FROM datasets ORDER BY rowid").fetchall(), DATASETS)
 
 
-def failures(cursor):
->>>>>>> harness
+def failures(cursor, asked):
     """One row per failed run."""
     found = [(*run[:3], *line) for run in asked for line in cursor.execute(_FAILED, (run.key,)).fetchall()]
     return _frame(found, FAILURES)
