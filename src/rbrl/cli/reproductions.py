@@ -93,7 +93,9 @@ def datasets(request):
 
 def parameters(request):
     """Table 2."""
-    request.show(beside.parameters_published())
+    from rbrl.report.methods import parameters_beside
+
+    request.show(parameters_beside())
 
 
 def results(request):
