@@ -154,3 +154,10 @@ def test_verdict_on_one_data_set_claims_no_significance():
     assert found.level == "untested"
     assert found.sentence.startswith("On sea, brl is best with 0.2")
     assert "no test of significance" in found.evidence
+
+
+def test_verdict_on_one_data_set_names_all_that_look_equal():
+    rows = make_rows(datasets=("sea",), n_splits=1).query("metric == 'hamming_loss'")
+    results = Results.from_rows(rows.assign(value=[0.1881, 0.1884, 0.2]))
+    found = verdict(compare(results, "hamming_loss"), results)
+    assert found.sentence == "On sea, brl and rbrl are best with 0.188, before br with 0.200 ± 0.000."
