@@ -24,10 +24,10 @@ those of the faster of dual=True and dual=False at the loosest tolerance whose o
 design. Alternating, median of {REPEATS}; a ratio above 1 means that ours is faster. inf: LIBLINEAR
 is not there within {PATIENCE} seconds with either setting.
 
-Where ours loses: on enron from ridge 10 on, its time is that of the decomposition of the 1001 x 1001 covariance, and the
-problem so easy that LIBLINEAR needs a few passes over the rows; it would need a rule that decides by the ridge not to
-decompose. At ridge 1 it needs a hundred evaluations, which Newton steps for each label alone would save; so it does on arts at
-ridge 1, where both are about equal."""
+Where ours loses, on enron from ridge 1 on: the decomposition of its 1001 x 1001 covariance takes 0.3 seconds of processor
+time, at ridge 100 four fifths of all, while the problem is so easy that LIBLINEAR needs a few passes over the rows; a rule
+that leaves an easy problem undecomposed would win there. At ridge 1 the 65 to 95 evaluations take 1.1 to 1.4 seconds, which
+Newton steps of each label alone would cut. On arts at ridge 1 both are about equal: one cell is won, one lost."""
 
 
 def liblinear(X, Y, ridge, dual, tol):
