@@ -15,6 +15,7 @@ PLANS = (
     "paper",
     "paper-fair",
     "paper-quick",
+    "paper-small",
     "paper-hamming-loss",
     "paper-average-precision",
     "paper-unscaled",
