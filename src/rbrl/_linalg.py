@@ -2,15 +2,24 @@
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.linalg.lapack import dsyevd
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 # Below this share of the largest singular value, squaring (the Gram matrix) has lost the digits.
 GRAM_FLOOR = 1e-4
 
 
+def small_eigh(A):
+    """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, without the checks that cost more than a small one."""
+    if not A.size:
+        return np.zeros(0), A
+    values, V, failed = dsyevd(A)
+    return np.linalg.eigh(A) if failed else (values, V)
+
+
 def gram_spectrum(W):
     """Singular values (ascending) and right singular vectors of a tall W, from the eigenproblem of W'W."""
-    values, V = np.linalg.eigh(W.T @ W)
+    values, V = small_eigh(W.T @ W)
     return np.sqrt(np.maximum(values, 0.0)), V
 
 

@@ -30,21 +30,21 @@ def folder(tmp_path):
 
 
 def test_table_4_prints_every_rank(rbrl):
-    lines = rbrl("reproduce", "table4", "--published").out.splitlines()
+    lines = rbrl("reproduce", "table4").out.splitlines()
     overall = next(line.split() for line in lines if line.startswith("Overall"))
     assert overall[1:] == ["5.28", "6.27", "6.83", "7.13", "3.82", "5.25", "2.60", "5.18", "1.73"]
     assert "63 of 63 figures are those that the paper prints." in lines
 
 
 def test_table_4_as_json(rbrl):
-    records = json.loads(rbrl("reproduce", "table4", "--published", "--json").out)
+    records = json.loads(rbrl("reproduce", "table4", "--json").out)
     assert len(records) == 63
     assert all(abs(round(r["average_rank"], 2) - r["printed"]) < 1e-9 for r in records)
 
 
 def test_table_5(rbrl):
-    assert "31.7855" in rbrl("reproduce", "table5", "--published").out
-    records = json.loads(rbrl("reproduce", "table5", "--published", "--json").out)
+    assert "31.7855" in rbrl("reproduce", "table5").out
+    records = json.loads(rbrl("reproduce", "table5", "--json").out)
     assert {r["metric"]: r["F_F"] for r in records} == pytest.approx(F_F, abs=1e-3)
     assert all(r["critical_value"] == pytest.approx(2.0698, abs=5e-5) for r in records)
     assert all(r["critical_distance"] == pytest.approx(3.799, abs=1e-3) for r in records)
@@ -128,14 +128,28 @@ def test_a_store_is_exported_checked_and_written_about(rbrl, project):
     assert (project / "docs" / "reproduction.html").is_file()
 
 
+def test_all_runs_records_and_writes_and_does_nothing_twice(rbrl, project):
+    answer = rbrl("reproduce", "all", "--quiet")
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    names = {path.name for path in (project / "results").iterdir()}
+    assert names == {"paper.csv", "paper-tuning.csv", "criteria.csv"}
+    before = (project / "results" / "paper.csv").read_text(encoding="utf-8")
+    again = rbrl("reproduce", "all")
+    assert "4 runs, 4 of them done already" in again.err
+    assert "figure3 left out: There is no recorded result of rbrl on split 0 of emotions" in again.err
+    assert (project / "results" / "paper.csv").read_text(encoding="utf-8").partition("\n")[2] == before.partition("\n")[
+        2
+    ]
+
+
 def test_check_goes_with_table_3(rbrl):
     answer = rbrl("reproduce", "table4", "--check")
     assert (answer.code, answer.err) == (2, "rbrl: --check goes with table3. Got table4 instead.\n")
 
 
 def test_figures_name_their_files(rbrl, tmp_path):
-    assert rbrl("reproduce", "figure1", "--published", "-o", tmp_path).out.count(".svg") == 1
-    assert rbrl("reproduce", "figure2", "--published", "-o", tmp_path).out.count(".svg") == 6
+    assert rbrl("reproduce", "figure1", "-o", tmp_path).out.count(".svg") == 1
+    assert rbrl("reproduce", "figure2", "-o", tmp_path).out.count(".svg") == 6
 
 
 def test_convergence_of_a_file(rbrl, tmp_path):

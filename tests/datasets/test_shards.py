@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rbrl.datasets import Dataset, Shards, load_file, open_shards, read_blocks, save_file, write_shards
+from rbrl.datasets import Dataset, Shards, load_file, load_parts, open_shards, save_file, write_shards
 from rbrl.exceptions import DataFormatError
 
 from .examples import assert_same, dense, small
@@ -27,7 +27,7 @@ def joined(parts):
 def test_blocks_of_a_file_are_the_file(ending, is_sparse, tmp_path):
     path = tmp_path / f"data.{ending}"
     save_file(small(is_sparse, n_samples=23), path)
-    whole, blocks = load_file(path), list(read_blocks(path, rows=5))
+    whole, blocks = load_file(path), list(load_parts(path, rows=5))
     assert [len(block) for block in blocks] == [5, 5, 5, 5, 3]
     assert_same(joined(blocks), whole)
 
@@ -88,7 +88,7 @@ def test_svmlight_parts_count_alike(tmp_path):
     np.testing.assert_array_equal(shards[1].Y, [[1, 0, 0]])
     text = "2 0:1\n1 2:1\n2,1 1:1\n"
     (tmp_path / "c.txt").write_text(text)
-    blocks = list(read_blocks(tmp_path / "c.txt", rows=1))
+    blocks = list(load_parts(tmp_path / "c.txt", rows=1))
     assert_same(joined(blocks), load_file(tmp_path / "c.txt"))
 
 
@@ -97,16 +97,16 @@ def test_words_are_coded_for_the_whole_or_refused(tmp_path):
     with pytest.raises(DataFormatError, match=r"a\.csv: column 'x' has words, such as 'blue', whose codes depend"):
         open_shards([tmp_path / "a.csv"], -1)[0]
     with pytest.raises(DataFormatError, match=r"a\.csv \(in a block of its rows\): column 'x' has words"):
-        list(read_blocks(tmp_path / "a.csv", -1, rows=1))
+        list(load_parts(tmp_path / "a.csv", -1, rows=1))
     (tmp_path / "b.arff").write_text(
         "@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute x {red,blue}\n@data\n1,blue\n% no\n0,red\n"
     )
-    assert [block.X[0, 0] for block in read_blocks(tmp_path / "b.arff", rows=1)] == [1, 0]
+    assert [block.X[0, 0] for block in load_parts(tmp_path / "b.arff", rows=1)] == [1, 0]
 
 
 def test_quoted_line_ends_stay_in_their_cell(tmp_path):
     (tmp_path / "a.csv").write_text('"the\nx","y ""q"""\n1,0\n2,1\n')
-    blocks = list(read_blocks(tmp_path / "a.csv", -1, rows=1))
+    blocks = list(load_parts(tmp_path / "a.csv", -1, rows=1))
     assert blocks[1].feature_names == ("the\nx",)
     assert blocks[1].label_names == ('y "q"',)
     assert blocks[1].X[0, 0] == 2
@@ -118,7 +118,7 @@ def test_bad_shards_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such file: .*gone\.npz, one of 1 shards"):
         open_shards([tmp_path / "gone.npz"])
     with pytest.raises(FileNotFoundError, match="no such file"):
-        list(read_blocks(tmp_path / "gone.csv"))
+        list(load_parts(tmp_path / "gone.csv"))
     shards = write_shards(small(), tmp_path / "s", rows_per_shard=6)
     with pytest.raises(FileExistsError, match=r"holds shards already, such as part-00000\.npz"):
         write_shards(small(), tmp_path / "s")

@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rbrl import BRLClassifier, RankSVM, RBRLClassifier, RBRLClassifierCV
-from rbrl.metrics import PAPER_METRICS, evaluate
+from rbrl.metrics import PAPER_METRICS, evaluate, hamming_loss
 from rbrl.search import PAPER_GRID, PathSearchCV, solve_grid, tune
 from rbrl.search.results import best_index
 
@@ -128,6 +128,29 @@ def test_tune_gives_a_row_per_point_and_fold():
     assert {"param_ridge", "fold", "average_precision", "fit_seconds", "gap"} <= set(table)
     two = tune(RBRLClassifier(), {"ridge": [1, 10], "ranking": [0.1], "nuclear": [0.1, 1]}, X, Y, folds=3, n_jobs=2)
     np.testing.assert_array_equal(table["average_precision"], two["average_precision"])
+
+
+class Majority(ClassifierMixin, BaseEstimator):
+    """Predicts a label that more than a share of the rows have; it has no scores."""
+
+    def __init__(self, share=0.5):
+        self.share = share
+
+    def fit(self, X, y):
+        self.labels_ = (y.mean(axis=0) > self.share).astype(int)
+        return self
+
+    def predict(self, X):
+        return np.tile(self.labels_, (len(X), 1))
+
+
+def test_tune_asks_for_scores_only_where_a_metric_needs_them():
+    table = tune(Majority(), {"share": [0.3, 0.6]}, X, Y, folds=2, metrics=["hamming_loss"])
+    train, test = next(KFold(2, shuffle=True, random_state=0).split(X))
+    expected = hamming_loss(Y[test], Majority(0.3).fit(X[train], Y[train]).predict(X[test]))
+    assert table.query("param_share == 0.3 and fold == 0").hamming_loss.item() == expected
+    with pytest.raises(TypeError, match="Majority has neither decision_function nor predict_proba"):
+        tune(Majority(), {"share": [0.3]}, X, Y, folds=2, metrics=["ranking_loss"])
 
 
 def test_tune_searches_kernels_too():

@@ -11,6 +11,10 @@ CLAIMED = {"emotions": 500, "arts": 50}
 DEFAULTS = {"rbrl": {"ridge": 1.0, "ranking": 0.1, "nuclear": 1.0}, "rank-svm": {"C": 1.0}}
 
 
+class NotRecorded(ValueError):
+    """A study needs parameters that no recorded result has."""
+
+
 def average_ranks(request):
     """Figure 1: bars of overall average ranks; minimum ranks of ties, as the paper has them."""
     ranks = rank_table(request.results(), ties="minimum").loc["Overall"]
@@ -122,7 +126,7 @@ def _chosen(request, dataset, method):
     rows = request.source.rows("paper")
     found = rows[(rows.dataset == dataset) & (rows.method.map(key) == key(method)) & (rows.split == 0)]
     if found.empty:
-        raise ValueError(
+        raise NotRecorded(
             f"There is no recorded result of {method} on split 0 of {dataset}, whose parameters are needed."
         )
     params = json.loads(found.params.iloc[0])

@@ -40,19 +40,38 @@ def export(request):
 
 def studies(request):
     """Figures 3 to 5 and the comparison of solvers, where they are not recorded."""
-    from rbrl.cli.paper_figures import STUDIES
+    from rbrl.cli.paper_figures import STUDIES, NotRecorded
 
     folder = request.folder or Path("results")
     for name, study in STUDIES.items():
-        if not Recorded(folder).has_table(name):
+        if Recorded(folder).has_table(name):
+            continue
+        try:
             for part, frame in study(replace(request, datasets=[])).items():
-                write_table(folder / f"{part}.csv", frame, facts())
+                request.tell(str(write_table(folder / f"{part}.csv", frame, facts())))
+        except NotRecorded as reason:
+            request.tell(f"{name} left out: {reason}")
 
 
 def page(request):
-    """Write docs/reproduction.md with its figures, and the page of our results, from what is recorded."""
+    """Write docs/reproduction.md with its figures, and the page of our results; or a page of the paper's results."""
     from rbrl.report.reproduction.page import write_pages
 
+    if request.published:
+        request.tell(str(_published_page(request.output / "report.html")))
+        return
     folder = project_folder("results", request.folder)
     for path in write_pages(Recorded(folder), DOCS):
         request.tell(str(path))
+
+
+def _published_page(path):
+    from rbrl.report.page import write_page
+    from rbrl.report.paper_tables import published_results
+
+    return write_page(
+        published_results(),
+        path,
+        title="The paper's comparison, as published",
+        command="rbrl reproduce page --published",
+    )

@@ -93,7 +93,9 @@ def datasets(request):
 
 def parameters(request):
     """Table 2."""
-    request.show(beside.parameters_published())
+    from rbrl.report.methods import parameters_beside
+
+    request.show(parameters_beside())
 
 
 def results(request):
@@ -105,14 +107,30 @@ def results(request):
         return
     found = request.results()
     frame = cells(found)
-    summary = count_table(frame)
+    tables = [count_table(frame), *_far(request, frame)]
     if request.json:
-        show_json({"cells": frame.astype(object).to_dict(orient="records"), "counts": records(summary)})
+        shown = {"cells": frame.astype(object).to_dict(orient="records"), "counts": records(tables[0])}
+        show_json(shown | {table.name: records(table) for table in tables[1:]})
         return
     print("Table 3: results\n" + LEGEND + "\n")
-    show(*cell_tables(frame), summary)
+    show(*cell_tables(frame), *tables)
     for line in agreement(found, frame).sentences():
         print(line)
+
+
+def _far(request, frame):
+    """The far cells, each with the change of the plan that brings it near, where one is known."""
+    from rbrl.report.reproduction.causes import explain, far_table, read_causes
+    from rbrl.report.reproduction.cells import cells
+    from rbrl.report.reproduction.sources import project_folder
+
+    try:
+        causes = read_causes(project_folder("docs") / "reproduction" / "causes.toml")
+    except FileNotFoundError:  # an installation has no docs, and so no causes; the cells are far all the same
+        causes = []
+    plans = {cause.plan for cause in causes if request.source.has(cause.plan)}
+    far = explain(frame, causes, {plan: cells(request.results(plan)) for plan in plans})
+    return [far_table(far, "Cells that are far", causes)] if len(far) else []
 
 
 def check_recorded(request, number, seed):

@@ -8,8 +8,8 @@ from scipy import sparse
 from rbrl._validation import check_number
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.npz import write_npz
+from rbrl.datasets.parts import load_parts
 from rbrl.datasets.shards import Shards
-from rbrl.datasets.streams import read_blocks
 
 ROWS_PER_SHARD = 50_000
 
@@ -54,7 +54,7 @@ def write_shards(source, folder, rows_per_shard=ROWS_PER_SHARD, labels=None, **o
 def _parts(source, rows, labels, options):
     """Yield (X, Y, names of columns)."""
     if isinstance(source, str | Path):
-        for dataset in read_blocks(source, labels, rows=rows, **options):
+        for dataset in load_parts(source, labels, rows=rows, **options):
             yield dataset.X, dataset.Y, (dataset.feature_names, dataset.label_names)
     elif isinstance(source, Dataset):
         yield source.X, source.Y, (source.feature_names, source.label_names)

@@ -12,6 +12,7 @@ ROWS = [
 ]
 TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations"]
 EFFORT = ["dataset", "method", "split", "n_fits", "seconds", "evaluations", "gap", "certified"]
+DATASETS = ["dataset", "n_samples", "n_features", "n_labels", "cardinality", "density"]
 FAILURES = ["dataset", "method", "split", "error", "trace"]
 
 _RUN = """
@@ -68,6 +69,11 @@ def effort(cursor, asked, within):
     """One row per tuning: its fits, counted and averaged."""
     records = [(*run[:3], *cursor.execute(_EFFORT, (within, run.tune_key)).fetchone()) for run in _tuned(asked)]
     return _frame([record for record in records if record[3]], EFFORT)
+
+
+def datasets(cursor):
+    """One row per data set that came from a file."""
+    return _frame(cursor.execute("SELECT * FROM datasets ORDER BY rowid").fetchall(), DATASETS)
 
 
 def failures(cursor, asked):

@@ -7,10 +7,8 @@ from pathlib import Path
 from rbrl.experiments import _frames
 from rbrl.experiments._database import Database
 from rbrl.experiments._owner import Owner, is_alive
-from rbrl.experiments.data import Shelf
+from rbrl.experiments.folds import Fold
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.runs import expand
-from rbrl.experiments.tuned import Fold
 
 
 class Store:
@@ -103,13 +101,25 @@ class Store:
 
     def _asked(self, plan):
         if plan is not None:
+            # These need every method; whoever reads the current plan's rows should not wait for them.
+            from rbrl.experiments.data import Shelf
+            from rbrl.experiments.runs import expand
+
             runs = expand(plan, Shelf(plan.folder))
             return [_frames.Asked(run.dataset, run.method, run.split, run.key, run.tune_key) for run in runs]
         with self._database.reading() as cursor:
             return _frames.current(cursor)
 
-    def begin(self, plan, runs):
-        """Make `plan` the current one; return what the store held before: {(dataset, method, split): identity}."""
+    def datasets(self):
+        """Return what is known of data sets that came from files: dataset, n_samples, n_features, n_labels, …"""
+        with self._database.reading() as cursor:
+            return _frames.datasets(cursor)
+
+    def begin(self, plan, runs, sizes):
+        """Make `plan` the current one; return what the store held before: {(dataset, method, split): identity}.
+
+        `sizes` are those of the data sets that come from files, by name; see `Shelf.sizes`.
+        """
         lines = [
             (i, run.dataset, run.method, run.split, run.key, run.tune_key, json.dumps(run.identity))
             for i, run in enumerate(runs)
@@ -118,6 +128,10 @@ class Store:
             before = cursor.execute("SELECT dataset, method, split, identity FROM current").fetchall()
             cursor.execute("DELETE FROM current")
             cursor.executemany("INSERT INTO current VALUES (?, ?, ?, ?, ?, ?, ?)", lines)
+            cursor.executemany(
+                "INSERT OR REPLACE INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
+                [(name, *one) for name, one in sizes.items()],
+            )
             cursor.execute("INSERT INTO plans (toml, folder) VALUES (?, ?)", (plan.to_toml(), str(plan.folder)))
         return {(dataset, method, split): json.loads(identity) for dataset, method, split, identity in before}
 

@@ -4,7 +4,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import UndefinedMetricWarning
 
 from rbrl.metrics._inputs import check_convention, check_scores, row_blocks
 from rbrl.metrics._order import relevant_in_order
@@ -111,5 +110,7 @@ def _mean_over_rows(function, Y, scores, convention, without_pair):
 
 def undefined(reason: str) -> float:
     """Warn that a metric has nothing to measure, and answer NaN: a made-up value would look like a result."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
     warnings.warn(f"{reason}: the metric is undefined (NaN).", UndefinedMetricWarning, stacklevel=4)
     return float("nan")

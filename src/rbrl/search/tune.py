@@ -11,8 +11,9 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from rbrl.estimators.objective import ObjectiveClassifier
-from rbrl.metrics import PAPER_METRICS, evaluate, get_metric, scores_of
+from rbrl.metrics import PAPER_METRICS, evaluate, get_metric
 from rbrl.search.fold import SearchData, search_fold
+from rbrl.search.predictions import predictions
 from rbrl.search.scoring import Scoring
 from rbrl.targets import SignedTargets
 
@@ -79,7 +80,7 @@ def _point_by_point(estimator, grid, X, Y, train, test, names, convention, tol):
     table = []
     with threadpool_limits(limits=1):
         for params, model, seconds in _fitted(estimator, grid, X[train], Y[train]):
-            values = evaluate(Y[test], model.predict(X[test]), scores_of(model, X[test]), names, convention)
+            values = evaluate(Y[test], *predictions(model, X[test], names), names, convention)
             certified = (getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_"))
             table.append(_row(params, values, seconds, *certified))
     return table

@@ -10,6 +10,7 @@ with S the nuclear norm as a reweighted ridge.
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg.lapack import dsygvd
 
 from rbrl._linalg import clip_singular_values
 from rbrl._loops import rows
@@ -19,11 +20,11 @@ class PencilSolver:
     """Solves (first_k A + second_k B + C) x = G_k for every row k, A, B, C symmetric and positive semidefinite."""
 
     def __init__(self, first, A, second, B, C):
-        floor = 1e-14 * (np.max(first, initial=0.0) * np.trace(A) + np.trace(C)) + 1e-300
+        floor = 1e-14 * (first.max(initial=0.0) * A.trace() + C.trace()) + 1e-300
         C = C + floor * np.eye(len(A))
         if np.ndim(second) == 0:
             # Two matrices are diagonal in one common basis.
-            values, self._basis = eigh(A, second * B + C, check_finite=False)
+            values, self._basis = _common_basis(A, second * B + C)
             self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + 1.0)
         else:
             self._basis, self._blocks = None, (first, A, second, B, C)
@@ -36,11 +37,18 @@ class PencilSolver:
         return out
 
 
+def _common_basis(A, C):
+    """Eigenvalues and vectors of A v = value C v, C positive definite; SciPy's checks cost more than a small problem."""
+    values, V, failed = dsygvd(A, C)
+    return eigh(A, C) if failed else (values, V)
+
+
 def label_blocks(objective, mean_hessian, nuclear_hessian=0.0):
     """Inverse of the blocks above, as a function of a matrix (n_columns, n_labels)."""
     eye, r = np.eye(len(mean_hessian)), objective.ridge.row_weights
     ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
-    return PencilSolver(objective.design.gram_diagonal, mean_hessian, ridge, eye, nuclear_hessian + 0.0 * eye)
+    S = nuclear_hessian if np.ndim(nuclear_hessian) else 0.0 * eye
+    return PencilSolver(objective.design.gram_diagonal, mean_hessian, ridge, eye, S)
 
 
 def factor_blocks(objective, mean_hessian, U, V, scores_U):

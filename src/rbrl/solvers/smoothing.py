@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from rbrl._linalg import small_eigh
+
 
 class SmoothedNuclear:
     r"""Smoothed nuclear norm at given weights.
@@ -21,7 +23,7 @@ class SmoothedNuclear:
 
     def __init__(self, gram, weight, width=None):
         self.gram, self.weight = gram, weight
-        squares, self.V = np.linalg.eigh(gram)
+        squares, self.V = small_eigh(gram)
         squares = np.maximum(squares, 0.0)
         self.sigma = np.sqrt(squares)
         self.exact = weight * float(self.sigma.sum())

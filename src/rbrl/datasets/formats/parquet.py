@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from rbrl.datasets.formats.atomic import replacing
-from rbrl.datasets.formats.errors import bad, quote
+from rbrl.datasets.formats.errors import bad, bad_word, quote
+from rbrl.datasets.formats.labels import feature_columns
 from rbrl.datasets.formats.limits import MAX_DENSE_CELLS
 from rbrl.datasets.formats.table import Table
 from rbrl.datasets.formats.values import nominal_codes
@@ -26,7 +27,7 @@ def read_parquet(path, options):
     return _dataset(path, table, options, pa)
 
 
-def parquet_blocks(path, options, rows):
+def parquet_parts(path, options, rows):
     """Yield the rows of a Parquet file as data sets of `rows` rows."""
     pa, pq = _pyarrow()
     with _reading(path, pa), pq.ParquetFile(path) as file:
@@ -52,6 +53,21 @@ def _dataset(path, table, options, pa):
     dataset = columns.dataset(options)
     coded = head.get("categorical_index") if options.labels is None else None
     return replace(dataset, categorical_index=coded) if coded else dataset
+
+
+def parquet_blocks(path, options, n_features, size):
+    """Yield X, at most `size` rows at a time, without the label columns, which are not read."""
+    pa, pq = _pyarrow()
+    with _reading(path, pa), pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        own = _head(path, file.schema_arrow.metadata).get("labels")
+        columns = [names[j] for j in feature_columns(path, names, options.labels, n_features, own)]
+        size = min(size, file.metadata.num_rows + 1)
+        for batch in file.iter_batches(batch_size=size, columns=columns, use_threads=False):
+            matrix, codes = _matrix(path, pa.Table.from_batches([batch]), pa)
+            for j in codes:
+                raise bad_word(path, columns[j], next(iter(codes[j])))
+            yield matrix
 
 
 def write_parquet(dataset, path, labels_first=False):

@@ -2,10 +2,9 @@
 
 from rbrl.report.reproduction.beside import (
     friedman_beside,
-    parameters_published,
     ranks_beside,
     results_beside,
     time_beside,
 )
 
-__all__ = ["friedman_beside", "parameters_published", "ranks_beside", "results_beside", "time_beside"]
+__all__ = ["friedman_beside", "ranks_beside", "results_beside", "time_beside"]

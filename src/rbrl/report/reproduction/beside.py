@@ -13,13 +13,6 @@ from rbrl.report.tables import friedman_table, ranks_table
 OVERALL = "Overall"
 
 
-def parameters_published() -> Table:
-    """Table 2: the grids that the paper searched."""
-    frame = published("hyper-parameters")
-    rows = tuple((word(row.method), word(row.hyper_parameters)) for row in frame.itertuples())
-    return Table("table2", "Table 2: hyper-parameters", ("Method", "Searched"), rows, frame)
-
-
 def ranks_beside(results: Results | None = None) -> Table:
     """Table 4: average ranks, by default from the published Table 3; minimum ranks of ties, as the paper has them."""
     results = results or published_results()

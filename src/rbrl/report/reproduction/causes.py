@@ -10,7 +10,7 @@ import pandas as pd
 from rbrl.metrics import get_metric
 from rbrl.report.reproduction.cells import FAR, NEAR, signed
 from rbrl.report.reproduction.names import OURS
-from rbrl.report.table import Cell, Table, word
+from rbrl.report.table import MISSING, Cell, Table, word
 
 KEYS = {"title", "plan", "text", "methods", "metrics", "datasets"}
 CELL = ["dataset", "metric", "method"]
@@ -102,25 +102,17 @@ def _is_near(method, distance):
     return distance >= -NEAR if method == OURS else abs(distance) <= FAR
 
 
-def far_table(frame: pd.DataFrame, title: str) -> Table:
-    """Far cells as lines: ours, the paper's, the distance, and where a cause moves it."""
+def far_table(frame: pd.DataFrame, title: str, causes: Sequence[Cause] = ()) -> Table:
+    """Far cells as lines: ours, the paper's, the distance, where a cause moves it, and which, if they are given."""
     rows = []
     for cell in frame.itertuples():
         metric = get_metric(cell.metric)
-        moved = Cell(signed(cell.moved), cell.moved) if cell.moved == cell.moved else Cell("–")
+        where = (word(cell.method), word(cell.dataset), word(f"{metric.abbreviation} {metric.arrow}"))
         here = Cell(f"{cell.mean:.3f} ± {cell.std:.3f}", cell.mean)
         there = Cell(f"{cell.printed:.3f} ± {cell.printed_std:.3f}", cell.printed)
         away = Cell(signed(cell.distance), cell.distance)
-        rows.append(
-            (
-                word(cell.method),
-                word(cell.dataset),
-                word(f"{metric.abbreviation} {metric.arrow}"),
-                here,
-                there,
-                away,
-                moved,
-            )
-        )
+        moved = Cell(signed(cell.moved), cell.moved) if cell.moved == cell.moved else Cell(MISSING)
+        named = [word(causes[cell.cause].title if cell.cause >= 0 else "unexplained")] if causes else []
+        rows.append((*where, here, there, away, moved, *named))
     titles = ("Method", "Data set", "Metric", "Ours", "The paper", "Distance", "With the change")
-    return Table("far", title, titles, tuple(rows), frame, n_keys=3)
+    return Table("far", title, (*titles, "Change") if causes else titles, tuple(rows), frame, n_keys=3)

@@ -77,26 +77,29 @@ def _directions(names):
 def cell_tables(frame: pd.DataFrame) -> list[Table]:
     """For each method a table, data sets x metrics, of a frame that `cells` gave."""
     known = frame[frame.kind != "missing"]
-    return [
-        _cell_table(known[known.method == method], method) for method in paper_methods() if method in set(known.method)
-    ]
+    methods = [name for name in paper_methods() if name in set(known.method)]
+    n_splits = int(known.n.max()) if len(known) else 0
+    return [_cell_table(known[known.method == name], name, n_splits) for name in methods]
 
 
-def _cell_table(part, method):
+def _cell_table(part, method, n_splits):
     rows = []
     for dataset, line in part.groupby("dataset", sort=False):
         by_metric = line.set_index("metric")
-        rows.append((word(dataset), *(_cell(by_metric, metric.name) for metric in PAPER_METRICS)))
+        rows.append((word(dataset), *(_cell(by_metric, metric.name, n_splits) for metric in PAPER_METRICS)))
     titles = ("Data set", *(f"{metric.abbreviation} {metric.arrow}" for metric in PAPER_METRICS))
-    return Table(f"table3-{key(method)}", method, titles, tuple(rows), part)
+    note = f"* mean over fewer than {n_splits} splits." if (part.n < n_splits).any() else ""
+    return Table(f"table3-{key(method)}", method, titles, tuple(rows), part, note=note)
 
 
-def _cell(line, metric):
+def _cell(line, metric, n_splits):
     if metric not in line.index:
         return Cell(MISSING)
     found = line.loc[metric]
+    few = found.n < n_splits
     return Cell(
-        f"{found['mean']:.3f} ({found.printed:.3f}) {signed(found.distance)}{MARKS[found.kind]}", float(found.distance)
+        f"{found['mean']:.3f}{'*' if few else ''} ({found.printed:.3f}) {signed(found.distance)}{MARKS[found.kind]}",
+        float(found.distance),
     )
 
 

@@ -8,8 +8,8 @@ import pandas as pd
 
 from rbrl.experiments.choose import choose
 from rbrl.experiments.data import Shelf
+from rbrl.experiments.folds import by_point
 from rbrl.experiments.runs import expand
-from rbrl.experiments.tuned import by_point
 from rbrl.report.reproduction.cells import COUNTS, cells, counts
 from rbrl.report.reproduction.names import OURS
 from rbrl.report.results import Results

@@ -18,6 +18,7 @@ from rbrl.report.reproduction.illustrations import draw_all
 from rbrl.report.reproduction.names import ABLATION, as_published
 from rbrl.report.reproduction.observations import claim_table, verdict_table
 from rbrl.report.reproduction.recorded import write_text
+from rbrl.report.reproduction.sensitivity import penalty_table, width_table
 from rbrl.report.reproduction.short import short_table
 from rbrl.report.reproduction.solver import solver_table
 from rbrl.report.reproduction.sources import Recorded, read_plan
@@ -95,6 +96,7 @@ def _content(recorded, docs, images):
         },
         "solver": to_markdown(solver_table(recorded.table("solver"))) if recorded.has_table("solver") else "",
         "convergence": _convergence(recorded),
+        "sensitivity": _sensitivity(recorded),
         "figures": images,
         "variants": [to_markdown(table) for table in variant_tables(recorded)],
         "choices": to_markdown(choice_table(recorded.table("criteria"))) if recorded.has_table("criteria") else "",
@@ -215,6 +217,11 @@ def _convergence(recorded):
             note=note,
         )
     )
+
+
+def _sensitivity(recorded):
+    makers = {"figure4": width_table, "figure5": penalty_table}
+    return [to_markdown(make(recorded.table(name))) for name, make in makers.items() if recorded.has_table(name)]
 
 
 def _gap(value):

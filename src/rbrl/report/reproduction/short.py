@@ -4,8 +4,8 @@ from collections import Counter
 
 import pandas as pd
 
-from rbrl.report.comparison import rank_table
-from rbrl.report.reproduction.cost import cost_table
+from rbrl.report.comparison import compare, rank_table
+from rbrl.report.reproduction.cost import cost, mean_per_fit
 from rbrl.report.reproduction.names import OURS, key
 from rbrl.report.reproduction.observations import FAILS, HOLDS, UNKNOWN, WEAK, judge, observations
 from rbrl.report.reproduction.terms import beaten_counts
@@ -45,7 +45,9 @@ def _place(results):
     if OURS not in ranks:
         return "not known yet"
     place = int((ranks < ranks[OURS]).sum()) + 1
-    return f"place {place} of {len(ranks)}, overall average rank {ranks[OURS]:.2f}"
+    n_datasets = compare(results, results.metrics[0]).n_datasets
+    few = f" over {n_datasets} of {len(results.datasets)} data sets" if n_datasets < len(results.datasets) else ""
+    return f"place {place} of {len(ranks)}, overall average rank {ranks[OURS]:.2f}{few}"
 
 
 def _wins(results):
@@ -60,6 +62,12 @@ def _verdicts(results):
 
 
 def _cost_sentence(rows, effort):
-    ours = rows[rows.method.map(key) == key(OURS)]
-    frame = cost_table(ours, effort[effort.method.map(key) == key(OURS)], "").rows[-1]
-    return f"{frame[2].text} fits in {frame[3].text} processor hours, {frame[5].text} evaluations per fit"
+    own, tuned = (frame[frame.method.map(key) == key(OURS)] for frame in (rows, effort))
+    if own.empty:
+        return "not known yet"
+    found = cost(own, tuned)
+    hours, evaluations = found.hours.sum(), mean_per_fit(tuned, "evaluations")
+    return (
+        f"{found.n_fits.sum():,} fits in {hours:.2f} hours of processor time, half of that on two cores; "
+        f"{evaluations:.1f} evaluations per fit"
+    )

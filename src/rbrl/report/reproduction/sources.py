@@ -15,10 +15,12 @@ PLANS = (
     "paper",
     "paper-fair",
     "paper-quick",
+    "paper-small",
     "paper-hamming-loss",
     "paper-average-precision",
     "paper-unscaled",
     "paper-scaled",
+    "paper-frank-wolfe",
 )
 
 

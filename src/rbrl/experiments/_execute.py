@@ -93,7 +93,8 @@ def execute(
     runs = expand(plan, shelf)
     backend = make_backend(backend, jobs, scheduler)
     try:
-        before, finished = store.begin(plan, runs), store.finished()
+        sizes = {data.name: shelf.sizes(data) for data in plan.datasets if data.file is not None}
+        before, finished = store.begin(plan, runs, sizes), store.finished()
         todo = [run for run in runs if _is_open(run, finished.get(run.key), retry_failed)]
         notes = changes(before, runs, todo, finished, __version__)
         progress.planned(plan, len(runs), len(runs) - len(todo))

@@ -1,4 +1,4 @@
-"""`read_blocks`: a file of any size as data sets of some rows each."""
+"""`load_parts`: a file of any size as data sets of some rows each."""
 
 import csv
 from dataclasses import asdict, replace
@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.files import file_format, load_file
+from rbrl.datasets.files import format_of, load_file
 from rbrl.datasets.formats.labels import xml_path
 from rbrl.datasets.formats.options import ReadOptions
-from rbrl.datasets.formats.parquet import parquet_blocks
+from rbrl.datasets.formats.parquet import parquet_parts
 from rbrl.datasets.formats.svmlight import MARK, scan_svmlight
 from rbrl.datasets.formats.text import text_lines
 from rbrl.exceptions import DataFormatError
@@ -18,7 +18,7 @@ from rbrl.exceptions import DataFormatError
 UNLIMITED = 1 << 62
 
 
-def read_blocks(path, labels=None, *, rows=50_000, format=None, **options):
+def load_parts(path, labels=None, *, rows=50_000, format=None, **options):
     """Yield the rows of a file as data sets of `rows` rows, in order; options as for :func:`load_file`.
 
     Text and Parquet files are read with bounded memory; NPZ and MATLAB files are read whole. A CSV or Parquet file whose
@@ -27,7 +27,7 @@ def read_blocks(path, labels=None, *, rows=50_000, format=None, **options):
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    kind = file_format(path, format)
+    kind = format_of(path, format)
     if kind not in _READERS:
         dataset = load_file(path, labels, format=format, **options)
         return _slices(dataset, rows)
@@ -103,4 +103,4 @@ def _svmlight(path, options, rows):
     return _read_cuts(path, cuts, "svmlight", replace(options, **told))
 
 
-_READERS = {"csv": _csv, "arff": _arff, "svmlight": _svmlight, "parquet": parquet_blocks}
+_READERS = {"csv": _csv, "arff": _arff, "svmlight": _svmlight, "parquet": parquet_parts}
