@@ -8,6 +8,7 @@ from sklearn.datasets import load_iris, make_multilabel_classification
 
 import rbrl
 from rbrl import BRLClassifier, RBRLClassifier
+from rbrl.estimators import streaming
 from rbrl.exceptions import InvalidLabelsError
 
 X, Y = make_multilabel_classification(300, 10, n_classes=5, n_labels=2, random_state=0)
@@ -96,8 +97,64 @@ def test_a_later_batch_must_fit():
         model.partial_fit(X, 2 * Y - 1)
     with pytest.raises(AttributeError, match=r"partial_fit learns a linear model. Got kernel='rbf'"):
         RBRLClassifier(kernel="rbf").partial_fit(X, Y)
-    with pytest.raises(ValueError, match=r"at most 5000 features. Got 6000; write the batches to files"):
-        RBRLClassifier().partial_fit(sparse.csr_array((3, 6000)), Y[:3])
+
+
+@pytest.fixture
+def by_steps(monkeypatch):
+    """As with too many features for sums."""
+    monkeypatch.setattr(streaming, "LARGEST_GRAM", 5)
+
+
+@pytest.mark.usefixtures("by_steps")
+@pytest.mark.parametrize("coding", ["plain", "sparse features", "signed", "no intercept"])
+def test_steps_come_near_the_optimum_and_lead_there(coding):
+    rows = sparse.csr_array(X) if coding == "sparse features" else X
+    labels = 2 * Y - 1 if coding == "signed" else Y
+    parameters = {"fit_intercept": coding != "no intercept", "warm_start": True, "tol": 1e-6}
+    best = RBRLClassifier(**parameters).fit(rows, labels)
+    model = streamed(RBRLClassifier(**parameters), rows, labels)
+    assert set(vars(model)) & {"gap_", "objective_"} == set(), "there is no certificate"
+    assert np.mean(model.predict(rows) == best.predict(rows)) > 0.9
+    assert model.fit([(rows[:100], labels[:100]), (rows[100:], labels[100:])]).gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(best.objective_, rel=1e-5)
+
+
+@pytest.mark.usefixtures("by_steps")
+def test_steps_do_not_see_rows_without_weight():
+    weights = np.tile([1.0, 0.0], 150)
+    found, expected = RBRLClassifier(), RBRLClassifier()
+    for a in range(0, 300, 100):
+        batch = slice(a, a + 100)
+        found.partial_fit(X[batch], Y[batch], sample_weight=weights[batch])
+        expected.partial_fit(X[batch][::2], Y[batch][::2])
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-12)
+
+
+@pytest.mark.usefixtures("by_steps")
+def test_many_rows_at_once_are_several_batches(monkeypatch):
+    monkeypatch.setattr(streaming, "BATCH_ROWS", 37)
+    found = RBRLClassifier().partial_fit(X, Y)
+    assert found.stream_["n_batches"] == 9
+    assert found.stream_["n_samples"] == 300
+
+
+@pytest.mark.usefixtures("by_steps")
+def test_a_model_of_steps_is_saved_and_goes_on(tmp_path):
+    model = streamed(RBRLClassifier(), X[:200], Y[:200], size=100)
+    rbrl.save(model, tmp_path / "model")
+    again = rbrl.load(tmp_path / "model").partial_fit(X[200:], Y[200:])
+    np.testing.assert_allclose(again.coef_, streamed(RBRLClassifier(), size=100).coef_, atol=1e-12)
+
+
+def test_ten_thousand_sparse_features():
+    rng = np.random.default_rng(0)
+    rows = sparse.random_array((900, 10_000), density=0.005, format="csr", rng=rng)
+    labels = (rows @ rng.standard_normal((10_000, 5)) > 0.5).astype(int)
+    model = streamed(RBRLClassifier(), rows, labels, size=300)
+    assert model.coef_.shape == (5, 10_000)
+    assert sum(np.size(value) for value in model.stream_.values()) < 10_001 * (3 * 5 + 52)
+    scores = model.decision_function(rows)
+    assert scores[labels == 1].mean() > scores[labels == 0].mean() + 0.1
 
 
 def test_an_iterator_is_not_for_fit():

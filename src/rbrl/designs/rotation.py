@@ -59,18 +59,23 @@ def rotated(product, diagonal, n_directions, seed=0, rounds=3):
     diagonal : array (n_features,)
     n_directions : int
     """
-    m, extra = len(diagonal), min(8, len(diagonal) - n_directions)
-    V = np.random.default_rng(seed).standard_normal((m, n_directions + extra))
-    for _ in range(rounds):
-        V = np.linalg.qr(product(V))[0]
-    c, turn = np.linalg.eigh(V.T @ product(V))
-    V, c = V @ turn[:, ::-1][:, :n_directions], np.maximum(c[::-1][:n_directions], 0.0)
+    V, c = leading_directions(product, len(diagonal), n_directions, seed, rounds)
     # What an estimate leaves of a column is kept above a tenth: too small a curvature would make steps too long.
     rest = np.maximum(diagonal - (V**2) @ c, 0.1 * diagonal)
     rotation = Rotation(V)
     diagonal = rotation.diagonal_of(rest)
     diagonal[:n_directions] = c
     return rotation, diagonal
+
+
+def leading_directions(product, n_features, n_directions, seed=0, rounds=3):
+    """Orthonormal directions in which a Gram matrix is largest, and how large; `product` as for :func:`rotated`."""
+    extra = min(8, n_features - n_directions)
+    V = np.random.default_rng(seed).standard_normal((n_features, n_directions + extra))
+    for _ in range(rounds):
+        V = np.linalg.qr(product(V))[0]
+    c, turn = np.linalg.eigh(V.T @ product(V))
+    return V @ turn[:, ::-1][:, :n_directions], np.maximum(c[::-1][:n_directions], 0.0)
 
 
 def directions_worth(n_entries, n_features):
