@@ -70,7 +70,7 @@ class _Run:
         self.memory = self.old = None
         self.round_tol = 0.3 * tol
         self.patience = _patience(objective, max_iter)
-        self.full, self.caution, self.stalled = False, 0.0, False
+        self.full, self.caution, self.stalled, self.lost = False, 0.0, False, False
 
     def begin(self, start, scores=None):
         """Go to `start`, or to the minimiser of the mean model."""
@@ -125,8 +125,8 @@ class _Run:
             self.step()
 
     def settled(self):
-        """Whether the rank can be believed: in whitened coordinates from the start, in others after some steps."""
-        return self.objective.design.whitened or self.n_iter > FIRST_STEPS
+        """Whether the rank can be believed: in whitened coordinates from the start, in others after some steps, or when none helps."""
+        return self.objective.design.whitened or self.n_iter > FIRST_STEPS or self.lost
 
     def step(self):
         """One quasi-Newton step on the weights."""
@@ -150,8 +150,9 @@ class _Run:
     def lose_the_way(self):
         """No step descends: forget the past, or expect terms of the loss to become active soon, or end."""
         if self.old is None:
-            self.stuck = not (self.full and (self.caution == 0 or self.now.rank_fades()))
-            self.caution = CAUTION
+            factors_wait = self.now.rank_fades() and (self.full or not self.settled())
+            self.stuck = not (factors_wait or (self.full and self.caution == 0))
+            self.caution, self.lost = CAUTION, True
         self.memory, self.old, self.stalled = None, None, True
 
     def _seed(self):
