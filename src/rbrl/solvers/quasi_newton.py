@@ -125,7 +125,7 @@ class _Run:
             self.step()
 
     def settled(self):
-        """Whether the rank can be believed: in whitened coordinates at once, in others after some steps, or if none helps."""
+        """Whether the rank can be believed: in whitened coordinates at once, in others after some steps or if none helps."""
         return self.objective.design.whitened or self.n_iter > FIRST_STEPS or self.lost
 
     def step(self):
