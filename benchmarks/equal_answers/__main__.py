@@ -39,7 +39,8 @@ def models(data, tol):
     yield "arrays in memory", in_memory(data, tol)
     yield "shards on disk", out_of_core(data, tol)
     for n_workers in (1, 2, 4):
-        yield f"Dask, {n_workers} worker{'s' * (n_workers > 1)}", on_dask(data, tol, n_workers)
+        workers = f"{n_workers} workers" if n_workers > 1 else "1 worker"
+        yield f"Dask, {workers}", on_dask(data, tol, n_workers)
     for name in sorted(set(SOLVERS) - {"auto", "apg"}):
         yield f"arrays in memory, solver {name!r}", in_memory(data, tol, name)
 
