@@ -17,14 +17,16 @@ from benchmarks.problems import write_results
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-SIZES = (20_000, 1_000_000)
+SIZES = (20_000, 100_000, 1_000_000)
+PLACES = ("in memory", "in memory, one block", "out of core")
 ROWS_PER_SHARD, LIMIT, TOL = 20_000, 2 * 2**30, 1e-3
 TEXT = f"""Rows that look like text (`text_like.py`): {N_FEATURES:,} features, about 58 of them in a row,
 {N_LABELS} labels, 3 of them relevant; in NPZ shards of {ROWS_PER_SHARD:,} rows. RBRL with its default
 parameters to a certified gap of {TOL:g}. Out of core, the address space of the whole process is limited to 2 GB
 (`RLIMIT_AS`), so that nothing, not even a mapped file, is beyond it; memory is the peak resident size.
 Processor time of `fit`, one thread. Reading is the share of wall time in which shards were read and unpacked;
-the files were in the system's cache as far as that goes."""
+the files were in the system's cache as far as that goes. "One block" is `fit([(X, Y)])`: the solver of shards, on
+arrays."""
 
 
 def write(folder, n_rows):
@@ -48,6 +50,7 @@ def fit(folder, place):
     RBRLClassifier().fit([warm])  # compiled loops are loaded once
     blocks = LocalBlocks(shards)
     data = (blocks,) if place == "out of core" else _loaded(shards)
+    data = ([data],) if place == "in memory, one block" else data
     started, wall = time.process_time(), time.perf_counter()
     with threadpool_limits(1):
         model = RBRLClassifier(tol=TOL).fit(*data)
@@ -89,7 +92,7 @@ def main(sizes):
     for n_rows in sizes:
         with tempfile.TemporaryDirectory(prefix="rbrl-shards-") as folder:
             write(folder, n_rows)
-            for place in ("in memory", "out of core"):
+            for place in PLACES:
                 rows.append(measure(folder, n_rows, place))
                 print(rows[-1], flush=True)
     write_results(__file__, "Out of core", TEXT, rows)
