@@ -8,6 +8,21 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 GRAM_FLOOR = 1e-4
 
 
+def is_wide(W):
+    """Whether W has more columns than rows; of no rows nothing is asked."""
+    return 0 < W.shape[0] < W.shape[1]
+
+
+def small_gram(W):
+    """The smaller of W'W and WW'."""
+    return W @ W.T if is_wide(W) else W.T @ W
+
+
+def gram_singular_values(W):
+    """Singular values, ascending, from the smaller Gram matrix: quick, with eight digits of the largest."""
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(small_gram(W)), 0.0))
+
+
 def gram_spectrum(W):
     """Singular values (ascending) and right singular vectors of a tall W, from the eigenproblem of W'W."""
     values, V = np.linalg.eigh(W.T @ W)
@@ -27,7 +42,7 @@ def threshold_singular_values(W, amount):
     """
     if amount == 0 or W.size == 0:
         return W.copy()
-    if W.shape[0] < W.shape[1]:
+    if is_wide(W):
         return threshold_singular_values(W.T, amount).T
     sigma, V = gram_spectrum(W)
     if amount > GRAM_FLOOR * sigma[-1]:
@@ -42,6 +57,8 @@ def clip_singular_values(W, limit):
 
     The Gram matrix of a W far outside blurs singular values near the limit, so what it gives is clipped once more.
     """
+    if is_wide(W):
+        return clip_singular_values(W.T, limit).T
     sigma, V = gram_spectrum(W)
     factor = limit / np.maximum(sigma, max(limit, np.finfo(float).tiny))
     clipped = W @ ((V * factor) @ V.T)

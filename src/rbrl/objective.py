@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rbrl._linalg import gram_spectrum
+from rbrl._linalg import gram_singular_values
 from rbrl.losses import Loss, Terms
 from rbrl.penalties import NuclearNorm, Ridge
 
@@ -76,7 +76,7 @@ class Objective:
     def value_at(self, W, scores):
         """The objective where scores are known, to the eight digits that the Gram matrix of W leaves: for comparisons."""
         loss = self.loss.value(self.Y, scores, self.sample_weight)
-        nuclear = self.nuclear.weight * float(gram_spectrum(W)[0].sum()) if self.nuclear.weight else 0.0
+        nuclear = self.nuclear.weight * float(gram_singular_values(W).sum()) if self.nuclear.weight else 0.0
         return loss + self.ridge.value(W) + nuclear
 
     def smooth_gradient(self, W, residual):

@@ -11,7 +11,7 @@ The functions below choose theta and N well.
 
 import numpy as np
 
-from rbrl._linalg import clip_singular_values, gram_spectrum
+from rbrl._linalg import clip_singular_values, gram_singular_values, gram_spectrum
 
 
 def lower_bound(objective, W, loss, adjoint):
@@ -51,7 +51,7 @@ def _best_theta(loss, quadratic=0.0, linear=0.0, limit=np.inf):
 
 def _without_ridge(loss, adjoint, nuclear):
     """Only theta M inside the spectral ball is feasible."""
-    norm = gram_spectrum(adjoint)[0][-1]
+    norm = gram_singular_values(adjoint)[-1]
     if norm == 0:
         return max(0.0, _along(loss, _best_theta(loss)))
     return max(0.0, _along(loss, _best_theta(loss, limit=nuclear / norm)))
@@ -65,7 +65,7 @@ def _without_nuclear(loss, adjoint, ridge, r):
 
 def _plain_ridge(loss, adjoint, ridge, nuclear, steps=30):
     """r = 1: the best N clips the singular values of theta M; Newton on the concave function of theta that remains."""
-    s = gram_spectrum(adjoint)[0]
+    s = gram_singular_values(adjoint)
     best, theta = 0.0, min(1.0, loss.reach)
     for _ in range(steps):
         over = np.maximum(theta * s - nuclear, 0.0)

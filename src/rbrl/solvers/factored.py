@@ -7,9 +7,10 @@ directions that do exceed it join the factors for another round.
 
 import numpy as np
 
+from rbrl.solvers.full_hessian import full_factor_hessian
 from rbrl.solvers.line_search import wolfe_step
 from rbrl.solvers.memory import Memory
-from rbrl.solvers.preconditioner import factor_blocks, full_factor_hessian
+from rbrl.solvers.preconditioner import MeanModel, factor_blocks
 
 # With the full Hessian, singular values above this share of the largest are worth keeping.
 FAINT = 1e-7
@@ -43,11 +44,11 @@ class Factors:
         return float(slope + nuclear * (np.vdot(self.U, dU) + np.vdot(self.V, dV)))
 
 
-def split(W, sigma, V, floor=1e-4):
-    """Balanced factors of W from its singular values and right singular vectors."""
-    keep = sigma > floor * sigma[-1]
-    root = np.sqrt(sigma[keep])
-    return (W @ V[:, keep]) / root, V[:, keep] * root
+def split(W, nuclear, floor=1e-4):
+    """Balanced factors of W, from its smoothed nuclear norm; singular values below `floor` of the largest are left out."""
+    sigma, V = nuclear.right_vectors(W, floor)
+    root = np.sqrt(sigma)
+    return (W @ V) / root, V * root
 
 
 def balance(U, V, floor=1e-7):
@@ -90,8 +91,7 @@ def descend(objective, U, V, small, max_iter, memory_size, note, full=False):
 
 
 def _block_seed(objective, point):
-    H = objective.loss.label_hessian(objective.Y, point.scores, objective.sample_weight) / len(objective.Y)
-    return factor_blocks(objective, H, point.U, point.V, point.scores_U)
+    return factor_blocks(objective, MeanModel(objective, point.scores), point.U, point.V, point.scores_U)
 
 
 def _full_seed(objective, point):

@@ -13,7 +13,7 @@ class Ray:
         W, ridge = iterate.W, objective.ridge
         weighted = ridge.weight * ridge.row_weights * D
         self._ridge_slope, self._ridge_bend = np.sum(weighted * W, axis=0), np.sum(weighted * D, axis=0)
-        if objective.nuclear.weight:
+        if objective.nuclear.weight and not iterate.nuclear.left:
             self._cross, self._square = W.T @ D, D.T @ D
 
     def __call__(self, t):
@@ -26,15 +26,32 @@ class Ray:
         slopes, bends = slopes + self._ridge_slope + t * self._ridge_bend, bends + self._ridge_bend
         joint += self._ridge_bend.sum()
         if objective.nuclear.weight:
-            cross = self._cross * t
-            moved = self.iterate.nuclear.gram + cross + cross.T + t[:, None] * self._square * t
-            smoothed = SmoothedNuclear(moved, objective.nuclear.weight, self.iterate.nuclear.width)
-            H, reach = smoothed.hessian, self._cross.T + self._square * t
-            value += smoothed.value
-            slopes = slopes + np.sum(reach * H, axis=1)
-            bends = bends + np.diag(self._square) * np.diag(H)
-            joint += np.sum(self._square * H)
+            nuclear = self._left_nuclear(t) if self.iterate.nuclear.left else self._right_nuclear(t)
+            value, slopes, bends, joint = (
+                value + nuclear[0],
+                slopes + nuclear[1],
+                bends + nuclear[2],
+                joint + nuclear[3],
+            )
         return value, slopes, bends, joint
+
+    def _right_nuclear(self, t):
+        """The nuclear norm's part, with small matrices over labels alone."""
+        here = self.iterate.nuclear
+        cross = self._cross * t
+        moved = here.gram + cross + cross.T + t[:, None] * self._square * t
+        smoothed = SmoothedNuclear(moved, here.weight, here.width)
+        H, reach = smoothed.hessian, self._cross.T + self._square * t
+        slopes, bends = np.sum(reach * H, axis=1), np.diag(self._square) * np.diag(H)
+        return smoothed.value, slopes, bends, np.sum(self._square * H)
+
+    def _left_nuclear(self, t):
+        """The nuclear norm's part, with small matrices over columns of the design."""
+        here, D = self.iterate.nuclear, self.D
+        moved = self.iterate.W + D * t
+        smoothed = SmoothedNuclear.at(moved, here.weight, here.width)
+        slopes, bends = np.sum(smoothed.reweigh(moved) * D, axis=0), np.sum(smoothed.reweigh(D) * D, axis=0)
+        return smoothed.value, slopes, bends, bends.sum()
 
 
 def step_lengths(ray, slope, joint, tries=12):
