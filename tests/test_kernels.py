@@ -15,13 +15,14 @@ SQUARES = ((X[:, None] - Z[None]) ** 2).sum(axis=2)
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
+        ({"kernel": "linear"}, X @ Z.T),
         ({"kernel": "rbf"}, np.exp(-SQUARES / 3)),
         ({"kernel": "rbf", "gamma": 0.1}, np.exp(-0.1 * SQUARES)),
         ({"kernel": "poly"}, (X @ Z.T / 3 + 1) ** 3),
         ({"kernel": "poly", "gamma": 2.0, "degree": 2, "coef0": 0.5}, (2 * X @ Z.T + 0.5) ** 2),
         ({"kernel": lambda a, b: a @ b.T}, X @ Z.T),
     ],
-    ids=["rbf", "rbf gamma", "poly", "poly quadratic", "callable"],
+    ids=["linear", "rbf", "rbf gamma", "poly", "poly quadratic", "callable"],
 )
 def test_values(options, expected, dtype):
     K = gram(X.astype(dtype), Z.astype(dtype), **options)

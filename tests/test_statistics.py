@@ -11,6 +11,7 @@ from scipy import stats
 
 from rbrl import statistics as rs
 from rbrl.metrics import PAPER_METRICS
+from rbrl.statistics._range import range_isf, range_sf
 
 GOLDEN = Path(__file__).parent / "golden"
 GREATER = {metric.abbreviation: metric.greater_is_better for metric in PAPER_METRICS}
@@ -50,6 +51,14 @@ def test_overall_row_of_table_4(table_3, table_4):
     np.testing.assert_allclose(np.mean(means, axis=0), table_4.loc["Overall"], atol=5.1e-3)
 
 
+@pytest.mark.parametrize(("ties", "method"), [("average", "average"), ("minimum", "min")])
+@given(values=st.lists(st.lists(st.integers(0, 4), min_size=5, max_size=5), min_size=1, max_size=4))
+def test_ranks_are_those_of_scipy(values, ties, method):
+    values = np.array(values) / 4
+    np.testing.assert_array_equal(rs.ranks(values, False, ties), stats.rankdata(values, method, axis=1))
+    np.testing.assert_array_equal(rs.ranks(values, True, ties), stats.rankdata(-values, method, axis=1))
+
+
 @METRIC
 def test_friedman_is_that_of_table_5(table_3, metric):
     result = rs.friedman(table_3[metric], GREATER[metric])
@@ -62,6 +71,22 @@ def test_friedman_is_that_of_table_5(table_3, metric):
 
 def test_critical_distance_is_the_papers():
     assert rs.nemenyi_distance(n_methods=9, n_datasets=10) == pytest.approx(3.7992, abs=1e-3)
+
+
+@pytest.mark.parametrize("n_methods", [2, 3, 9, 30, 200])
+def test_range_is_scipys(n_methods):
+    """Of the studentised range with infinitely many degrees of freedom; SciPy's own error is about 1e-11."""
+    expected = stats.studentized_range(n_methods, np.inf)
+    q = np.array([0.0, 0.5, 2.0, 4.0, 7.0, 12.0])
+    np.testing.assert_allclose(range_sf(q, n_methods), expected.sf(q), atol=1e-10)
+    for alpha in (0.3, 0.05, 1e-3):
+        assert range_isf(alpha, n_methods) == pytest.approx(expected.isf(alpha), abs=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0, 1, 5, -0.1, float("nan")])
+def test_a_level_is_a_probability(alpha):
+    with pytest.raises(ValueError, match=f"A level must lie between 0 and 1, both excluded. Got {alpha}"):
+        rs.nemenyi_distance(3, 10, alpha)
 
 
 @pytest.mark.parametrize(("n_methods", "nemenyi", "dunn"), [(2, 1.960, 1.960), (5, 2.728, 2.498), (10, 3.164, 2.773)])
@@ -83,6 +108,8 @@ def test_friedman_equals_scipy_without_ties():
     chi2, p_value = stats.friedmanchisquare(*values.T)
     result = rs.friedman(values, greater_is_better=True)
     assert (result.chi2, result.chi2_p_value) == pytest.approx((chi2, p_value))
+    f = stats.f(*result.degrees)
+    assert (result.p_value, result.critical_value) == pytest.approx((f.sf(result.f), f.isf(0.05)))
 
 
 def test_friedman_where_all_data_sets_agree():

@@ -9,21 +9,20 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 from rbrl.designs import SpectralDesign
-from rbrl.solvers import APG, QuasiNewton
+from rbrl.solvers import APG, QuasiNewton, solve_kernel
+from rbrl.solvers.kernel_precision import SMALLEST
 
 WEIGHTS = (1, 0.01, 0.1)
 TEXT = """RBF kernel 1/m, ridge 1, ranking 0.01, nuclear 0.1. Our own compiled APG with the paper's constant runs until the
 authors' rule stops it; the default solver runs until its objective is at most that. Ours starts from the kernel matrix and
-counts its decomposition as set-up; APG needs none, so none is counted for it. Medians of alternating runs."""
+counts its decomposition as set-up; APG needs none, so none is counted for it. "restarted": our APG with the rigorous
+constant and restarts, until its objective is at most that, too. Medians of alternating runs."""
+TOLS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
 
 
-def until(objective, target):
-    """The default solver, stopped at an objective value: its tolerance is lowered until that is reached."""
-    for tol in (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5):
-        result = QuasiNewton().solve(objective, tol=tol)
-        if result.objective <= target:
-            return tol
-    raise RuntimeError(f"no tolerance reaches {target}")
+def until(solve, target):
+    """The largest tolerance with which a solver gets the objective down to the target."""
+    return next(tol for tol in TOLS if solve(tol).objective <= target)
 
 
 def timed(function):
@@ -36,23 +35,35 @@ def row(name, X, Y, repeats):
     K = rbf_kernel(X, gamma=1.0 / X.shape[1])
     spectral = SpectralDesign(K.copy())
     reference = APG("paper", "paper").solve(rbrl_objective(spectral, Y, *WEIGHTS))
-    tol = until(rbrl_objective(SpectralDesign(K.copy()), Y, *WEIGHTS), reference.objective)
-    ours, setup, theirs = [], [], []
+    solvers = {
+        "paper": lambda tol: APG("paper", "paper").solve(rbrl_objective(spectral, Y, *WEIGHTS)),
+        "restarted": lambda tol: APG(restart=True, check_every=10).solve(
+            rbrl_objective(spectral, Y, *WEIGHTS), tol=tol, max_iter=100_000
+        ),
+        "ours": lambda tol: solve_kernel(
+            QuasiNewton(), K.copy(), "coefficients", WEIGHTS[0], lambda d: rbrl_objective(d, Y, *WEIGHTS), tol=tol
+        )[1],
+    }
+    tols = {key: until(solve, reference.objective) for key, solve in solvers.items()}
+    precision = np.float64 if len(K) < SMALLEST else np.float32
+    seconds = {key: [] for key in [*solvers, "set-up"]}
     for _ in range(repeats):
-        seconds, design = timed(lambda: SpectralDesign(K.copy()))
-        setup.append(seconds)
-        objective = rbrl_objective(design, Y, *WEIGHTS)
-        ours.append(timed(lambda objective=objective: QuasiNewton().solve(objective, tol=tol))[0])
-        theirs.append(timed(lambda: APG("paper", "paper").solve(rbrl_objective(spectral, Y, *WEIGHTS)))[0])
-    mine, before, apg = (float(np.median(values)) for values in (ours, setup, theirs))
+        seconds["set-up"].append(timed(lambda: SpectralDesign(K.astype(precision)))[0])
+        for key, solve in solvers.items():
+            seconds[key].append(timed(lambda key=key, solve=solve: solve(tols[key]))[0])
+    median = {key: float(np.median(values)) for key, values in seconds.items()}
+    final = solvers["ours"](tols["ours"])
     return {
         "problem": name,
         "APG iterations": reference.n_iter,
-        "APG seconds": f"{apg:.2f}",
-        "ours, set-up": f"{before:.3f}",
-        "ours, solve": f"{mine:.3f}",
-        "factor with set-up": f"{apg / (mine + before):.0f}",
-        "factor without": f"{apg / mine:.0f}",
+        "APG seconds": f"{median['paper']:.2f}",
+        "restarted": f"{median['restarted']:.2f}",
+        "ours": f"{median['ours']:.3f}",
+        "of that set-up": f"{median['set-up']:.3f}",
+        "evaluations": f"{final.evaluations:.1f}",
+        "certified gap": f"{final.gap:.0e}",
+        "factor with set-up": f"{median['paper'] / median['ours']:.0f}",
+        "factor without": f"{median['paper'] / (median['ours'] - median['set-up']):.0f}",
     }
 
 

@@ -1,98 +1,84 @@
-"""How much longer does a plan take than a plain loop over the same fits?
+"""How much longer does the demo plan take than a plain loop over the same fits? ``python -m benchmarks.harness_overhead``.
 
-Run ``python -m benchmarks.harness_overhead [PLAN.toml]``; the demo plan by default, without the methods that are not
-installed. Rewrites results.md.
+Every side is a process of its own, from start to end, and the sides take turns. Processor seconds hardly depend on what
+else the machine does; seconds of the wall clock do.
 """
 
 import json
-import statistics
+import os
+import subprocess
 import sys
 import tempfile
-import time
-from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
-from sklearn.base import clone
-from sklearn.model_selection import KFold, ParameterGrid
-from threadpoolctl import threadpool_limits
+from benchmarks.problems import write_results
 
-from rbrl.datasets import load
-from rbrl.estimators import REGISTRY
 from rbrl.experiments import Plan, Store, execute
-from rbrl.experiments.data import prepare
-from rbrl.metrics import evaluate
-from rbrl.splits import random_split
 
-ROUNDS = 3
-HERE = Path(__file__).parent
-
-
-def plain(plan, chosen):
-    """The fits of the plan and their evaluation, without anything around them."""
-    for data in plan.datasets:
-        source = load(data.name)
-        X, Y = source.X, source.Y.astype(int)
-        for split in range(plan.splits.number):
-            train, test = random_split(len(Y), plan.splits.seed + split, plan.splits.train_fraction)
-            X_train, X_test = prepare(X, train, test, plan.standardise)
-            for method in plan.methods:
-                params, grids = method.on(data)
-                model = REGISTRY[method.use](**params, **({"non_empty": True} if method.non_empty else {}))
-                if "random_state" in model.get_params():
-                    model.set_params(random_state=plan.seed + split)
-                if split == 0 or plan.tuning.on == "every":
-                    for point in ParameterGrid(grids) if grids else []:
-                        for fold in KFold(plan.tuning.folds, shuffle=True, random_state=plan.seed + split).split(
-                            X_train
-                        ):
-                            fit_and_judge(clone(model).set_params(**point), X_train, Y[train], *fold)
-                model.set_params(**chosen[data.name, method.name, split]).fit(X_train, Y[train])
-                scores = model.decision_function(X_test)
-                evaluate(Y[test], model.predict(X_test), scores)
+ROUNDS = 5
+ROOT = Path(__file__).resolve().parents[2]
+PLAN = ROOT / "plans" / "demo.toml"
+LOOP = "plain loop"
+EXECUTE = "from rbrl.experiments import execute; execute({plan!r}, {store!r}, jobs={jobs})"
+TEXT = """The plan `demo.toml`, {n_runs} runs of {methods}. {rounds} rounds: the least processor time, which is the one
+that other work on the machine disturbed least, and the median of the wall clock. The loop is `plain.py`: the same splits,
+grid points, folds, fits and metrics, the parameters given, nothing kept. `execute` chooses the parameters and keeps every
+result in its store; `rbrl compare` also writes tables, figures and the page."""
 
 
-def fit_and_judge(model, X, Y, train, test):
-    model.fit(X[train], Y[train])
-    return evaluate(Y[test], model.predict(X[test]), model.decision_function(X[test]))
+def sides(folder, turn, jobs):
+    """Commands by name; a new store for every one that needs it."""
+    stores = [str(folder / f"{name}-{turn}-{jobs}") for name in ("execute", "compare")]
+    code = EXECUTE.format(plan=str(PLAN), store=stores[0], jobs=jobs)
+    return {
+        LOOP: ["-m", "benchmarks.harness_overhead.plain", str(PLAN), str(folder / "chosen.json"), str(jobs)],
+        "`execute`": ["-c", code],
+        "`rbrl compare`": ["-m", "rbrl.cli", "compare", str(PLAN), "-o", stores[1], "--jobs", str(jobs), "--quiet"],
+    }
 
 
-def seconds(call):
-    """Wall-clock and processor seconds; the latter hardly depend on what else the machine does."""
-    wall, processor = time.perf_counter(), time.process_time()
-    call()
-    return time.perf_counter() - wall, time.process_time() - processor
+def seconds(arguments):
+    """Processor and wall-clock seconds of a process with all its children."""
+    before = os.times()
+    subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return used, after.elapsed - before.elapsed
 
 
-def main(arguments):
-    path = Path(arguments[0]) if arguments else HERE.parents[1] / "plans" / "demo.toml"
-    table = Plan.from_toml(path).to_dict()
-    table["methods"] = {name: method for name, method in table["methods"].items() if method["use"] in REGISTRY}
-    plan = Plan.from_dict(table, folder=path.parent)
-    with tempfile.TemporaryDirectory() as folder:
-        execute(plan, f"{folder}/first")  # also compiles what is compiled once
-        rows = Store(f"{folder}/first").rows()
-        chosen = {(row.dataset, row.method, row.split): json.loads(row.params) for row in rows.itertuples()}
-        harness, loop = [], []
-        for i in range(ROUNDS):
-            harness.append(seconds(lambda i=i: execute(plan, f"{folder}/{i}")))
-            with threadpool_limits(1):
-                loop.append(seconds(lambda: plain(plan, chosen)))
-    (wall, processor), (wall_plain, processor_plain) = (map(statistics.median, zip(*rows)) for rows in (harness, loop))
-    text = f"""# Overhead of the harness
+def prepare(folder):
+    """Choose the parameters for the loop; this also compiles what is compiled once."""
+    execute(PLAN, folder / "first")
+    rows = Store(folder / "first").rows().drop_duplicates(["method", "split"])
+    chosen = [((row.method, row.split), json.loads(row.params)) for row in rows.itertuples()]
+    (folder / "chosen.json").write_text(json.dumps(chosen))
 
-Command: `{" ".join(["python -m benchmarks.harness_overhead", *arguments])}`,
-{datetime.now(UTC):%Y-%m-%d}. Plan `{path.name}`, {plan.n_runs} runs,
-methods {", ".join(method.name for method in plan.methods)}; one job; medians of {ROUNDS} rounds, taken in turn.
 
-| seconds | wall clock | processor |
-|---|---|---|
-| `execute` | {wall:.2f} | {processor:.2f} |
-| plain loop over the same fits | {wall_plain:.2f} | {processor_plain:.2f} |
-| overhead, in % | {100 * (wall / wall_plain - 1):.1f} | {100 * (processor / processor_plain - 1):.1f} |
-"""
-    (HERE / "results.md").write_text(text)
-    print(text)
+def main():
+    plan = Plan.from_toml(PLAN)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder)
+        measured = {}
+        for jobs in (1, 2):
+            for turn in range(ROUNDS):
+                for side, command in sides(folder, turn, jobs).items():
+                    measured.setdefault((jobs, side), []).append(seconds(command))
+                    print(jobs, side, measured[jobs, side][-1], file=sys.stderr, flush=True)
+    rows = [row(jobs, side, found, measured[jobs, LOOP]) for (jobs, side), found in measured.items()]
+    facts = {"n_runs": plan.n_runs, "methods": ", ".join(m.name for m in plan.methods), "rounds": ROUNDS}
+    write_results(__file__, "Overhead of the harness", TEXT.format(**facts), rows)
+
+
+def row(jobs, side, found, loop):
+    """Processor and wall-clock seconds, and how they compare with those of the loop."""
+    line = {"jobs": jobs, "": side}
+    for i, (kind, middle) in enumerate({"processor": min, "wall clock": median}.items()):
+        ours, theirs = (middle(one[i] for one in rounds) for rounds in (found, loop))
+        line |= {f"{kind}, s": f"{ours:.1f}", f"{kind}, of the loop's": f"{ours / theirs:.3f}"}
+    return line
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

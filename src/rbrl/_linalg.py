@@ -2,10 +2,19 @@
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.linalg.lapack import dsyevd
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 # Below this share of the largest singular value, squaring (the Gram matrix) has lost the digits.
 GRAM_FLOOR = 1e-4
+
+
+def small_eigh(A):
+    """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, without the checks that cost more than a small one."""
+    if not A.size:
+        return np.zeros(0), A
+    values, V, failed = dsyevd(A)
+    return np.linalg.eigh(A) if failed else (values, V)
 
 
 def is_wide(W):
@@ -25,7 +34,7 @@ def gram_singular_values(W):
 
 def gram_spectrum(W):
     """Singular values (ascending) and right singular vectors of a tall W, from the eigenproblem of W'W."""
-    values, V = np.linalg.eigh(W.T @ W)
+    values, V = small_eigh(W.T @ W)
     return np.sqrt(np.maximum(values, 0.0)), V
 
 
@@ -53,16 +62,21 @@ def threshold_singular_values(W, amount):
 
 
 def clip_singular_values(W, limit):
-    """The nearest matrix with no singular value above `limit`.
+    """The nearest matrix with no singular value above `limit`."""
+    if is_wide(W):
+        return clip_singular_values(W.T, limit).T
+    return W @ singular_value_clip(W, limit)
+
+
+def singular_value_clip(W, limit):
+    """The matrix C for which W C is W with no singular value above `limit`.
 
     The Gram matrix of a W far outside blurs singular values near the limit, so what it gives is clipped once more.
     """
-    if is_wide(W):
-        return clip_singular_values(W.T, limit).T
     sigma, V = gram_spectrum(W)
     factor = limit / np.maximum(sigma, max(limit, np.finfo(float).tiny))
-    clipped = W @ ((V * factor) @ V.T)
-    return clip_singular_values(clipped, limit) if sigma[-1] > 10 * limit > 0 else clipped
+    clip = (V * factor) @ V.T
+    return clip @ singular_value_clip(W @ clip, limit) if sigma[-1] > 10 * limit > 0 else clip
 
 
 def largest_eigenvalue(product, size, exact_below=500, seed=0):

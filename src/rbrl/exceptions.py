@@ -1,6 +1,9 @@
 """Every error and warning class of the package."""
 
-from sklearn.exceptions import ConvergenceWarning
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
     "ConvergenceWarning",
@@ -30,3 +33,12 @@ class DatasetNotFoundError(RBRLError, LookupError):
 
 class ModelFileError(RBRLError, ValueError):
     """A model file is damaged, not ours, or holds what a model file must not."""
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn's own warning: what only needs the errors above should not wait for scikit-learn.
+    if name != "ConvergenceWarning":
+        raise AttributeError(f"module 'rbrl.exceptions' has no attribute {name!r}")
+    from sklearn.exceptions import ConvergenceWarning
+
+    return ConvergenceWarning

@@ -2,7 +2,7 @@
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 KERNELS = ("linear", "rbf", "poly", "precomputed")
 
@@ -12,7 +12,7 @@ def gram(X, Z=None, *, kernel, gamma=None, degree=3, coef0=1.0):
 
     Parameters
     ----------
-    kernel : {"rbf", "poly", "precomputed"} or callable
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable
         A callable takes two arrays of rows and returns the matrix of their kernel values.
     gamma : float or None
         None means 1 / n_features.
@@ -21,6 +21,8 @@ def gram(X, Z=None, *, kernel, gamma=None, degree=3, coef0=1.0):
         return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
     if callable(kernel):
         return _called(kernel, X, X if Z is None else Z)
+    if kernel == "linear":
+        return linear_kernel(X, Z).astype(np.float64, copy=False)
     gamma = 1.0 / X.shape[1] if gamma is None else gamma
     if kernel == "rbf":
         return rbf_kernel(X, Z, gamma=gamma).astype(np.float64, copy=False)

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-pytest.importorskip("rbrl.experiments", reason="comparisons need rbrl.experiments")
-
 ARGUMENTS = ["--dataset", "yeast", "--method", "br", "--method", "ml-knn", "--splits", "2"]
 
 
@@ -49,21 +47,96 @@ def test_a_failed_run_ends_with_one(rbrl, tmp_path):
     (tmp_path / "bad.py").write_text(
         "from sklearn.base import BaseEstimator, ClassifierMixin\n"
         "class Bad(ClassifierMixin, BaseEstimator):\n"
-        "    def fit(self, X, y):\n        raise RuntimeError('on purpose')\n",
+        "    def fit(self, X, y):\n        raise RuntimeError('on\\npurpose')\n",
         encoding="utf-8",
     )
     plan = 'datasets = ["yeast"]\n[splits]\nnumber = 1\n[methods.br]\n[methods.bad]\nuse = "bad.py:Bad"\n'
     (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
-    answer = rbrl("compare", tmp_path / "plan.toml", "-o", tmp_path / "run")
+    answer = rbrl("compare", tmp_path / "plan.toml", "-o", tmp_path / "run", "--quiet")
     assert answer.code == 1, answer.err
-    assert "on purpose" in (tmp_path / "run" / "report" / "report.html").read_text(encoding="utf-8")
+    assert answer.err == (
+        "rbrl: 1 of 2 runs failed; the first, yeast · bad · split 0: RuntimeError: on purpose; "
+        "mend it, and --retry-failed does them again\n"
+    )
+    assert "on\npurpose" in (tmp_path / "run" / "report" / "report.html").read_text(encoding="utf-8")
+    found = json.loads(rbrl("compare", tmp_path / "plan.toml", "-o", tmp_path / "run", "--json").out)
+    assert found["failures"] == [
+        {"dataset": "yeast", "method": "bad", "split": 0, "error": "RuntimeError: on\npurpose"}
+    ]
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A user's own file, in the folder where the command is typed."""
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{i % 7},{i % 5},{int(i % 7 > 3)},{int(i % 5 > 2)}" for i in range(40)]
+    (tmp_path / "mine.csv").write_text("\n".join(["width,height,sea,sand", *lines]) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("labels", ["-2", "sea,sand"])
+def test_a_file_of_ones_own(rbrl, table, labels):
+    answer = rbrl("compare", "-d", "mine.csv", "--labels", labels, "-m", "brl", "--splits", "1", "--json")
+    assert json.loads(answer.out)["n_done"] == 1
+    assert (table / "runs" / "comparison" / "report" / "report.html").is_file()
+
+
+def test_labels_that_are_not_told(rbrl, table):
+    answer = rbrl("compare", "-d", "mine.csv", "-m", "brl")
+    assert answer.code == 2
+    assert "does not say which of its 4 columns are labels" in answer.err
+
+
+def test_a_stopped_comparison_says_how_to_go_on(rbrl, tmp_path, monkeypatch):
+    def stop(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rbrl.experiments.execute", stop)
+    answer = rbrl("compare", *ARGUMENTS, "-o", tmp_path / "run")
+    assert answer.code == 130
+    assert answer.err == (
+        f"rbrl: stopped; what is finished is kept in {tmp_path / 'run'}, and the same command goes on from there\n"
+    )
+
+
+def test_a_folder_without_a_comparison_is_left_alone(rbrl, tmp_path):
+    answer = rbrl("report", tmp_path)
+    assert answer.code == 2
+    assert "has no comparison in it; `rbrl compare` makes one" in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written(rbrl, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    answer = rbrl("compare", *ARGUMENTS, "-o", tmp_path / "file")
+    assert answer.code == 2
+    assert "cannot be written" in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_a_part_of_a_plan_has_the_results_of_the_whole(rbrl, tmp_path):
+    plan = 'datasets = ["yeast"]\nsplits = { number = 3 }\n[methods.br]\n[methods.ml-knn]\n'
+    (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
+    whole, part = ["compare", tmp_path / "plan.toml", "-o", tmp_path / "run", "--json"], ["-m", "ml-knn", "-s", 2]
+    found = json.loads(rbrl(*whole, *part).out)
+    assert found["n_done"] == 1
+    assert [row["method"] for row in found["tables"]["time"]] == ["ml-knn"]
+    assert json.loads(rbrl(*whole).out)["n_reused"] == 1
+    answer = rbrl(*whole, "--method", "rbrl")
+    assert answer.code == 2
+    assert "the plan has no method 'rbrl'." in answer.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Give a plan"),
-        (["plan.toml", "--dataset", "yeast"], "not both"),
+        ([], "Got no plan and no dataset and method."),
+        (["--dataset", "yeast"], "Got no plan and no method."),
+        (
+            ["--dataset", "yeast", "--method", "br", "--labels", "3"],
+            "--labels goes with files; yeast is in the catalogue",
+        ),
+        (["--dataset", "yeast", "--method", "br", "--split", "10"], "a split must be a number from 0 to 9. Got 10"),
         (["no-plan.toml"], "no-plan.toml"),
         (["--dataset", "yeast", "--method", "nonsense"], "nonsense"),
     ],

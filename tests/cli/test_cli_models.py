@@ -77,26 +77,13 @@ def test_rows_without_labels(rbrl, model, dataset, tmp_path):
     np.testing.assert_array_equal(np.array(rows[1:], dtype=int), expected(model, dataset)[0])
 
 
-@pytest.mark.parametrize("base", [0, 1])
-def test_svmlight_without_a_head_counts_as_its_whole_says(rbrl, model, dataset, tmp_path, base):
-    """The feature 0 that tells where counting starts may stand in the last block only."""
-    X = dataset.X.copy()
-    X[:80, 0] = 0
-    X[80:, 0] = 3
-    lines = [" ".join(["0"] + [f"{j + base}:{v!r}" for j, v in enumerate(row) if v]) for row in X.tolist()]
-    (tmp_path / "new.svm").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    rows = table(rbrl("predict", model, tmp_path / "new.svm", "--block-size", 8).out)
-    answers = expected(model, Dataset(X, dataset.Y))[0]
-    np.testing.assert_array_equal(np.array(rows[1:], dtype=int), answers)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("f0,f1\n1,2\n", "does not say which of its 2 columns are labels"),
         ("a,b,c,d,e,f,g\n1,2,3,4,5,6\n", "a row has 6 cells, the header 7 columns"),
-        ("a,b,c,d,e,f,g\n1,2,3,4,5,6,red\n", "'g' is 'red', a word"),
-        ("a,b,c,d,e,f,g,h,i\n1,2,3,4,5,6,7,8,9\n", "has 8 features; the model was fitted on 7"),
+        ("a,b,c,d,e,f,g\n1,2,3,4,5,6,red\n", "column 'g' has 'red'"),
+        ("a,b,c,d,e,f,g,h,i\n1,2,3,4,5,6,7,8,9\n", "it has 8 features; there should be 7"),
     ],
 )
 def test_wrong_files_are_explained(rbrl, model, tmp_path, text, message):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime, lsq_linear
+from sklearn.datasets import make_multilabel_classification
 
 from rbrl import datasets, metrics
 from rbrl.estimators import MLFE
@@ -147,3 +148,16 @@ def test_emotions_as_the_reconstruction_was_judged(data_home):
 def test_parameters_are_checked(parameters, message):
     with pytest.raises(ValueError, match=message):
         MLFE(**parameters).fit(np.eye(3), np.eye(3, dtype=int))
+
+
+def test_many_models_share_the_first_stages(monkeypatch):
+    X, Y = make_multilabel_classification(40, 6, n_classes=3, random_state=0)
+    points = [{"beta1": 1.0}, {"beta1": 5.0, "beta2": 10.0}, {"beta3": 0.0}]
+    alone = [MLFE(**params).fit(X, Y).decision_function(X) for params in points]
+    solved, weights = [], LassoADMM.weights
+    monkeypatch.setattr(LassoADMM, "weights", lambda *args: solved.append(1) or weights(*args))
+    for model, expected in zip(MLFE().fit_many(X, Y, points), alone):
+        np.testing.assert_array_equal(model.decision_function(X), expected)
+    assert len(solved) == 1
+    list(MLFE().fit_many(X, Y, [{"gamma": 0.1}, {"gamma": 1.0}]))
+    assert len(solved) == 3

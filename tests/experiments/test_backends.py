@@ -32,11 +32,22 @@ def test_two_jobs(plan, expected, tmp_path):
     assert_same_rows(Store(tmp_path), expected)
 
 
-def test_dask(plan, expected, tmp_path):
+@pytest.fixture
+def cluster():
+    """Two worker processes of two threads each, on ports that the system chooses, patient where the machine is busy."""
     distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
-    options = {"n_workers": 2, "threads_per_worker": 2, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster:
-        summary = execute(plan, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
+    dask = pytest.importorskip("dask")
+    waits = {f"distributed.comm.timeouts.{name}": "300s" for name in ("connect", "tcp")}
+    workers = {"n_workers": 2, "threads_per_worker": 2, "processes": True, "memory_limit": 0}
+    with (
+        dask.config.set(waits),
+        distributed.LocalCluster(**workers, dashboard_address=None, silence_logs="CRITICAL") as cluster,
+    ):
+        yield cluster
+
+
+def test_dask(plan, expected, tmp_path, cluster):
+    summary = execute(plan, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
     assert (summary.n_done, summary.n_failed) == (9, 3)
     assert_same_rows(Store(tmp_path), expected)
 

@@ -2,12 +2,14 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from comparison import timeless
 from rich.console import Console
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ParameterGrid
 
@@ -59,6 +61,18 @@ def test_rows_have_what_a_table_needs(expected):
     assert (rbrl.tune_seconds > 0).all()
     assert set(json.loads(rbrl.params.iloc[0])) == {"ridge", "ranking"}
     assert set(zip(ok.split, ok.seed)) == {(0, 0), (1, 1), (2, 2)}
+
+
+def test_sizes_of_files_are_kept(expected, place):
+    (row,) = expected.datasets().to_dict("records")
+    Y = load_file(place / "mine.csv").Y
+    sizes = {"n_samples": 90, "n_features": 6, "n_labels": 4}
+    assert row == {
+        "dataset": "mine",
+        **sizes,
+        "cardinality": pytest.approx(Y.sum() / 90),
+        "density": pytest.approx(Y.mean()),
+    }
 
 
 def test_a_failed_run_is_a_row_with_its_error(expected):
@@ -115,6 +129,48 @@ def test_nothing_is_done_twice(plan, expected, tmp_path):
     assert second.failures[0] == ("mine", "broken", 0, "RuntimeError: no sense in 0")
     pd.testing.assert_frame_equal(timeless(store.rows()), timeless(expected.rows()))
     assert store.plan() == plan
+
+
+def test_one_store_serves_several_plans(table, place, tmp_path):
+    store, whole = Store(tmp_path), Plan.from_dict(table, folder=place)
+    execute(whole, store)
+    before, tuned = store.rows(), store.tuning()
+    table["tuning"]["criterion"] = "coverage"
+    other = Plan.from_dict(table, folder=place)
+    assert set(store.rows(other).method) == {"forest", "broken"}, "the methods that are not tuned"
+    assert execute(other.part(methods=["brl"], splits=[2]), store).n_done == 1
+    assert set(store.rows().split) == {2}
+    pd.testing.assert_frame_equal(store.rows(whole), before)
+    pd.testing.assert_frame_equal(store.tuning(whole), tuned)
+    assert len(store.failures(whole)) == 3
+    assert set(zip(*(store.rows(other)[key] for key in ("method", "split")))) >= {("brl", 2)}
+
+
+def test_sparse_features_are_standardised_only_if_asked_for():
+    X = sparse.csr_array(np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 5.0]]))
+    train, test = np.array([0, 1]), np.array([2])
+    assert all(sparse.issparse(part) for part in prepare(X, train, test, "dense"))
+    scaled, _ = prepare(X, train, test, "all")
+    np.testing.assert_allclose(scaled, [[-1.0, 0.0], [1.0, 0.0]])
+
+
+def test_effort_counts_the_fits(expected, plan):
+    tuned, effort = expected.tuning().query("metric == 'coverage'"), expected.effort(plan)
+    assert len(effort) == 6
+    for row in effort.itertuples():
+        part = tuned[(tuned.method == row.method) & (tuned.split == row.split)]
+        assert (row.n_fits, row.gap) == (len(part), part.gap.max())
+        assert row.seconds == pytest.approx(part.fit_seconds.sum())
+        assert row.evaluations == pytest.approx(part.evaluations.mean())
+        assert row.certified == pytest.approx((part.gap <= 1e-3).mean())
+
+
+def test_a_part_tuned_on_the_first_split_does_that_one_too(table, place, tmp_path):
+    table["methods"] = {"brl": {"grid": {"ridge": [0.1, 1.0]}, "tune_on": "first"}, "rbrl": {"tune_on": "first"}}
+    plan = Plan.from_dict(table, folder=place).part(splits=[2])
+    assert execute(plan, tmp_path).n_done == 3
+    rows = Store(tmp_path).rows()
+    assert {name: set(group.split) for name, group in rows.groupby("method")} == {"brl": {0, 2}, "rbrl": {2}}
 
 
 def test_another_criterion_costs_only_refits(table, place, tmp_path):
@@ -309,6 +365,21 @@ def test_live_view(plan, tmp_path):
     assert "of 12 runs" in text
     assert "mine, means so far" in text
     assert "RuntimeError: no sense in 0" in text
+
+
+def test_the_live_view_fits_a_small_terminal(plan):
+    console = Console(file=io.StringIO(), force_terminal=False, width=60)
+    view = RichProgress(console)
+    view.planned(plan, 12, 3)
+    for i in range(2):
+        view.started(SimpleNamespace(title=f"a data set of a long name · method · split {i}"))
+    with console.capture() as capture:
+        console.print(view._view())
+    view.closed()
+    bar, running = capture.get().splitlines()
+    assert bar.rstrip().endswith("3 of 12 runs")
+    assert running.startswith("a data set of a long name · method · split 0")
+    assert running.endswith("…")
 
 
 def test_a_grid_of_several_parts(table, place, tmp_path):

@@ -94,7 +94,7 @@ def test_two_processes_share_the_runs(slow, whole, tmp_path):
     log = tmp_path / "count.txt"
     alone = len(log.read_text().splitlines())
     processes = [start(slow, tmp_path / "shared") for _ in range(2)]
-    codes = [process.wait(timeout=120) for process in processes]
+    codes = [process.wait(timeout=600) for process in processes]
     assert codes == [0, 0], (tmp_path / "shared.log").read_text()
     assert len(log.read_text().splitlines()) == 2 * alone, "a run was done twice"
     store = Store(tmp_path / "shared")
@@ -108,6 +108,6 @@ def test_the_runs_of_a_killed_process_are_taken_over(slow, whole, tmp_path):
         time.sleep(0.02)
     first.kill()
     first.wait()
-    assert second.wait(timeout=120) == 0, (tmp_path / "shared.log").read_text()
+    assert second.wait(timeout=600) == 0, (tmp_path / "shared.log").read_text()
     pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
     assert not list((tmp_path / "shared" / "locks").iterdir())

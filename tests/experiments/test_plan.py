@@ -36,7 +36,7 @@ def changed(table, path, value):
         (
             "convention",
             "papers",
-            "convention = 'papers' is not possible. Did you mean 'paper'? Allowed: paper, sklearn.",
+            "convention = 'papers' is not possible. Did you mean 'paper'? Allowed: paper, mulan, sklearn.",
         ),
         ("seed", -1, "seed must be a whole number >= 0. Got -1"),
         ("splits/number", 0, "splits.number must be a whole number >= 1. Got 0"),
@@ -44,11 +44,15 @@ def changed(table, path, value):
         ("splits/train_fraction", 1.0, "splits.train_fraction must lie between 0 and 1, both excluded. Got 1.0"),
         ("splits/stratified", "yes", "splits.stratified must be true or false. Got 'yes'"),
         ("splits", 3, "splits must be a table. Got 3"),
+        ("only/splits", [], "only.splits must be a list that is not empty. Got []"),
+        ("only/splits", [3], "a split must be a number from 0 to 2. Got 3 instead"),
+        ("only/method", ["rbrl"], "the key 'method' in only (value ['rbrl']) means nothing. Did you mean 'methods'?"),
+        ("methods/rbrl/convention", "weka", "methods.rbrl.convention = 'weka' is not possible"),
         ("tuning/folds", 1, "tuning.folds must be a whole number >= 2. Got 1"),
         ("tuning/criterion", "f1_macro", "tuning.criterion = 'f1_macro' is not possible"),
         ("tuning/on", "frist", "tuning.on = 'frist' is not possible. Did you mean 'first'?"),
         ("methods/rbrl/tune_on", "all", "methods.rbrl.tune_on = 'all' is not possible"),
-        ("preprocessing/standardise", "all", "preprocessing.standardise = 'all' is not possible"),
+        ("preprocessing/standardise", "some", "preprocessing.standardise = 'some' is not possible"),
         ("methods", {}, "methods must name at least one method"),
         ("methods/rbrl/gird", {}, "the key 'gird' in methods.rbrl (value {}) means nothing. Did you mean 'grid'?"),
         ("methods/rbrl/non_empty", 1, "methods.rbrl.non_empty must be true or false. Got 1"),
@@ -89,6 +93,43 @@ def test_our_plans_read_back_what_they_write(path):
     assert Plan.from_text(plan.to_toml(), plan.folder) == plan
 
 
+def test_a_plan_extends_another(tmp_path):
+    base = 'datasets = ["yeast"]\n[splits]\nnumber = 3\n[methods.rbrl]\nparams = { tol = 0.1, ridge = 1.0 }\n'
+    (tmp_path / "base.toml").write_text(base)
+    own = 'extends = "base.toml"\nsplits.seed = 7\nonly.splits = [2]\n[methods.rbrl]\nparams.tol = 0.2\n[methods.brl]\n'
+    (tmp_path / "own.toml").write_text(own)
+    plan = Plan.from_toml(tmp_path / "own.toml")
+    assert (plan.splits.number, plan.splits.seed, plan.splits.chosen) == (3, 7, (2,))
+    assert [(method.name, method.params) for method in plan.methods] == [
+        ("rbrl", {"tol": 0.2, "ridge": 1.0}),
+        ("brl", {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('extends = "absent.toml"', "extends = 'absent.toml': the plan cannot be read"),
+        ('extends = "own.toml"', "not of one that extends this. Got 'own.toml'"),
+        ("extends = 3", "Got 3 instead"),
+    ],
+)
+def test_what_a_plan_cannot_extend(tmp_path, text, words):
+    (tmp_path / "own.toml").write_text(text)
+    with pytest.raises(PlanError, match=re.escape(words)):
+        Plan.from_toml(tmp_path / "own.toml")
+
+
+def test_a_part_of_a_plan(table):
+    table["datasets"] = ["yeast", "emotions"]
+    table["methods"]["rbrl"]["by_dataset"] = {"yeast": {"params": {"tol": 0.3}}}
+    part = Plan.from_dict(table).part(["emotions"], ["rbrl"], [2, 1])
+    assert (part.n_runs, part.splits.chosen, part.methods[0].by_dataset) == (2, (1, 2), {})
+    assert Plan.from_text(part.to_toml(), part.folder) == part
+    with pytest.raises(PlanError, match=r"the plan has no data set 'yeats'\. Did you mean 'yeast'\?"):
+        Plan.from_dict(table).part(["yeats"])
+
+
 def test_odd_names_and_values_survive_writing(table):
     table["methods"]['my "method" é\n\x7f'] = {
         "use": "a:B",
@@ -104,7 +145,12 @@ def test_the_papers_plan_is_the_papers():
     methods = {method.name: method for method in plan.methods}
     assert len(plan.datasets) == 10
     assert set(methods) == PAPER
-    assert (plan.splits.number, plan.splits.train_fraction, plan.tuning.folds, plan.tuning.on) == (10, 0.6, 5, "every")
+    assert (plan.splits.number, plan.splits.train_fraction, plan.tuning.folds) == (10, 0.6, 5)
+    tuned = {(m.name, m.tuned_on(data, plan.tuning.on)) for m in plan.methods for data in plan.datasets}
+    assert {("rbrl", "every"), ("brl", "every")} < tuned
+    assert not {("rbrl", "first"), ("brl", "first")} & tuned
+    mulan = {name for name, method in methods.items() if method.convention == "mulan"}
+    assert mulan == {"br", "ml-knn", "clr", "rakel"}
     assert {name for name, method in methods.items() if method.non_empty} == {"rbrl", "brl", "cpnl"}
     emotions, arts = (next(d for d in plan.datasets if d.name == name) for name in ("emotions", "arts"))
     assert methods["rbrl"].on(emotions)[0] == {"kernel": "rbf"}
@@ -115,6 +161,8 @@ def test_the_fair_plan_has_one_rule():
     plan = Plan.from_toml(PLANS[0].parent / "paper-fair.toml")
     assert {method.name for method in plan.methods} == PAPER
     assert all(method.non_empty for method in plan.methods)
+    assert {method.convention or plan.convention for method in plan.methods} == {"paper"}
+    assert {m.tuned_on(data, plan.tuning.on) for m in plan.methods for data in plan.datasets} == {"first"}
 
 
 def test_parameters_by_model_and_data_set(table):

@@ -9,6 +9,7 @@ import pytest
 
 from rbrl.experiments import Plan, Store, StoreError, execute
 from rbrl.experiments._owner import Owner, is_alive
+from rbrl.experiments._schema import VERSION
 
 
 @pytest.fixture
@@ -90,7 +91,9 @@ def test_a_store_of_another_version(two):
     store.close()
     with sqlite3.connect(store.path / "runs.sqlite") as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="has format 99; this version of rbrl reads format 1"):
+    with pytest.raises(
+        StoreError, match=rf"has format 99; this version of rbrl reads format {VERSION}\. Choose another folder"
+    ):
         execute(plan, store)
 
 
@@ -107,6 +110,7 @@ def test_an_empty_store(tmp_path):
     assert store.rows().empty
     assert store.tuning().empty
     assert store.failures().empty
+    assert not list(tmp_path.iterdir()), "who reads a store that is not there makes none"
 
 
 def test_owners_live_until_they_close(tmp_path):

@@ -55,6 +55,8 @@ def arguments(function, dtype, seed=0, n=9, l=6):
         **{name: rng.standard_normal((3, l)) for name in ("rho", "coefficients")},
         "order": np.array([1, 2, 0]),
         "joint": seed == 1,
+        "sigma": np.sort(rng.random(l)),
+        **{"linear": 3.0, "quadratic": 0.5, "reach": 0.4 if seed else np.inf, "ridge": 0.2, "limit": 0.5},
     }
     return {name: values[name] for name in inspect.signature(function).parameters}
 

@@ -64,12 +64,12 @@ def test_bad_scores_are_refused(Y, scores, message):
 
 @ALL
 def test_convention_is_checked(metric, prediction):
-    with pytest.raises(ValueError, match="Got 'mulan'"):
-        metric.value(*prediction, convention="mulan")
+    with pytest.raises(ValueError, match="Got 'weka'"):
+        metric.value(*prediction, convention="weka")
 
 
 @ALL
-@pytest.mark.parametrize("convention", ["paper", "sklearn"])
+@pytest.mark.parametrize("convention", _inputs.CONVENTIONS)
 @pytest.mark.parametrize("container", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
 def test_sparse_equals_dense(metric, convention, container, prediction):
     Y, labels, scores = prediction
@@ -88,7 +88,7 @@ def test_label_type_does_not_matter(metric, dtype, prediction):
 
 
 @ALL
-@pytest.mark.parametrize("convention", ["paper", "sklearn"])
+@pytest.mark.parametrize("convention", _inputs.CONVENTIONS)
 def test_blocks_do_not_matter(metric, convention, prediction, monkeypatch):
     expected = metric.value(*prediction, convention=convention)
     monkeypatch.setattr(_inputs, "BLOCK_ENTRIES", 20)

@@ -118,6 +118,21 @@ def ndcg_at_3(Y, F):
     return mean(values)
 
 
+def mulan_ranking_loss(Y, F):
+    losses = []
+    for i in with_pair(Y):
+        ranks = [rank(F[i], j, lower_first=False) for j in range(len(F[i]))]
+        relevant, irrelevant = sets(Y[i])
+        wrong = sum(ranks[p] > ranks[q] for p in relevant for q in irrelevant)
+        losses.append(wrong / (len(relevant) * len(irrelevant)))
+    return mean(losses)
+
+
+def mulan_coverage(Y, F):
+    depths = [max((rank(f, j, lower_first=False) for j in sets(y)[0]), default=1) for y, f in zip(Y, F)]
+    return (mean(depths) - 1) / Y.shape[1]
+
+
 TRANSCRIPTIONS = {
     function.__name__: function
     for function in (
@@ -145,6 +160,19 @@ def test_equals_its_formula(prediction):
         metric = METRICS[name]
         expected = transcription(Y, labels if metric.needs == "labels" else scores)
         assert metric.value(Y, labels, scores) == pytest.approx(expected, abs=1e-12, nan_ok=True), name
+
+
+@pytest.mark.filterwarnings("ignore:.*metric is undefined")
+@settings(max_examples=300, deadline=None)
+@given(prediction=predictions())
+def test_mulan_ranks_the_later_of_tied_labels_first(prediction):
+    own = {"ranking_loss": mulan_ranking_loss, "coverage": mulan_coverage}
+    Y, labels, scores = prediction
+    for name, transcription in (TRANSCRIPTIONS | own).items():
+        metric = METRICS[name]
+        expected = transcription(Y, labels if metric.needs == "labels" else scores)
+        found = metric.value(Y, labels, scores, convention="mulan")
+        assert found == pytest.approx(expected, abs=1e-12, nan_ok=True), name
 
 
 def test_every_metric_is_transcribed():

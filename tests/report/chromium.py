@@ -99,10 +99,10 @@ class Page:
             self.loaded = True
         return event
 
-    def open(self, file, width=1440, height=900, dark=False):
+    def open(self, file, width=1440, height=900, dark=False, scale=1):
         """Open a file at a width, light or dark, and wait until it is there."""
-        mobile = width < 600
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
+        size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 600}
+        self.send("Emulation.setDeviceMetricsOverride", **size)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.send("Emulation.setEmulatedMedia", features=scheme)
         self.loaded = False

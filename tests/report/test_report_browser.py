@@ -46,6 +46,14 @@ def test_loads_without_errors_and_nothing_overflows(tab, pages, name, width, dar
     assert background == ("rgb(20, 23, 27)" if dark else "rgb(252, 252, 250)")
 
 
+def test_words_are_not_crushed_on_a_phone(tab, pages):
+    """A table with long words scrolls; its words keep lines of a readable length."""
+    tab.open(pages["run"], 360)
+    heights = tab.run("[...document.querySelectorAll('#parameters .words')].map(w => w.getBoundingClientRect().height)")
+    assert heights
+    assert max(heights) < 60
+
+
 def column(tab, table, j):
     return tab.run(
         f"[...document.querySelectorAll('#ranks table')[{table}].tBodies[0].rows].map(r => r.cells[{j}].textContent)"

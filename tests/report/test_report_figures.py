@@ -61,7 +61,9 @@ def every_figure():
     ranks = rank_table(results).loc["Overall"]
     seconds = pd.Series(np.geomspace(1, 1000, len(ranks)), index=ranks.index)
     names = [metric.name for metric in PAPER_METRICS]
-    steps = pd.DataFrame({"evaluations": [1, 2, 4], "objective": [9.0, 5.0, 4.0], "gap": [1.2, 0.2, 1e-9]})
+    steps = pd.DataFrame(
+        {"evaluations": [1, 2, 4], "seconds": [0.1, 0.3, 2.0], "objective": [9.0, 5.0, 4.0], "gap": [1.2, 0.2, 1e-9]}
+    )
     curves = pd.concat([steps.assign(problem="$a", solver=solver) for solver in ("x", "y")])
     gamma = pd.DataFrame(
         [("RBRL", f, m, f) for f in (0.1, 1, 10) for m in names], columns=["method", "factor", "metric", "value"]

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from fake_rows import failing, make_rows
 
@@ -12,6 +13,7 @@ from rbrl.report import Results, compare, write_page
 from rbrl.report.page import render_page
 from rbrl.report.page.verdict import verdict
 from rbrl.report.paper_tables import published_results
+from rbrl.report.results import Sizes
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -96,6 +98,24 @@ def test_the_same_rows_give_the_same_page(rows, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
+def test_all_leaders_are_marked():
+    """Of two methods that trade places on two data sets neither comes first."""
+    rows = make_rows(("sea", "hill"), ("brl", "rbrl"))
+    swapped = rows.assign(
+        method=rows.method.where(rows.dataset == "sea", rows.method.map({"brl": "rbrl", "rbrl": "brl"}))
+    )
+    text = render_page(swapped)
+    assert "brl and rbrl share the best average rank, 1.50" in text
+    assert text.count('<li class="first">') == 2
+
+
+def test_sizes_of_a_file_are_shown(rows):
+    datasets = pd.DataFrame([("sea", 1234, 5, 6, 1.5, 0.25)], columns=["dataset", *Sizes._fields[:-1]])
+    text = render_page(Results.from_rows(rows, datasets))
+    assert "1,234 samples, 5 features, 6 labels" in text
+    assert 'data-v="0.25"' in text
+
+
 def test_failures_are_shown(rows):
     text = render_page(failing(rows, "sea", "br", split=1, error="ValueError: no such kernel"))
     assert "ValueError: no such kernel" in text
@@ -134,3 +154,10 @@ def test_verdict_on_one_data_set_claims_no_significance():
     assert found.level == "untested"
     assert found.sentence.startswith("On sea, brl is best with 0.2")
     assert "no test of significance" in found.evidence
+
+
+def test_verdict_on_one_data_set_names_all_that_look_equal():
+    rows = make_rows(datasets=("sea",), n_splits=1).query("metric == 'hamming_loss'")
+    results = Results.from_rows(rows.assign(value=[0.1881, 0.1884, 0.2]))
+    found = verdict(compare(results, "hamming_loss"), results)
+    assert found.sentence == "On sea, brl and rbrl are best with 0.188, before br with 0.200 ± 0.000."

@@ -6,7 +6,17 @@ from sklearn.datasets import make_multilabel_classification
 
 from rbrl import RBRLClassifier
 from rbrl.datasets import Dataset
-from rbrl.report.studies import SOLVERS, convergence, gamma_sensitivity, pair_sensitivity
+from rbrl.report.reproduction.solver import against_authors, solver_table
+from rbrl.report.studies import (
+    SOLVERS,
+    authors_stop,
+    convergence,
+    convergence_claims,
+    gamma_sensitivity,
+    pair_sensitivity,
+    thinned,
+)
+from rbrl.solvers import APG
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +32,38 @@ def test_gaps_are_rigorous_and_fall(dataset):
     ends = curves.groupby("solver").tail(1)
     assert ends.gap.min() <= 1e-7
     assert (np.diff(curves[curves.solver == "quasi-Newton (default)"].evaluations) > 0).all()
+    assert (curves.seconds >= 0).all()
+    assert curves.groupby("solver").seconds.is_monotonic_increasing.all()
+
+
+def test_claims_are_read_off_the_curves(dataset):
+    model = RBRLClassifier(ridge=10)
+    curves = convergence({"p": (model, dataset.X, dataset.Y)}, max_iter=1000, tol=1e-7)
+    claims = convergence_claims(curves, {"p": 20}).iloc[0]
+    theirs = curves[curves.solver == "APG (paper)"].set_index("iteration")
+    replay = RBRLClassifier(ridge=10, solver=APG("paper", "paper")).fit(dataset.X, dataset.Y)
+    assert claims.stop == replay.n_iter_, "the stop on the curve is where the replay of the authors' program stops"
+    assert (claims.gap_claimed, claims.gap_stop) == (theirs.gap[20], theirs.gap[replay.n_iter_])
+    at = int(claims["iterations_1e-03"])
+    assert theirs.gap[at] <= 1e-3 < theirs.gap[at - 1]
+    short = thinned(curves, 10)
+    assert short.groupby("solver").iteration.agg(["min", "size"]).max().tolist() == [1, 10]
+    assert set(short.groupby("solver").iteration.max()) <= set(curves.groupby("solver").iteration.max())
+
+
+def test_authors_stop():
+    assert authors_stop([4.0, 2.0, 1.0]) is None
+    assert authors_stop([4.0, 4.0, 1.0]) == 2
+
+
+def test_both_solvers_are_measured_on_the_same_problem(dataset):
+    frame = against_authors({"small": dataset}, {"small": {"ridge": 10.0, "ranking": 0.1, "nuclear": 0.5}})
+    row = frame.iloc[0]
+    assert (row.ridge, row.ranking, row.nuclear) == (10.0, 0.1, 0.5)
+    assert row.objective_ours <= row.objective_theirs * (1 + 1e-4)
+    assert row.gap_ours <= 1e-4
+    assert 0 < row.iterations_theirs <= 1999
+    assert len(solver_table(frame).rows) == 1
 
 
 def test_gamma_study_has_every_metric_and_width(dataset):

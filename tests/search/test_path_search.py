@@ -1,16 +1,17 @@
 """The search along a path: it chooses what separate fits choose, and says what it measured."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rbrl import BRLClassifier, RBRLClassifier, RBRLClassifierCV
-from rbrl.metrics import PAPER_METRICS, evaluate
+from rbrl import BRLClassifier, RankSVM, RBRLClassifier, RBRLClassifierCV
+from rbrl.metrics import PAPER_METRICS, evaluate, hamming_loss
 from rbrl.search import PAPER_GRID, PathSearchCV, solve_grid, tune
 from rbrl.search.results import best_index
 
@@ -129,9 +130,41 @@ def test_tune_gives_a_row_per_point_and_fold():
     np.testing.assert_array_equal(table["average_precision"], two["average_precision"])
 
 
+class Majority(ClassifierMixin, BaseEstimator):
+    """Predicts a label that more than a share of the rows have; it has no scores."""
+
+    def __init__(self, share=0.5):
+        self.share = share
+
+    def fit(self, X, y):
+        self.labels_ = (y.mean(axis=0) > self.share).astype(int)
+        return self
+
+    def predict(self, X):
+        return np.tile(self.labels_, (len(X), 1))
+
+
+def test_tune_asks_for_scores_only_where_a_metric_needs_them():
+    table = tune(Majority(), {"share": [0.3, 0.6]}, X, Y, folds=2, metrics=["hamming_loss"])
+    train, test = next(KFold(2, shuffle=True, random_state=0).split(X))
+    expected = hamming_loss(Y[test], Majority(0.3).fit(X[train], Y[train]).predict(X[test]))
+    assert table.query("param_share == 0.3 and fold == 0").hamming_loss.item() == expected
+    with pytest.raises(TypeError, match="Majority has neither decision_function nor predict_proba"):
+        tune(Majority(), {"share": [0.3]}, X, Y, folds=2, metrics=["ranking_loss"])
+
+
 def test_tune_searches_kernels_too():
     table = tune(RBRLClassifier(kernel="rbf"), {"gamma": [0.01, 0.1], "ridge": [1, 10]}, X, Y, folds=2)
     assert sorted(set(zip(table["param_gamma"], table["param_ridge"]))) == [(0.01, 1), (0.01, 10), (0.1, 1), (0.1, 10)]
+
+
+def test_tune_goes_along_a_path_over_C_and_finds_what_single_fits_find():
+    Cs = [10.0, 0.1, 1.0]
+    table = tune(RankSVM(tol=1e-6), {"C": Cs}, X, Y, folds=2)
+    alone = pd.concat([tune(RankSVM(tol=1e-6), {"C": [C]}, X, Y, folds=2) for C in Cs])
+    keys, names = ["param_C", "fold"], ["ranking_loss", "coverage"]
+    expected = alone.set_index(keys)[names].reindex(pd.MultiIndex.from_frame(table[keys]))
+    np.testing.assert_allclose(table[names], expected, atol=1e-3)
 
 
 @parametrize_with_checks([RBRLClassifierCV([10.0], [0.1], [0.1, 1.0], estimator=RBRLClassifier(tol=1e-16), cv=2)])

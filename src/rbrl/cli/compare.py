@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from rbrl.cli.options import DataHome, Datasets, Json, Methods, Quiet
+from rbrl.cli import STOPPED
+from rbrl.cli.options import DataHome, Datasets, Json, Labels, Methods, Quiet, parse_labels
 from rbrl.cli.output import say, show_json
 
 
@@ -15,6 +16,13 @@ def run(
     ] = None,
     dataset: Datasets = None,
     method: Methods = None,
+    split: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--split", "-s", min=0, help="A split, from 0; may be repeated. Default: all.", show_default=False
+        ),
+    ] = None,
+    labels: Labels = None,
     splits: Annotated[int, typer.Option(min=1, help="Number of splits, without a plan.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed, without a plan.")] = 0,
     store: Annotated[
@@ -33,7 +41,8 @@ def run(
 ) -> None:
     """Tune, train and test methods on data sets; rank them, test the differences, write the report.
 
-    It may be stopped at any moment: the same command goes on where it was. A plan's import paths run code.
+    It may be stopped at any moment: the same command goes on where it was. A plan's import paths run code. With a plan,
+    --dataset, --method and --split choose a part of it, whose results are those of the whole.
 
     Examples:
 
@@ -41,39 +50,59 @@ def run(
 
     `rbrl compare --dataset yeast --method rbrl --method brl --splits 3 -o runs/yeast`
 
+    `rbrl compare --dataset my.csv --labels sea,sand --method rbrl --method br`
+
     `rbrl compare plans/paper.toml -o runs/paper --jobs 8`
+
+    `rbrl compare plans/paper.toml --dataset emotions --method rbrl --split 0`
     """
     from rbrl.experiments import Store, execute
 
-    chosen = _plan(plan, dataset, method, splits, seed)
+    chosen = _plan(plan, _datasets(dataset, labels), method, split, splits, seed)
     folder = store or Path("runs", plan.stem if plan else "comparison")
     kept = Store(folder)
-    summary = execute(
-        chosen,
-        kept,
-        jobs=jobs,
-        backend=backend,
-        scheduler=scheduler,
-        progress=_progress(quiet or json),
-        data_home=data_home,
-        retry_failed=retry_failed,
-    )
+    try:
+        summary = execute(
+            chosen,
+            kept,
+            jobs=jobs,
+            backend=backend,
+            scheduler=scheduler,
+            progress=_progress(quiet or json),
+            data_home=data_home,
+            retry_failed=retry_failed,
+        )
+    except KeyboardInterrupt:
+        say(f"rbrl: stopped; what is finished is kept in {folder}, and the same command goes on from there")
+        raise typer.Exit(STOPPED) from None
     _report(kept, folder, summary, json, quiet)
     if summary.n_failed:
+        say(_failed(summary))
         raise typer.Exit(1)
 
 
-def _plan(path, datasets, methods, splits, seed):
+def _datasets(names, labels):
+    """Entries of a plan: names of the catalogue, and files with their labels."""
+    if labels is None or not names:
+        return names
+    from rbrl.cli.inputs import is_file
+
+    catalogued = [name for name in names if not is_file(name)]
+    if catalogued:
+        raise ValueError(f"--labels goes with files; {', '.join(catalogued)} is in the catalogue.")
+    return [{"file": name, "labels": parse_labels(labels)} for name in names]
+
+
+def _plan(path, datasets, methods, only, splits, seed):
     from rbrl.experiments import Plan
 
-    if path is not None and (datasets or methods):
-        raise ValueError(f"Give a plan, or --dataset and --method, not both. Got {path} and {datasets or methods}.")
     if path is not None:
-        return Plan.from_toml(path)
+        return Plan.from_toml(path).part(datasets, methods, only)
     if not (datasets and methods):
-        raise ValueError(f"Give a plan, or --dataset and --method. Got --dataset {datasets} and --method {methods}.")
+        missing = " and ".join(name for name, given in (("dataset", datasets), ("method", methods)) if not given)
+        raise ValueError(f"Give a plan, or at least one --dataset and one --method. Got no plan and no {missing}.")
     table = {"datasets": datasets, "methods": {name: {} for name in methods}}
-    return Plan.from_dict({**table, "splits": {"number": splits, "seed": seed}})
+    return Plan.from_dict({**table, "splits": {"number": splits, "seed": seed}}).part(splits=only)
 
 
 def _progress(silent):
@@ -87,22 +116,21 @@ def _progress(silent):
 def _report(kept, folder, summary, json, quiet):
     from rbrl.cli.reporting import FORMATS, command_line, parse_formats, report_store
 
-    counts = {
-        "n_done": summary.n_done,
-        "n_reused": summary.n_reused,
-        "n_failed": summary.n_failed,
-        "store": str(folder),
-    }
+    counts = {name: getattr(summary, name) for name in ("n_done", "n_reused", "n_failed")}
+    failures = [dict(zip(("dataset", "method", "split", "error"), failure)) for failure in summary.failures]
+    counts |= {"failures": failures, "store": str(folder)}
     if not (kept.rows().status == "ok").any():
         if json:
             show_json(counts)
-        say(f"rbrl: all {summary.n_failed} runs failed; the first: {_first_error(kept)}")
         return
     look = {"formats": parse_formats(FORMATS), "command": command_line(), "json": json, "quiet": quiet}
     report_store(kept, folder / "report", extra=counts, **look)
     say(f"{summary.n_done} runs done, {summary.n_reused} reused, {summary.n_failed} failed", quiet or json)
 
 
-def _first_error(kept):
-    rows = kept.rows()
-    return rows.error.dropna().iloc[0] if rows.error.notna().any() else "no reason given"
+def _failed(summary):
+    """A line about the runs that failed: the first of them, and the way out."""
+    dataset, method, split, error = summary.failures[0]
+    how_many = f"{summary.n_failed} of {summary.n_runs} runs failed"
+    first = f"{dataset} · {method} · split {split}: {' '.join(error.split())}"
+    return f"rbrl: {how_many}; the first, {first}; mend it, and --retry-failed does them again"

@@ -1,5 +1,6 @@
 """DATA on the command line: a name of the catalogue, or a file."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,18 @@ def load_data(data: str, labels: str | None = None, data_home: Path | None = Non
     if labels is not None:
         raise ValueError(f"--labels goes with a file; {data!r} is not one.")
     return load(data, data_home)
+
+
+def load_blocks(
+    data: str, n_features: int, labels: str | None, block_size: int, data_home: Path | None
+) -> Iterator[Any]:
+    """Return the features of DATA, block of rows by block."""
+    from rbrl.datasets.blocks import read_blocks, row_blocks
+
+    if is_file(data):
+        return read_blocks(data, n_features, parse_labels(labels), block_size=block_size)
+    X = load_data(data, labels, data_home).X
+    return row_blocks(X, block_size or X.shape[0])
 
 
 def is_file(data: str) -> bool:

@@ -1,72 +1,145 @@
-"""The paper's five figures, each drawn and saved."""
+"""The paper's five figures, each drawn and saved; the last three are computed where they are not recorded."""
 
+import json
 from pathlib import Path
 
 from rbrl.report import figures
 from rbrl.report.comparison import compare, rank_table
-from rbrl.report.paper_tables import published_results
+from rbrl.report.reproduction.names import key
+
+CLAIMED = {"emotions": 500, "arts": 50}
+DEFAULTS = {"rbrl": {"ridge": 1.0, "ranking": 0.1, "nuclear": 1.0}, "rank-svm": {"C": 1.0}}
 
 
-def average_ranks(results, folder, dataset, data_home, tell):
+class NotRecorded(ValueError):
+    """A study needs parameters that no recorded result has."""
+
+
+def average_ranks(request):
     """Figure 1: bars of overall average ranks; minimum ranks of ties, as the paper has them."""
-    ranks = rank_table(results or published_results(), ties="minimum").loc["Overall"]
-    return figures.save_figure(figures.draw_average_ranks(ranks), Path(folder, "figure1"))
+    ranks = rank_table(request.results(), ties="minimum").loc["Overall"]
+    return figures.save_figure(figures.draw_average_ranks(ranks), Path(request.output, "figure1"))
 
 
-def critical_differences(results, folder, dataset, data_home, tell):
+def critical_differences(request):
     """Figure 2: a critical-difference diagram for each metric."""
-    results, files = results or published_results(), []
+    results, files = request.results(), []
     for metric in results.metrics:
         figure = figures.draw_critical_difference(compare(results, metric))
-        files += figures.save_figure(figure, Path(folder, f"figure2-{metric.name}"))
+        files += figures.save_figure(figure, Path(request.output, f"figure2-{metric.name}"))
     return files
 
 
-def convergence(results, folder, dataset, data_home, tell):
-    """Figure 3: convergence on emotions (kernel) and arts (linear), or on another data set."""
+def convergence(request):
+    """Figure 3: convergence on emotions (kernel) and arts (linear), or on other data sets."""
+    curves = _recorded(request, "figure3", lambda: convergence_study(request)["figure3"])
+    return _save(figures.draw_convergence(curves), curves, Path(request.output, "figure3"))
+
+
+def gamma(request):
+    """Figure 4: sensitivity to the kernel width on image, or on another data set."""
+    study = _recorded(request, "figure4", lambda: gamma_study(request)["figure4"])
+    title = f"Sensitivity to the kernel width, {(request.datasets or ['image'])[0]}"
+    return _save(figures.draw_gamma(study, title), study, Path(request.output, "figure4"))
+
+
+def pairs(request):
+    """Figure 5: sensitivity to pairs of lambdas on arts, or on another data set; 147 fits of the linear model."""
+    study = _recorded(request, "figure5", lambda: pair_study(request)["figure5"])
+    title = f"Sensitivity to pairs of penalties, {(request.datasets or ['arts'])[0]}"
+    return _save(figures.draw_pairs(study, title), study, Path(request.output, "figure5"))
+
+
+FIGURES = {1: average_ranks, 2: critical_differences, 3: convergence, 4: gamma, 5: pairs}
+
+
+def convergence_study(request):
+    """Curves of three solvers at the parameters chosen on split 0, and what they say of the paper's iterations."""
     from rbrl.report import studies
 
-    problems = {}
-    for name in [dataset] if dataset else ["emotions", "arts"]:
-        data = _load(name, data_home)
-        model = studies.model_for(data, ridge=1.0, ranking=0.1, nuclear=1.0)
+    problems, claimed = {}, {}
+    for name in request.datasets or list(CLAIMED):
+        data = _load(name, request.data_home)
+        model = studies.model_for(data, **_chosen(request, data.name, "rbrl"))
         train, _ = studies.parts(data)
-        problems[f"{data.name}, {'linear' if model.kernel == 'linear' else 'RBF kernel'}"] = (model, *train)
-        tell(f"{data.name}: {train.X.shape[0]} rows")
+        problem = f"{data.name}, {'linear' if model.kernel == 'linear' else 'RBF kernel'}"
+        problems[problem] = (model, *train)
+        claimed |= {problem: CLAIMED[data.name]} if data.name in CLAIMED else {}
+        request.tell(f"{data.name}: convergence on {train.X.shape[0]} rows")
     curves = studies.convergence(problems)
-    return _save(figures.draw_convergence(curves), curves, Path(folder, "figure3"))
+    return {"figure3": studies.thinned(curves), "figure3-claims": studies.convergence_claims(curves, claimed)}
 
 
-def gamma(results, folder, dataset, data_home, tell):
-    """Figure 4: sensitivity to the kernel width on image, or on another data set, of every kernel method we have."""
+def gamma_study(request):
+    """Metrics on the test part of split 0 over kernel widths, of RBRL and Rank-SVM."""
     from rbrl.estimators import REGISTRY
     from rbrl.report import studies
 
-    data = _load(dataset or "image", data_home)
-    models = {"RBRL": studies.model_for(data, kernel="rbf", ridge=0.1, ranking=0.1, nuclear=0.1, tol=1e-3)}
-    if "rank-svm" in REGISTRY:
-        models["Rank-SVM"] = REGISTRY["rank-svm"](kernel="rbf")
-    study = studies.gamma_sensitivity(models, data)
-    return _save(
-        figures.draw_gamma(study, f"Sensitivity to the kernel width, {data.name}"), study, Path(folder, "figure4")
-    )
+    data = _load((request.datasets or ["image"])[0], request.data_home)
+    kernel = {"kernel": "rbf"}
+    models = {
+        "RBRL": studies.model_for(data, **_chosen(request, data.name, "rbrl") | kernel),
+        "Rank-SVM": REGISTRY["rank-svm"](**_chosen(request, data.name, "rank-svm") | kernel),
+    }
+    request.tell(f"{data.name}: {len(studies.FACTORS)} kernel widths")
+    return {"figure4": studies.gamma_sensitivity(models, data)}
 
 
-def pairs(results, folder, dataset, data_home, tell):
-    """Figure 5: sensitivity to pairs of lambdas on arts, or on another data set; 147 fits of the linear model."""
+def pair_study(request):
+    """Metrics on the test part of split 0 over each pair of penalties, the third as chosen there."""
     from rbrl.report import studies
 
-    data = _load(dataset or "arts", data_home)
-    model = studies.model_for(data, kernel="linear", ridge=0.1, ranking=0.1, nuclear=0.1, tol=1e-3)
+    data = _load((request.datasets or ["arts"])[0], request.data_home)
+    model = studies.model_for(data, **_chosen(request, data.name, "rbrl"))
 
     def progress(done, total):
         if done % 20 == 0 or done == total:
-            tell(f"{done} of {total} fits")
+            request.tell(f"{data.name}: {done} of {total} fits")
 
-    study = studies.pair_sensitivity(model, data, progress=progress)
-    return _save(
-        figures.draw_pairs(study, f"Sensitivity to pairs of penalties, {data.name}"), study, Path(folder, "figure5")
-    )
+    return {"figure5": studies.pair_sensitivity(model, data, progress=progress)}
+
+
+def solver_study(request):
+    """Our solver and the authors' algorithm on split 0 of each data set, at the parameters chosen there."""
+    from rbrl.report.reproduction.solver import against_authors
+
+    names = request.datasets or list(dict.fromkeys(request.source.rows("paper").dataset))
+    data = {name: _load(name, request.data_home) for name in names}
+    return against_authors(data, {name: _chosen(request, name, "rbrl") for name in names}, request.tell)
+
+
+STUDIES = {
+    "figure3": convergence_study,
+    "figure4": gamma_study,
+    "figure5": pair_study,
+    "solver": lambda request: {"solver": solver_study(request)},
+}
+
+
+def _chosen(request, dataset, method):
+    """Parameters recorded for split 0; of data sets outside the plan the figure's own."""
+    from rbrl.datasets import CARDS
+
+    if dataset not in CARDS:
+        request.tell(f"{dataset}: no recorded parameters, so {DEFAULTS[method]}")
+        return dict(DEFAULTS[method])
+    rows = request.source.rows("paper")
+    found = rows[(rows.dataset == dataset) & (rows.method.map(key) == key(method)) & (rows.split == 0)]
+    if found.empty:
+        raise NotRecorded(
+            f"There is no recorded result of {method} on split 0 of {dataset}, whose parameters are needed."
+        )
+    params = json.loads(found.params.iloc[0])
+    request.tell(f"{dataset}: {method} with {params}")
+    return params
+
+
+def _recorded(request, name, compute):
+    """The recorded frame, unless other data were asked for or there is none."""
+    if request.datasets or request.store or not request.recorded.has_table(name):
+        return compute()
+    request.tell(f"from {request.recorded.folder / name}.csv")
+    return request.recorded.table(name)
 
 
 def _load(name, data_home):
@@ -80,6 +153,3 @@ def _save(figure, frame, path):
     files = figures.save_figure(figure, path)
     frame.to_csv(path.with_suffix(".csv"), index=False)
     return [*files, path.with_suffix(".csv")]
-
-
-FIGURES = {1: average_ranks, 2: critical_differences, 3: convergence, 4: gamma, 5: pairs}

@@ -41,13 +41,12 @@ def run(
 
     `rbrl predict yeast.rbrl new.svm --write scores -o scores.csv`
     """
-    from rbrl.cli.blocks import feature_blocks
-    from rbrl.cli.inputs import label_names, load_model
+    from rbrl.cli.inputs import label_names, load_blocks, load_model
 
     fitted = load_model(model)
     n_rows = 0
     with _writer(output) as rows:
-        for X in feature_blocks(data, fitted.n_features_in_, labels, block_size, data_home):
+        for X in load_blocks(data, fitted.n_features_in_, labels, block_size, data_home):
             answers = _answers(fitted, X, write)
             names = label_names(fitted, answers.shape[1])
             if n_rows == 0:

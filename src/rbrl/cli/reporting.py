@@ -12,14 +12,17 @@ def report_store(store, folder, *, formats, command, ablation=None, json=False, 
     from rbrl.report.write import write_report
 
     plan = store.plan()
+    if plan is None:
+        raise FileNotFoundError(f"{store.path} has no comparison in it; `rbrl compare` makes one")
     report = write_report(
         store.rows(),
         folder,
-        title=getattr(plan, "title", "") or "Comparison of multi-label methods",
+        title=plan.title or "Comparison of multi-label methods",
         command=command,
-        plan=plan.to_toml() if hasattr(plan, "to_toml") else "",
+        plan=plan.to_toml(),
         ablation=ablation,
         formats=formats,
+        datasets=store.datasets(),
     )
     if json:
         tables = {name: records(table) for name, table in report.tables.items()}

@@ -1,4 +1,4 @@
-"""`rbrl reproduce`: the paper's tables and figures."""
+"""`rbrl reproduce`: the paper's tables, figures and claims beside ours."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from rbrl.cli.options import DataHome, Json, Quiet
-from rbrl.cli.output import records, say, show, show_json
+from rbrl.cli.options import DataHome, Datasets, Json, Methods, Quiet
 
 
 class Target(StrEnum):
-    """What the paper has."""
+    """What there is to reproduce."""
 
     table1 = "table1"
     table2 = "table2"
@@ -25,109 +24,105 @@ class Target(StrEnum):
     figure3 = "figure3"
     figure4 = "figure4"
     figure5 = "figure5"
+    observations = "observations"
+    fair = "fair"
+    criteria = "criteria"
+    cost = "cost"
+    solver = "solver"
+    export = "export"
+    studies = "studies"
+    page = "page"
     all = "all"
+
+
+STATISTICS = (Target.table4, Target.table5, Target.figure1, Target.figure2)
 
 
 def run(
     what: Annotated[
-        Target, typer.Argument(metavar="[WHAT]", help="table1 … table7, figure1 … figure5, or all.")
-    ] = Target.all,
+        Target,
+        typer.Argument(
+            metavar="WHAT",
+            show_default=False,
+            help="table1 … 7, figure1 … 5, observations, fair, criteria, cost, solver, export, studies, page or all.",
+        ),
+    ],
     store: Annotated[
         Path | None,
         typer.Option("--run", "-r", metavar="RUN", help="Folder that `rbrl compare` wrote.", show_default=False),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the figures and the page.")] = Path("paper"),
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", "-d", help="figure3 to figure5: another data set.", show_default=False)
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Folder of recorded results; default: that of the repository.", show_default=False),
     ] = None,
+    plan: Annotated[str, typer.Option("--plan", "-p", help="The plan whose results are shown.")] = "paper",
+    published: Annotated[
+        bool | None,
+        typer.Option(
+            "--published/--ours",
+            help="From the paper's own results, the default of table4, table5, figure1 and figure2 without --run, or ours.",
+            show_default=False,
+        ),
+    ] = None,
+    dataset: Datasets = None,
+    method: Methods = None,
+    split: Annotated[
+        list[int] | None, typer.Option("--split", "-s", min=0, help="A split, from 0.", show_default=False)
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="table3: recompute recorded results.")] = False,
+    number: Annotated[int, typer.Option(min=1, help="How many results --check recomputes.")] = 2,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of what --check draws; default: any.", show_default=False)
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="all: runs at a time; -1 for one per core.")] = 1,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of figures and pages.")] = Path("paper"),
     data_home: DataHome = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Set the paper's tables beside ours, cell by cell, and draw its figures.
+    """Set the paper's tables beside ours, cell by cell, test its claims, and draw its figures.
 
-    table4, table5, figure1 and figure2 follow from the published results, or from a run with --run. table3, table6
-    and table7 show a run of the paper's plan beside the printed figures. figure3, figure4 and figure5 are computed.
+    table4, table5, figure1 and figure2 follow from the published Table 3, or with --ours, --plan, --results or --run from
+    ours. Ours are the results recorded in the repository's folder results, or those of a store with --run; --plan names
+    another plan than the paper's, such as paper-fair. figure3, figure4, figure5 and solver are computed where they are
+    not recorded. `all` runs what is missing of the plans into --run (default: runs/paper), records it, computes the
+    figures, and writes the page docs/reproduction.md; export, studies and page do the last steps alone.
 
     Examples:
 
-    `rbrl reproduce table5`
+    `rbrl reproduce table3 --method rbrl --split 0`
 
-    `rbrl compare plans/paper.toml -o runs/paper` and then `rbrl reproduce table3 --run runs/paper`
+    `rbrl reproduce table3 --check`
 
-    `rbrl reproduce figure3 -o figures`
+    `rbrl reproduce table4 --run runs/paper --plan paper-fair`
+
+    `rbrl reproduce observations`
     """
-    results = _results(store)
-    if what == "all":
-        _all(results, output, json, quiet)
-    elif what.startswith("table"):
-        _show([_table(int(what[-1]), results)], json)
-        if results is None and what[-1] in "367":
-            say(
-                f"For our own figures: rbrl compare plans/paper.toml, then rbrl reproduce {what} --run runs/paper",
-                quiet,
-            )
-    else:
-        _figure(int(what[-1]), results, output, dataset, data_home, json, quiet)
+    from rbrl.cli.reproductions import ACTIONS, Request
+
+    request = Request(
+        store=store,
+        folder=results,
+        plan=plan,
+        published=_from_published(what, store, results, plan) if published is None else published,
+        datasets=dataset or [],
+        methods=method or [],
+        splits=split or [],
+        output=output,
+        data_home=data_home,
+        jobs=jobs,
+        json=json,
+        quiet=quiet,
+    )
+    if check and what != "table3":
+        raise ValueError(f"--check goes with table3. Got {what} instead.")
+    if check:
+        from rbrl.cli.reproductions import check_recorded
+
+        raise typer.Exit(0 if check_recorded(request, number, seed) else 1)
+    ACTIONS[what](request)
 
 
-def _results(store):
-    if store is None:
-        return None
-    if not store.is_dir():
-        raise FileNotFoundError(f"no such folder: {store}; `rbrl compare` makes one")
-    from rbrl.experiments import Store
-    from rbrl.report.results import Results
-
-    return Results.from_rows(Store(store).rows())
-
-
-def _table(number, results):
-    from rbrl.report import reproduction as paper
-
-    if number == 1:
-        from rbrl.report.data_tables import datasets_beside
-
-        return datasets_beside()
-    makers = {
-        2: lambda: paper.parameters_published(),
-        3: lambda: paper.results_beside(results),
-        4: lambda: paper.ranks_beside(results),
-        5: lambda: paper.friedman_beside(results),
-        6: lambda: paper.results_beside(results, "ablation"),
-        7: lambda: paper.time_beside(results),
-    }
-    return makers[number]()
-
-
-def _show(tables, json):
-    if not json:
-        show(*tables)
-    else:
-        show_json(records(tables[0]) if len(tables) == 1 else {table.name: records(table) for table in tables})
-
-
-def _figure(number, results, output, dataset, data_home, json, quiet):
-    from rbrl.cli.paper_figures import FIGURES
-
-    files = FIGURES[number](results, output, dataset, data_home, lambda text: say(text, quiet or json))
-    if json:
-        show_json([str(path) for path in files])
-    elif not quiet:
-        for path in files:
-            print(path)
-
-
-def _all(results, output, json, quiet):
-    """Everything that needs no computing: the tables, the first two figures, and a page."""
-    from rbrl.cli.paper_figures import FIGURES
-    from rbrl.report.page import write_page
-    from rbrl.report.paper_tables import published_results
-
-    tables = [_table(number, results) for number in range(1, 8)]
-    _show([table for table in tables if json or results or table.name not in ("table3", "table6", "table7")], json)
-    for number in (1, 2):
-        FIGURES[number](results, output, None, None, lambda text: None)
-    title = "Our run of the paper's comparison" if results else "The paper's comparison, as published"
-    page = write_page(results or published_results(), output / "report.html", title=title, command="rbrl reproduce all")
-    say(f"\nFigures 1 and 2 and the page: {page}", quiet or json)
+def _from_published(what, store, results, plan):
+    """Whether a target that follows from Table 3 alone takes the published one."""
+    return what in STATISTICS and store is None and results is None and plan == "paper"

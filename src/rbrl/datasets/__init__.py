@@ -10,6 +10,7 @@ Dataset 'yeast': 2417 samples, 103 features (dense), 14 labels
   labels    Class1, Class2, Class3, Class4, Class5, Class6, … (14)
 """
 
+from rbrl.datasets.blocks import read_blocks
 from rbrl.datasets.card import Card
 from rbrl.datasets.cards import CARDS
 from rbrl.datasets.catalogue import catalogue, table
@@ -17,4 +18,16 @@ from rbrl.datasets.dataset import Dataset, Part
 from rbrl.datasets.files import convert, load_file, save_file
 from rbrl.datasets.loading import load
 
-__all__ = ["CARDS", "Card", "Dataset", "Part", "catalogue", "convert", "load", "load_file", "save_file", "table"]
+__all__ = [
+    "CARDS",
+    "Card",
+    "Dataset",
+    "Part",
+    "catalogue",
+    "convert",
+    "load",
+    "load_file",
+    "read_blocks",
+    "save_file",
+    "table",
+]

@@ -13,7 +13,6 @@ from rbrl.datasets.card import Card
 from rbrl.datasets.names import column_names
 from rbrl.datasets.summary import summarise
 from rbrl.exceptions import DataFormatError
-from rbrl.splits import random_split
 
 
 class Part(NamedTuple):
@@ -126,6 +125,8 @@ class Dataset:
                 raise KeyError(f"{self.name} has no split {seed!r}; it has {sorted(self.splits)}.")
             train, test = self.splits[seed]
         else:
+            from rbrl.splits import random_split  # and scikit-learn with it, for which reading a file need not wait
+
             train, test = random_split(self.n_samples, seed, train_fraction)
         return self.take(train), self.take(test)
 

@@ -66,7 +66,7 @@ def load_file(path, labels=None, *, format=None, **options):
     path, options = Path(path), ReadOptions(labels=labels, **options)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    read, _ = FORMATS[_format(path, format)]
+    read, _ = FORMATS[format_of(path, format)]
     try:
         return read(path, options)
     except DataFormatError as error:
@@ -89,7 +89,7 @@ def save_file(dataset: Dataset, path, *, format=None, labels_first=False):
         ARFF, CSV, Parquet: put the labels before the features.
     """
     path = Path(path)
-    name = _format(path, format)
+    name = format_of(path, format)
     options = {"labels_first": labels_first} if name in SIDED else {}
     FORMATS[name][1](dataset, path, **options)
 
@@ -107,7 +107,8 @@ def convert(source, target, labels=None, *, labels_first=False, **options):
     return dataset
 
 
-def _format(path, name):
+def format_of(path, name=None):
+    """Return the format of a file: `name`, or that of its ending."""
     packed = path.suffix == ".gz"
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     name = name or ENDINGS.get(ending)

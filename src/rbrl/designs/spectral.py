@@ -5,6 +5,11 @@ from scipy.linalg import eigh
 
 from rbrl.designs.base import Design
 
+# Shares of the largest eigenvalue, by precision: below FLOOR an eigenvalue is noise and left out, below -INDEFINITE it
+# is not noise and the matrix no kernel.
+FLOOR = {"d": 1e-13, "f": 1e-6}
+INDEFINITE = {"d": 1e-6, "f": 1e-5}
+
 
 class SpectralDesign(Design):
     r"""The kernel model in spectral coordinates.
@@ -19,20 +24,21 @@ class SpectralDesign(Design):
     Parameters
     ----------
     K : array (n_samples, n_samples)
-        Symmetric and positive semidefinite; its memory is reused.
+        Symmetric and positive semidefinite; its memory is reused. In single precision the decomposition takes half the
+        time, and the spectrum is that of K rounded.
     low_rank : {"coefficients", "function"}
-    floor : float
-        Eigenvalues below this share of the largest are left out.
     """
 
-    def __init__(self, K, low_rank="coefficients", floor=1e-13):
-        s, Q = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
-        if s[0] < -1e-6 * max(s[-1], 0.0) or s[-1] < 0:
+    def __init__(self, K, low_rank="coefficients"):
+        s, Q = (
+            part.astype(np.float64, copy=False) for part in eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+        )
+        if s[0] < -INDEFINITE[K.dtype.char] * max(s[-1], 0.0) or s[-1] < 0:
             raise ValueError(
                 "A kernel matrix must be positive semidefinite. Got eigenvalues from "
                 f"{s[0]:.3g} to {s[-1]:.3g}; a multiple of the identity added to it would mend that."
             )
-        first = np.searchsorted(s, floor * s[-1], side="right")
+        first = np.searchsorted(s, FLOOR[K.dtype.char] * s[-1], side="right")
         self.Q, self.s = Q[:, first:], s[first:]
         super().__init__(self.Q.shape)
         # Z is Q diag(stretch), and is not stored: a product scales the few rows of W instead.

@@ -1,4 +1,4 @@
-"""Classifiers. `REGISTRY` maps the names that plans and the command line use to their classes."""
+"""Classifiers. `METHODS` describes each; `REGISTRY` maps the names that plans and the command line use to the classes."""
 
 from rbrl.estimators.binary_relevance import BinaryRelevance
 from rbrl.estimators.calibrated_ranking import CalibratedLabelRanking
@@ -10,25 +10,11 @@ from rbrl.estimators.mlfe import MLFE
 from rbrl.estimators.rakel import RAkEL
 from rbrl.estimators.rank_svm import CalibratedRankSVM, RankSVM, RankSVMz
 from rbrl.estimators.rbrl import BRLClassifier, RBRLClassifier
-
-REGISTRY = {
-    "rbrl": RBRLClassifier,
-    "brl": BRLClassifier,
-    "rank-svm": RankSVM,
-    "rank-svmz": RankSVMz,
-    "calibrated-rank-svm": CalibratedRankSVM,
-    "br": BinaryRelevance,
-    "ml-knn": MLkNN,
-    "clr": CalibratedLabelRanking,
-    "rakel": RAkEL,
-    "cpnl": CPNL,
-    "mlfe": MLFE,
-    "label-powerset": LabelPowerset,
-    "ecc": EnsembleOfChains,
-}
+from rbrl.estimators.registry import METHODS, REGISTRY, Method
 
 __all__ = [
     "CPNL",
+    "METHODS",
     "MLFE",
     "REGISTRY",
     "BRLClassifier",
@@ -38,6 +24,7 @@ __all__ = [
     "EnsembleOfChains",
     "LabelPowerset",
     "MLkNN",
+    "Method",
     "RAkEL",
     "RBRLClassifier",
     "RankSVM",

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbrl._validation import check_row_weights
@@ -24,6 +24,14 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1."""
         return self._learn(X, y)
+
+    def fit_many(self, X, y, points):
+        """Yield a fitted copy for each dict of parameters in `points`.
+
+        A method whose models have work in common does it once; here they have none.
+        """
+        for params in points:
+            yield clone(self).set_params(**params).fit(X, y)
 
     def decision_function(self, X):
         """Scores of every label, (n_samples, n_labels); positive means relevant. 1-D for a binary 1-D target."""

@@ -1,6 +1,7 @@
 """MLFE: labels enriched by the structure of the features, then regressed."""
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_chunked
 
 from rbrl._validation import check_number
@@ -9,6 +10,9 @@ from rbrl.estimators.mlfe_labels import enrich_labels
 from rbrl.estimators.mlfe_regression import SignedRegression
 from rbrl.estimators.mlfe_structure import LassoADMM
 from rbrl.kernels import gram
+
+# Parameters that only the last stage sees.
+STAGE_THREE = {"beta1", "beta2", "beta3", "epsilon", "tol", "max_iter", "non_empty"}
 
 
 class MLFE(MultiLabelClassifier):
@@ -111,25 +115,47 @@ class MLFE(MultiLabelClassifier):
         self.non_empty = non_empty
         self.n_jobs = n_jobs
 
-    def _fit(self, X, Y, weights):
-        X = X.astype(np.float64, copy=False)
-        self.reconstruction_ = LassoADMM().weights(X, self.n_jobs)
-        self.enriched_labels_ = enrich_labels(self.reconstruction_, Y, *self.bounds)
-        self.gamma_ = 0.5 / _mean_distance(X) ** 2 if self.gamma is None else self.gamma
-        regression = SignedRegression(self.beta1, self.beta2, self.beta3, self.epsilon, self.tol, self.max_iter)
-        self._store(X, regression.fit(self._gram(X), self.enriched_labels_))
+    def fit_many(self, X, y, points):
+        """Yield a fitted copy for each dict of parameters; the first two stages are common to all weights of the third."""
+        if any(not set(params) <= STAGE_THREE for params in points):
+            yield from super().fit_many(X, y, points)
+            return
+        shared = None
+        for params in points:
+            model = clone(self).set_params(**params)
+            model._shared = shared
+            model._learn(X, y)
+            shared, model._shared = model._shared, None
+            yield model
 
-    def _store(self, X, found):
-        self.X_fit_ = X
+    def fit(self, X, y):
+        """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1."""
+        self._shared = None
+        self._learn(X, y)
+        self._shared = None
+        return self
+
+    def _fit(self, X, Y, weights):
+        self._shared = getattr(self, "_shared", None) or self._enrich(X.astype(np.float64, copy=False), Y)
+        self.X_fit_, self.reconstruction_, self.enriched_labels_, self.gamma_, K = self._shared
+        regression = SignedRegression(self.beta1, self.beta2, self.beta3, self.epsilon, self.tol, self.max_iter)
+        self._store(regression.fit(K, self.enriched_labels_))
+
+    def _enrich(self, X, Y):
+        """Stages 1 and 2, and the kernel of stage 3."""
+        reconstruction = LassoADMM().weights(X, self.n_jobs)
+        gamma = 0.5 / _mean_distance(X) ** 2 if self.gamma is None else self.gamma
+        K = gram(X, kernel="rbf", gamma=gamma)
+        return X, reconstruction, enrich_labels(reconstruction, Y, *self.bounds), gamma, K
+
+    def _store(self, found):
         self.dual_coef_, self.intercept_ = found.dual_coef, found.intercept
         self.objective_, self.n_iter_ = found.objective, found.n_iter
 
-    def _gram(self, X, Z=None):
-        return gram(X, Z, kernel="rbf", gamma=self.gamma_)
-
     def _scores(self, X):
         # A score of exactly 0 is relevant: the smallest positive number leaves all others as they are.
-        return self._gram(X, self.X_fit_) @ self.dual_coef_ + self.intercept_ + np.finfo(np.float64).tiny
+        K = gram(X, self.X_fit_, kernel="rbf", gamma=self.gamma_)
+        return K @ self.dual_coef_ + self.intercept_ + np.finfo(np.float64).tiny
 
     def _check_parameters(self):
         owner = type(self).__name__

@@ -13,7 +13,7 @@ from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.kernel_model import KernelModel
 from rbrl.kernels import check_gram
 from rbrl.objective import Objective
-from rbrl.solvers import SOLVERS
+from rbrl.solvers import SOLVERS, solve_kernel
 
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
@@ -86,14 +86,26 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     def _fit(self, X, Y, weights):
         started = time.perf_counter()
         rows, weights = present_rows(weights, len(Y))
-        design = self._design(X, rows)
-        objective = self._objective(design, Y[rows], weights)
-        solver = SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
-        start = self._previous(design, objective.shape, rows) if self.warm_start else None
-        result = solver.solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
+        design, result = self._solve(X, Y[rows], weights, rows)
         self._store(X, len(Y), rows, design.coefficients(result.weights))
         self._store_result(result)
         self._report(time.perf_counter() - started)
+
+    def _solve(self, X, Y, weights, rows):
+        """The design of the rows that have a weight, and the solution over it."""
+        solver = SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
+        limits = {"tol": self.tol, "max_iter": self.max_iter}
+
+        def objective_of(design):
+            return self._objective(design, Y, weights)
+
+        start = self._previous(X, Y, rows) if self.warm_start else None
+        if not self._is_linear():
+            K = self._kernel_matrix(X, rows)
+            return solve_kernel(solver, K, self.low_rank, self.ridge, objective_of, start, **limits)
+        design = self._design(X, rows)
+        start = None if start is None else design.weights(start)
+        return design, solver.solve(objective_of(design), start=start, **limits)
 
     def _objective(self, design, Y, weights=None):
         """What `fit` minimises, over a design of the training rows."""
@@ -104,8 +116,11 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         if self._is_linear():
             X = X[rows].astype(np.float64, copy=False)
             return linear_design(with_ones(X) if self.fit_intercept else X)
+        return SpectralDesign(self._kernel_matrix(X, rows), self.low_rank)
+
+    def _kernel_matrix(self, X, rows):
         K = check_gram(self._gram(X))
-        return SpectralDesign(K[np.ix_(rows, rows)] if len(rows) < len(K) else K, self.low_rank)
+        return K[np.ix_(rows, rows)] if len(rows) < len(K) else K
 
     def _basis_rows(self, X, X_fit):
         """What the model's own coefficients are multiplied with: features, or kernel values to the training rows."""
@@ -129,17 +144,16 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         sigma = singular_values(result.weights)
         self.rank_ = int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))
 
-    def _previous(self, design, shape, rows):
-        """Weights of the last fit in the coordinates of this one; None if there is none of that shape."""
+    def _previous(self, X, Y, rows):
+        """Coefficients of the last fit, if there was one of this shape."""
         if self._is_linear() and hasattr(self, "coef_"):
-            W = np.hstack([self.coef_, self.intercept_[:, None]]) if self.fit_intercept else self.coef_
-            coefficients = W.T.astype(np.float64)
+            coefficients = np.hstack([self.coef_, self.intercept_[:, None]] if self.fit_intercept else [self.coef_]).T
+            shape = (X.shape[1] + self.fit_intercept, Y.shape[1])
         elif not self._is_linear() and len(getattr(self, "dual_coef_", ())) > rows[-1]:
-            coefficients = self.dual_coef_[rows].astype(np.float64)
+            coefficients, shape = self.dual_coef_[rows], (len(rows), Y.shape[1])
         else:
             return None
-        fits = coefficients.shape == design.coefficients(np.zeros(shape)).shape
-        return design.weights(coefficients) if fits else None
+        return coefficients.astype(np.float64) if coefficients.shape == shape else None
 
     def _scores(self, X):
         return self._raw_scores(X)

@@ -101,6 +101,12 @@ class PairSVM(KernelModel, MultiLabelClassifier):
             model._shared_rows = model._last = None
         return [models[C] for C in Cs]
 
+    def fit_many(self, X, y, points):
+        """Yield a fitted copy for each dict of parameters; along a path where they differ in C only."""
+        if any(set(params) != {"C"} for params in points):
+            return super().fit_many(X, y, points)
+        return iter(self.path(X, y, [params["C"] for params in points]))
+
     def _fit(self, X, Y, weights):
         started = time.perf_counter()
         kept, weights = self._kept(Y, weights)

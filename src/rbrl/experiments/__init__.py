@@ -11,13 +11,41 @@ Examples
 >>> execute(plan, store).n_reused
 1
 >>> store.rows().shape
-(6, 15)
+(6, 17)
 """
 
-from rbrl.experiments.errors import PlanError, StoreError
-from rbrl.experiments.execute import Summary, execute
-from rbrl.experiments.plan import Plan
-from rbrl.experiments.progress import PlainProgress, Progress
-from rbrl.experiments.store import Store
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rbrl.experiments._execute import Summary, execute
+    from rbrl.experiments.errors import PlanError, StoreError
+    from rbrl.experiments.plan import Plan
+    from rbrl.experiments.progress import PlainProgress, Progress
+    from rbrl.experiments.store import Store
 
 __all__ = ["PlainProgress", "Plan", "PlanError", "Progress", "Store", "StoreError", "Summary", "execute"]
+
+# Running a plan needs every method; whoever reads a store should not wait for them.
+_HOMES = {
+    "PlainProgress": "progress",
+    "Plan": "plan",
+    "PlanError": "errors",
+    "Progress": "progress",
+    "Store": "store",
+    "StoreError": "errors",
+    "Summary": "_execute",
+    "execute": "_execute",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rbrl.experiments' has no attribute {name!r}")
+    value = getattr(import_module(f"rbrl.experiments.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from rbrl.experiments._schema import TABLES, VERSION
@@ -23,9 +23,14 @@ class Database:
 
     @contextmanager
     def reading(self):
-        """Yield a cursor; a store that may not be written can still be read."""
+        """Yield a cursor. A store that may not be written can be read; one that is not there is empty, and not made."""
         with self._lock, self._in_words():
-            yield self._opened().cursor()
+            if self._connection is None and not self.path.exists():
+                with closing(sqlite3.connect(":memory:")) as empty:
+                    empty.executescript(TABLES)
+                    yield empty.cursor()
+            else:
+                yield self._opened().cursor()
 
     @contextmanager
     def writing(self):
@@ -83,7 +88,10 @@ class Database:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != VERSION:
             connection.close()
-            raise StoreError(f"{self.path} has format {version}; this version of rbrl reads format {VERSION}.")
+            raise StoreError(
+                f"{self.path} has format {version}; this version of rbrl reads format {VERSION}. Choose another folder, or "
+                "use the version of rbrl that wrote it."
+            )
         return connection
 
     @contextmanager

@@ -17,5 +17,8 @@ CREATE TABLE IF NOT EXISTS folds (
     tune_key TEXT NOT NULL, point TEXT NOT NULL, fold INTEGER NOT NULL, vals TEXT NOT NULL, fit_seconds REAL, gap REAL,
     evaluations REAL, PRIMARY KEY (tune_key, point, fold)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS datasets (
+    dataset TEXT PRIMARY KEY, n_samples INTEGER, n_features INTEGER, n_labels INTEGER, cardinality REAL, density REAL
+);
 CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL);
 """

@@ -1,10 +1,41 @@
-"""Write what `tomllib` reads; the standard library has no writer."""
+"""Plans that extend others; and a writer of what `tomllib` reads, since the standard library has none."""
 
 import json
 import math
 import re
+import tomllib
+
+from rbrl.experiments.errors import PlanError
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def extended(table, folder, seen=()):
+    """Put the keys of `table` into the plan that it extends, if it extends one; tables are merged key by key."""
+    if "extends" not in table:
+        return table
+    name = table["extends"]
+    path = folder / str(name)
+    if not isinstance(name, str) or path in seen:
+        raise PlanError(
+            f"extends must be the path of another plan, not of one that extends this. Got {name!r} instead."
+        )
+    try:
+        base = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PlanError(f"extends = {name!r}: the plan cannot be read: {error}.") from error
+    own = {key: value for key, value in table.items() if key != "extends"}
+    return merged(extended(base, path.parent, (*seen, path)), own)
+
+
+def merged(base, change):
+    """`base` with the values of `change`; what is a table in both is merged in its turn."""
+    both = {
+        key: merged(base[key], value)
+        for key, value in change.items()
+        if isinstance(value, dict) and isinstance(base.get(key), dict)
+    }
+    return base | change | both
 
 
 def dumps(table, prefix=""):

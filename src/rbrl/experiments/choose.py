@@ -43,9 +43,11 @@ def choose(points, criterion, metrics):
     >>> choose(points, "hamming_loss", ["hamming_loss"])
     {'C': 10}
     """
+    candidates = [json.loads(point) for point in points]
+    if len(candidates) == 1:
+        return candidates[0]
     names = list(metrics) if criterion == "mean_rank" else [criterion]
     loss = np.mean([_ranks(points, name) for name in names], axis=0)
-    candidates = [json.loads(point) for point in points]
     order = sorted(range(len(candidates)), key=lambda i: (round(loss[i], DIGITS), *_weakness(candidates[i]), i))
     return candidates[order[0]]
 

@@ -39,6 +39,11 @@ class Shelf:
         """Content hash: the card's, which loading checks, or that of what a file holds."""
         return CARDS[spec.name].sha256[:20] if spec.file is None else _content(*self.get(spec))
 
+    def sizes(self, spec):
+        """Return (samples, features, labels, labels per sample, density) of a file; a card says so of the others."""
+        X, Y = self.get(spec)
+        return (*X.shape, Y.shape[1], float(Y.sum() / Y.shape[0]), float(Y.mean()))
+
     def drop(self, names):
         """Forget the sets that no run needs any more."""
         for name in set(self._loaded) - set(names):
@@ -61,9 +66,10 @@ def split_rows(Y, seed, train_fraction, stratified):
 
 
 def prepare(X, train, test, standardise):
-    """Return the training and test rows of X, standardised by the training part if X is dense and it is asked for."""
-    if standardise == "none" or sparse.issparse(X):
+    """Return the training and test rows of X, standardised by the training part where it is asked for."""
+    if standardise == "none" or (standardise == "dense" and sparse.issparse(X)):
         return X[train], X[test]
+    X = X.toarray() if sparse.issparse(X) else X
     scaler = StandardScaler().fit(X[train])
     return scaler.transform(X[train]), scaler.transform(X[test])
 

@@ -1,14 +1,15 @@
 """A method in a plan: what it is, with which parameters, tuned over which grid."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rbrl.experiments._check import check_choice, check_flag, check_keys, check_list, check_table, check_text, hint
 from rbrl.experiments.data_spec import MODELS
 from rbrl.experiments.errors import PlanError
+from rbrl.metrics import CONVENTIONS
 
-KEYS = ("use", "params", "grid", "tune_on", "non_empty", "by_model", "by_dataset")
+KEYS = ("use", "params", "grid", "tune_on", "non_empty", "convention", "by_model", "by_dataset")
 OVERRIDES = ("params", "grid", "tune_on")
 TUNE_ON = ("every", "first")
 
@@ -31,6 +32,8 @@ class MethodSpec:
         On which splits it is tuned; None leaves it to the plan.
     non_empty : bool or None
         Whether a row without a positive score gets its best label; None leaves it to the method.
+    convention : {"paper", "mulan", "sklearn"} or None
+        Rule for ties, where this method was judged by another; None leaves it to the plan.
     by_model, by_dataset : dict of dict
         `params`, `grid` and `tune_on` for some data sets only. Parameters are added to the general ones, or
         replace them; a grid replaces the general one. A data set's own entry goes before that of its model.
@@ -42,6 +45,7 @@ class MethodSpec:
     grid: list = field(default_factory=list)
     tune_on: str | None = None
     non_empty: bool | None = None
+    convention: str | None = None
     by_model: dict = field(default_factory=dict)
     by_dataset: dict = field(default_factory=dict)
 
@@ -52,12 +56,15 @@ class MethodSpec:
         check_keys(where, table, KEYS)
         if "non_empty" in table:
             check_flag(f"{where}.non_empty", table["non_empty"])
+        if "convention" in table:
+            check_choice(f"{where}.convention", table["convention"], CONVENTIONS)
         for key in check_table(f"{where}.by_model", table.get("by_model", {})):
             check_choice(f"a key of {where}.by_model", key, MODELS)
         return cls(
             name=name,
             use=check_text(f"{where}.use", table.get("use", name)),
             non_empty=table.get("non_empty"),
+            convention=table.get("convention"),
             by_model=_overrides(f"{where}.by_model", table.get("by_model", {})),
             by_dataset=_overrides(f"{where}.by_dataset", table.get("by_dataset", {})),
             **_settings(where, {key: table[key] for key in OVERRIDES if key in table}),
@@ -75,6 +82,10 @@ class MethodSpec:
                 raise PlanError(
                     f"methods.{self.name}.by_dataset.{key} names no data set of the plan.{hint(key, names)}"
                 )
+
+    def restricted(self, names):
+        """The same method without what it says of other data sets than these."""
+        return replace(self, by_dataset={key: value for key, value in self.by_dataset.items() if key in names})
 
     def on(self, data):
         """(params, grid) on one data set."""

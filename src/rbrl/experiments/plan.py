@@ -1,7 +1,7 @@
 """`Plan`: what is to be compared, read from TOML and checked."""
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +15,49 @@ from rbrl.experiments._check import (
     check_table,
     check_text,
     check_whole,
+    hint,
 )
 from rbrl.experiments.data_spec import DataSpec
 from rbrl.experiments.errors import PlanError
 from rbrl.experiments.method_spec import TUNE_ON, MethodSpec
-from rbrl.metrics import METRICS, PAPER_METRICS, get_metric
+from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric
 
-CONVENTIONS = ("paper", "sklearn")
-KEYS = ("title", "datasets", "methods", "splits", "tuning", "metrics", "convention", "preprocessing", "seed")
+KEYS = ("title", "datasets", "methods", "splits", "tuning", "metrics", "convention", "preprocessing", "seed", "only")
+STANDARDISE = ("dense", "all", "none")
 
 
 @dataclass(frozen=True)
 class Splits:
-    """Repeated splits; split i is drawn with seed + i, so each can be had alone."""
+    """Repeated splits; split i is drawn with seed + i, so each can be had alone: `only` has the numbers of some."""
 
     number: int = 10
     seed: int = 0
     train_fraction: float = 0.6
     stratified: bool = False
+    only: tuple[int, ...] = ()
 
     @classmethod
     def parse(cls, table):
         """Read the table `splits`."""
-        check_keys("splits", table, cls.__dataclass_fields__)
+        check_keys("splits", table, [name for name in cls.__dataclass_fields__ if name != "only"])
         splits = cls(**table)
         check_whole("splits.number", splits.number, 1)
         check_whole("splits.seed", splits.seed, 0)
         check_share("splits.train_fraction", splits.train_fraction)
         check_flag("splits.stratified", splits.stratified)
         return splits
+
+    def part(self, only):
+        """The same splits, of which only some are used; all if `only` is empty."""
+        for split in only:
+            if check_whole("a split", split, 0) >= self.number:
+                raise PlanError(f"a split must be a number from 0 to {self.number - 1}. Got {split!r} instead.")
+        return replace(self, only=tuple(sorted(set(only))))
+
+    @property
+    def chosen(self):
+        """Numbers of the splits that are used."""
+        return self.only or tuple(range(self.number))
 
 
 @dataclass(frozen=True)
@@ -83,10 +97,11 @@ class Plan:
     splits : Splits
     tuning : Tuning
     metrics : tuple of str
-    convention : {"paper", "sklearn"}
+    convention : {"paper", "mulan", "sklearn"}
         Rule for ties and for samples without a pair.
-    standardise : {"dense", "none"}
+    standardise : {"dense", "all", "none"}
         "dense": features of dense sets get mean 0 and variance 1 on the training part; sparse ones are left alone.
+        "all": those of sparse sets too, which become dense.
     seed : int
         Of folds and of random methods; split i uses seed + i.
     title : str
@@ -126,8 +141,11 @@ class Plan:
 
     @classmethod
     def from_text(cls, text, folder):
-        """Read a plan from TOML text; relative paths start at `folder`."""
-        return cls.from_dict(tomllib.loads(text), folder=folder)
+        """Read a plan from TOML text; relative paths start at `folder`.
+
+        With ``extends = "other.toml"`` it is another plan of that folder with some keys changed.
+        """
+        return cls.from_dict(_toml.extended(tomllib.loads(text), Path(folder)), folder=folder)
 
     @classmethod
     def from_dict(cls, table: dict[str, Any], folder=None):
@@ -136,7 +154,7 @@ class Plan:
         metrics = _metrics(table.get("metrics"))
         datasets = _datasets(table["datasets"])
         methods = _methods(table["methods"], [data.name for data in datasets])
-        return cls(
+        plan = cls(
             datasets=datasets,
             methods=methods,
             splits=Splits.parse(table.get("splits", {})),
@@ -148,16 +166,19 @@ class Plan:
             title=check_text("title", table["title"]) if "title" in table else "",
             folder=Path(folder or Path.cwd()),
         )
+        return plan.part(**_only(table["only"])) if "only" in table else plan
 
     def to_dict(self):
         """The plan as nested dicts, every default written out."""
-        table = {"title": self.title} if self.title else {}
+        table: dict[str, Any] = {"title": self.title} if self.title else {}
+        if self.splits.only:
+            table["only"] = {"splits": list(self.splits.only)}
         return table | {
             "datasets": [data.to_dict() for data in self.datasets],
             "metrics": list(self.metrics),
             "convention": self.convention,
             "seed": self.seed,
-            "splits": dict(self.splits.__dict__),
+            "splits": {key: value for key, value in self.splits.__dict__.items() if key != "only"},
             "tuning": dict(self.tuning.__dict__),
             "preprocessing": {"standardise": self.standardise},
             "methods": {method.name: method.to_dict() for method in self.methods},
@@ -170,7 +191,25 @@ class Plan:
     @property
     def n_runs(self):
         """Number of (data set, method, split)."""
-        return len(self.datasets) * len(self.methods) * self.splits.number
+        return len(self.datasets) * len(self.methods) * len(self.splits.chosen)
+
+    def part(self, datasets=None, methods=None, splits=None):
+        """The same plan for some data sets, methods and splits only; its runs are those of the whole plan.
+
+        Examples
+        --------
+        >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}, "brl": {}}})
+        >>> plan.n_runs, plan.part(methods=["brl"], splits=[0, 3]).n_runs
+        (20, 2)
+        """
+        chosen = _chosen("data set", self.datasets, datasets)
+        names = {data.name for data in chosen}
+        return replace(
+            self,
+            datasets=chosen,
+            methods=tuple(method.restricted(names) for method in _chosen("method", self.methods, methods)),
+            splits=self.splits.part(splits or self.splits.only),
+        )
 
 
 def _metrics(names):
@@ -202,9 +241,24 @@ def _methods(tables, names):
     return methods
 
 
+def _chosen(what, specs, names):
+    """Those of `specs` that `names` lists, in the plan's order; all of them if there are no names."""
+    known = [spec.name for spec in specs]
+    for name in names or ():
+        if name not in known:
+            raise PlanError(f"the plan has no {what} {name!r}.{hint(name, known)}")
+    return tuple(spec for spec in specs if not names or spec.name in names)
+
+
 def _standardise(table):
     check_keys("preprocessing", table, ("standardise",))
-    return check_choice("preprocessing.standardise", table.get("standardise", "dense"), ("dense", "none"))
+    return check_choice("preprocessing.standardise", table.get("standardise", "dense"), STANDARDISE)
+
+
+def _only(table):
+    keys = ("datasets", "methods", "splits")
+    check_keys("only", table, keys)
+    return {key: check_list(f"only.{key}", table[key]) for key in keys if key in table}
 
 
 def _distinct(where, names):

@@ -58,7 +58,7 @@ class PlainProgress(Progress):
 
     def failed(self, run, outcome):
         """Write the error."""
-        self._count(f"{run.title}: FAILED: {outcome.error}")
+        self._count(f"{run.title}: FAILED: {one_line(outcome.error)}")
 
     def _count(self, text):
         self._n_done += 1
@@ -69,6 +69,11 @@ class PlainProgress(Progress):
     def _line(self, text):
         self.stream.write(f"{text}\n")
         self.stream.flush()
+
+
+def one_line(text):
+    """Text without line breaks, such as errors have them."""
+    return " ".join(text.split())
 
 
 def time_left(began, n_new, n_left):

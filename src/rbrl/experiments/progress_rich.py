@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from rbrl.experiments.progress import PlainProgress, Progress, time_left
+from rbrl.experiments.progress import PlainProgress, Progress, one_line, time_left
 from rbrl.metrics import get_metric
 
 
@@ -55,7 +55,7 @@ class RichProgress(Progress):
     def failed(self, run, outcome):
         """Print the error above the view."""
         self._count(run)
-        self.console.print(Text(f"{run.title}: {outcome.error}", style="red"))
+        self.console.print(Text(f"{run.title}: {one_line(outcome.error)}", style="red"))
 
     def closed(self):
         """Close the view."""
@@ -70,10 +70,13 @@ class RichProgress(Progress):
 
     def _view(self):
         left = time_left(self._began, self._n_new, self._n_runs - self._n_done)
-        head = Text(f"{self._n_done} of {self._n_runs} runs{left and f', about {left} left'}  ")
-        head.append("  ".join(self._running[:4]), style="dim")
-        bar = ProgressBar(total=max(self._n_runs, 1), completed=self._n_done, width=60)
-        return Group(self._table(), bar, head) if self._dataset else Group(bar, head)
+        head = Table.grid(padding=(0, 2))
+        head.add_row(
+            ProgressBar(total=max(self._n_runs, 1), completed=self._n_done, width=30),
+            f"{self._n_done} of {self._n_runs} runs{left and f', about {left} left'}",
+        )
+        running = Text("  ".join(self._running[:4]), style="dim", overflow="ellipsis", no_wrap=True)
+        return Group(*([self._table()] if self._dataset else []), head, running)
 
     def _table(self):
         table = Table(title=f"{self._dataset}, means so far", title_justify="left")

@@ -59,7 +59,10 @@ class Run:
 
 
 def expand(plan, shelf):
-    """Return the runs of a plan, one data set after the other; refuse methods and parameters that do not exist."""
+    """Return the runs of a plan, one data set after the other; refuse methods and parameters that do not exist.
+
+    A method that is tuned on the first split needs it, also where only other splits are asked for.
+    """
     for method in plan.methods:
         _check_method(plan, method)
     runs = []
@@ -68,8 +71,9 @@ def expand(plan, shelf):
         firsts = {method.name: _run(plan, data, method, 0, content) for method in plan.methods}
         for split in range(plan.splits.number):
             for method in plan.methods:
-                first = firsts[method.name].key if method.tuned_on(data, plan.tuning.on) == "first" else None
-                runs.append(_run(plan, data, method, split, content, first))
+                first = firsts[method.name] if method.tuned_on(data, plan.tuning.on) == "first" else None
+                if split in plan.splits.chosen or (split == 0 and first and first.tune_key):
+                    runs.append(_run(plan, data, method, split, content, first and first.key))
     return runs
 
 
@@ -132,7 +136,7 @@ def _task(plan, data, method, split):
         folds=plan.tuning.folds,
         criterion=plan.tuning.criterion,
         metrics=plan.metrics,
-        convention=plan.convention,
+        convention=method.convention or plan.convention,
         standardise=plan.standardise,
         train_fraction=plan.splits.train_fraction,
         stratified=plan.splits.stratified,

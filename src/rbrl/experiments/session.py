@@ -3,7 +3,7 @@
 import time
 
 from rbrl.exceptions import RBRLError
-from rbrl.experiments.tuned import missing_points
+from rbrl.experiments.folds import missing_points
 from rbrl.experiments.work import Outcome
 
 POLL_SECONDS = 0.5

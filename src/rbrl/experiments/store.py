@@ -7,8 +7,10 @@ from pathlib import Path
 from rbrl.experiments import _frames
 from rbrl.experiments._database import Database
 from rbrl.experiments._owner import Owner, is_alive
+from rbrl.experiments.data import Shelf
+from rbrl.experiments.folds import Fold
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.tuned import Fold
+from rbrl.experiments.runs import expand
 
 
 class Store:
@@ -44,11 +46,14 @@ class Store:
             found = cursor.execute("SELECT toml, folder FROM plans ORDER BY id DESC LIMIT 1").fetchone()
         return None if found is None else Plan.from_text(*found)
 
-    def rows(self, everything=False):
-        """Return one row per (data set, method, split, metric) of the plan that was started last.
+    def rows(self, plan=None, everything=False):
+        """Return one row per (data set, method, split, metric) of a plan.
 
         Parameters
         ----------
+        plan : Plan, optional
+            Default: the one that was started last. A run belongs to every plan that would do the same, so a store may
+            serve several plans, and rows of one be asked for that was never started.
         everything : bool, default=False
             Also the metrics that this plan does not ask for.
 
@@ -60,12 +65,12 @@ class Store:
             evaluations, seed, version, machine. Runs that are still to be done have
             no rows; a failed run has them without values.
         """
-        plan = self.plan()
+        asked, chosen = self._asked(plan), plan or self.plan()
         with self._database.reading() as cursor:
-            return _frames.rows(cursor, None if plan is None or everything else plan.metrics)
+            return _frames.rows(cursor, asked, None if chosen is None or everything else chosen.metrics)
 
-    def tuning(self):
-        """Return what every grid point gave on every fold, for the plan that was started last.
+    def tuning(self, plan=None):
+        """Return what every grid point of a plan gave on every fold; by default of the plan that was started last.
 
         Returns
         -------
@@ -73,16 +78,46 @@ class Store:
             With the columns dataset, method, split, params (JSON), fold, metric, value, fit_seconds, gap, evaluations.
             `split` is the one whose training part was tuned on.
         """
+        asked = self._asked(plan)
         with self._database.reading() as cursor:
-            return _frames.tuning(cursor)
+            return _frames.tuning(cursor, asked)
 
-    def failures(self):
+    def effort(self, plan=None, within=1e-3):
+        """Return what tuning cost: one row for each data set, method and split that was tuned on.
+
+        Returns
+        -------
+        DataFrame
+            With the columns dataset, method, split, n_fits, seconds (of all fits), evaluations (mean per fit), gap (the
+            largest), certified (share of the fits with a gap of at most `within`).
+        """
+        asked = self._asked(plan)
+        with self._database.reading() as cursor:
+            return _frames.effort(cursor, asked, within)
+
+    def failures(self, plan=None):
         """Return one row per failed run: dataset, method, split, error, trace (the whole traceback)."""
+        asked = self._asked(plan)
         with self._database.reading() as cursor:
-            return _frames.failures(cursor)
+            return _frames.failures(cursor, asked)
 
-    def begin(self, plan, runs):
-        """Make `plan` the current one; return what the store held before: {(dataset, method, split): identity}."""
+    def _asked(self, plan):
+        if plan is not None:
+            runs = expand(plan, Shelf(plan.folder))
+            return [_frames.Asked(run.dataset, run.method, run.split, run.key, run.tune_key) for run in runs]
+        with self._database.reading() as cursor:
+            return _frames.current(cursor)
+
+    def datasets(self):
+        """Return what is known of data sets that came from files: dataset, n_samples, n_features, n_labels, …"""
+        with self._database.reading() as cursor:
+            return _frames.datasets(cursor)
+
+    def begin(self, plan, runs, sizes):
+        """Make `plan` the current one; return what the store held before: {(dataset, method, split): identity}.
+
+        `sizes` are those of the data sets that come from files, by name; see `Shelf.sizes`.
+        """
         lines = [
             (i, run.dataset, run.method, run.split, run.key, run.tune_key, json.dumps(run.identity))
             for i, run in enumerate(runs)
@@ -91,6 +126,10 @@ class Store:
             before = cursor.execute("SELECT dataset, method, split, identity FROM current").fetchall()
             cursor.execute("DELETE FROM current")
             cursor.executemany("INSERT INTO current VALUES (?, ?, ?, ?, ?, ?, ?)", lines)
+            cursor.executemany(
+                "INSERT OR REPLACE INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
+                [(name, *one) for name, one in sizes.items()],
+            )
             cursor.execute("INSERT INTO plans (toml, folder) VALUES (?, ?)", (plan.to_toml(), str(plan.folder)))
         return {(dataset, method, split): json.loads(identity) for dataset, method, split, identity in before}
 

@@ -1,25 +1,14 @@
-"""Results of tuning as plain records: what is known already, what is missing, and what a search gave."""
+"""Tune the grid points that are missing, and turn what a search gave into plain records."""
 
 import json
 import math
 import numbers
 import time
-from typing import NamedTuple
 
+from rbrl.experiments.folds import Fold, missing_points
 from rbrl.experiments.methods import inner_names
 from rbrl.metrics import get_metric
 from rbrl.search import tune
-
-
-class Fold(NamedTuple):
-    """What one grid point gave on one fold; `point` is JSON."""
-
-    point: str
-    fold: int
-    values: dict
-    fit_seconds: float
-    gap: float
-    evaluations: float
 
 
 def tune_missing(task, estimator, X, Y, known):
@@ -53,25 +42,6 @@ def _as_grids(points):
 
 def _distinct(values):
     return list({json.dumps(value): value for value in values}.values())
-
-
-def missing_points(task, known):
-    """Grid points of which not every fold and metric is known."""
-    complete = by_point(task, known)
-    return [point for point in task.points if point not in complete]
-
-
-def by_point(task, folds):
-    """Values of the plan's metrics on the folds, by grid point: only points of the grid, and only complete ones."""
-    found: dict[str, dict[int, dict]] = {point: {} for point in task.points}
-    for one in folds:
-        if one.point in found and set(task.metrics) <= set(one.values):
-            found[one.point][one.fold] = one.values
-    return {
-        point: {metric: [rows[fold][metric] for fold in sorted(rows)] for metric in task.metrics}
-        for point, rows in found.items()
-        if len(rows) == task.folds
-    }
 
 
 def _folds(table, estimator, points, metrics):

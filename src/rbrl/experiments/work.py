@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.experiments.choose import choose
 from rbrl.experiments.data import prepare, split_rows
-from rbrl.experiments.judge import judge, predictions
+from rbrl.experiments.folds import by_point
+from rbrl.experiments.judge import judge
 from rbrl.experiments.machine import machine
 from rbrl.experiments.methods import build, with_params
 from rbrl.experiments.pinning import one_thread
-from rbrl.experiments.tuned import by_point, tune_missing
+from rbrl.experiments.tuned import tune_missing
+from rbrl.search.predictions import predictions
 
 
 @dataclass

@@ -22,15 +22,15 @@ def auc_macro(Y: Any, scores: Any, *, convention: str = "paper") -> float:
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         The larger, the more relevant.
-    convention : {"paper", "sklearn"}
+    convention : {"paper", "mulan", "sklearn"}
         "paper": as the authors' program, ties count as right, and labels that all samples share or lack count 0.
         "sklearn": ties count one half, and such labels are left out (scikit-learn itself answers NaN).
     """
     check_convention(convention)
     Y, scores = check_scores(Y, scores)
-    tie = 1.0 if convention == "paper" else 0.5
+    tie = 0.5 if convention == "sklearn" else 1.0
     areas = np.array([_area(f[t], f[~t], tie) for t, f in _label_columns(Y, scores)])
-    if convention == "paper":
+    if convention != "sklearn":
         return float(np.nan_to_num(areas).mean())
     defined = areas[~np.isnan(areas)]
     return float(defined.mean()) if len(defined) else undefined("None of the labels has samples with and without it")
@@ -47,8 +47,8 @@ def auc_micro(Y: Any, scores: Any, *, convention: str = "paper") -> float:
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         The larger, the more relevant.
-    convention : {"paper", "sklearn"}
-        The two agree here.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree here.
     """
     check_convention(convention)
     Y, scores = check_scores(Y, scores)

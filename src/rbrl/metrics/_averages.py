@@ -19,13 +19,13 @@ def f1_micro(Y: Any, labels: Any, *, convention: str = "paper") -> float:
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "sklearn"}
-        With no label true or predicted anywhere, "paper" gives 1 and "sklearn" 0.
+    convention : {"paper", "mulan", "sklearn"}
+        With no label true or predicted anywhere, it is 1, in "sklearn" 0.
     """
     check_convention(convention)
     counts = overlap(Y, labels, axis=0)
     sizes = counts.true.sum() + counts.predicted.sum()
-    return float(ratio(2 * counts.hits.sum(), sizes, 1.0 if convention == "paper" else 0.0))
+    return float(ratio(2 * counts.hits.sum(), sizes, 0.0 if convention == "sklearn" else 1.0))
 
 
 def f1_macro(Y: Any, labels: Any, *, convention: str = "paper") -> float:
@@ -39,8 +39,8 @@ def f1_macro(Y: Any, labels: Any, *, convention: str = "paper") -> float:
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "sklearn"}
-        The two agree here.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree here.
     """
     check_convention(convention)
     return float(_f1_of_labels(overlap(Y, labels, axis=0)).mean())
@@ -57,8 +57,8 @@ def f1_weighted(Y: Any, labels: Any, *, convention: str = "paper") -> float:
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "sklearn"}
-        The two agree here.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree here.
     """
     check_convention(convention)
     counts = overlap(Y, labels, axis=0)

@@ -18,10 +18,11 @@ def coverage(Y: Any, scores: Any, *, convention: str = "paper") -> float:
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         The larger, the more relevant.
-    convention : {"paper", "sklearn"}
+    convention : {"paper", "mulan", "sklearn"}
         "paper": as above; of tied labels the one with the lower index ranks first; the maximum over no label is 0, so
-        a sample without labels adds :math:`-1/l`. "sklearn": the mean depth itself, neither less one nor divided by
-        l; tied labels share the last of their ranks.
+        a sample without labels adds :math:`-1/l`. "mulan": of tied labels the one with the higher index ranks first,
+        and a sample without labels adds 0. "sklearn": the mean depth itself, neither less one nor divided by l; tied
+        labels share the last of their ranks.
     """
     check_convention(convention)
     Y, scores = check_scores(Y, scores)
@@ -35,7 +36,10 @@ def _depth(T, F, convention):
     worst = np.where(T, F, np.inf).min(axis=1, keepdims=True)
     if convention == "sklearn":
         return np.count_nonzero(worst <= F, axis=1) * T.any(axis=1)
-    tied = worst == F
-    last = T.shape[1] - 1 - np.argmax((tied & T)[:, ::-1], axis=1)
-    tied_above = np.count_nonzero(tied & (np.arange(T.shape[1]) <= last[:, None]), axis=1)
-    return (np.count_nonzero(worst < F, axis=1) + tied_above) * T.any(axis=1)
+    tied, index = worst == F, np.arange(T.shape[1])
+    if convention == "mulan":
+        not_after = index >= np.argmax(tied & T, axis=1)[:, None]
+    else:
+        not_after = index <= T.shape[1] - 1 - np.argmax((tied & T)[:, ::-1], axis=1)[:, None]
+    depth = np.count_nonzero(worst < F, axis=1) + np.count_nonzero(tied & not_after, axis=1)
+    return np.where(T.any(axis=1), depth, 1 if convention == "mulan" else 0)

@@ -8,7 +8,7 @@ from rbrl.metrics._inputs import check_convention
 from rbrl.metrics._overlap import overlap, ratio
 
 # 0/0: two empty sets agree, so the paper convention says 1; scikit-learn's default is 0.
-_BOTH_EMPTY = {"paper": 1.0, "sklearn": 0.0}
+_BOTH_EMPTY = {"paper": 1.0, "mulan": 1.0, "sklearn": 0.0}
 
 
 def hamming_loss(Y: Any, labels: Any, *, convention: str = "paper") -> float:
@@ -20,8 +20,8 @@ def hamming_loss(Y: Any, labels: Any, *, convention: str = "paper") -> float:
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "sklearn"}
-        The two agree here.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree here.
 
     Examples
     --------
@@ -42,8 +42,8 @@ def subset_accuracy(Y: Any, labels: Any, *, convention: str = "paper") -> float:
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "sklearn"}
-        The two agree here.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree here.
     """
     check_convention(convention)
     return float(np.mean(overlap(Y, labels, axis=1).misses == 0))
@@ -58,8 +58,8 @@ def f1_example(Y: Any, labels: Any, *, convention: str = "paper") -> float:
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "sklearn"}
-        A sample with neither true nor predicted labels counts 1 in "paper", 0 in "sklearn".
+    convention : {"paper", "mulan", "sklearn"}
+        A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
     """
     check_convention(convention)
     counts = overlap(Y, labels, axis=1)
@@ -75,8 +75,8 @@ def accuracy_example(Y: Any, labels: Any, *, convention: str = "paper") -> float
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "sklearn"}
-        A sample with neither true nor predicted labels counts 1 in "paper", 0 in "sklearn".
+    convention : {"paper", "mulan", "sklearn"}
+        A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
     """
     check_convention(convention)
     counts = overlap(Y, labels, axis=1)

@@ -8,14 +8,14 @@ from scipy import sparse
 
 from rbrl.exceptions import InvalidLabelsError
 
-CONVENTIONS = ("paper", "sklearn")
+CONVENTIONS = ("paper", "mulan", "sklearn")
 
 # Half a million entries keep the temporary arrays of a block near 20 MB, and in cache.
 BLOCK_ENTRIES = 2**19
 
 
 def check_convention(convention: str) -> None:
-    """Refuse anything but the two conventions."""
+    """Refuse anything but the conventions."""
     if convention not in CONVENTIONS:
         raise ValueError(f"convention must be one of {', '.join(CONVENTIONS)}. Got {convention!r} instead.")
 

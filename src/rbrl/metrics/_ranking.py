@@ -4,7 +4,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import UndefinedMetricWarning
 
 from rbrl.metrics._inputs import check_convention, check_scores, row_blocks
 from rbrl.metrics._order import relevant_in_order
@@ -16,7 +15,7 @@ def ranking_loss(Y: Any, scores: Any, *, convention: str = "paper") -> float:
     .. math:: \frac{1}{n} \sum_{i=1}^n
         \frac{|\{(p, q) \in Y_i^+ \times Y_i^- : f_p(x_i) \le f_q(x_i)\}|}{|Y_i^+| |Y_i^-|}
 
-    A tie is an error.
+    A tie is an error, except in Mulan's convention.
 
     Parameters
     ----------
@@ -24,14 +23,15 @@ def ranking_loss(Y: Any, scores: Any, *, convention: str = "paper") -> float:
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         The larger, the more relevant.
-    convention : {"paper", "sklearn"}
-        Samples without a pair (no or all labels relevant) are left out in "paper", and count 0 in "sklearn".
+    convention : {"paper", "mulan", "sklearn"}
+        Samples without a pair (no or all labels relevant) are left out in "paper" and "mulan", and count 0 in
+        "sklearn". In "mulan" of tied labels the one with the higher index ranks first.
     """
     return _mean_over_rows(_ranking_loss_rows, Y, scores, convention, without_pair=0.0)
 
 
 def _ranking_loss_rows(T, F, convention):
-    entries = relevant_in_order(T, F, ties="together")
+    entries = relevant_in_order(T, F, ties="higher_index_first" if convention == "mulan" else "together")
     wrong = np.bincount(entries.row, weights=entries.rank - entries.rank_among_relevant, minlength=len(T))
     n_relevant = T.sum(axis=1)
     return wrong / (n_relevant * (T.shape[1] - n_relevant))
@@ -49,15 +49,16 @@ def average_precision(Y: Any, scores: Any, *, convention: str = "paper") -> floa
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         The larger, the more relevant.
-    convention : {"paper", "sklearn"}
-        "paper": of tied labels the one with the higher index ranks first; samples without a pair (no or all labels
-        relevant) are left out. "sklearn": tied labels share the last of their ranks; samples without a pair count 1.
+    convention : {"paper", "mulan", "sklearn"}
+        "paper", "mulan": of tied labels the one with the higher index ranks first; samples without a pair (no or all
+        labels relevant) are left out. "sklearn": tied labels share the last of their ranks; samples without a pair
+        count 1.
     """
     return _mean_over_rows(_average_precision_rows, Y, scores, convention, without_pair=1.0)
 
 
 def _average_precision_rows(T, F, convention):
-    ties = "higher_index_first" if convention == "paper" else "together"
+    ties = "together" if convention == "sklearn" else "higher_index_first"
     entries = relevant_in_order(T, F, ties=ties)
     precision = np.bincount(entries.row, weights=entries.rank_among_relevant / entries.rank, minlength=len(T))
     return precision / T.sum(axis=1)
@@ -77,8 +78,8 @@ def one_error(Y: Any, scores: Any, *, convention: str = "paper") -> float:
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         The larger, the more relevant.
-    convention : {"paper", "sklearn"}
-        The two agree: scikit-learn has no such metric.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree: scikit-learn has no such metric.
     """
     check_convention(convention)
     return _mean_over_rows(_one_error_rows, Y, scores, "paper", without_pair=0.0)
@@ -109,5 +110,7 @@ def _mean_over_rows(function, Y, scores, convention, without_pair):
 
 def undefined(reason: str) -> float:
     """Warn that a metric has nothing to measure, and answer NaN: a made-up value would look like a result."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
     warnings.warn(f"{reason}: the metric is undefined (NaN).", UndefinedMetricWarning, stacklevel=4)
     return float("nan")

@@ -30,7 +30,7 @@ class Metric:
         What is compared with the true labels.
     function : callable
         ``function(Y, labels_or_scores, convention=...)``.
-    convention : {"paper", "sklearn"}
+    convention : {"paper", "mulan", "sklearn"}
         The one that the scorer uses.
 
     Examples

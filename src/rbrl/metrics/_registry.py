@@ -88,7 +88,7 @@ def evaluate(
         Predicted scores; may be None if no metric needs them.
     metrics : iterable of Metric or str, default=PAPER_METRICS
         What to compute.
-    convention : {"paper", "sklearn"}
+    convention : {"paper", "mulan", "sklearn"}
         Rule for ties and for samples without a pair.
 
     Returns

@@ -25,8 +25,8 @@ def precision_at_k(Y: Any, scores: Any, k: int = 5, *, convention: str = "paper"
         The larger, the more relevant.
     k : int, default=5
         Number of labels looked at.
-    convention : {"paper", "sklearn"}
-        The two agree: scikit-learn has no such metric.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree: scikit-learn has no such metric.
     """
     Y, scores = _check(Y, scores, k, convention)
     hits = sum(int(_gains(T, F, k).sum()) for T, F in row_blocks(Y, scores))
@@ -49,8 +49,8 @@ def recall_at_k(Y: Any, scores: Any, k: int = 5, *, convention: str = "paper") -
         The larger, the more relevant.
     k : int, default=5
         Number of labels looked at.
-    convention : {"paper", "sklearn"}
-        The two agree: scikit-learn has no such metric.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree: scikit-learn has no such metric.
     """
     Y, scores = _check(Y, scores, k, convention)
     rows = [_gains(T, F, k).sum(axis=1) / T.sum(axis=1) for T, F in _labelled_blocks(Y, scores)]
@@ -72,12 +72,12 @@ def ndcg_at_k(Y: Any, scores: Any, k: int = 5, *, convention: str = "paper") -> 
         The larger, the more relevant.
     k : int, default=5
         Number of labels looked at.
-    convention : {"paper", "sklearn"}
+    convention : {"paper", "mulan", "sklearn"}
         "paper": of tied labels the one with the lower index comes first; samples without relevant labels are left
         out. "sklearn": tied labels share the mean of their discounts; samples without relevant labels count 0.
     """
     Y, scores = _check(Y, scores, k, convention)
-    gain = _dcg if convention == "paper" else _tie_averaged_dcg
+    gain = _tie_averaged_dcg if convention == "sklearn" else _dcg
     rows = [gain(T, F, k) / _ideal_dcg(T, k) for T, F in _labelled_blocks(Y, scores)]
     if convention == "sklearn":
         return float(np.concatenate(rows).sum() / Y.shape[0])

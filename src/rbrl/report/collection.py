@@ -1,7 +1,7 @@
 """All tables of a run."""
 
 from rbrl.report.chosen import parameters_table
-from rbrl.report.data_tables import datasets_table
+from rbrl.report.data_tables import datasets_table, known_sizes
 from rbrl.report.results import Results
 from rbrl.report.table import Table
 from rbrl.report.tables import ablation_table, friedman_table, ranks_table, results_table, time_table
@@ -19,7 +19,7 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
         What tied methods share in the table of ranks.
     """
     tables = [
-        datasets_table(results.datasets),
+        datasets_table(known_sizes(results)),
         results_table(results),
         ranks_table(results, ties),
         friedman_table(results),

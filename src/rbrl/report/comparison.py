@@ -1,7 +1,7 @@
 """`compare`: who is better than whom on one metric, and is it more than chance?"""
 
 from dataclasses import dataclass
-from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -70,26 +70,38 @@ class Comparison:
 def compare(results: Results, metric: str | Metric, alpha: float = ALPHA) -> Comparison:
     """Rank the methods on one metric and test the differences."""
     metric = get_metric(metric)
-    means = results.means(metric)
-    present = means.loc[:, means.notna().any()]
-    values = present.dropna()
-    without = tuple(name for name in means if name not in present)
-    left_out = tuple(name for name in means.index if name not in values.index)
-    if values.empty or values.shape[1] < 2:
-        ranks = pd.Series(np.ones(values.shape[1]) if len(values) else np.nan, index=values.columns, dtype=float)
+    values, left_out, without = complete_part(results, metric)
+    ranks = _ranks(values, metric)
+    if min(values.shape) < 2:
         return Comparison(metric, values, ranks, None, None, [], left_out, without)
-    ranks = pd.Series(average_ranks(values, metric.greater_is_better), index=values.columns)
-    if len(values) < 2:
-        return Comparison(metric, values, ranks, None, None, [], left_out, without)
-    distance = _distance(values.shape[1], len(values), alpha)
+    distance = nemenyi_distance(values.shape[1], len(values), alpha)
     apart = np.abs(ranks.to_numpy()[:, None] - ranks.to_numpy()) >= distance
     together = [tuple(values.columns[i] for i in group) for group in groups(ranks, apart)]
     test = friedman(values, metric.greater_is_better, alpha)
     return Comparison(metric, values, ranks, test, distance, together, left_out, without)
 
 
-# The quantile of the studentised range takes a tenth of a second, and every metric asks for the same one.
-_distance = cache(nemenyi_distance)
+class CompletePart(NamedTuple):
+    """What methods can be ranked on; see `Comparison` for the names."""
+
+    values: pd.DataFrame
+    left_out: tuple[str, ...]
+    without: tuple[str, ...]
+
+
+def complete_part(results: Results, metric: Metric) -> CompletePart:
+    """The data sets on which every method has a value, of the methods that have a value anywhere."""
+    means = results.means(metric)
+    present = means.loc[:, means.notna().any()]
+    values = present.dropna()
+    left_out = tuple(name for name in means.index if name not in values.index)
+    return CompletePart(values, left_out, tuple(name for name in means if name not in present))
+
+
+def _ranks(values, metric, ties="average"):
+    if values.empty or values.shape[1] < 2:
+        return pd.Series(1.0 if len(values) else np.nan, index=values.columns, dtype=float)
+    return pd.Series(average_ranks(values, metric.greater_is_better, ties), index=values.columns)
 
 
 def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
@@ -101,15 +113,7 @@ def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     ties : {"average", "minimum"}
         What tied methods share; the paper's Table 4 has the minimum.
     """
-    rows = {}
-    for metric in results.metrics:
-        comparison = compare(results, metric)
-        values = comparison.values
-        if values.empty or values.shape[1] < 2:
-            rows[metric.name] = comparison.ranks
-        else:
-            ranks = average_ranks(values, metric.greater_is_better, ties)
-            rows[metric.name] = pd.Series(ranks, index=values.columns)
+    rows = {metric.name: _ranks(complete_part(results, metric).values, metric, ties) for metric in results.metrics}
     table = pd.DataFrame(rows).T.reindex(columns=list(results.methods))
     table.loc["Overall"] = table.mean(skipna=False)
     return table

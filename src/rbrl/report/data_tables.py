@@ -1,35 +1,40 @@
 """Tables about data sets. They alone need the catalogue, whose import takes a while."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import pandas as pd
 
-from rbrl.datasets import CARDS
+from rbrl.datasets import CARDS, Card
 from rbrl.datasets import table as catalogue_table
+from rbrl.report.results import Results, Sizes
 from rbrl.report.table import Table, count, number, word
 
 SIZES = ("n_samples", "n_features", "n_labels")
 
 
-def datasets_table(names: Iterable[str]) -> Table:
-    """Table 1: sizes of the data sets; of sets outside the catalogue only the name is known."""
-    cards = {name: CARDS.get(name) for name in names}
+def known_sizes(results: Results) -> dict[str, Card | Sizes | None]:
+    """What is known of each data set of a run: from the file it came from, or from its card; None for nothing."""
+    return {name: results.sizes.get(name) or CARDS.get(name) for name in results.datasets}
+
+
+def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
+    """Table 1: sizes of data sets; of some only the name is known."""
     keys = [*SIZES, "cardinality", "density", "domain"]
     rows = tuple(
-        (word(name), *((count(getattr(card, key)) for key in SIZES) if card else [number(None)] * 3), *_density(card))
-        for name, card in cards.items()
+        (word(name), *((count(getattr(one, key)) for key in SIZES) if one else [number(None)] * 3), *_density(one))
+        for name, one in known.items()
     )
     frame = pd.DataFrame(
-        [{"dataset": name} | {key: getattr(card, key, None) for key in keys} for name, card in cards.items()]
+        [{"dataset": name} | {key: getattr(one, key, None) for key in keys} for name, one in known.items()]
     )
     titles = ("Data set", "Samples", "Features", "Labels", "Labels per sample", "Density", "Domain")
     return Table("datasets", "Data sets", titles, rows, frame)
 
 
-def _density(card):
-    if card is None:
+def _density(known):
+    if known is None:
         return number(None), number(None), word("")
-    return number(card.cardinality), number(card.density), word(card.domain)
+    return number(known.cardinality), number(known.density), word(known.domain)
 
 
 def datasets_beside() -> Table:

@@ -1,7 +1,8 @@
 """`Results`: the rows of a run, averaged over splits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -10,6 +11,17 @@ from rbrl.metrics import Metric, get_metric
 KEYS = ["dataset", "method", "split"]
 SECONDS = ["tune_seconds", "train_seconds", "test_seconds"]
 NEEDED = [*KEYS, "metric", "value", "status"]
+
+
+class Sizes(NamedTuple):
+    """What a card of the catalogue says, for a data set that has none."""
+
+    n_samples: int
+    n_features: int
+    n_labels: int
+    cardinality: float
+    density: float
+    domain: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,8 @@ class Results:
         Splits that a complete run has; 0 if unknown.
     runs : DataFrame
         One row per (dataset, method, split): status, error, params, times, gap, seed, version, machine; may be empty.
+    sizes : dict of str to Sizes
+        Of data sets outside the catalogue, as far as they are known.
     """
 
     summary: pd.DataFrame
@@ -35,13 +49,19 @@ class Results:
     metrics: tuple[Metric, ...]
     n_splits: int = 0
     runs: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*KEYS, "status", "error"]))
+    sizes: Mapping[str, Sizes] = field(default_factory=dict)
     _tables: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def from_rows(cls, rows: pd.DataFrame) -> "Results":
-        """Average the rows of a store; see `rbrl.experiments.Store.rows`.
+    def from_rows(cls, rows: pd.DataFrame, datasets: pd.DataFrame | None = None) -> "Results":
+        """Average the rows of a store; a failed run counts as missing, never as a number.
 
-        A failed run counts as missing, never as a number.
+        Parameters
+        ----------
+        rows : DataFrame
+            See `rbrl.experiments.Store.rows`.
+        datasets : DataFrame, optional
+            Sizes of data sets outside the catalogue; see `rbrl.experiments.Store.datasets`.
         """
         missing = [column for column in NEEDED if column not in rows]
         if missing:
@@ -60,6 +80,7 @@ class Results:
             metrics=_metrics(rows.metric),
             n_splits=int(rows.split.nunique()),
             runs=rows.drop(columns=["metric", "value"]).drop_duplicates(KEYS).reset_index(drop=True),
+            sizes={} if datasets is None else {row[0]: Sizes(*row[1:]) for row in datasets.itertuples(index=False)},
         )
 
     @classmethod
@@ -115,6 +136,7 @@ class Results:
             self.metrics,
             self.n_splits,
             self.runs[self.runs.method.isin(methods)],
+            self.sizes,
         )
 
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from rbrl.report.comparison import Comparison, compare, rank_table
+from rbrl.report.comparison import Comparison, compare, complete_part, rank_table
 from rbrl.report.results import Results
 from rbrl.report.table import DIGITS, Cell, Table, number, seconds, spread, word
 
@@ -80,9 +80,9 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
 
 
 def _ranked_over(results):
-    found = [compare(results, metric) for metric in results.metrics]
-    left_out = sorted({name for comparison in found for name in comparison.left_out})
-    without = sorted({name for comparison in found for name in comparison.without})
+    found = [complete_part(results, metric) for metric in results.metrics]
+    left_out = sorted({name for part in found for name in part.left_out})
+    without = sorted({name for part in found for name in part.without})
     notes = [f"Without {', '.join(left_out)}: not every method has a value there."] if left_out else []
     notes += [f"Not ranked: {', '.join(without)}, which has no value anywhere."] if without else []
     return " ".join(notes)

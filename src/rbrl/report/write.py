@@ -38,6 +38,7 @@ def write_report(
     plan: str = "",
     ablation: tuple[str, str] | None = None,
     formats: tuple[str, ...] = ("csv", "tex", "md", "html"),
+    datasets: pd.DataFrame | None = None,
 ) -> Report:
     """Write tables, figures and the page of a run.
 
@@ -53,10 +54,12 @@ def write_report(
         Methods of the ablation table; BRL and RBRL where the run has both.
     formats : tuple of str
         Of the tables: csv, json, tex, md, html.
+    datasets : DataFrame, optional
+        Sizes of data sets outside the catalogue; see `Results.from_rows`.
     """
     from rbrl.report.page import write_page
 
-    results, folder = rows if isinstance(rows, Results) else Results.from_rows(rows), Path(folder)
+    results, folder = rows if isinstance(rows, Results) else Results.from_rows(rows, datasets), Path(folder)
     tables = all_tables(results, ablation)
     files = [path for table in tables.values() for path in save_table(table, folder / "tables", formats)]
     files += save_figures(results, folder / "figures")

@@ -11,8 +11,9 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from rbrl.estimators.objective import ObjectiveClassifier
-from rbrl.metrics import PAPER_METRICS, evaluate, get_metric, scores_of
+from rbrl.metrics import PAPER_METRICS, evaluate, get_metric
 from rbrl.search.fold import SearchData, search_fold
+from rbrl.search.predictions import predictions
 from rbrl.search.scoring import Scoring
 from rbrl.targets import SignedTargets
 
@@ -23,7 +24,8 @@ DESIGN_PARAMETERS = {"kernel", "gamma", "degree", "coef0", "low_rank", "fit_inte
 def tune(estimator, grid, X, Y, *, folds=5, seed=0, metrics=PAPER_METRICS, convention="paper", n_jobs=1, tol=1e-4):
     """Cross-validated metrics of every grid point.
 
-    Models with an objective go along a path of warm starts; others are fitted point by point.
+    Models with an objective go along a path of warm starts. Others are fitted point by point, with `fit_many` where they
+    have it.
 
     Parameters
     ----------
@@ -77,14 +79,25 @@ def _along_path(estimator, grid, X, Y, train, test, names, convention, tol):
 def _point_by_point(estimator, grid, X, Y, train, test, names, convention, tol):
     table = []
     with threadpool_limits(limits=1):
-        for params in points(grid):
-            started = time.perf_counter()
-            model = clone(estimator).set_params(**params).fit(X[train], Y[train])
-            seconds = time.perf_counter() - started
-            values = evaluate(Y[test], model.predict(X[test]), scores_of(model, X[test]), names, convention)
+        for params, model, seconds in _fitted(estimator, grid, X[train], Y[train]):
+            values = evaluate(Y[test], *predictions(model, X[test], names), names, convention)
             certified = (getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_"))
             table.append(_row(params, values, seconds, *certified))
     return table
+
+
+def _fitted(estimator, grid, X, Y):
+    """Yield parameters, fitted model and seconds of every point."""
+    started = time.perf_counter()
+    for params, model in zip(points(grid), _models(estimator, points(grid), X, Y)):
+        yield params, model, time.perf_counter() - started
+        started = time.perf_counter()
+
+
+def _models(estimator, points, X, Y):
+    if hasattr(estimator, "fit_many"):
+        return estimator.fit_many(X, Y, points)
+    return (clone(estimator).set_params(**params).fit(X, Y) for params in points)
 
 
 def _row(params, values, seconds, gap, evaluations):

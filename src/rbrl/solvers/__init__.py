@@ -5,8 +5,9 @@ from functools import partial
 from rbrl.solvers.apg import APG
 from rbrl.solvers.base import SolverResult
 from rbrl.solvers.certificate import lower_bound
+from rbrl.solvers.kernel_precision import solve_kernel
 from rbrl.solvers.quasi_newton import QuasiNewton
 
 SOLVERS = {"auto": QuasiNewton, "apg": partial(APG, restart=True)}
 
-__all__ = ["APG", "SOLVERS", "QuasiNewton", "SolverResult", "lower_bound"]
+__all__ = ["APG", "SOLVERS", "QuasiNewton", "SolverResult", "lower_bound", "solve_kernel"]

@@ -11,7 +11,8 @@ The functions below choose theta and N well.
 
 import numpy as np
 
-from rbrl._linalg import clip_singular_values, gram_singular_values, gram_spectrum
+from rbrl._linalg import clip_singular_values, gram_singular_values, gram_spectrum, singular_value_clip
+from rbrl._loops import rows
 
 
 def lower_bound(objective, W, loss, adjoint):
@@ -35,7 +36,39 @@ def lower_bound(objective, W, loss, adjoint):
         return _without_nuclear(loss, adjoint, ridge, r)
     if np.ndim(r) == 0:
         return _plain_ridge(loss, adjoint, ridge * r, nuclear)
-    return _weighted_ridge(loss, -adjoint, W, ridge, r, nuclear)
+    return _weighted_ridge(loss, -adjoint, W, ridge, r, nuclear)[0]
+
+
+def kernel_bound(objective, K, W, loss, residual):
+    r"""Lower bound of the optimum for the kernel K itself, over a design whose spectrum is only nearly that of K.
+
+    The design proposes N = K n; what counts is computed with K. Clipping multiplies from the right, so that the last term
+    stays :math:`\langle u, Ku \rangle / 2\lambda_1` with :math:`u = -\theta R - n`.
+
+    Parameters
+    ----------
+    objective : Objective
+        With a positive ridge, over a `SpectralDesign`.
+    W, loss : array, Terms
+        As for :func:`lower_bound`; the loss is that of the scores K A.
+    residual : array
+        R, the loss gradient in those scores.
+    """
+    design, ridge, nuclear = objective.design, objective.ridge.weight, objective.nuclear.weight
+    if loss.value <= 0:
+        return 0.0
+    n = N = np.zeros_like(residual)
+    if nuclear:
+        _, N = _weighted_ridge(loss, -design.adjoint(residual), W, ridge, design.ridge_weights, nuclear)
+        n = design.Q @ (N / design.ridge_weights)
+        N = K @ n
+        shrink = singular_value_clip(N, nuclear)
+        n, N = n @ shrink, N @ shrink
+    M = -(K @ residual)
+    square, cross = -float(np.sum(residual * M)), -float(np.sum(residual * N))
+    theta = _best_theta(loss, square / (2 * ridge), cross / ridge)
+    u, Ku = -theta * residual - n, theta * M - N
+    return max(0.0, _along(loss, theta) - float(np.sum(u * Ku)) / (2 * ridge))
 
 
 def _along(loss, theta, quadratic=0.0):
@@ -63,21 +96,10 @@ def _without_nuclear(loss, adjoint, ridge, r):
     return max(0.0, _along(loss, _best_theta(loss, quadratic), quadratic))
 
 
-def _plain_ridge(loss, adjoint, ridge, nuclear, steps=30):
-    """r = 1: the best N clips the singular values of theta M; Newton on the concave function of theta that remains."""
-    s = gram_singular_values(adjoint)
-    best, theta = 0.0, min(1.0, loss.reach)
-    for _ in range(steps):
-        over = np.maximum(theta * s - nuclear, 0.0)
-        best = max(best, _along(loss, theta) - np.sum(over**2) / (2 * ridge))
-        slope = loss.linear - 2 * theta * loss.quadratic - np.sum(s * over) / ridge
-        bend = 2 * loss.quadratic + np.sum(s[over > 0] ** 2) / ridge
-        if bend <= 0:
-            break
-        previous, theta = theta, float(np.clip(theta + slope / bend, 0.0, loss.reach))
-        if abs(theta - previous) < 1e-13 * theta:
-            break
-    return best
+def _plain_ridge(loss, adjoint, ridge, nuclear):
+    """r = 1: the best N clips the singular values of theta M; what remains is a concave function of theta."""
+    sigma = gram_singular_values(adjoint)
+    return rows.clipped_dual_maximum(sigma, loss.linear, loss.quadratic, loss.reach, ridge, nuclear)
 
 
 def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):
@@ -87,19 +109,21 @@ def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):
 
     that comes from reweighted closed-form steps, B V = theta M V / (ridge r + nuclear / sigma), starting at W (at the
     ridge solution where W is zero). Clipping N multiplies it from the right, so the row factor r does not disturb it; the
-    best theta for that N is a quadratic's.
+    best theta for that N is a quadratic's. Returns the bound and the N that gave it.
     """
     square = float(np.sum(M**2 / r)) / (2 * ridge)
     sigma, V = gram_spectrum(W if W.any() else M / (ridge * r))
-    N, theta, best = M - ridge * r * W, 1.0, 0.0
+    N, best, best_N = M - ridge * r * W, 0.0, np.zeros_like(M)
     for _ in range(rounds):
         N = clip_singular_values(N, nuclear)
         theta = _best_theta(loss, square, float(np.sum(M * N / r)) / ridge)
         # Not by the quadratic's coefficients: they are large and cancel.
-        best = max(best, _along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge))
+        bound = _along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
+        if bound > best:
+            best, best_N = bound, N
         sigma = np.maximum(sigma, max(1e-10 * sigma[-1], 1e-100))
         B = theta * (M @ V) / (ridge * r + nuclear / sigma)
         N = (B * (nuclear / sigma)) @ V.T
         sigma, turn = gram_spectrum(B)
         V = V @ turn
-    return best
+    return best, best_N

@@ -12,7 +12,7 @@ class Ray:
         self.objective, self.iterate, self.D, self.scores = objective, iterate, D, scores
         W, ridge = iterate.W, objective.ridge
         weighted = ridge.weight * ridge.row_weights * D
-        self._ridge_slope, self._ridge_bend = np.sum(weighted * W, axis=0), np.sum(weighted * D, axis=0)
+        self._ridge_slope, self._ridge_bend = (weighted * W).sum(axis=0), (weighted * D).sum(axis=0)
         if objective.nuclear.weight and not iterate.nuclear.left:
             self._cross, self._square = W.T @ D, D.T @ D
 
@@ -22,7 +22,7 @@ class Ray:
         value, slopes, bends, joint = objective.loss.line(
             objective.Y, self.iterate.scores, self.scores, t, objective.sample_weight
         )
-        value += self.iterate.ridge + float(np.sum(t * self._ridge_slope + 0.5 * t**2 * self._ridge_bend))
+        value += self.iterate.ridge + float(t @ self._ridge_slope + 0.5 * (t * t) @ self._ridge_bend)
         slopes, bends = slopes + self._ridge_slope + t * self._ridge_bend, bends + self._ridge_bend
         joint += self._ridge_bend.sum()
         if objective.nuclear.weight:
@@ -42,15 +42,15 @@ class Ray:
         moved = here.gram + cross + cross.T + t[:, None] * self._square * t
         smoothed = SmoothedNuclear(moved, here.weight, here.width)
         H, reach = smoothed.hessian, self._cross.T + self._square * t
-        slopes, bends = np.sum(reach * H, axis=1), np.diag(self._square) * np.diag(H)
-        return smoothed.value, slopes, bends, np.sum(self._square * H)
+        slopes, bends = (reach * H).sum(axis=1), self._square.diagonal() * H.diagonal()
+        return smoothed.value, slopes, bends, np.vdot(self._square, H)
 
     def _left_nuclear(self, t):
         """The nuclear norm's part, with small matrices over columns of the design."""
         here, D = self.iterate.nuclear, self.D
         moved = self.iterate.W + D * t
         smoothed = SmoothedNuclear.at(moved, here.weight, here.width)
-        slopes, bends = np.sum(smoothed.reweigh(moved) * D, axis=0), np.sum(smoothed.reweigh(D) * D, axis=0)
+        slopes, bends = (smoothed.reweigh(moved) * D).sum(axis=0), (smoothed.reweigh(D) * D).sum(axis=0)
         return smoothed.value, slopes, bends, bends.sum()
 
 

@@ -13,7 +13,9 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.linalg.lapack import dsygvd
 
+from rbrl._linalg import small_eigh
 from rbrl._loops import rows
 
 # With more labels than this, what is cubic in their number is looked at twice.
@@ -26,11 +28,11 @@ class PencilSolver:
     """Solves (first_k A + second_k B + C) x = G_k for every row k, A, B, C symmetric and positive semidefinite."""
 
     def __init__(self, first, A, second, B, C):
-        floor = 1e-14 * (np.max(first, initial=0.0) * np.trace(A) + np.trace(C)) + 1e-300
+        floor = 1e-14 * (first.max(initial=0.0) * A.trace() + C.trace()) + 1e-300
         C = C + floor * np.eye(len(A))
         if np.ndim(second) == 0:
             # Two matrices are diagonal in one common basis.
-            values, self._basis = eigh(A, second * B + C)
+            values, self._basis = _common_basis(A, second * B + C)
             self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + 1.0)
         else:
             self._basis, self._blocks = None, (first, A, second, B, C)
@@ -41,6 +43,12 @@ class PencilSolver:
         out = np.empty_like(G)
         rows.block_solve(G, *self._blocks, out)
         return out
+
+
+def _common_basis(A, C):
+    """Eigenvalues and vectors of A v = value C v, C positive definite; SciPy's checks cost more than a small problem."""
+    values, V, failed = dsygvd(A, C)
+    return eigh(A, C) if failed else (values, V)
 
 
 class MeanModel:
@@ -65,7 +73,7 @@ class MeanModel:
         many = len(diagonal) > MANY_LABELS
         if many and np.all(np.abs(self.hessian).sum(axis=1) <= (1 + HARDLY_COUPLED) * diagonal):
             return diagonal, None
-        values, basis = np.linalg.eigh(self.hessian)
+        values, basis = small_eigh(self.hessian)
         return np.maximum(values, 0.0), basis
 
     def inverse(self, nuclear=None):
@@ -88,7 +96,7 @@ class MeanModel:
     def _column_blocks(self, S):
         """Two matrices over columns are diagonal in one common basis, and the labels in the eigenvectors of their own."""
         bends, basis = self.bends
-        values, common = eigh(np.diag(self._gram), S + np.diag(self._ridge * np.ones(len(S))))
+        values, common = _common_basis(np.diag(self._gram), S + np.diag(self._ridge * np.ones(len(S))))
         diagonal = np.outer(np.maximum(values, 0.0), bends) + 1.0
         return lambda G: _turned(lambda T: common @ ((common.T @ T) / diagonal), basis, G)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rbrl._linalg import is_wide, small_gram
+from rbrl._linalg import is_wide, small_eigh, small_gram
 
 
 class SmoothedNuclear:
@@ -30,7 +30,7 @@ class SmoothedNuclear:
 
     def __init__(self, gram, weight, width=None, left=False):
         self.gram, self.weight, self.left = gram, weight, left
-        squares, self.V = np.linalg.eigh(gram)
+        squares, self.V = small_eigh(gram)
         squares = np.maximum(squares, 0.0)
         self.sigma = np.sqrt(squares)
         self.exact = weight * float(self.sigma.sum())

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy.special import chdtrc, fdtrc, fdtri
 
 from rbrl.statistics._ranks import as_table, average_ranks
 
@@ -69,10 +69,10 @@ def friedman(values: Any, greater_is_better: bool, alpha: float = 0.05) -> Fried
     degrees = (n_methods - 1, (n_methods - 1) * (n_datasets - 1))
     return FriedmanResult(
         chi2=chi2,
-        chi2_p_value=float(stats.chi2.sf(chi2, degrees[0])),
+        chi2_p_value=float(chdtrc(degrees[0], chi2)),
         f=f,
-        p_value=float(stats.f.sf(f, *degrees)),
-        critical_value=float(stats.f.isf(alpha, *degrees)),
+        p_value=float(fdtrc(*degrees, f)),
+        critical_value=float(fdtri(*degrees, 1 - alpha)),
         degrees=degrees,
         average_ranks=means,
     )

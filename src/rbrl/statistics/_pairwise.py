@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy  # whose `stats`, slow to import, comes when it is first used
+from scipy.special import ndtr, ndtri
 
+from rbrl.statistics._range import range_isf, range_sf
 from rbrl.statistics._ranks import as_table, average_ranks
 
 
@@ -21,7 +23,7 @@ def nemenyi_distance(n_methods: int, n_datasets: int, alpha: float = 0.05) -> fl
     >>> round(nemenyi_distance(n_methods=9, n_datasets=10), 3)
     3.799
     """
-    q = stats.studentized_range.isf(alpha, n_methods, np.inf) / np.sqrt(2)
+    q = range_isf(alpha, n_methods) / np.sqrt(2)
     return float(q * _standard_error(n_methods, n_datasets))
 
 
@@ -31,7 +33,7 @@ def bonferroni_dunn_distance(n_methods: int, n_datasets: int, alpha: float = 0.0
     As `nemenyi_distance`, with the normal quantile at :math:`\alpha / (2 (k - 1))`: fewer comparisons, a smaller
     distance.
     """
-    q = stats.norm.isf(alpha / (2 * (n_methods - 1)))
+    q = -ndtri(alpha / (2 * (n_methods - 1)))
     return float(q * _standard_error(n_methods, n_datasets))
 
 
@@ -47,7 +49,7 @@ def nemenyi_p_values(values: Any, greater_is_better: bool) -> np.ndarray:
     z = _rank_differences(values, greater_is_better) / _standard_error(n_methods, n_datasets)
     upper = np.triu_indices(n_methods, k=1)
     p_values = np.eye(n_methods)
-    p_values[upper] = np.clip(stats.studentized_range.sf(z[upper] * np.sqrt(2), n_methods, np.inf), 0, 1)
+    p_values[upper] = range_sf(z[upper] * np.sqrt(2), n_methods)
     return np.maximum(p_values, p_values.T)
 
 
@@ -55,7 +57,7 @@ def bonferroni_dunn_p_values(values: Any, greater_is_better: bool, control: int)
     """P-value of the control (a column) against each method, corrected for n_methods - 1 comparisons; 1 for itself."""
     n_datasets, n_methods = as_table(values).shape
     z = _rank_differences(values, greater_is_better)[control] / _standard_error(n_methods, n_datasets)
-    return np.minimum(1.0, 2 * stats.norm.sf(z) * (n_methods - 1))
+    return np.minimum(1.0, 2 * ndtr(-z) * (n_methods - 1))
 
 
 def _rank_differences(values, greater_is_better):
@@ -87,7 +89,7 @@ def wilcoxon_holm(values: Any) -> np.ndarray:
 def _wilcoxon(first, second):
     if np.array_equal(first, second):
         return 1.0
-    return float(stats.wilcoxon(first, second).pvalue)
+    return float(scipy.stats.wilcoxon(first, second).pvalue)
 
 
 def holm(p_values: Any) -> np.ndarray:

@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
-_TIES = {"average": "average", "minimum": "min"}
+TIES = ("average", "minimum")
 
 
 def mean_std(values: Any, axis: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -40,10 +39,17 @@ def ranks(values: Any, greater_is_better: bool, ties: str = "average") -> np.nda
     >>> ranks([[0.9, 0.8, 0.9, 0.7]], greater_is_better=True)
     array([[1.5, 3. , 1.5, 4. ]])
     """
-    if ties not in _TIES:
-        raise ValueError(f"ties must be one of {', '.join(_TIES)}. Got {ties!r} instead.")
+    if ties not in TIES:
+        raise ValueError(f"ties must be one of {', '.join(TIES)}. Got {ties!r} instead.")
     values = as_table(values)
-    return rankdata(-values if greater_is_better else values, method=_TIES[ties], axis=1).astype(float)
+    return np.array([_row_ranks(row, ties) for row in (-values if greater_is_better else values)])
+
+
+def _row_ranks(values, ties):
+    """Ranks of numbers, 1 for the smallest: how many are smaller, and how many are not larger."""
+    ordered = np.sort(values)
+    smaller, not_larger = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
+    return smaller + 1.0 if ties == "minimum" else (smaller + 1 + not_larger) / 2
 
 
 def average_ranks(values: Any, greater_is_better: bool, ties: str = "average") -> np.ndarray:

@@ -40,6 +40,27 @@ def memory_forward(z, steps, changes, rho, order, joint, coefficients):
 
 
 @compiled
+def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
+    best, theta = 0.0, min(1.0, reach)
+    for _ in range(30):
+        over2, slope, bend = 0.0, linear - 2 * theta * quadratic, 2 * quadratic
+        for s in sigma:
+            over = theta * s - limit
+            if over > 0:
+                over2 += over * over
+                slope -= s * over / ridge
+                bend += s * s / ridge
+        best = max(best, theta * linear - theta * theta * quadratic - over2 / (2 * ridge))
+        if bend <= 0:
+            break
+        previous = theta
+        theta = min(max(theta + slope / bend, 0.0), reach)
+        if abs(theta - previous) < 1e-13 * theta:
+            break
+    return best
+
+
+@compiled
 def _cholesky(M):
     """The lower factor, in place."""
     l = M.shape[0]

@@ -2,6 +2,7 @@
 
 from rbrl._loops.reference.algebra import (
     block_solve,
+    clipped_dual_maximum,
     column_dots,
     memory_backward,
     memory_forward,
@@ -23,6 +24,7 @@ from rbrl._loops.reference.pairwise import (
 
 __all__ = [
     "block_solve",
+    "clipped_dual_maximum",
     "column_dots",
     "memory_backward",
     "memory_forward",

@@ -24,6 +24,25 @@ def memory_forward(z, steps, changes, rho, order, joint, coefficients):
         z += steps[i] * (coefficients[i] - rho[i] * column_dots(changes[i], z, joint))
 
 
+def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
+    """Largest value over theta in [0, reach] of theta linear - theta^2 quadratic - sum (theta sigma - limit)_+^2 / 2 ridge.
+
+    Newton on a concave function.
+    """
+    best, theta = 0.0, min(1.0, reach)
+    for _ in range(30):
+        over = np.maximum(theta * sigma - limit, 0.0)
+        best = max(best, theta * linear - theta**2 * quadratic - np.sum(over**2) / (2 * ridge))
+        slope = linear - 2 * theta * quadratic - np.sum(sigma * over) / ridge
+        bend = 2 * quadratic + np.sum(sigma[over > 0] ** 2) / ridge
+        if bend <= 0:
+            break
+        previous, theta = theta, min(max(theta + slope / bend, 0.0), reach)
+        if abs(theta - previous) < 1e-13 * theta:
+            break
+    return best
+
+
 def block_solve(G, first, A, second, B, C, out):
     """Solve (first_k A + second_k B + C) x = G_k for every row k of G; the matrices are symmetric positive definite."""
     blocks = first[:, None, None] * A + second[:, None, None] * B + C

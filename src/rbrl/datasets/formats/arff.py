@@ -10,10 +10,9 @@ from rbrl.datasets.formats.arff_dense import dense_block
 from rbrl.datasets.formats.arff_header import read_header
 from rbrl.datasets.formats.arff_sparse import fill_defaults, sparse_block
 from rbrl.datasets.formats.errors import bad
+from rbrl.datasets.formats.labels import feature_columns
 from rbrl.datasets.formats.table import Table
-from rbrl.datasets.formats.text import read_text
-
-BLOCK = 1 << 22  # characters
+from rbrl.datasets.formats.text import line_blocks, read_text, streaming_text
 
 
 def read_arff(path, options):
@@ -26,21 +25,35 @@ def read_arff(path, options):
     return table.dataset(options)
 
 
+def arff_blocks(path, options, n_features, size):
+    """Yield X, at most `size` rows at a time; the labels are not looked at."""
+    with streaming_text(path, options) as stream:
+        header = read_header(stream, path)
+        columns = Columns(header)
+        wanted = feature_columns(path, columns.names, options.labels, n_features, header.n_labels)
+        for block in _row_lines(stream, header.n_lines, size):
+            matrix, _ = _reader(block)(path, columns, [block])
+            yield matrix[:, wanted]
+
+
 def _table(path, stream):
     header = read_header(stream, path)
     columns = Columns(header)
-    blocks = _line_blocks(stream, header.n_lines)
+    blocks = _row_lines(stream, header.n_lines)
     first = next(blocks, None)
     if first is None:
         raise bad(path, "there are no rows after @data", header.n_lines)
-    read = _sparse_rows if first[0][0].lstrip().startswith("{") else _dense_rows
-    matrix, lines = read(path, columns, chain([first], blocks))
+    matrix, lines = _reader(first)(path, columns, chain([first], blocks))
     return Table(path, columns.names, matrix, lines, columns.codes, header.n_labels, header.relation)
 
 
-def _line_blocks(stream, n_lines):
+def _reader(block):
+    return _sparse_rows if block[0][0].lstrip().startswith("{") else _dense_rows
+
+
+def _row_lines(stream, n_lines, size=None):
     """Yield (lines, their numbers) without blank lines and comments."""
-    while lines := stream.readlines(BLOCK):
+    for lines in line_blocks(stream, size):
         numbers = np.arange(n_lines + 1, n_lines + 1 + len(lines))
         n_lines += len(lines)
         keep = [not line.isspace() and not line.lstrip().startswith("%") for line in lines]

@@ -6,16 +6,18 @@ An empty cell, `?`, `NA` and `nan` are missing values. A column with words is no
 
 import csv
 import re
+from contextlib import contextmanager
+from itertools import chain
 
 import numpy as np
 from scipy import sparse
 
-from rbrl.datasets.formats.errors import bad, quote
-from rbrl.datasets.formats.labels import xml_path
+from rbrl.datasets.formats.errors import bad, bad_word, quote
+from rbrl.datasets.formats.labels import feature_columns, xml_path
 from rbrl.datasets.formats.limits import MAX_DENSE_CELLS
 from rbrl.datasets.formats.mulan_xml import write_labels
 from rbrl.datasets.formats.table import Table
-from rbrl.datasets.formats.text import read_text, writing_text
+from rbrl.datasets.formats.text import read_text, streaming_text, writing_text
 from rbrl.datasets.formats.values import nominal_codes, number, spell
 from rbrl.datasets.formats.writable import check_writable
 
@@ -30,6 +32,22 @@ def read_csv(path, options):
     """Read a CSV file; the separator (comma, semicolon, tab) is the one that the header has most of."""
     table = read_text(path, lambda stream: _table(path, stream), options)
     return table.dataset(options)
+
+
+def csv_blocks(path, options, n_features, size):
+    """Yield X, at most `size` rows at a time."""
+    with streaming_text(path, options) as stream, _opened(path, stream) as (names, reader):
+        wanted = feature_columns(path, names, options.labels, n_features)
+        for rows, lines in _row_blocks(path, reader, names, size):
+            cells = _block(rows)
+            yield np.column_stack([_plain(path, names[j], cells[j], lines) for j in wanted])
+
+
+def _plain(path, name, cells, lines):
+    if isinstance(cells, list):
+        place = next(i for i, cell in enumerate(cells) if cell not in MISSING and number(cell) is None)
+        raise bad_word(path, name, cells[place], lines[place])
+    return cells
 
 
 def write_csv(dataset, path, labels_first=False):
@@ -54,30 +72,43 @@ def _row(block, i):
 
 
 def _table(path, stream):
-    first = stream.readline()
-    plain = QUOTED.sub("", first)
-    reader = csv.reader(_chain(first, stream), delimiter=max(",;\t", key=plain.count), strict=True)
-    try:
-        names = next(reader, None)
-        if not names:
-            raise bad(path, f"there is no header of column names; the file begins with {quote(first)}", 1)
+    with _opened(path, stream) as (names, reader):
         blocks, lines = _read(path, reader, names)
-    except csv.Error as error:
-        raise bad(path, f"{error}", reader.line_num) from error
     if not lines:
         raise bad(path, f"there are no rows below the header of {len(names)} columns", 1)
     matrix, codes = _numbers(path, names, blocks, lines)
     return Table(path, names, matrix, lines, codes)
 
 
-def _chain(first, stream):
-    yield first
-    yield from stream
+@contextmanager
+def _opened(path, stream):
+    """Yield the names of the columns, and a reader of the rows."""
+    first = stream.readline()
+    plain = QUOTED.sub("", first)
+    reader = csv.reader(chain([first], stream), delimiter=max(",;\t", key=plain.count), strict=True)
+    try:
+        names = next(reader, None)
+        if not names:
+            raise bad(path, f"there is no header of column names; the file begins with {quote(first)}", 1)
+        yield names, reader
+    except csv.Error as error:
+        raise bad(path, f"{error}", reader.line_num) from error
 
 
 def _read(path, reader, names):
     """Return the cells in blocks, numbers where a whole block is numbers, and the line of each row."""
-    blocks, lines, rows = [], [], []
+    blocks, lines = [], []
+    for rows, numbers in _row_blocks(path, reader, names, ROWS):
+        blocks.append(_block(rows))
+        lines += numbers
+        if len(lines) * len(names) > MAX_DENSE_CELLS:
+            raise bad(path, f"more than {MAX_DENSE_CELLS} cells: use a sparse format", lines[-1])
+    return blocks, lines
+
+
+def _row_blocks(path, reader, names, size):
+    """Yield (rows, their lines), at most `size` at a time."""
+    rows, lines = [], []
     for row in reader:
         if not row:
             continue
@@ -85,12 +116,11 @@ def _read(path, reader, names):
             raise bad(path, f"a row has {len(row)} cells, the header {len(names)} columns", reader.line_num)
         rows.append(row)
         lines.append(reader.line_num)
-        if len(lines) * len(names) > MAX_DENSE_CELLS:
-            raise bad(path, f"more than {MAX_DENSE_CELLS} cells: use a sparse format", reader.line_num)
-        if len(rows) == ROWS:
-            blocks.append(_block(rows))
-            rows = []
-    return [*blocks, _block(rows)] if rows else blocks, lines
+        if len(rows) == size:
+            yield rows, lines
+            rows, lines = [], []
+    if rows:
+        yield rows, lines
 
 
 def _block(rows):

@@ -11,6 +11,12 @@ def bad(path, reason, line=None):
     return DataFormatError(f"{place}: {reason}")
 
 
+def bad_word(path, name, word, line=None):
+    """Return the error for a word in a block of a file that does not declare its words."""
+    reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
+    return bad(path, f"column {quote(name)} has {quote(word)}: {reason}", line)
+
+
 def quote(value):
     """Return `value` in quotes, cut to a length that fits a message."""
     text = value if isinstance(value, str) else repr(value)

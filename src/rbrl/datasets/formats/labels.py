@@ -39,6 +39,17 @@ def label_columns(path, names, labels, own=None):
     return _named(path, names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
 
 
+def feature_columns(path, names, labels, n_features, own=None):
+    """Return the indexes of the columns that are no labels; a file with `n_features` columns need not have any labels.
+
+    Parameters as for `label_columns`.
+    """
+    if labels is None and len(names) == n_features and not xml_path(path).is_file():
+        return list(range(n_features))
+    taken = set(label_columns(path, names, labels, own))
+    return [j for j in range(len(names)) if j not in taken]
+
+
 def xml_path(path):
     """Return where the XML file of a data file would be: the same name, .gz and the format's ending replaced."""
     return Path(path.parent, path.name.removesuffix(".gz")).with_suffix(".xml")

@@ -7,7 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from rbrl.datasets.formats.atomic import replacing
-from rbrl.datasets.formats.errors import bad, quote
+from rbrl.datasets.formats.errors import bad, bad_word, quote
+from rbrl.datasets.formats.labels import feature_columns
 from rbrl.datasets.formats.limits import MAX_DENSE_CELLS
 from rbrl.datasets.formats.table import Table
 from rbrl.datasets.formats.values import nominal_codes
@@ -30,6 +31,25 @@ def read_parquet(path, options):
     dataset = Table(path, table.column_names, matrix, None, codes, head.get("labels")).dataset(options)
     coded = head.get("categorical_index") if options.labels is None else None
     return replace(dataset, categorical_index=coded) if coded else dataset
+
+
+def parquet_blocks(path, options, n_features, size):
+    """Yield X, at most `size` rows at a time, without the label columns, which are not read."""
+    pa, pq = _pyarrow()
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            own = _head(path, file.schema_arrow.metadata).get("labels")
+            columns = [names[j] for j in feature_columns(path, names, options.labels, n_features, own)]
+            for batch in file.iter_batches(
+                batch_size=min(size, file.metadata.num_rows + 1), columns=columns, use_threads=False
+            ):
+                matrix, codes = _matrix(path, pa.Table.from_batches([batch]), pa)
+                for j in codes:
+                    raise bad_word(path, columns[j], next(iter(codes[j])))
+                yield matrix
+    except (pa.ArrowException, OSError, OverflowError, MemoryError, UnicodeError) as error:
+        raise bad(path, f"not a readable Parquet file: {error}") from error
 
 
 def write_parquet(dataset, path, labels_first=False):

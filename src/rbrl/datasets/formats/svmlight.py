@@ -6,6 +6,7 @@ count from 0. What we write begins with a comment `# rbrl: {…}` with sizes and
 """
 
 import json
+import re
 
 import numpy as np
 from scipy import sparse
@@ -14,20 +15,43 @@ from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.errors import bad, quote
 from rbrl.datasets.formats.limits import dense_labels
 from rbrl.datasets.formats.pairs import SVMLIGHT, read_pairs, repeated_row
-from rbrl.datasets.formats.text import read_text, writing_text
+from rbrl.datasets.formats.text import line_blocks, read_text, streaming_text, writing_text
 from rbrl.datasets.formats.values import number, spell
 from rbrl.datasets.formats.writable import check_writable, json_names
 
-BLOCK = 1 << 22  # characters
 MARK = "# rbrl: "
 MAX_INDEX = 2**31 - 2
+FEATURE_0 = re.compile(r"(?<!\S)0+:")
 
 
 def read_svmlight(path, options):
     """Read a multi-label svmlight file; see the module's text."""
+    _check_options(path, options)
+    return read_text(path, lambda stream: _dataset(path, stream, options.sparse_labels), options)
+
+
+def svmlight_blocks(path, options, n_features, size):
+    """Yield X, at most `size` rows at a time. Where features count from is known only after a pass over the file."""
+    _check_options(path, options)
+    with streaming_text(path, options) as stream:
+        head = _head(path, stream.readline())
+    if not head:
+        with streaming_text(path, options) as stream:
+            counts_from_0 = any(FEATURE_0.search(text) for texts, _, _ in _blocks(stream) for text in texts)
+        base = {"feature_base": 0 if counts_from_0 else 1}
+        head = {"n_features": n_features, "said": "that there should be", **base}
+    with streaming_text(path, options) as stream:
+        for texts, numbers, first in _blocks(stream, size):
+            if "n_rows" in head and first:
+                texts, numbers = texts[1:], numbers[1:]
+            if texts:
+                rows = [_labels(path, text, line)[1] for text, line in zip(texts, numbers)]
+                yield _matrix(path, numbers, "feature", *_pairs(path, rows, numbers), head)
+
+
+def _check_options(path, options):
     if options.labels is not None:
         raise bad(path, f"a svmlight file has its labels in front; got labels={options.labels!r}")
-    return read_text(path, lambda stream: _dataset(path, stream, options.sparse_labels), options)
 
 
 def write_svmlight(dataset, path):
@@ -76,10 +100,10 @@ def _dataset(path, stream, sparse_labels):
     )
 
 
-def _blocks(stream):
+def _blocks(stream, size=None):
     """Yield (rows without comments, their line numbers, the first line of the file or None)."""
     n_lines = 0
-    while lines := stream.readlines(BLOCK):
+    for lines in line_blocks(stream, size):
         texts, numbers = [], []
         for line_number, line in enumerate(lines, n_lines + 1):
             text = line.partition("#")[0].strip()
@@ -166,6 +190,7 @@ def _matrix(path, lines, what, indexes, values, counts, head):
     outside = (indexes < 0) | (indexes >= size)
     if outside.any():
         place = int(np.argmax(outside))
+        said = head.get("said", "that the first line announces")
         line = lines[int(np.searchsorted(np.cumsum(counts), place, side="right"))]
-        raise bad(path, f"{what} {indexes[place] + base} is not among the {size} that the first line announces", line)
+        raise bad(path, f"{what} {indexes[place] + base} is not among the {size} {said}", line)
     return sparse.csr_array((values, indexes, np.concatenate([[0], np.cumsum(counts)])), shape=(len(counts), size))

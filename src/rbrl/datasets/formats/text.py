@@ -5,12 +5,14 @@ import gzip
 import io
 import zlib
 from contextlib import contextmanager
+from itertools import islice
 
 from rbrl.datasets.formats.atomic import replacing
 from rbrl.datasets.formats.errors import bad
 
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 BUFFER = 1 << 20
+BLOCK = 1 << 22  # characters
 
 
 def read_text(path, parse, options):
@@ -27,6 +29,25 @@ def read_text(path, parse, options):
             raise bad(path, f"unknown encoding {encoding!r}") from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise bad(path, f"damaged gzip file: {error}") from error
+
+
+@contextmanager
+def streaming_text(path, options):
+    """Yield a stream of the text of `path`, to be read once: its encoding is that of its mark, or else UTF-8."""
+    encoding = options.encoding or _encodings(path, options)[0]
+    try:
+        with _open(path, encoding, options.max_bytes) as stream:
+            yield stream
+    except UnicodeError as error:
+        raise bad(path, f"not text in {encoding}: {error}") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise bad(path, f"damaged gzip file: {error}") from error
+
+
+def line_blocks(stream, n_lines=None):
+    """Yield lists of lines: `n_lines` in each, or by default about four million characters."""
+    while lines := stream.readlines(BLOCK) if n_lines is None else list(islice(stream, n_lines)):
+        yield lines
 
 
 def read_bytes(path, max_bytes):

@@ -39,7 +39,7 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
     first_line = AXIS + 0.16 + levels * BAR + 0.14
     n_left = (len(ranks) + 1) // 2
     with style():
-        figure, axes = blank(width, first_line + n_left * LINE + 0.02)
+        figure, axes = blank(width, first_line + n_left * LINE)
         _draw_axis(axes, scale, comparison.distance, title or f"{comparison.metric.title} {comparison.metric.arrow}")
         for low, high, level in bars:
             y = AXIS + 0.16 + level * BAR
@@ -59,7 +59,7 @@ class _Scale:
 
 
 def _draw_axis(axes, scale, distance, title):
-    axes.text(0.02, 0.14, title, weight="bold", va="center", fontsize=9.5)
+    axes.text(0.06, 0.14, title, weight="bold", va="center", fontsize=9.5)
     axes.plot([scale(1), scale(scale.k)], [AXIS, AXIS], color=INK, lw=1.1)
     step = max(1, round(scale.k / 10))
     for rank in range(1, scale.k + 1):
@@ -72,7 +72,7 @@ def _draw_axis(axes, scale, distance, title):
 
 def _draw_distance(axes, scale, distance):
     """The critical distance to scale, in the upper right corner; one wider than the axis is only named."""
-    text, end = f"critical distance {distance:.2f}", axes.get_xlim()[1] - 0.03
+    text, end = f"critical distance {distance:.2f}", axes.get_xlim()[1] - 0.06
     length = scale(1 + distance) - scale(1)
     if length <= scale.right - scale.left:
         axes.plot([end - length, end], [0.24, 0.24], color=INK, lw=1.1)

@@ -23,13 +23,16 @@ def draw_gamma(study: pd.DataFrame, title: str = "") -> Figure:
     n_rows = -(-len(metrics) // 3)
     with style():
         figure = Figure(figsize=(7.6, 2.1 * n_rows + 0.4), layout="constrained")
-        for axes, name in zip(figure.subplots(n_rows, 3, squeeze=False).flat, metrics):
+        for place, name in enumerate(metrics, 1):
+            axes = figure.add_subplot(n_rows, 3, place)
             _gamma_panel(axes, study[study.metric == name], get_metric(name))
-        figure.supxlabel("γ × number of features", fontsize=9)
+            if place > len(metrics) - 3:
+                axes.set_xlabel("γ × number of features")
         if title:
             figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, weight="bold")
         if study.method.nunique() > 1:
-            figure.axes[0].legend()
+            lines, names = figure.axes[0].get_legend_handles_labels()
+            figure.legend(lines, names, loc="outside lower center", ncols=4)
     return figure
 
 

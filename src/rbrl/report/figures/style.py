@@ -2,6 +2,7 @@
 
 import html
 import io
+import math
 import re
 import warnings
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # Ordered by lightness, so that a print in grey keeps the order.
 HEAT = "viridis"
 LONGEST_NAME = 26
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # On a page the figure takes the colours of the page, light or dark.
 PAGE_COLOURS = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", ACCENT: "var(--accent)"}
 
@@ -76,11 +78,25 @@ def short(name: str, length: int = LONGEST_NAME) -> str:
 
 
 def plain_powers(*axes: Axis) -> None:
-    """Label a logarithmic axis with plain numbers: names may hold a dollar sign, so no text is read as formulas."""
+    """Label a logarithmic axis with plain text: names may hold a dollar sign, so no text is read as formulas."""
     for axis in axes:
         axis.set_major_locator(LogLocator(numticks=7))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
         axis.set_minor_formatter(NullFormatter())
+
+
+def power(value: float) -> str:
+    """A power of ten for people: 0.01, 1, 100, but 10⁻⁴ and 10⁵.
+
+    Examples
+    --------
+    >>> power(0.001), power(1e-6), power(1e4)
+    ('0.001', '10⁻⁶', '10⁴')
+    """
+    exponent = round(math.log10(value))
+    if abs(exponent) < 4 or not math.isclose(value, 10.0**exponent):
+        return f"{value:g}"
+    return "10" + str(exponent).translate(RAISED)
 
 
 def save_figure(figure: Figure, path: Path | str, formats=("svg", "png")) -> list[Path]:
@@ -92,6 +108,7 @@ def save_figure(figure: Figure, path: Path | str, formats=("svg", "png")) -> lis
         for target in paths:
             metadata = {"Date": None} if target.suffix == ".svg" else {"Software": None}
             figure.savefig(target, dpi=200, facecolor="white", metadata=metadata)
+            figure.set_layout_engine("none")  # what was laid out for the first file serves the others
     return paths
 
 

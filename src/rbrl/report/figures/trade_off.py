@@ -46,6 +46,7 @@ def undominated(frame: pd.DataFrame) -> pd.DataFrame:
 def _name_points(figure, axes, frame):
     """Put each name on the first of four sides where it covers neither a point nor another name."""
     figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     points = axes.transData.transform(frame[["seconds", "rank"]].to_numpy()) * 72 / figure.dpi
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
     for (x, y), name in zip(points, frame.index):

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbrl.datasets import CARDS
 from rbrl.report import figures
 from rbrl.report.chosen import parameters_table
 from rbrl.report.comparison import compare, rank_table
-from rbrl.report.data_tables import datasets_table
+from rbrl.report.data_tables import datasets_table, known_sizes
 from rbrl.report.page.verdict import join, verdict
 from rbrl.report.results import Results
 from rbrl.report.table import Table, number, seconds, spread, word
@@ -31,12 +30,12 @@ def content(results: Results, title: str, command: str, plan: str) -> dict[str, 
         "lead": _lead(results, ranks),
         "counts": _counts(results),
         "verdicts": [verdict(comparison, results) for comparison in comparisons],
-        "ranks": [(name, rank, rank / ranks.max()) for name, rank in ranks.items()],
+        "ranks": [(name, rank, rank / ranks.max(), name in _leaders(ranks)) for name, rank in ranks.items()],
         "ranks_table": ranks_table(results),
         "friedman": friedman_table(results) if any(c.test for c in comparisons) else None,
         "diagrams": [_diagram(c) for c in comparisons if c.distance is not None],
         "result_tables": _result_tables(results),
-        "datasets_table": datasets_table(results.datasets),
+        "datasets_table": datasets_table(known_sizes(results)),
         "details": [_detail(results, name) for name in results.datasets] if len(results.datasets) > 1 else [],
         "trade_off": _trade_off(results, ranks) if has_runs else None,
         "time_tables": [seconds_table(results, name) for name in TIMES] if has_runs else [],
@@ -53,11 +52,15 @@ def _lead(results, ranks):
     metrics = _plural(len(results.metrics), "metric")
     if ranks.empty:
         return f"{what}, judged by {metrics}. No overall ranking: no data set has every method's value yet."
-    best = [name for name in ranks.index if np.isclose(ranks[name], ranks.min())]
+    best = _leaders(ranks)
     verb = "has" if len(best) == 1 else "share"
     text = f"{what}, judged by {metrics}: {join(best)} {verb} the best average rank, {ranks.min():.2f}"
     rest = [name for name in ranks.index if name not in best]
     return f"{text}, followed by {rest[0]} with {ranks[rest[0]]:.2f}." if rest else f"{text}."
+
+
+def _leaders(ranks):
+    return [name for name in ranks.index if np.isclose(ranks[name], ranks.min())]
 
 
 def _plural(n, noun):
@@ -95,8 +98,8 @@ def _diagram(comparison):
 
 def _detail(results: Results, dataset: str) -> dict[str, Any]:
     """One data set: every metric of every method, with times."""
-    card = CARDS.get(dataset)
-    line = f"{card.n_samples:,} samples, {card.n_features:,} features, {card.n_labels} labels" if card else ""
+    known = known_sizes(results)[dataset]
+    line = f"{known.n_samples:,} samples, {known.n_features:,} features, {known.n_labels} labels" if known else ""
     has_runs = len(results.runs) > 0
     best = {m: best_of(results.means(m).loc[dataset], m.greater_is_better) for m in results.metrics}
     times = [results.seconds(name).loc[dataset] for name in ("tune_seconds", "train_seconds", "test_seconds")]

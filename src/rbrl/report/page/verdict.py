@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rbrl.report.comparison import Comparison
 from rbrl.report.results import Results
-from rbrl.report.tables import p_text
+from rbrl.report.tables import best_of, p_text
 
 FEW_DATASETS = 5
 
@@ -45,12 +45,14 @@ def _single(comparison, results):
     values = comparison.values.loc[dataset].sort_values(
         ascending=not comparison.metric.greater_is_better, kind="stable"
     )
-    stds, n = results.stds(comparison.metric).loc[dataset], results.n_splits
-    over = f" over {n} splits" if n > 1 else ""
-    sentence = f"On {dataset}, {values.index[0]} is best with {values.iloc[0]:.3f} ± {stds[values.index[0]]:.3f}{over}"
-    if len(values) > 1:
-        second = values.index[1]
-        sentence += f", before {second} with {values.iloc[1]:.3f} ± {stds[second]:.3f}"
+    shown = values.map("{:.3f}".format) + results.stds(comparison.metric).loc[dataset].map(" ± {:.3f}".format)
+    best = [name for name in values.index if name in best_of(values, comparison.metric.greater_is_better)]
+    figure = shown[best[0]] if len(best) == 1 else f"{values[best[0]]:.3f}"
+    over = f" over {results.n_splits} splits" if results.n_splits > 1 else ""
+    sentence = f"On {dataset}, {join(best)} {'is' if len(best) == 1 else 'are'} best with {figure}{over}"
+    if len(best) < len(values):
+        second = values.index[len(best)]
+        sentence += f", before {second} with {shown[second]}"
     return sentence + ".", "One data set: splits of it share rows, so there is no test of significance."
 
 

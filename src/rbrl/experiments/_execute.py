@@ -93,7 +93,8 @@ def execute(
     runs = expand(plan, shelf)
     backend = make_backend(backend, jobs, scheduler)
     try:
-        before, finished = store.begin(plan, runs), store.finished()
+        sizes = {data.name: shelf.sizes(data) for data in plan.datasets if data.file is not None}
+        before, finished = store.begin(plan, runs, sizes), store.finished()
         todo = [run for run in runs if _is_open(run, finished.get(run.key), retry_failed)]
         notes = changes(before, runs, todo, finished, __version__)
         progress.planned(plan, len(runs), len(runs) - len(todo))
@@ -127,7 +128,7 @@ def _is_open(run, result, retry_failed):
 
 
 def _summary(store, runs, n_done, seconds, notes):
-    failed = store.failures()
-    failures = list(failed[["dataset", "method", "split", "error"]].itertuples(index=False, name=None))
+    results = [(run, *(store.result(run.key) or ("absent", ""))) for run in runs]
+    failures = [(run.dataset, run.method, run.split, error) for run, status, error in results if status == "failed"]
     n_reused = len(runs) - n_done - len(failures)
     return Summary(len(runs), n_done, n_reused, len(failures), seconds, notes, failures)

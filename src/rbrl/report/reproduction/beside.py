@@ -1,24 +1,16 @@
 """The paper's tables, cell by cell beside what we get."""
 
-import re
-
 import pandas as pd
 
 from rbrl.metrics import get_metric
 from rbrl.report.comparison import rank_table
 from rbrl.report.paper_tables import published, published_results
+from rbrl.report.reproduction.names import key
 from rbrl.report.results import Results
 from rbrl.report.table import MISSING, Cell, Table, number, seconds, word
 from rbrl.report.tables import friedman_table, ranks_table
 
 OVERALL = "Overall"
-
-
-def parameters_published() -> Table:
-    """Table 2: the grids that the paper searched."""
-    frame = published("hyper-parameters")
-    rows = tuple((word(row.method), word(row.hyper_parameters)) for row in frame.itertuples())
-    return Table("table2", "Table 2: hyper-parameters", ("Method", "Searched"), rows, frame)
 
 
 def ranks_beside(results: Results | None = None) -> Table:
@@ -65,8 +57,8 @@ def _beside(printed, ours):
     keys = ["dataset", "metric", "method"]
     if ours is None:
         return printed.assign(mean=float("nan"), std=float("nan"))
-    ours = ours.assign(key=ours.method.map(_key))[["dataset", "metric", "key", "mean", "std"]]
-    merged = printed.assign(key=printed.method.map(_key)).merge(ours, on=["dataset", "metric", "key"], how="left")
+    ours = ours.assign(key=ours.method.map(key))[["dataset", "metric", "key", "mean", "std"]]
+    merged = printed.assign(key=printed.method.map(key)).merge(ours, on=["dataset", "metric", "key"], how="left")
     return merged.drop(columns="key")[[*keys, "printed", "printed_std", "mean", "std"]]
 
 
@@ -92,8 +84,8 @@ def time_beside(results: Results | None) -> Table:
     frame = published("time").rename(columns={"train_seconds": "printed_train", "test_seconds": "printed_test"})
     here = {name: results.seconds(f"{name}_seconds") if results else pd.DataFrame() for name in ("train", "test")}
     for name, values in here.items():
-        known = {(d, _key(m)): values.loc[d, m] for d in values.index for m in values}
-        frame[f"{name}_seconds"] = [known.get((d, _key(m)), float("nan")) for d, m in zip(frame.dataset, frame.method)]
+        known = {(d, key(m)): values.loc[d, m] for d in values.index for m in values}
+        frame[f"{name}_seconds"] = [known.get((d, key(m)), float("nan")) for d, m in zip(frame.dataset, frame.method)]
     columns = ["printed_train", "train_seconds", "printed_test", "test_seconds"]
     rows = tuple(
         (word(row.dataset), word(row.method), *(seconds(getattr(row, column)) for column in columns))
@@ -106,11 +98,6 @@ def time_beside(results: Results | None) -> Table:
 
 def _with_printed(frame, printed, keys, column):
     printed = printed.rename(columns={column: "printed"})
-    printed["key"], frame = printed.method.map(_key), frame.assign(key=frame.method.map(_key))
+    printed["key"], frame = printed.method.map(key), frame.assign(key=frame.method.map(key))
     merged = frame.merge(printed.drop(columns="method"), on=["metric", "key"], how="left")
     return merged[[*keys, column, "printed"]]
-
-
-def _key(name):
-    """Names are the same if they differ in case and hyphens only."""
-    return re.sub(r"[^a-z0-9]", "", str(name).lower())

@@ -1,0 +1,261 @@
+"""What `rbrl reproduce` does for each of its targets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rbrl.cli.output import records, say, show, show_json
+from rbrl.report.paper_tables import published_results
+from rbrl.report.reproduction import beside
+from rbrl.report.reproduction.names import key
+
+PAPER, OURS, EQUAL = "The paper", "Ours, its rules", "Ours, equal terms"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for, and where results are."""
+
+    store: Path | None = None
+    folder: Path | None = None
+    plan: str = "paper"
+    published: bool = False
+    datasets: list[str] = field(default_factory=list)
+    methods: list[str] = field(default_factory=list)
+    splits: list[int] = field(default_factory=list)
+    output: Path = Path("paper")
+    data_home: Path | None = None
+    jobs: int = 1
+    json: bool = False
+    quiet: bool = False
+
+    @property
+    def source(self) -> Any:
+        """Where rows come from: the store if one is given, else the recorded files."""
+        from rbrl.report.reproduction.sources import Stored
+
+        return Stored(self.store) if self.store else self.recorded
+
+    @property
+    def recorded(self) -> Any:
+        """The recorded files."""
+        from rbrl.report.reproduction.sources import Recorded, project_folder
+
+        return Recorded(project_folder("results", self.folder))
+
+    def rows(self, plan: str | None = None) -> Any:
+        """Rows of a plan, of the data sets, methods and splits that were asked for."""
+        rows = self.source.rows(plan or self.plan)
+        wanted = {key(name) for name in self.methods}
+        chosen = rows.method.map(key).isin(wanted) if wanted else rows.method.notna()
+        chosen &= rows.dataset.isin(self.datasets) if self.datasets else True
+        chosen &= rows.split.isin(self.splits) if self.splits else True
+        if not chosen.any():
+            what = ", ".join(map(str, [*self.datasets, *self.methods, *self.splits])) or "anything"
+            raise ValueError(f"There are no results of {plan or self.plan} for {what}.")
+        return rows[chosen]
+
+    def results(self, plan: str | None = None, *others: str) -> Any:
+        """Results with the paper's methods and names; the paper's own if those were asked for."""
+        from rbrl.report.reproduction.names import as_published
+
+        return published_results() if self.published else as_published(self.rows(plan), *others)
+
+    def sources(self, *plans: str) -> dict[str, Any]:
+        """The paper's results and ours, by name."""
+        if self.published:
+            return {PAPER: published_results()}
+        named = {"paper": OURS, "paper-fair": EQUAL}
+        plans = plans or (self.plan,)
+        return {PAPER: published_results()} | {named.get(plan, plan): self.results(plan) for plan in plans}
+
+    def tell(self, text: str) -> None:
+        """Say something that is not the answer."""
+        say(text, self.quiet or self.json)
+
+    def show(self, *tables: Any) -> None:
+        """Print tables, or their figures as JSON."""
+        if not self.json:
+            show(*tables)
+        else:
+            one = records(tables[0]) if len(tables) == 1 else {table.name: records(table) for table in tables}
+            show_json(one)
+
+
+def datasets(request):
+    """Table 1."""
+    from rbrl.report.data_tables import datasets_beside
+
+    request.show(datasets_beside())
+
+
+def parameters(request):
+    """Table 2."""
+    from rbrl.report.methods import parameters_beside
+
+    request.show(parameters_beside())
+
+
+def results(request):
+    """Table 3: every cell beside the paper's."""
+    from rbrl.report.reproduction.cells import LEGEND, agreement, cell_tables, cells, count_table
+
+    if request.published:
+        request.show(beside.results_beside(None))
+        return
+    found = request.results()
+    frame = cells(found)
+    tables = [count_table(frame), *_far(request, frame)]
+    if request.json:
+        shown = {"cells": frame.astype(object).to_dict(orient="records"), "counts": records(tables[0])}
+        show_json(shown | {table.name: records(table) for table in tables[1:]})
+        return
+    print("Table 3: results\n" + LEGEND + "\n")
+    show(*cell_tables(frame), *tables)
+    for line in agreement(found, frame).sentences():
+        print(line)
+
+
+def _far(request, frame):
+    """The far cells, each with the change of the plan that brings it near, where one is known."""
+    from rbrl.report.reproduction.causes import explain, far_table, read_causes
+    from rbrl.report.reproduction.cells import cells
+    from rbrl.report.reproduction.sources import project_folder
+
+    try:
+        causes = read_causes(project_folder("docs") / "reproduction" / "causes.toml")
+    except FileNotFoundError:  # an installation has no docs, and so no causes; the cells are far all the same
+        causes = []
+    plans = {cause.plan for cause in causes if request.source.has(cause.plan)}
+    far = explain(frame, causes, {plan: cells(request.results(plan)) for plan in plans})
+    return [far_table(far, "Cells that are far", causes)] if len(far) else []
+
+
+def check_recorded(request, number, seed):
+    """Recompute recorded results; return whether all came out as recorded."""
+    from rbrl.report.reproduction.check import check, check_table
+    from rbrl.report.reproduction.sources import read_plan
+
+    checked = check(request.rows(), read_plan(request.plan), number, seed, request.data_home, request.tell)
+    request.show(check_table(checked))
+    return all(one.agrees for one in checked)
+
+
+def ranks(request):
+    """Table 4."""
+    if request.published:
+        request.show(beside.ranks_beside())
+        return
+    from rbrl.report.reproduction.terms import metric_ranks
+
+    request.show(metric_ranks(request.sources(), ties="minimum"))
+
+
+def friedman(request):
+    """Table 5."""
+    request.show(beside.friedman_beside(request.results()))
+
+
+def ablation(request):
+    """Table 6."""
+    from rbrl.report.reproduction.ablation import ablation_beside, ablation_summary
+
+    if request.published:
+        request.show(beside.results_beside(None, "ablation"))
+        return
+    found = request.results(None, "BRL")
+    request.show(ablation_beside(found), ablation_summary(found))
+
+
+def times(request):
+    """Table 7, and the ratio of our solver to the authors'."""
+    from rbrl.report.reproduction.solver import solver_table
+
+    tables = [beside.time_beside(None if request.published else request.results())]
+    if not request.published and not request.store and request.recorded.has_table("solver"):
+        tables.append(solver_table(request.recorded.table("solver")))
+    request.show(*tables)
+
+
+def observations(request):
+    """The seven observations: verdicts, and the claims behind them."""
+    from rbrl.report.reproduction.observations import claim_table, verdict_table
+
+    found = request.sources(*_both(request))
+    request.show(verdict_table(found), claim_table(found))
+
+
+def fair(request):
+    """The published rules and equal terms, side by side."""
+    from rbrl.report.reproduction.observations import verdict_table
+    from rbrl.report.reproduction.terms import beaten_table, metric_ranks, overall_ranks
+
+    found = request.sources(*_both(request))
+    request.show(overall_ranks(found), metric_ranks(found), beaten_table(found), verdict_table(found))
+
+
+def _both(request):
+    plans = [request.plan]
+    if request.plan == "paper" and not request.published and request.source.has("paper-fair"):
+        plans.append("paper-fair")
+    return plans
+
+
+def criteria(request):
+    """Criteria of cross-validation and preprocessing: how near the paper each comes."""
+    from rbrl.report.reproduction.unsaid import variant_tables
+
+    request.show(*variant_tables(request.source))
+
+
+def cost(request):
+    """Fits and hours."""
+    from rbrl.report.reproduction.cost import cost_tables
+
+    request.show(*cost_tables(request.rows(), request.source.effort(request.plan)))
+
+
+def figure(number, request):
+    """One of the paper's figures, drawn and saved."""
+    from rbrl.cli.paper_figures import FIGURES
+
+    files = FIGURES[number](request)
+    if request.json:
+        show_json([str(path) for path in files])
+    elif not request.quiet:
+        for path in files:
+            print(path)
+
+
+def solver(request):
+    """Our solver against the authors' algorithm, computed."""
+    from rbrl.cli.paper_figures import solver_study
+    from rbrl.report.reproduction.solver import solver_table
+
+    request.show(solver_table(solver_study(request)))
+
+
+def _everything(step, request):
+    from rbrl.cli import reproduce_all
+
+    getattr(reproduce_all, step)(request)
+
+
+ACTIONS: dict[str, Callable[[Request], None]] = {
+    "table1": datasets,
+    "table2": parameters,
+    "table3": results,
+    "table4": ranks,
+    "table5": friedman,
+    "table6": ablation,
+    "table7": times,
+    **{f"figure{number}": partial(figure, number) for number in range(1, 6)},
+    "observations": observations,
+    "fair": fair,
+    "criteria": criteria,
+    "cost": cost,
+    "solver": solver,
+    **{step: partial(_everything, step) for step in ("export", "studies", "page", "all")},
+}

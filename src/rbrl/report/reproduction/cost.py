@@ -1,0 +1,76 @@
+"""What a plan cost: fits, hours and evaluations, by data set, from its rows and tunings."""
+
+import pandas as pd
+
+from rbrl.report.reproduction.names import OURS, key
+from rbrl.report.table import Cell, Table, count, number, word
+
+TIMES = ["tune_seconds", "train_seconds", "test_seconds"]
+MEANS = ("evaluations", "certified")
+
+
+def cost(rows: pd.DataFrame, effort: pd.DataFrame, by: str = "dataset") -> pd.DataFrame:
+    """Sum up rows and tunings.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        As `rbrl.experiments.Store.rows` gives them.
+    effort : DataFrame
+        As `rbrl.experiments.Store.effort` gives it.
+    by : {"dataset", "method"}
+
+    Returns
+    -------
+    DataFrame
+        One row per data set or method: n_runs, n_fits (of tuning, and one per run), hours (of processor time),
+        wall_hours (tuning, training and testing one after the other), evaluations (mean per fit of tuning), certified
+        (share of the fits of tuning), share (of the processor time).
+    """
+    runs = rows.drop_duplicates(["dataset", "method", "split"])
+    runs = runs[runs.status == "ok"].assign(wall=lambda r: r[TIMES].sum(axis=1))
+    groups = runs.groupby(by, sort=False)
+    frame = pd.DataFrame({"n_runs": groups.size(), "hours": groups.processor_seconds.sum() / 3600})
+    frame["wall_hours"] = groups.wall.sum() / 3600
+    frame["n_fits"] = (effort.groupby(by).n_fits.sum().reindex(frame.index).fillna(0) + frame.n_runs).astype(int)
+    for name in MEANS:
+        frame[name] = [mean_per_fit(effort[effort[by] == value], name) for value in frame.index]
+    frame["share"] = frame.hours / frame.hours.sum()
+    return frame.reset_index()
+
+
+def mean_per_fit(effort: pd.DataFrame, name: str) -> float:
+    """Mean of a column over the fits of some tunings; NaN where no method has it."""
+    known = effort.dropna(subset=[name])
+    return float((known[name] * known.n_fits).sum() / known.n_fits.sum()) if len(known) else float("nan")
+
+
+def cost_table(rows: pd.DataFrame, effort: pd.DataFrame, title: str, by: str = "dataset") -> Table:
+    """The cost as a table, with its total."""
+    frame = cost(rows, effort, by)
+    total = {name: frame[name].sum() for name in ("n_runs", "n_fits", "hours", "share")}
+    total |= {name: mean_per_fit(effort, name) for name in MEANS}
+    lines = [_line(row[by], row) for row in frame.to_dict("records")]
+    head = {"dataset": "Data set", "method": "Method"}[by]
+    titles = (head, "Runs", "Fits", "Processor hours", "Share", "Evaluations per fit", "Certified")
+    note = "Certified: share of the fits of the search, of methods that prove a gap, with one of at most 0.001."
+    return Table(f"cost-{by}", title, titles, (*lines, _line("All", total)), frame, n_foot=1, note=note)
+
+
+def _line(name, row):
+    return (
+        word(name),
+        count(row["n_runs"]),
+        Cell(f"{row['n_fits']:,}", int(row["n_fits"])),
+        number(row["hours"], 2),
+        Cell(f"{row['share']:.0%}", float(row["share"])),
+        number(row["evaluations"], 1),
+        Cell(f"{row['certified']:.1%}", float(row["certified"])) if row["certified"] == row["certified"] else Cell("–"),
+    )
+
+
+def cost_tables(rows: pd.DataFrame, effort: pd.DataFrame) -> list[Table]:
+    """What RBRL cost on each data set, and every method in all."""
+    ours, own = rows[rows.method.map(key) == key(OURS)], effort[effort.method.map(key) == key(OURS)]
+    tables = [cost_table(ours, own, f"{OURS}'s full protocol")] if len(ours) else []
+    return [*tables, cost_table(rows, effort, "All methods", by="method")]

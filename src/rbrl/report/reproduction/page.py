@@ -1,0 +1,243 @@
+"""`docs/reproduction.md`: everything about the reproduction on one page, from recorded results."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import Environment, StrictUndefined
+
+from rbrl.report.comparison import compare
+from rbrl.report.formats import to_markdown
+from rbrl.report.paper_tables import published_results
+from rbrl.report.reproduction import beside
+from rbrl.report.reproduction.ablation import ablation_beside, ablation_summary
+from rbrl.report.reproduction.causes import explain, far_table, read_causes
+from rbrl.report.reproduction.cells import LEGEND, agreement, cell_tables, cells, count_table
+from rbrl.report.reproduction.cost import cost_tables
+from rbrl.report.reproduction.illustrations import draw_all
+from rbrl.report.reproduction.names import ABLATION, as_published
+from rbrl.report.reproduction.observations import claim_table, verdict_table
+from rbrl.report.reproduction.recorded import write_text
+from rbrl.report.reproduction.sensitivity import penalty_table, width_table
+from rbrl.report.reproduction.short import short_table
+from rbrl.report.reproduction.solver import solver_table
+from rbrl.report.reproduction.sources import Recorded, read_plan
+from rbrl.report.reproduction.terms import beaten_table, metric_ranks, overall_ranks
+from rbrl.report.reproduction.unsaid import choice_table, variant_tables
+from rbrl.report.results import KEYS
+from rbrl.report.table import Cell, Table, count, number, word
+
+PAPER, PUBLISHED, EQUAL = "The paper", "Ours, its rules", "Ours, equal terms"
+NOTES = ("summary", "fair", "observations", "cells", "ablation", "time", "convergence", "sensitivity", "unsaid", "cost")
+IMAGES = Path("images", "reproduction")
+
+
+def write_pages(recorded: Recorded, docs: Path) -> list[Path]:
+    """Write reproduction.md, its figures, and reproduction.html, the page of our results, into a folder of docs."""
+    from rbrl.report.page import write_page
+
+    results = as_published(recorded.rows("paper"), ABLATION)
+    images = draw_all(recorded, docs / IMAGES)
+    text = render(recorded, docs, images)
+    plan = read_plan("paper").to_toml()
+    options = {"title": "The paper's comparison, reproduced", "command": "rbrl reproduce all", "plan": plan}
+    page = write_page(results, docs / "reproduction.html", **options)
+    return [
+        write_text(docs / "reproduction.md", text),
+        page,
+        *(docs / IMAGES / one["file"] for part in images.values() for one in part),
+    ]
+
+
+def render(recorded: Recorded, docs: Path, images: dict) -> str:
+    """The page as text."""
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    template = files("rbrl.report.reproduction").joinpath("page.md.jinja").read_text(encoding="utf-8")
+    text = environment.from_string(template).render(**_content(recorded, docs, images))
+    # Parts that are empty leave gaps.
+    lines = [line.rstrip() for line in text.splitlines()]
+    kept = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
+    return "\n".join(kept).strip() + "\n"
+
+
+def _content(recorded, docs, images):
+    rows = recorded.rows("paper")
+    results = as_published(rows)
+    ours = {PAPER: published_results(), PUBLISHED: results}
+    both = ours | ({EQUAL: as_published(recorded.rows("paper-fair"))} if recorded.has("paper-fair") else {})
+    frame = cells(results)
+    causes = read_causes(docs / "reproduction" / "causes.toml")
+    explained = explain(frame, causes, _variant_cells(recorded, causes))
+    found = agreement(results, frame)
+    with_brl = as_published(rows, ABLATION)
+    effort = recorded.effort("paper")
+    return {
+        "state": _state(recorded, rows),
+        "short": _bare(short_table(found, explained, both, rows, effort)),
+        "notes": {name: _note(docs / "reproduction" / f"{name}.md") for name in NOTES},
+        "fair": _fair(both),
+        "distance": f"{compare(published_results(), 'coverage').distance:.3f}",
+        "verdicts": _bare(verdict_table(both)),
+        "claims": _bare(claim_table(both)),
+        "counts": _bare(count_table(frame)),
+        "agreement": found.sentences(),
+        "tuned": _tuned(),
+        "legend": LEGEND,
+        "cells": [(table.title, _bare(table)) for table in cell_tables(frame)],
+        "far": _far_sentence(explained),
+        "causes": _cause_parts(causes, explained),
+        "unexplained": _unexplained(explained),
+        "table4": to_markdown(metric_ranks(ours, ties="minimum")),
+        "table5": to_markdown(beside.friedman_beside(results)),
+        "table7": to_markdown(beside.time_beside(results)),
+        "ablation": {
+            "summary": to_markdown(ablation_summary(with_brl)),
+            "lines": to_markdown(ablation_beside(with_brl)),
+        },
+        "solver": to_markdown(solver_table(recorded.table("solver"))) if recorded.has_table("solver") else "",
+        "convergence": _convergence(recorded),
+        "sensitivity": _sensitivity(recorded),
+        "figures": images,
+        "variants": [to_markdown(table) for table in variant_tables(recorded)],
+        "choices": to_markdown(choice_table(recorded.table("criteria"))) if recorded.has_table("criteria") else "",
+        "costs": [to_markdown(table) for table in cost_tables(rows, effort)],
+        "repeat": list(_commands(rows)),
+    }
+
+
+def _bare(table):
+    """A table without its title, which stands above it already."""
+    return to_markdown(table).partition("\n\n")[2]
+
+
+def _note(path):
+    """A part of the page that is written by hand; nothing if there is none."""
+    return f"\n{path.read_text(encoding='utf-8').strip()}\n\n" if path.is_file() else ""
+
+
+def _state(recorded, rows):
+    facts, plan = recorded.facts("paper"), read_plan("paper")
+    runs = rows.drop_duplicates(KEYS)
+    machines = " and ".join(value for name, value in facts.items() if name.startswith("machine"))
+    done = f"{(runs.status == 'ok').sum()} of {plan.n_runs} runs of [plans/paper.toml](../plans/paper.toml)"
+    versions = ", ".join(dict.fromkeys(map(str, runs.version)))
+    return f"{done}, recorded on {facts['date']} with rbrl {versions} ({machines})."
+
+
+def _fair(sources):
+    if EQUAL not in sources:
+        return None
+    return {
+        "overall": to_markdown(overall_ranks(sources)),
+        "beaten": to_markdown(beaten_table(sources)),
+        "metrics": to_markdown(metric_ranks(sources)),
+    }
+
+
+def _tuned():
+    """Which methods are tuned on every split, in a sentence."""
+    plan = read_plan("paper")
+    every = {m.name: [d.name for d in plan.datasets if m.tuned_on(d, plan.tuning.on) == "every"] for m in plan.methods}
+    whole = [name for name, sets in every.items() if len(sets) == len(plan.datasets)]
+    parts = [f"{name} on {', '.join(sets)}" for name, sets in every.items() if 0 < len(sets) < len(plan.datasets)]
+    text = f"Searched on every split, as in the paper: {', '.join([*whole, *parts])}."
+    first = [name for name, sets in every.items() if len(sets) < len(plan.datasets)]
+    return text + (
+        f" The others ({', '.join(first)}) are searched on the first split, and its choice serves all ten."
+        if first
+        else ""
+    )
+
+
+def _variant_cells(recorded, causes):
+    plans = {cause.plan for cause in causes if recorded.has(cause.plan)}
+    return {plan: cells(as_published(recorded.rows(plan))) for plan in plans}
+
+
+def _far_sentence(explained):
+    worse, better = (explained.distance < 0).sum(), (explained.distance > 0).sum()
+    return f"{len(explained)} cells are far: {better} better than the paper's, {worse} worse."
+
+
+def _cause_parts(causes, explained):
+    parts = []
+    for i, cause in enumerate(causes):
+        own = explained[explained.cause == i]
+        table = _bare(far_table(own, cause.title)) if len(own) else ""
+        parts.append({"title": cause.title, "plan": cause.plan, "text": cause.text, "n": len(own), "table": table})
+    return parts
+
+
+def _unexplained(explained):
+    left = explained[explained.cause < 0]
+    if left.empty:
+        return "No far cell is left unexplained."
+    table = far_table(left, "")
+    table = Table(
+        "unexplained",
+        f"Unexplained: {len(left)} cells",
+        table.columns[:-1],
+        tuple(row[:-1] for row in table.rows),
+        left,
+        n_keys=3,
+    )
+    return to_markdown(table)
+
+
+def _convergence(recorded):
+    if not recorded.has_table("figure3-claims"):
+        return ""
+    rows = []
+    for row in recorded.table("figure3-claims").to_dict("records"):
+        gaps = [_gap(row[name]) for name in ("gap_claimed", "gap_stop")]
+        reached = [number(row[f"iterations_{gap}"], 0) for gap in ("1e-02", "1e-03", "1e-04")]
+        stop = Cell("–") if row["stop"] != row["stop"] else count(int(row["stop"]))
+        rows.append(
+            (word(row["problem"]), count(row["claimed"]), gaps[0], stop, gaps[1], *reached, number(row["ours"], 0))
+        )
+    titles = (
+        "Problem",
+        "Claimed",
+        "Gap there",
+        "Authors' stop",
+        "Gap there",
+        "To 0.01",
+        "To 0.001",
+        "To 0.0001",
+        "Ours to 0.0001",
+    )
+    note = "Iterations of the paper's algorithm, each one evaluation, to certified relative gaps; of ours evaluations."
+    return to_markdown(
+        Table(
+            "claims",
+            "How far from the optimum after how many iterations",
+            titles,
+            tuple(rows),
+            pd.DataFrame(),
+            note=note,
+        )
+    )
+
+
+def _sensitivity(recorded):
+    makers = {"figure4": width_table, "figure5": penalty_table}
+    return [to_markdown(make(recorded.table(name))) for name, make in makers.items() if recorded.has_table(name)]
+
+
+def _gap(value):
+    return Cell("–") if value != value else Cell(f"{value:.1e}", value)
+
+
+def _commands(rows):
+    runs = rows[rows.split == 0].drop_duplicates(KEYS)
+    for dataset, part in runs.groupby("dataset", sort=False):
+        lines = [
+            (
+                f"$ rbrl compare plans/paper.toml --dataset {dataset} --method {run.method} --split 0 --store runs/one",
+                run,
+            )
+            for run in part.itertuples()
+        ]
+        width = max(len(line) for line, _ in lines)
+        taken = [sum(getattr(run, f"{name}_seconds") for name in ("tune", "train", "test")) for _, run in lines]
+        yield dataset, "\n".join(f"{line:{width}}  # {s:.0f} s" for (line, _), s in zip(lines, taken))
