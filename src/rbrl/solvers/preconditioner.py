@@ -19,21 +19,29 @@ from rbrl._linalg import small_eigh
 from rbrl._loops import rows
 
 # With more labels than this, what is cubic in their number is looked at twice.
-MANY_LABELS = 100
+MANY_LABELS = 50
 # Off-diagonal against diagonal entries of a label: with less, its own bend says enough.
 HARDLY_COUPLED = 0.3
 
 
 class PencilSolver:
-    """Solves (first_k A + second_k B + C) x = G_k for every row k, A, B, C symmetric and positive semidefinite."""
+    """Solves (first_k A + second_k B + C) x = G_k for every row k, A, B, C symmetric and positive semidefinite.
+
+    Exact, but for matrices larger than `MANY_LABELS` with a `second` that varies: those are taken to be diagonal in the
+    basis that makes two of the three so.
+    """
 
     def __init__(self, first, A, second, B, C):
         floor = 1e-14 * (first.max(initial=0.0) * A.trace() + C.trace()) + 1e-300
         C = C + floor * np.eye(len(A))
         if np.ndim(second) == 0:
-            # Two matrices are diagonal in one common basis.
             values, self._basis = _common_basis(A, second * B + C)
             self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + 1.0)
+        elif len(A) > MANY_LABELS:
+            typical = float(np.median(second))
+            values, T = _common_basis(A, typical * B + C)
+            self._basis, rest = T, np.outer(second - typical, np.einsum("ij,ij->j", T, B @ T)) + 1.0
+            self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + np.maximum(rest, 0.0) + 1e-300)
         else:
             self._basis, self._blocks = None, (first, A, second, B, C)
 
@@ -62,7 +70,7 @@ class MeanModel:
 
     def __init__(self, objective, scores):
         self.hessian = objective.loss.label_hessian(objective.Y, scores, objective.sample_weight) / len(scores)
-        self._gram, self._n_samples = objective.design.gram_diagonal, len(scores)
+        self._gram = objective.design.gram_diagonal
         r = objective.ridge.row_weights
         self._ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
 
@@ -82,8 +90,6 @@ class MeanModel:
             return self._without_nuclear()
         if nuclear.left:
             return self._column_blocks(nuclear.hessian)
-        if np.ndim(self._ridge) and len(self.hessian) > MANY_LABELS:
-            return self._rotated(nuclear)
         return PencilSolver(self._gram, self.hessian, self._ridge, np.eye(len(self.hessian)), nuclear.hessian)
 
     def _without_nuclear(self):
@@ -99,13 +105,6 @@ class MeanModel:
         values, common = _common_basis(np.diag(self._gram), S + np.diag(self._ridge * np.ones(len(S))))
         diagonal = np.outer(np.maximum(values, 0.0), bends) + 1.0
         return lambda G: _turned(lambda T: common @ ((common.T @ T) / diagonal), basis, G)
-
-    def _rotated(self, nuclear):
-        """The mean Hessian's diagonal alone, in the singular vectors: what remains of many labels' blocks."""
-        V = nuclear.V
-        bends = np.einsum("ij,ij->j", V, self.hessian @ V)
-        diagonal = np.outer(self._gram, bends) + self._ridge[:, None] + nuclear.bends
-        return lambda G: _turned(lambda T: T / diagonal, V, G)
 
 
 def _turned(function, basis, G):

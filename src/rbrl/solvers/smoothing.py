@@ -22,8 +22,6 @@ class SmoothedNuclear:
         Singular values, ascending.
     hessian : array
         The reweighted ridge H that has the same gradient, as wide as the smaller Gram matrix.
-    bends : array
-        Its eigenvalues, with eigenvectors V.
     left : bool
         Whether H stands on the left of the weights.
     """
@@ -48,8 +46,7 @@ class SmoothedNuclear:
         self.width = max(width, 1e-13 * self.sigma[-1] + 1e-150)
         root = np.sqrt(self._squares + self.width**2)
         self.value = self.weight * float(root.sum())
-        self.bends = self.weight / root
-        self.hessian = (self.V * self.bends) @ self.V.T
+        self.hessian = (self.V * (self.weight / root)) @ self.V.T
 
     def reweigh(self, W):
         """W H, or H W if H stands on the left: the gradient at W."""
