@@ -7,6 +7,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 # Below this share of the largest singular value, squaring (the Gram matrix) has lost the digits.
 GRAM_FLOOR = 1e-4
+# The decomposition of a matrix with a shorter side than this is cheap beside what else is done with it.
+EXACT_BELOW = 1000
 
 
 def small_eigh(A):
@@ -36,6 +38,32 @@ def gram_spectrum(W):
     """Singular values (ascending) and right singular vectors of a tall W, from the eigenproblem of W'W."""
     values, V = small_eigh(W.T @ W)
     return np.sqrt(np.maximum(values, 0.0)), V
+
+
+def leading_singular(W, most, above=0.0):
+    """Left singular vectors, singular values (descending) and right ones of W: the `most` largest that exceed `above`.
+
+    Exact while the shorter side is moderate; by subspace iteration beyond, which finds what stands out.
+    """
+    if min(W.shape) <= EXACT_BELOW:
+        values, V = small_eigh(small_gram(W))
+        sigma, V = np.sqrt(np.maximum(values[::-1], 0.0)), V[:, ::-1]
+        keep = np.flatnonzero((sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0)))[:most]
+        sigma, V = sigma[keep], V[:, keep]
+        return (V, sigma, (W.T @ V) / sigma) if is_wide(W) else ((W @ V) / sigma, sigma, V)
+    P, sigma, Q = _subspace_iteration(W, min(most, min(W.shape)))
+    keep = (sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0))
+    return P[:, keep], sigma[keep], Q[:, keep]
+
+
+def _subspace_iteration(W, size, spare=10, rounds=6, seed=0):
+    """The `size` largest singular triples, approximately."""
+    Q = np.random.default_rng(seed).standard_normal((W.shape[1], min(size + spare, min(W.shape))))
+    for _ in range(rounds):
+        P = np.linalg.qr(W @ Q)[0]
+        Q = np.linalg.qr(W.T @ P)[0]
+    left, sigma, turn = np.linalg.svd(W @ Q, full_matrices=False)
+    return left[:, :size], sigma[:size], (Q @ turn.T)[:, :size]
 
 
 def singular_values(W):
