@@ -51,8 +51,8 @@ def run(plan, data, X, Y, method, split, params):
 
 
 def cross_validate(model, grid, X, Y, folds, seed):
-    """All grid points on all folds: along a path where the library has one, else fit by fit."""
-    if isinstance(model, ObjectiveClassifier):
+    """All grid points on all folds: by the library's search where it saves work, else fit by fit."""
+    if isinstance(model, ObjectiveClassifier) or "fit_many" in vars(type(model)):
         return tune(model, grid, X, Y, folds=folds, seed=seed)
     splits = list(KFold(folds, shuffle=True, random_state=seed).split(X))
     fits = [(clone(model).set_params(**point), *fold) for point in ParameterGrid(grid) for fold in splits]

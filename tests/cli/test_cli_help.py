@@ -52,6 +52,14 @@ def test_tables_of_the_paper_import_only_what_they_need(table):
     assert answer.stdout.splitlines()[-1] == "[]"
 
 
+def test_reading_a_store_needs_no_methods(tmp_path):
+    code = "import sys; from rbrl.experiments import Store; Store(sys.argv[1]).rows()"
+    answer = python(
+        "-c", f"{code}; print([name for name in ('sklearn', 'numba') if name in sys.modules])", str(tmp_path)
+    )
+    assert answer.stdout.strip() == "[]", answer.stderr
+
+
 def test_help_is_quick():
     """Half a second, measured in processor time, since other tests run beside this one; the best of three."""
     seconds = []

@@ -7,10 +7,8 @@ from pathlib import Path
 from rbrl.experiments import _frames
 from rbrl.experiments._database import Database
 from rbrl.experiments._owner import Owner, is_alive
-from rbrl.experiments.data import Shelf
 from rbrl.experiments.folds import Fold
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.runs import expand
 
 
 class Store:
@@ -103,6 +101,10 @@ class Store:
 
     def _asked(self, plan):
         if plan is not None:
+            # These need every method; whoever reads the current plan's rows should not wait for them.
+            from rbrl.experiments.data import Shelf
+            from rbrl.experiments.runs import expand
+
             runs = expand(plan, Shelf(plan.folder))
             return [_frames.Asked(run.dataset, run.method, run.split, run.key, run.tune_key) for run in runs]
         with self._database.reading() as cursor:
