@@ -13,7 +13,7 @@ from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.kernel_model import KernelModel
 from rbrl.kernels import check_gram
 from rbrl.objective import Objective
-from rbrl.solvers import SOLVERS, solve_kernel
+from rbrl.solvers import SOLVERS, LowRank, solve_kernel
 
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
@@ -25,6 +25,8 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     A subclass names its loss in :meth:`_loss`; everything else is here.
     """
 
+    max_rank = None
+
     def __init__(
         self,
         ridge=1.0,
@@ -34,6 +36,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         degree=3,
         coef0=1.0,
         low_rank="coefficients",
+        max_rank=None,
         fit_intercept=True,
         non_empty=False,
         solver="auto",
@@ -49,6 +52,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.low_rank = low_rank
+        self.max_rank = max_rank
         self.fit_intercept = fit_intercept
         self.non_empty = non_empty
         self.solver = solver
@@ -93,7 +97,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
 
     def _solve(self, X, Y, weights, rows):
         """The design of the rows that have a weight, and the solution over it."""
-        solver = SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
+        solver = self._solver()
         limits = {"tol": self.tol, "max_iter": self.max_iter}
 
         def objective_of(design):
@@ -106,6 +110,11 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         design = self._design(X, rows)
         start = None if start is None else design.weights(start)
         return design, solver.solve(objective_of(design), start=start, **limits)
+
+    def _solver(self):
+        if self.max_rank is not None:
+            return LowRank(self.max_rank)
+        return SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
 
     def _objective(self, design, Y, weights=None):
         """What `fit` minimises, over a design of the training rows."""
@@ -179,10 +188,20 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
             raise ValueError(
                 f"The solver parameter of {owner} must be a name or a solver object. Got {self.solver!r} instead."
             )
+        if self.max_rank is not None:
+            self._check_max_rank(owner)
         if self._is_precomputed() and self.fit_intercept:
             raise ValueError(
                 f"{owner} cannot add an intercept to kernel='precomputed'. Got fit_intercept={self.fit_intercept}; "
                 "pass fit_intercept=False, and add 1 to every kernel value if you want the paper's constant feature."
+            )
+
+    def _check_max_rank(self, owner):
+        check_number(owner, "max_rank", self.max_rank, low=1, integer=True)
+        if not (isinstance(self.solver, str) and self.solver in ("auto", "low-rank")):
+            raise ValueError(
+                f"With max_rank={self.max_rank}, {owner} is solved in factors. Got solver={self.solver!r}; leave it at "
+                "'auto', or set max_rank=None."
             )
 
 

@@ -15,12 +15,17 @@ _SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or cal
     low_rank : {"coefficients", "function"}, default="coefficients"
         What the nuclear norm of a kernel model is taken of: the coefficients A, as in the paper, or the function
         :math:`\\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly.
+    max_rank : int, default=None
+        Allow the weights no larger rank: the paper's constraint rank(W) <= k, beside the nuclear norm or, with ``nuclear=0``,
+        in place of it. That problem is not convex: the solution is a local optimum, and `gap_` bounds its distance from the
+        optimum without the constraint, which need not be small.
     fit_intercept : bool, default=True
         Linear model: append a column of ones, regularised with the rest, as in the paper. No effect on other kernels
         (it cancels in "rbf"); refused for "precomputed".
     non_empty : bool, default=False
         Give a row without a positive score its best label, as the authors' program does.
-    solver : {"auto", "apg"} or solver object, default="auto"
+    solver : {"auto", "apg", "low-rank"} or solver object, default="auto"
+        "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
     tol : float, default=1e-4
         Stop when the objective is certified to be within this share of its optimum.
@@ -123,6 +128,7 @@ class RBRLClassifier(ObjectiveClassifier):
         degree=3,
         coef0=1.0,
         low_rank="coefficients",
+        max_rank=None,
         fit_intercept=True,
         non_empty=False,
         solver="auto",
@@ -139,6 +145,7 @@ class RBRLClassifier(ObjectiveClassifier):
             degree=degree,
             coef0=coef0,
             low_rank=low_rank,
+            max_rank=max_rank,
             fit_intercept=fit_intercept,
             non_empty=non_empty,
             solver=solver,

@@ -4,17 +4,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbrl._linalg import leading_singular
+from rbrl._linalg import EXACT_BELOW, leading_singular
 from rbrl._validation import check_number
 from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged, way_out
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import Factors, balance, descend, join_violations
+from rbrl.solvers.iterate import FADING, model_start
 from rbrl.solvers.preconditioner import MeanModel
 
-# Columns that the factors start with, and the share of them that may join after a round.
-FIRST, GROWTH = 20, 1.0
-# A stationary point has neither slope nor progress above this share of the tolerance.
-STATIONARY = 0.01
+# Columns that the factors of very large weights start with, and as many as may join after a round at least.
+FIRST = 20
+# Slope and progress, relative to the objective, at which a round ends while columns are still missing.
+LOOSE = 1e-2
+# With a limited rank, a stationary point has neither above this share of the tolerance; without, the certificate decides,
+# and below ROUNDING nothing is to be gained.
+STATIONARY, ROUNDING = 0.01, 1e-14
 
 
 @dataclass(frozen=True)
@@ -62,24 +66,30 @@ class _Run:
         self.most = min(*objective.shape, solver.max_rank or np.inf)
         self.before = objective.evaluations
         self.history, self.costs, self.point = [], [], None
-        self.n_iter, self.bound, self.small, self.stationary = 0, 0.0, 0.3 * tol, False
+        self.n_iter, self.bound, self.stationary = 0, 0.0, False
 
     def begin(self, start):
-        """Factors of `start`, or of the minimiser of the mean model without the nuclear norm."""
-        objective = self.objective
-        rank = self.most if start is not None or self.solver.max_rank else min(FIRST, self.most)
-        W = _ridge_start(objective) if start is None else start
-        P, sigma, Q = leading_singular(W, int(rank))
-        self.factors = P * np.sqrt(sigma), Q * np.sqrt(sigma)
+        """Factors of `start`, or of the minimiser of the mean model, as far as its singular values stand out."""
+        objective, rank = self.objective, self.most
+        large = min(objective.shape) > EXACT_BELOW
+        if start is None:
+            start = _ridge_start(objective) if large else model_start(objective)
+            rank = min(rank, self.solver.max_rank or FIRST) if large else rank
+        P, sigma, Q = leading_singular(start, int(rank))
+        keep = sigma > FADING * sigma.max(initial=0.0)
+        P, Q, root = P[:, keep], Q[:, keep], np.sqrt(sigma[keep])
+        self.factors = P * root, Q * root
+        # Columns can join only below the largest rank; a round that is the last one need not end early.
+        self.small = 0.3 * self.tol if len(root) == self.most else max(LOOSE, 0.3 * self.tol)
 
     def round(self):
         """Descend to a stationary point, certify, and let the missing directions join."""
         objective = self.objective
         U, V = self.factors
+        self.n_iter += 1
         if U.shape[1]:
-            point, used = descend(
-                objective, U, V, self.small, self.max_iter - self.n_iter, self.solver.memory, self.note
-            )
+            allowed = self.max_iter - self.n_iter
+            point, used = descend(objective, U, V, self.small, allowed, self.solver.memory, self.note)
             self.n_iter, self.point = self.n_iter + used, _balanced(objective, point)
         else:
             self.point = Factors(objective, U, V, np.zeros((len(objective.Y), 0)))
@@ -90,17 +100,18 @@ class _Run:
         self.grow(W, adjoint, ended=self.n_iter < self.max_iter)
 
     def grow(self, W, adjoint, ended):
-        """New columns for another round, within the rank that is allowed; without any, a closer look at these."""
+        """New columns for another round, within the rank that is allowed; a closer look unless many are missing still."""
         rank = self.point.U.shape[1]
-        room = int(min(self.most - rank, max(GROWTH * rank, FIRST)))
-        joined = None
+        step, joined = max(rank, FIRST), None
+        room = int(min(self.most - rank, step))
         if room > 0:
             gradient = adjoint + self.objective.ridge.gradient(W)
             H = MeanModel(self.objective, self.point.scores).hessian
             joined = join_violations(self.objective, self.point.U, self.point.V, gradient, H, room)
         self.factors = joined or (self.point.U, self.point.V)
-        if joined is None:
-            self.stationary = ended and self.small <= STATIONARY * self.tol
+        enough = ROUNDING if self.solver.max_rank is None else STATIONARY * self.tol
+        self.stationary = joined is None and ended and self.small <= enough
+        if joined is None or joined[0].shape[1] < rank + step:
             self.small *= 0.1
 
     def note(self, value):
