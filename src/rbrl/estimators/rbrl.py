@@ -16,9 +16,9 @@ _SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or cal
         What the nuclear norm of a kernel model is taken of: the coefficients A, as in the paper, or the function
         :math:`\\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly.
     max_rank : int, default=None
-        Allow the weights no larger rank: the paper's constraint rank(W) <= k, beside the nuclear norm or, with ``nuclear=0``,
-        in place of it. That problem is not convex: the solution is a local optimum, and `gap_` bounds its distance from the
-        optimum without the constraint, which need not be small.
+        Allow the weights no larger rank: the paper's constraint rank(W) <= k, beside the nuclear norm or, with
+        ``nuclear=0``, in place of it. That problem is not convex: the solution is a local optimum, and `gap_` bounds its
+        distance from the optimum without the constraint, which need not be small.
     fit_intercept : bool, default=True
         Linear model: append a column of ones, regularised with the rest, as in the paper. No effect on other kernels
         (it cancels in "rbf"); refused for "precomputed".
