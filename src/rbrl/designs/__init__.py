@@ -1,10 +1,23 @@
 """Designs: linear maps from weights to scores."""
 
 from rbrl.designs.base import Design
-from rbrl.designs.choose import linear_design
+from rbrl.designs.block_kernel import BlockKernel
+from rbrl.designs.choose import LARGEST_DECOMPOSITION, linear_design
 from rbrl.designs.eigen import EigenDesign
+from rbrl.designs.feature_map import FeatureMapDesign
 from rbrl.designs.matrix import MatrixDesign, with_ones
 from rbrl.designs.row_space import RowSpaceDesign
 from rbrl.designs.spectral import SpectralDesign
 
-__all__ = ["Design", "EigenDesign", "MatrixDesign", "RowSpaceDesign", "SpectralDesign", "linear_design", "with_ones"]
+__all__ = [
+    "LARGEST_DECOMPOSITION",
+    "BlockKernel",
+    "Design",
+    "EigenDesign",
+    "FeatureMapDesign",
+    "MatrixDesign",
+    "RowSpaceDesign",
+    "SpectralDesign",
+    "linear_design",
+    "with_ones",
+]

@@ -18,7 +18,17 @@ from rbrl.search.scoring import Scoring
 from rbrl.targets import SignedTargets
 
 # Parameters of an objective's classifier that change its design, not only its objective.
-DESIGN_PARAMETERS = {"kernel", "gamma", "degree", "coef0", "low_rank", "fit_intercept"}
+DESIGN_PARAMETERS = {
+    "kernel",
+    "gamma",
+    "degree",
+    "coef0",
+    "low_rank",
+    "fit_intercept",
+    "approximation",
+    "n_components",
+    "random_state",
+}
 
 
 def tune(estimator, grid, X, Y, *, folds=5, seed=0, metrics=PAPER_METRICS, convention="paper", n_jobs=1, tol=1e-4):
