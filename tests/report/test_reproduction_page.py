@@ -16,7 +16,7 @@ from rbrl.report.reproduction.unsaid import choice_table, variant_tables
 CAUSE = """
 [[cause]]
 title = "Equal terms"
-plan = "paper-fair"
+change = "fair"
 methods = ["BR"]
 text = "Because."
 """
