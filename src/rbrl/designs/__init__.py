@@ -3,8 +3,22 @@
 from rbrl.designs.base import Design
 from rbrl.designs.choose import linear_design
 from rbrl.designs.eigen import EigenDesign
+from rbrl.designs.in_blocks import LARGEST_GRAM, BlockDesign, GramDesign
 from rbrl.designs.matrix import MatrixDesign, with_ones
+from rbrl.designs.rotated import RotatedDesign
 from rbrl.designs.row_space import RowSpaceDesign
 from rbrl.designs.spectral import SpectralDesign
 
-__all__ = ["Design", "EigenDesign", "MatrixDesign", "RowSpaceDesign", "SpectralDesign", "linear_design", "with_ones"]
+__all__ = [
+    "LARGEST_GRAM",
+    "BlockDesign",
+    "Design",
+    "EigenDesign",
+    "GramDesign",
+    "MatrixDesign",
+    "RotatedDesign",
+    "RowSpaceDesign",
+    "SpectralDesign",
+    "linear_design",
+    "with_ones",
+]

@@ -61,7 +61,7 @@ def model_start(objective, rounds=20):
     The nuclear norm is met by reweighting, which needs no product: the whole start costs half an evaluation. Its rank is
     that of the optimum more often than not.
     """
-    zero = np.zeros(objective.Y.shape)
+    zero = objective.zero_scores()
     _, residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)
     H = mean_hessian(objective, zero)
     pull = -objective.design.adjoint(residual)
@@ -92,7 +92,7 @@ def label_coupling(objective, W):
     """
     if objective.shape[0] == 0:
         return 0.0
-    H = mean_hessian(objective, np.zeros(objective.Y.shape))
+    H = mean_hessian(objective, objective.zero_scores())
     typical = np.median(objective.design.gram_diagonal) * H
     typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
     nuclear = _slightly_smoothed(objective, W) if objective.nuclear.weight else None
