@@ -44,6 +44,15 @@ class SignedTargets:
             self.kind = "multiclass" if len(self.classes_) > 2 else "binary"
         return self
 
+    @classmethod
+    def of_matrix(cls, n_labels, low, dtype, is_sparse=False):
+        """The encoder of label matrices that are not at hand, from what is known about them."""
+        targets = cls()
+        targets.is_matrix, targets.kind, targets.classes_ = True, "multilabel", np.arange(n_labels)
+        targets.low, targets.dtype = low, np.dtype(dtype)
+        targets.sparse_container = sparse.csr_array if is_sparse else None
+        return targets
+
     @staticmethod
     def _is_label_matrix(y, target):
         """A matrix of labels, not a column of classes."""

@@ -40,3 +40,21 @@ def test_labels_by_name(rbrl, tmp_path):
     answer = rbrl("data", "convert", tmp_path / "my.csv", tmp_path / "my.npz")
     assert answer.code == 2
     assert "does not say which of its 4 columns are labels" in answer.err
+
+
+def test_convert_to_shards_fit_and_predict(rbrl, tmp_path):
+    assert rbrl("data", "convert", "yeast", tmp_path / "yeast.svm").code == 0
+    answer = rbrl("data", "convert", tmp_path / "yeast.svm", tmp_path / "shards", "--rows-per-shard", 900)
+    assert answer.code == 0
+    assert "3 shards of 900 rows" in answer.err
+    answer = rbrl("fit", tmp_path / "shards", "-o", tmp_path / "model", "--set", "tol=0.001", "--json")
+    facts = json.loads(answer.out)
+    assert facts["gap"] <= 1e-3
+    assert (facts["n_samples"], facts["n_labels"]) == (2417, 14)
+    whole = rbrl("predict", tmp_path / "model", "yeast").out.splitlines()
+    parts = rbrl("predict", tmp_path / "model", tmp_path / "shards").out.splitlines()
+    assert len(parts) == 2418
+    assert parts == whole
+    answer = rbrl("fit", tmp_path / "shards", "-o", tmp_path / "model", "--method", "ml-knn")
+    assert answer.code == 2
+    assert "Shards train rbrl, brl and cpnl" in answer.err

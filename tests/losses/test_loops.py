@@ -55,6 +55,10 @@ def arguments(function, dtype, seed=0, n=9, l=6):
         **{name: rng.standard_normal((3, l)) for name in ("rho", "coefficients")},
         "order": np.array([1, 2, 0]),
         "joint": seed == 1,
+        "W": rng.standard_normal((n + 1, l)),
+        "data": rng.standard_normal(12).astype(dtype),
+        "indices": rng.integers(0, n, 12),
+        "indptr": np.array([0, 3, 3, 5, 6, 7, 8, 9, 11, 12]),
         "sigma": np.sort(rng.random(l)),
         **{"linear": 3.0, "quadratic": 0.5, "reach": 0.4 if seed else np.inf, "ridge": 0.2, "limit": 0.5},
     }

@@ -73,18 +73,34 @@ def convert(
     source: Annotated[
         str, typer.Argument(metavar="IN", show_default=False, help="A file, or a name of the catalogue.")
     ],
-    target: Annotated[Path, typer.Argument(metavar="OUT", show_default=False, help="The file to write.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", show_default=False, help="The file to write, or the folder of shards.")
+    ],
     labels: Labels = None,
     labels_first: Annotated[bool, typer.Option(help="ARFF, CSV, Parquet: labels before features.")] = False,
+    rows_per_shard: Annotated[
+        int | None,
+        typer.Option(min=1, help="Write NPZ files of N rows into the folder OUT, with bounded memory.", metavar="N"),
+    ] = None,
     data_home: DataHome = None,
 ) -> None:
     """Convert a file; the endings tell the formats: .arff .csv .tsv .svm .npz .mat .parquet.
 
-    Example: `rbrl data convert my.csv my.arff --labels -6`
-    """
-    from rbrl.cli.inputs import load_data
-    from rbrl.datasets import save_file
+    Examples:
 
+    `rbrl data convert my.csv my.arff --labels -6`
+
+    `rbrl data convert large.svm shards --rows-per-shard 50000`
+    """
+    from rbrl.cli.inputs import is_file, load_data
+    from rbrl.cli.options import parse_labels
+    from rbrl.datasets import save_file, write_shards
+
+    if rows_per_shard is not None:
+        whole = Path(source) if is_file(source) else load_data(source, labels, data_home)
+        shards = write_shards(whole, target, rows_per_shard, parse_labels(labels))
+        say(f"{target}: {len(shards)} shards of {rows_per_shard} rows; learn from them with `rbrl fit {target}`")
+        return
     dataset = load_data(source, labels, data_home)
     save_file(dataset, target, labels_first=labels_first)
     say(f"{target}: {dataset.n_samples} samples, {dataset.n_features} features, {dataset.n_labels} labels")

@@ -28,32 +28,57 @@ def run(
 ) -> None:
     """Learn a model from DATA and write it to a file that is safe to load.
 
+    A folder or a pattern stands for shards, which are read one at a time and may be larger than memory.
+
     Examples:
 
     `rbrl fit yeast -o yeast.rbrl`
 
+    `rbrl fit "shards/*.npz" -o large.rbrl`
+
     `rbrl fit my.csv --labels sea,sand -o my.rbrl --set kernel=rbf --set ridge=0.1 --standardise`
     """
-    from rbrl.cli.inputs import load_data
-
-    model = make_model(method, parse_settings(settings), standardise)
-    dataset = load_data(data, labels, data_home)
-    _check_folder(output)
+    from rbrl.cli.inputs import is_shards
     from rbrl.persistence import save
 
+    model = make_model(method, parse_settings(settings), standardise)
+    _check_folder(output)
     started = time.perf_counter()
-    _scaled(model, dataset.X).fit(dataset.X, dataset.Y)
+    learn = _learn_shards if is_shards(data) else _learn
+    n_samples, label_names = learn(model, data, labels, data_home)
     seconds = time.perf_counter() - started
-    model.label_names_ = list(dataset.label_names)
+    model.label_names_ = list(label_names)
     save(model, output)
     last = model[-1] if hasattr(model, "steps") else model
-    facts = {"model": str(output), "method": method, "n_samples": dataset.n_samples, "n_labels": dataset.n_labels}
+    facts = {"model": str(output), "method": method, "n_samples": n_samples, "n_labels": len(label_names)}
     facts |= {"seconds": seconds, "gap": getattr(last, "gap_", None), "rank": getattr(last, "rank_", None)}
     if json:
         show_json(facts)
     else:
         proved = "" if facts["gap"] is None else f", certified within {100 * facts['gap']:.2g} % of the optimum"
-        say(f"{output}: {method} on {dataset.n_samples} samples, {seconds:.1f} s{proved}", quiet)
+        say(f"{output}: {method} on {n_samples} samples, {seconds:.1f} s{proved}", quiet)
+
+
+def _learn(model, data, labels, data_home):
+    from rbrl.cli.inputs import load_data
+
+    dataset = load_data(data, labels, data_home)
+    _scaled(model, dataset.X).fit(dataset.X, dataset.Y)
+    return dataset.n_samples, dataset.label_names
+
+
+def _learn_shards(model, data, labels, data_home):
+    from rbrl.cli.options import parse_labels
+    from rbrl.datasets import open_shards
+    from rbrl.estimators.objective import ObjectiveClassifier
+
+    if not isinstance(model, ObjectiveClassifier):
+        raise ValueError(
+            f"Shards train rbrl, brl and cpnl, without --standardise. Got {model}; load {data} as one file for others."
+        )
+    shards = open_shards(data, parse_labels(labels))
+    model.fit(shards)
+    return model.n_samples_seen_, shards.read(0).label_names
 
 
 def make_model(method, params, standardise):

@@ -1,6 +1,7 @@
 """DATA on the command line: a name of the catalogue, or a file."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,22 @@ def load_data(data: str, labels: str | None = None, data_home: Path | None = Non
     return load(data, data_home)
 
 
+def is_shards(data: str) -> bool:
+    """Whether DATA means several files: a folder, or a pattern."""
+    return Path(data).is_dir() or any(mark in data for mark in "*?[")
+
+
 def load_blocks(
     data: str, n_features: int, labels: str | None, block_size: int, data_home: Path | None
 ) -> Iterator[Any]:
-    """Return the features of DATA, block of rows by block."""
+    """Return the features of DATA, block of rows by block; of a folder or a pattern, file by file."""
+    from rbrl.datasets import open_shards
     from rbrl.datasets.blocks import read_blocks, row_blocks
 
+    if is_shards(data):
+        paths = open_shards(data).paths
+        files = (read_blocks(path, n_features, parse_labels(labels), block_size=block_size) for path in paths)
+        return chain.from_iterable(files)
     if is_file(data):
         return read_blocks(data, n_features, parse_labels(labels), block_size=block_size)
     X = load_data(data, labels, data_home).X

@@ -17,17 +17,24 @@ from rbrl.datasets.catalogue import catalogue, table
 from rbrl.datasets.dataset import Dataset, Part
 from rbrl.datasets.files import convert, load_file, save_file
 from rbrl.datasets.loading import load
+from rbrl.datasets.parts import load_parts
+from rbrl.datasets.shard_writing import write_shards
+from rbrl.datasets.shards import Shards, open_shards
 
 __all__ = [
     "CARDS",
     "Card",
     "Dataset",
     "Part",
+    "Shards",
     "catalogue",
     "convert",
     "load",
     "load_file",
+    "load_parts",
+    "open_shards",
     "read_blocks",
     "save_file",
     "table",
+    "write_shards",
 ]

@@ -53,6 +53,11 @@ def load_file(path, labels=None, *, format=None, **options):
         Give Y as a sparse array.
     max_bytes : int
         Refuse files that unpack to more; 4 GiB by default.
+    n_features, n_labels, first_feature, first_label : int, optional
+        Of a svmlight file whose first line does not say: its sizes, and the numbers, 0 or 1, that features and labels
+        count from. Default: as its rows show.
+    part : bool, default=False
+        The file is one of several that belong together: what would be guessed from its rows has to be said.
 
     Returns
     -------

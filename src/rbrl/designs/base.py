@@ -17,11 +17,14 @@ class Design(ABC):
         Weights of the squared rows of W in the ridge penalty.
     gram_diagonal : array (n_columns,)
         Diagonal of Z'Z: all of it in whitened coordinates, an approximation elsewhere.
+    whitened : bool
+        Whether Z'Z is diagonal.
     columns : int
         Columns multiplied so far, by ``scores`` and ``adjoint`` together.
     """
 
     ridge_weights: float | np.ndarray = 1.0
+    whitened = True
     gram_diagonal: np.ndarray
 
     def __init__(self, shape):

@@ -17,6 +17,8 @@ class MatrixDesign(Design):
     X : array or CSR matrix (n_samples, n_columns)
     """
 
+    whitened = False
+
     def __init__(self, X):
         super().__init__(X.shape)
         self.X = X

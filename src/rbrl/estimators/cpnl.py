@@ -1,10 +1,11 @@
 """CPNL: costs for rare labels, and label graphs of agreement and disagreement."""
 
 from rbrl._validation import check_number
+from rbrl.blocks import label_products
 from rbrl.estimators.objective import ObjectiveClassifier
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, WeightedSum
-from rbrl.losses.costs import imbalance_costs
-from rbrl.losses.label_graph import agreement_laplacians
+from rbrl.losses.costs import costs_of_counts, imbalance_costs
+from rbrl.losses.label_graph import agreement_laplacians, laplacians_of_products
 
 
 class CPNL(ObjectiveClassifier):
@@ -138,11 +139,20 @@ class CPNL(ObjectiveClassifier):
 
     def _loss_of(self, Y, weights):
         positive, negative = agreement_laplacians(Y, self.n_neighbors, weights)
+        return self._weighted_loss(imbalance_costs(Y, self.beta, weights), positive, negative)
+
+    def _weighted_loss(self, costs, positive, negative):
         return WeightedSum(
-            (1.0, CostWeightedSquaredHinge(imbalance_costs(Y, self.beta, weights))),
+            (1.0, CostWeightedSquaredHinge(costs)),
             (self.positive, LabelGraph(positive)),
             (self.negative, LabelGraph(negative)),
         )
+
+    def _loss_of_blocks(self, blocks):
+        n_samples, relevant, products = blocks.total(label_products)
+        positive, negative = laplacians_of_products(products, n_samples, self.n_neighbors)
+        costs = costs_of_counts(relevant, n_samples - relevant, self.beta)
+        return self._weighted_loss(costs, positive, negative)
 
     def _store_result(self, result):
         super()._store_result(result)

@@ -18,6 +18,7 @@ from rbrl.designs import (
     with_ones,
 )
 from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.estimators.in_blocks import LearnsFromBlocks, as_blocks
 from rbrl.estimators.kernel_model import KernelModel
 from rbrl.kernels import APPROXIMATIONS, check_gram, fit_feature_map
 from rbrl.objective import Objective
@@ -27,7 +28,7 @@ from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, solve_kernel
 RANK_FLOOR = 1e-6
 
 
-class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
+class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
     """A classifier that minimises loss + ridge + nuclear norm, linear or with a kernel.
 
     A subclass names its loss in :meth:`_loss`; everything else is here.
@@ -83,23 +84,29 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         """The loss for the labels of the rows that have a weight: :meth:`_loss`, unless it depends on them."""
         return self._loss()
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Learn from rows X and their labels y.
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features)
-            With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
+        X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Shards`, a list of parts (X, Y), a Dask
+            array, or a list of delayed parts
+            With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples). What comes in blocks stays where it is:
+            the linear model is learned in passes over it, with bounded memory.
         y : array or sparse matrix (n_samples, n_labels)
-            0/1 or -1/+1; `predict` answers in the same coding. A 1-D y of classes works too.
+            0/1 or -1/+1; `predict` answers in the same coding. A 1-D y of classes works too. With a Dask array X, a Dask
+            array with the same rows in each block; with shards and parts, which have their labels, none.
         sample_weight : array (n_samples,), default=None
-            Weights of the rows in the loss; a row of weight 0 is as if it were absent.
+            Weights of the rows in the loss; a row of weight 0 is as if it were absent. Of arrays only.
 
         Returns
         -------
         self
         """
-        return self._learn(X, y, sample_weight)
+        blocks = as_blocks(X, y, sample_weight)
+        learned = self._learn(X, y, sample_weight) if blocks is None else self._learn_blocks(blocks)
+        self.__dict__.pop("stream_", None)
+        return learned
 
     def _fit(self, X, Y, weights):
         started = time.perf_counter()
@@ -117,7 +124,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         def objective_of(design):
             return self._objective(design, Y, weights)
 
-        start = self._previous(X, Y, rows) if self.warm_start else None
+        start = self._previous(X.shape[1], Y.shape[1], rows) if self.warm_start else None
         if self._too_large_to_decompose(len(rows)):
             design = BlockKernel(self._kernel_blocks(X[rows]), len(rows))
             return design, KernelBlocks().solve(objective_of(design), start=start, **limits)
@@ -149,7 +156,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     def _design(self, X, rows):
         """The design of the rows that have a weight."""
         if self._is_linear():
-            X = X[rows].astype(np.float64, copy=False)
+            X = (X[rows] if len(rows) < X.shape[0] else X).astype(np.float64, copy=False)
             return linear_design(with_ones(X) if self.fit_intercept else X)
         if self.approximation is None:
             return SpectralDesign(self._kernel_matrix(X, rows), self.low_rank)
@@ -176,9 +183,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
 
     def _store(self, X, n_samples, rows, coefficients):
         if self._is_linear():
-            W = coefficients.astype(X.dtype, copy=False)
-            self.coef_ = np.ascontiguousarray(W[: X.shape[1]].T)
-            self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=X.dtype)
+            self._store_linear(X.shape[1], X.dtype, coefficients)
             return
         if self.approximation is not None:
             self.feature_coef_ = coefficients
@@ -187,19 +192,24 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         self.dual_coef_[rows] = coefficients
         self.X_fit_ = None if self._is_precomputed() else X
 
+    def _store_linear(self, n_features, dtype, coefficients):
+        W = coefficients.astype(dtype, copy=False)
+        self.coef_ = np.ascontiguousarray(W[:n_features].T)
+        self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=dtype)
+
     def _store_result(self, result):
         self.objective_, self.gap_ = result.objective, result.gap
         self.n_iter_, self.n_evaluations_, self.history_ = result.n_iter, result.evaluations, result.history
         sigma = singular_values(result.weights)
         self.rank_ = int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))
 
-    def _previous(self, X, Y, rows):
+    def _previous(self, n_features, n_labels, rows=None):
         """Coefficients of the last fit, if there was one of this shape."""
         if self._is_linear() and hasattr(self, "coef_"):
             coefficients = np.hstack([self.coef_, self.intercept_[:, None]] if self.fit_intercept else [self.coef_]).T
-            shape = (X.shape[1] + self.fit_intercept, Y.shape[1])
+            shape = (n_features + self.fit_intercept, n_labels)
         elif self.approximation is None and not self._is_linear() and len(getattr(self, "dual_coef_", ())) > rows[-1]:
-            coefficients, shape = self.dual_coef_[rows], (len(rows), Y.shape[1])
+            coefficients, shape = self.dual_coef_[rows], (len(rows), n_labels)
         else:
             return None
         return coefficients.astype(np.float64) if coefficients.shape == shape else None

@@ -2,6 +2,7 @@
 
 from rbrl._validation import check_number
 from rbrl.estimators.objective import ObjectiveClassifier
+from rbrl.estimators.streaming import LearnsFromStreams
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 
 _SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
@@ -66,7 +67,7 @@ _SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or cal
         Column indices of the labels, or the classes of a 1-D target."""
 
 
-class BRLClassifier(ObjectiveClassifier):
+class BRLClassifier(LearnsFromStreams, ObjectiveClassifier):
     __doc__ = rf"""Binary relevance with low rank: RBRL without its ranking term.
 
     .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{{\lambda_1}}{{2}} \|W\|_F^2 + \lambda_3 \|W\|_*
@@ -93,7 +94,7 @@ class BRLClassifier(ObjectiveClassifier):
         return SquaredHinge()
 
 
-class RBRLClassifier(ObjectiveClassifier):
+class RBRLClassifier(LearnsFromStreams, ObjectiveClassifier):
     __doc__ = rf"""Ranking SVM and binary relevance learned jointly, with low rank (eq. 8 of the paper).
 
     .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{{\lambda_1}}{{2}} \|W\|_F^2

@@ -51,7 +51,10 @@ def imbalance_costs(Y, power=0.5, weights=None):
         1 for a label that is nowhere relevant: it has no entry to be used on.
     """
     counts = row_weights(weights, len(Y))
-    relevant = counts @ (Y > 0)
-    irrelevant = counts @ (Y < 0)
-    ratio = np.divide(irrelevant, relevant, out=np.ones(Y.shape[1]), where=relevant > 0)
+    return costs_of_counts(counts @ (Y > 0), counts @ (Y < 0), power)
+
+
+def costs_of_counts(relevant, irrelevant, power=0.5):
+    """The costs of :func:`imbalance_costs`, from how often each label is relevant and irrelevant."""
+    ratio = np.divide(irrelevant, relevant, out=np.ones(len(relevant)), where=relevant > 0)
     return ratio**power

@@ -64,7 +64,12 @@ def agreement_laplacians(Y, n_neighbors=3, weights=None):
     """
     counts = row_weights(weights, len(Y))
     signed = Y.astype(np.float64)
-    agreement = 0.5 * (1.0 + signed.T @ (counts[:, None] * signed) / counts.sum())
+    return laplacians_of_products(signed.T @ (counts[:, None] * signed), counts.sum(), n_neighbors)
+
+
+def laplacians_of_products(products, n_samples, n_neighbors=3):
+    """The graphs of :func:`agreement_laplacians`, from Y'Y of labels in {-1, +1}."""
+    agreement = 0.5 * (1.0 + products / n_samples)
     positive, negative = (_sparsified(S, n_neighbors) for S in (agreement, 1.0 - agreement))
     return np.diag(positive.sum(axis=0)) - positive, np.diag(negative.sum(axis=0)) + negative
 

@@ -52,7 +52,7 @@ def model_start(objective, rounds=20):
     The nuclear norm is met by reweighting, which needs no product: the whole start costs half an evaluation. Its rank is
     that of the optimum more often than not.
     """
-    zero = np.zeros(objective.Y.shape)
+    zero = objective.zero_scores()
     _, residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)
     model = MeanModel(objective, zero)
     pull = -objective.design.adjoint(residual)
@@ -83,7 +83,7 @@ def label_coupling(objective, W):
     """
     if objective.shape[0] == 0:
         return 0.0
-    H = MeanModel(objective, np.zeros(objective.Y.shape)).hessian
+    H = MeanModel(objective, objective.zero_scores()).hessian
     typical = np.median(objective.design.gram_diagonal) * H
     typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
     nuclear = _slightly_smoothed(objective, W) if objective.nuclear.weight else None

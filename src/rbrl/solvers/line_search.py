@@ -6,10 +6,11 @@ from rbrl.solvers.smoothing import SmoothedNuclear
 
 
 class Ray:
-    """The smoothed objective at W + D diag(t), one step length per label."""
+    """The smoothed objective at W + D diag(t), one step length per label; `line` is the loss's own unless given."""
 
-    def __init__(self, objective, iterate, D, scores):
+    def __init__(self, objective, iterate, D, scores, line=None):
         self.objective, self.iterate, self.D, self.scores = objective, iterate, D, scores
+        self._line = line or objective.loss.line
         W, ridge = iterate.W, objective.ridge
         weighted = ridge.weight * ridge.row_weights * D
         self._ridge_slope, self._ridge_bend = (weighted * W).sum(axis=0), (weighted * D).sum(axis=0)
@@ -19,7 +20,7 @@ class Ray:
     def __call__(self, t):
         """Value, slopes and bends in t, and the bend when all t move as one."""
         objective = self.objective
-        value, slopes, bends, joint = objective.loss.line(
+        value, slopes, bends, joint = self._line(
             objective.Y, self.iterate.scores, self.scores, t, objective.sample_weight
         )
         value += self.iterate.ridge + float(t @ self._ridge_slope + 0.5 * (t * t) @ self._ridge_bend)
@@ -54,6 +55,14 @@ class Ray:
         return smoothed.value, slopes, bends, bends.sum()
 
 
+def find_step(objective, iterate, D, scores, slope, joint):
+    """Step lengths along D, confirmed where the loss's lines are estimates; zeros if nothing descends."""
+    t = step_lengths(Ray(objective, iterate, D, scores), slope, joint)
+    if not objective.lines_are_estimates:
+        return t
+    return first_descent(Ray(objective, iterate, D, scores, objective.loss.exact_line), t if t.any() else t + 1, joint)
+
+
 def step_lengths(ray, slope, joint, tries=12):
     """Minimise along the ray: one length per label, or one for all.
 
@@ -76,6 +85,19 @@ def step_lengths(ray, slope, joint, tries=12):
         newton = slopes.sum() / max(joint_bend, 1e-300) if joint else slopes / np.maximum(bends, 1e-300)
         t = np.clip(t - newton, 0.0, np.maximum(4.0 * t, 1.0))
     return np.zeros(n_labels) if best is None else best
+
+
+def first_descent(ray, t, joint, tries=12):
+    """The step lengths t, shortened towards the minimum until the value falls."""
+    start = ray.iterate.smooth_value * (1 + 4e-16)
+    for _ in range(tries):
+        value, slopes, bends, joint_bend = ray(t)
+        if value <= start:
+            return t
+        newton = slopes.sum() / max(joint_bend, 1e-300) if joint else slopes / np.maximum(bends, 1e-300)
+        longest = 0.7 * t if joint else np.where(slopes > 0, 0.7, 1.0) * t
+        t = np.clip(t - newton, 0.1 * t, longest)
+    return np.zeros_like(t)
 
 
 def wolfe_step(along, start, slope, tries=12):

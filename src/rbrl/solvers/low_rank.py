@@ -92,7 +92,7 @@ class _Run:
             point, used = descend(objective, U, V, self.small, allowed, self.solver.memory, self.note)
             self.n_iter, self.point = self.n_iter + used, _balanced(objective, point)
         else:
-            self.point = Factors(objective, U, V, np.zeros((len(objective.Y), 0)))
+            self.point = Factors(objective, U, V, objective.design.scores(U))
         self.note(self.point.value)
         W = self.point.U @ self.point.V.T
         adjoint = objective.design.adjoint(self.point.residual)
@@ -146,7 +146,7 @@ class _Run:
 
 def _ridge_start(objective):
     """Minimiser of the mean model at zero scores, without the nuclear norm: half an evaluation."""
-    zero = np.zeros(objective.Y.shape)
+    zero = objective.zero_scores()
     _, residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)
     return -MeanModel(objective, zero).inverse()(objective.design.adjoint(residual))
 
@@ -155,5 +155,5 @@ def _balanced(objective, point):
     """The same weights in balanced factors, whose value is that of the weights; none where that is better still."""
     U, V = balance(point.U, point.V)
     best = Factors(objective, U, V, point.scores_U @ (point.V.T @ V / np.sum(V**2, axis=0)))
-    zero = Factors(objective, U[:, :0], V[:, :0], point.scores_U[:, :0])
+    zero = Factors(objective, U[:, :0], V[:, :0], objective.design.scores(U[:, :0]))
     return zero if zero.value <= best.value else best

@@ -10,7 +10,7 @@ from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import FAINT, descend, join_violations, split
 from rbrl.solvers.full_hessian import full_hessian, full_hessian_cost
 from rbrl.solvers.iterate import FADING, Iterate, best_scale, label_coupling, model_start
-from rbrl.solvers.line_search import Ray, step_lengths
+from rbrl.solvers.line_search import find_step
 from rbrl.solvers.memory import Memory
 from rbrl.solvers.preconditioner import MeanModel
 
@@ -23,6 +23,8 @@ CAUTION = 0.01
 # Factors pay at once where ranks are small, or at this share of the full rank; elsewhere when the last ten steps on the
 # weights together gained less than SLOW of the tolerance.
 SMALL_RANK, LOW_RANK, SLOW = 50, 0.7, 0.5
+# Steps on the weights, in coordinates that are not whitened, before their rank is believed.
+FIRST_STEPS = 12
 # Iterations in factors between two steps with the full Hessian.
 ROUND = 50
 # The full Hessian is a matrix of this many rows at most.
@@ -72,7 +74,7 @@ class _Run:
         self.memory, self.old, self.steps = None, None, 0
         self.round_tol = 0.3 * tol
         self.patience = _patience(objective, max_iter)
-        self.full, self.caution, self.stalled = False, 0.0, False
+        self.full, self.caution, self.stalled, self.lost = False, 0.0, False, False
 
     def begin(self, start, scores=None):
         """Go to `start`, or to the minimiser of the mean model."""
@@ -95,6 +97,7 @@ class _Run:
 
     def certify(self):
         self.bound = max(self.bound, lower_bound(self.objective, self.now.W, self.now.loss, self.now.adjoint))
+        self.objective.reached(self.gap())
 
     def note(self, value, evaluations=None):
         """Record an objective value and what it had cost."""
@@ -120,17 +123,23 @@ class _Run:
         """The step that suits the iterate; with the full Hessian, factors are for when steps on the weights stall."""
         if self.impatient():
             self.follow_path()
-        elif self.now.rank_fades() and (self.stalled if self.full else self.factors_pay()):
+        elif self.now.rank_fades() and (self.stalled if self.full else self.settled() and self.factors_pay()):
             self.factored_round()
         else:
             self.step()
+
+    def settled(self):
+        """Whether the rank can be believed: in whitened coordinates at once, in others after some steps or if none helps."""
+        return self.objective.design.whitened or self.n_iter > FIRST_STEPS or self.lost
 
     def factors_pay(self):
         """Whether the rank is so low that factors are the better weights, or the steps on the weights so small."""
         sigma = self.now.nuclear.sigma
         if len(sigma) <= SMALL_RANK or np.count_nonzero(sigma > FADING * sigma[-1]) <= LOW_RANK * len(sigma):
             return True
-        return self.steps > 10 and self.history[-11] - self.history[-1] <= SLOW * self.tol * self.history[-1]
+        return self.lost or (
+            self.steps > 10 and self.history[-11] - self.history[-1] <= SLOW * self.tol * self.history[-1]
+        )
 
     def step(self):
         """One quasi-Newton step on the weights."""
@@ -143,7 +152,7 @@ class _Run:
             self.memory.push(now.W - self.old.W, now.gradient - self.old.gradient)
         D, slope = self.memory.descent(now.gradient, self._seed())
         scores = objective.design.scores(D)
-        t = step_lengths(Ray(objective, now, D, scores), slope, self.joint)
+        t = find_step(objective, now, D, scores, slope, self.joint)
         if t.any():
             self.old = now
             self.arrive(now.W + D * t, now.scores + scores * t)
@@ -154,8 +163,9 @@ class _Run:
     def lose_the_way(self):
         """No step descends: forget the past, or expect terms of the loss to become active soon, or end."""
         if self.old is None:
-            self.stuck = not (self.full and (self.caution == 0 or self.now.rank_fades()))
-            self.caution = CAUTION
+            factors_wait = self.now.rank_fades() and (self.full or not self.settled())
+            self.stuck = not (factors_wait or (self.full and self.caution == 0))
+            self.caution, self.lost = CAUTION, True
         self.memory, self.old, self.stalled = None, None, True
 
     def _seed(self):
@@ -214,7 +224,8 @@ class _Run:
         if self.gap() <= self.tol:
             limit = max(now.value, min(limit, self.bound * (1 + self.tol)))
         _, V = nuclear.right_vectors(now.W, FADING)
-        for basis in (V[:, :0], V):
+        faded = [V] if V.shape[1] < len(nuclear.sigma) else []
+        for basis in (V[:, :0], *faded):
             lean = objective.at((now.W @ basis) @ basis.T, (now.scores @ basis) @ basis.T)
             if lean.value <= limit:
                 self.now = lean
@@ -240,7 +251,7 @@ class _Run:
 
 def _patience(objective, max_iter):
     """Iterations after which the full Hessian pays: the cost of ten factorisations, at most half of what is allowed."""
-    if np.prod(objective.shape) > FULL_HESSIAN_SIZE:
+    if np.prod(objective.shape) > FULL_HESSIAN_SIZE or objective.lines_are_estimates:
         return np.inf
     return np.clip(10 * full_hessian_cost(objective), 40, max(max_iter // 2, 40))
 

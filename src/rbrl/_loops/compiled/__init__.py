@@ -21,6 +21,7 @@ from rbrl._loops.compiled.pairwise import (
     pairwise_hinge_line,
     pairwise_hinge_product,
 )
+from rbrl._loops.compiled.sparse import sparse_adjoint, sparse_product
 
 __all__ = [
     "block_solve",
@@ -33,6 +34,8 @@ __all__ = [
     "pairwise_hinge_labels",
     "pairwise_hinge_line",
     "pairwise_hinge_product",
+    "sparse_adjoint",
+    "sparse_product",
     "squared_hinge",
     "squared_hinge_diagonal",
     "squared_hinge_labels",

@@ -31,6 +31,7 @@ MAX_WORDS = 10_000
 def read_csv(path, options):
     """Read a CSV file; the separator (comma, semicolon, tab) is the one that the header has most of."""
     table = read_text(path, lambda stream: _table(path, stream), options)
+    table.check_part(options)
     return table.dataset(options)
 
 

@@ -53,8 +53,8 @@ def read_npz(path, options):
     )
 
 
-def write_npz(dataset, path):
-    """Write an NPZ file that `read_npz` reads back."""
+def write_npz(dataset, path, compressed=True):
+    """Write an NPZ file that `read_npz` reads back; uncompressed ones are larger, and read several times faster."""
     arrays = {**_pieces("X", dataset.X), **_pieces("Y", dataset.Y)}
     arrays |= {"feature_names": _text(dataset.feature_names), "label_names": _text(dataset.label_names)}
     if len(dataset.categorical_index):
@@ -63,7 +63,7 @@ def write_npz(dataset, path):
         prefix = "" if name == "source" else name
         arrays |= {(prefix + part).lstrip("_"): index for part, index in zip(PARTS, split)}
     with replacing(path) as temporary, open(temporary, "wb") as stream:
-        np.savez_compressed(stream, **arrays)
+        (np.savez_compressed if compressed else np.savez)(stream, **arrays)
 
 
 def _arrays(path, max_bytes):

@@ -25,6 +25,10 @@ class ReadOptions:
         Give Y as a sparse array.
     max_bytes : int
         Refuse files that unpack to more.
+    n_features, n_labels, first_feature, first_label : int or None
+        Of a svmlight file that does not say: its sizes, and the numbers, 0 or 1, that its columns count from.
+    part : bool
+        The file is one of several that belong together: what would be guessed from its rows has to be said.
     """
 
     labels: int | Sequence[str] | str | None = None
@@ -33,6 +37,11 @@ class ReadOptions:
     encoding: str | None = None
     sparse_labels: bool = False
     max_bytes: int = MAX_BYTES
+    n_features: int | None = None
+    n_labels: int | None = None
+    first_feature: int | None = None
+    first_label: int | None = None
+    part: bool = False
 
     def __post_init__(self):
         if self.nominal not in ("codes", "onehot"):

@@ -1,6 +1,7 @@
 """Parquet files (needs pyarrow): a column per feature and label; the file's metadata says which are labels."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -20,15 +21,36 @@ KEY = b"rbrl"
 def read_parquet(path, options):
     """Read a Parquet file; words become codes, nulls missing values."""
     pa, pq = _pyarrow()
+    with _reading(path, pa), pq.ParquetFile(path) as file:
+        _check_size(path, file.metadata, options.max_bytes)
+        table = file.read(use_threads=False)
+    return _dataset(path, table, options, pa)
+
+
+def parquet_parts(path, options, rows):
+    """Yield the rows of a Parquet file as data sets of `rows` rows."""
+    pa, pq = _pyarrow()
+    with _reading(path, pa), pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=rows, use_threads=False):
+            table = pa.Table.from_batches([batch]).replace_schema_metadata(file.schema_arrow.metadata)
+            yield _dataset(path, table, options, pa)
+
+
+@contextmanager
+def _reading(path, pa):
     try:
-        with pq.ParquetFile(path) as file:
-            _check_size(path, file.metadata, options.max_bytes)
-            table = file.read(use_threads=False)
-            matrix, codes = _matrix(path, table, pa)
+        yield
     except (pa.ArrowException, OSError, OverflowError, MemoryError, UnicodeError) as error:
         raise bad(path, f"not a readable Parquet file: {error}") from error
+
+
+def _dataset(path, table, options, pa):
+    with _reading(path, pa):
+        matrix, codes = _matrix(path, table, pa)
     head = _head(path, table.schema.metadata)
-    dataset = Table(path, table.column_names, matrix, None, codes, head.get("labels")).dataset(options)
+    columns = Table(path, table.column_names, matrix, None, codes, head.get("labels"))
+    columns.check_part(options)
+    dataset = columns.dataset(options)
     coded = head.get("categorical_index") if options.labels is None else None
     return replace(dataset, categorical_index=coded) if coded else dataset
 
@@ -36,20 +58,16 @@ def read_parquet(path, options):
 def parquet_blocks(path, options, n_features, size):
     """Yield X, at most `size` rows at a time, without the label columns, which are not read."""
     pa, pq = _pyarrow()
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            own = _head(path, file.schema_arrow.metadata).get("labels")
-            columns = [names[j] for j in feature_columns(path, names, options.labels, n_features, own)]
-            for batch in file.iter_batches(
-                batch_size=min(size, file.metadata.num_rows + 1), columns=columns, use_threads=False
-            ):
-                matrix, codes = _matrix(path, pa.Table.from_batches([batch]), pa)
-                for j in codes:
-                    raise bad_word(path, columns[j], next(iter(codes[j])))
-                yield matrix
-    except (pa.ArrowException, OSError, OverflowError, MemoryError, UnicodeError) as error:
-        raise bad(path, f"not a readable Parquet file: {error}") from error
+    with _reading(path, pa), pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        own = _head(path, file.schema_arrow.metadata).get("labels")
+        columns = [names[j] for j in feature_columns(path, names, options.labels, n_features, own)]
+        size = min(size, file.metadata.num_rows + 1)
+        for batch in file.iter_batches(batch_size=size, columns=columns, use_threads=False):
+            matrix, codes = _matrix(path, pa.Table.from_batches([batch]), pa)
+            for j in codes:
+                raise bad_word(path, columns[j], next(iter(codes[j])))
+            yield matrix
 
 
 def write_parquet(dataset, path, labels_first=False):

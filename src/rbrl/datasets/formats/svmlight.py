@@ -27,7 +27,7 @@ FEATURE_0 = re.compile(r"(?<!\S)0+:")
 def read_svmlight(path, options):
     """Read a multi-label svmlight file; see the module's text."""
     _check_options(path, options)
-    return read_text(path, lambda stream: _dataset(path, stream, options.sparse_labels), options)
+    return read_text(path, lambda stream: _dataset(path, stream, options), options)
 
 
 def svmlight_blocks(path, options, n_features, size):
@@ -72,16 +72,48 @@ def write_svmlight(dataset, path):
             stream.write(",".join(map(str, labels.tolist())) + "".join(pairs) + "\n")
 
 
-def _dataset(path, stream, sparse_labels):
-    head, rows, blocks, lines = {}, [], [], []
+def scan_svmlight(path, options):
+    """What `ReadOptions` should tell about each part of a file, and how many lines to skip: a pass with bounded memory."""
+    return read_text(path, lambda stream: _scan(path, stream), options)
+
+
+def _scan(path, stream):
+    head, ranges, first_block = {}, {"feature": [], "label": []}, True
+    for found, rows, (indexes, _, _), _ in _parsed(path, stream):
+        head = found if first_block else head
+        first_block = False
+        tags = [label for row in rows for label in row]
+        for what, numbers in (("feature", indexes), ("label", np.array(tags, dtype=np.int64))):
+            ranges[what] += [numbers.min(), numbers.max()] if len(numbers) else []
+    told = {}
+    for what, numbers in ranges.items():
+        base = head.get(f"{what}_base", 1 if numbers and min(numbers) >= 1 else 0)
+        told |= {
+            f"first_{what}": base,
+            f"n_{what}s": head.get(f"n_{what}s", int(max(numbers, default=base)) + 1 - base),
+        }
+    return told, 1 if "n_rows" in head else 0
+
+
+def _parsed(path, stream):
+    """Yield blocks of (what the first line says, label sets, (indexes, values, counts), line numbers)."""
+    head = {}
     for texts, numbers, first in _blocks(stream):
         head = _head(path, first) if first else head
         if "n_rows" in head and first:
             texts, numbers = texts[1:], numbers[1:]
         parts = [_labels(path, text, line) for text, line in zip(texts, numbers)]
-        rows += [labels for labels, _ in parts]
-        blocks.append(_pairs(path, [features for _, features in parts], numbers))
+        pairs = _pairs(path, [features for _, features in parts], numbers)
+        yield head, [labels for labels, _ in parts], pairs, numbers
+
+
+def _dataset(path, stream, options):
+    head, rows, blocks, lines = {}, [], [], []
+    for head, labels, pairs, numbers in _parsed(path, stream):  # noqa: B007
+        rows += labels
+        blocks.append(pairs)
         lines += numbers
+    head = head or _told(path, options)
     if not rows:
         raise bad(path, f"there are no rows after its first line {quote(head)}" if head else "the file has no rows")
     if head.get("n_rows", len(rows)) != len(rows):
@@ -93,7 +125,7 @@ def _dataset(path, stream, sparse_labels):
     Y = _matrix(path, lines, "label", tags, np.ones(len(tags), dtype=np.int8), tag_counts, head)
     return Dataset(
         X,
-        Y if sparse_labels else dense_labels(path, Y),
+        Y if options.sparse_labels else dense_labels(path, Y),
         feature_names=head.get("feature_names"),
         label_names=head.get("label_names"),
         name=path.name.split(".")[0],
@@ -129,6 +161,23 @@ def _head(path, line):
     if not isinstance(head, dict) or not _is_head(head):
         raise bad(path, f"the comment {quote(line.strip())} must give n_features and n_labels", 1)
     return {**head, "feature_base": 1, "label_base": 0}
+
+
+def _told(path, options):
+    """What the reader was told about a file without a head."""
+    told = {
+        "n_features": options.n_features,
+        "n_labels": options.n_labels,
+        "feature_base": options.first_feature,
+        "label_base": options.first_label,
+    }
+    if options.part and None in told.values():
+        raise bad(
+            path,
+            "its first line does not say how many features and labels there are and what they count from, and one part "
+            "of a data set does not show it: pass n_features=, n_labels=, first_feature= and first_label=",
+        )
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def _is_head(head):

@@ -62,6 +62,17 @@ class Table:
             categorical_index=sorted(nominal),
         )
 
+    def check_part(self, options):
+        """Refuse words whose codes depend on rows that this part does not have."""
+        for j, codes in self.codes.items() if options.part else ():
+            odd = next((word for word in codes if not is_plain(word)), None)
+            if odd is not None:
+                raise bad(
+                    self.path,
+                    f"column {quote(self.names[j])} has words, such as {quote(odd)}, whose codes depend on all parts of the "
+                    "data set: code them as numbers first",
+                )
+
     def _label_matrix(self, labels, as_sparse):
         for j in labels:
             if len(self.codes.get(j, ())) == 1 and not is_plain(next(iter(self.codes[j]))):

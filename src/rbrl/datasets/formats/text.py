@@ -44,6 +44,12 @@ def streaming_text(path, options):
         raise bad(path, f"damaged gzip file: {error}") from error
 
 
+def text_lines(path, options):
+    """Yield the lines of `path`, however long it is."""
+    with streaming_text(path, options) as stream:
+        yield from stream
+
+
 def line_blocks(stream, n_lines=None):
     """Yield lists of lines: `n_lines` in each, or by default about four million characters."""
     while lines := stream.readlines(BLOCK) if n_lines is None else list(islice(stream, n_lines)):

@@ -1,0 +1,103 @@
+"""Designs of rows that are elsewhere: in blocks, or gone by. Only sums over rows are known."""
+
+import numpy as np
+from scipy.linalg import eigh
+
+from rbrl.blocks import Blocks, BlockScores, take_survey
+from rbrl.blocks.products import add_adjoint, scores
+from rbrl.designs.base import Design
+from rbrl.designs.rotation import directions_worth, rotated
+
+# The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
+LARGEST_GRAM = 5000
+# Directions with less than this share of the largest variance are left out.
+FLOOR = 1e-14
+
+
+class SummedDesign(Design):
+    """Coordinates W of the coefficients ``turn @ W``; scores are named, not computed."""
+
+    def __init__(self, n_samples, turn, gram_diagonal):
+        self._turn, self.gram_diagonal = turn, gram_diagonal
+        super().__init__((n_samples, len(gram_diagonal)))
+
+    def scores(self, W):
+        """Z @ W, by name: nothing is computed before a loss is evaluated there."""
+        return BlockScores(W, self)
+
+    def adjoint(self, R):
+        """Z' @ R, which came with the loss."""
+        return R.adjoint
+
+    def coefficients(self, W):
+        return self._turn @ W
+
+    def weights(self, coefficients):
+        return self._turn.T @ coefficients
+
+    def row_norms(self):
+        raise NotImplementedError(_ROW_BY_ROW)
+
+    def _product(self, W):
+        raise NotImplementedError(_ROW_BY_ROW)
+
+    def _adjoint(self, R):
+        raise NotImplementedError(_ROW_BY_ROW)
+
+
+_ROW_BY_ROW = "Only sums over these rows are known, not their scores. Use the solver 'auto'."
+
+
+class GramDesign(SummedDesign):
+    """The linear model in whitened coordinates, from the Gram matrix of the features; its memory is reused."""
+
+    def __init__(self, n_samples, gram):
+        super().__init__(n_samples, *whitening(gram))
+
+
+class BlockDesign(SummedDesign):
+    r"""The linear model over rows in blocks.
+
+    With up to `LARGEST_GRAM` features the coordinates are those of :class:`EigenDesign`, from :math:`X'X` summed over the
+    blocks; beyond, those of the features, turned towards the leading directions of a sample. Blocks see coefficients of
+    features only, and give gradients in them.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    intercept : bool
+        Whether a column of ones is appended.
+    largest_gram : int
+    """
+
+    def __init__(self, blocks: Blocks, intercept=True, largest_gram=LARGEST_GRAM):
+        self.blocks = blocks
+        self.found = found = take_survey(blocks, largest_gram)
+        self.sample = found.sample
+        gram = with_ones_gram(found.gram, found.sums, found.n_samples) if intercept else found.gram
+        self.whitened = gram.ndim == 2
+        turned = self.whitened and whitening(gram)
+        super().__init__(found.n_samples, *(turned or self._rotation(gram)))
+
+    def _rotation(self, diagonal):
+        return rotated(self._sample_gram, diagonal, directions_worth(self.found.n_entries, len(diagonal)))
+
+    def _sample_gram(self, V):
+        X, _, weights = self.sample
+        G = np.zeros(V.shape)
+        add_adjoint(X, weights[:, None] * scores(X, V), G)
+        return G
+
+
+def whitening(gram):
+    """Directions in which the Gram matrix is diagonal, and that diagonal; its memory is reused."""
+    c, V = eigh(gram, driver="evd", overwrite_a=True)
+    keep = c > FLOOR * max(c[-1], np.finfo(float).tiny)
+    return np.ascontiguousarray(V[:, keep][:, ::-1]), c[keep][::-1].copy()
+
+
+def with_ones_gram(gram, sums, n_samples):
+    """The Gram matrix, or its diagonal, of the features with a last column of ones."""
+    if gram.ndim == 1:
+        return np.append(gram, n_samples)
+    return np.block([[gram, sums[:, None]], [sums[None, :], np.full((1, 1), float(n_samples))]])

@@ -1,0 +1,114 @@
+"""`fit` of rows in blocks: files, lists of parts, Dask arrays."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from rbrl.blocks import Blocks, LocalBlocks
+from rbrl.blocks.progress import progress_for
+from rbrl.datasets import Shards
+from rbrl.designs import BlockDesign
+from rbrl.objective import BlockObjective
+from rbrl.solvers import QuasiNewton
+from rbrl.targets import SignedTargets
+
+
+class LearnsFromBlocks:
+    """Mixin of classifiers with an objective: how they learn the linear model from rows in blocks."""
+
+    def _learn_blocks(self, blocks):
+        self._check_parameters()
+        self._check_blocks()
+        started = time.perf_counter()
+        with progress_for(self.tol, self.verbose) as blocks.progress:
+            design = BlockDesign(blocks, self.fit_intercept)
+            found = design.found
+            objective = BlockObjective(design, self._loss_of_blocks(blocks), self.ridge, self.nuclear)
+            start = self._previous(found.n_features, found.n_labels) if self.warm_start else None
+            start = None if start is None else design.weights(start)
+            result = self._solver().solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
+        self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
+        self.classes_ = self.targets_.classes_
+        self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
+        self._store_linear(found.n_features, np.float64, design.coefficients(result.weights))
+        self._store_result(result)
+        self._report(time.perf_counter() - started)
+        return self
+
+    def _loss_of_blocks(self, blocks):
+        """The loss for labels in blocks: :meth:`_loss`, unless it depends on them."""
+        return self._loss()
+
+    def _check_blocks(self):
+        owner = type(self).__name__
+        if not self._is_linear():
+            raise ValueError(
+                f"{owner} learns a linear model from rows in blocks. Got kernel={self.kernel!r}; map the features of each "
+                "block first, for example with sklearn.kernel_approximation.Nystroem, and use kernel='linear'."
+            )
+        if self.solver != "auto" and not isinstance(self.solver, QuasiNewton):
+            raise ValueError(
+                f"The solver parameter of {owner} must be 'auto' or a QuasiNewton for rows in blocks. "
+                f"Got {self.solver!r} instead."
+            )
+
+
+def as_blocks(X, y=None, sample_weight=None):
+    """The blocks that `fit` was given, or None if these are arrays.
+
+    Parameters
+    ----------
+    X : Shards, sequence of parts (X, Y), Dask array, sequence of delayed parts, or anything else
+    y : Dask array or None
+    """
+    if _is_dask(X):
+        blocks = _dask_blocks().of_arrays(X, y)
+    elif _is_sequence(X) and len(X) and all(_is_dask(part) for part in X):
+        blocks = _dask_blocks().of_delayed(_alone(X, y))
+    elif isinstance(X, Blocks):
+        blocks = _alone(X, y)
+    elif isinstance(X, Shards) or (_is_sequence(X) and len(X) and all(_is_part(part) for part in X)):
+        blocks = LocalBlocks(_alone(X, y))
+    else:
+        refuse_iterator(X)
+        return None
+    if sample_weight is not None:
+        raise ValueError(
+            f"sample_weight goes with arrays; for rows in {len(blocks)} blocks there is none. Repeat rows instead."
+        )
+    return blocks
+
+
+def refuse_iterator(X):
+    """Say what to do with rows that come once, given to a `fit` that passes over them again and again."""
+    if isinstance(X, Iterator):
+        raise ValueError(
+            f"fit makes several passes over its rows, and a {type(X).__name__} gives them once: write them to files with "
+            "rbrl.datasets.write_shards(batches, folder) and fit those, or call partial_fit for each batch."
+        )
+
+
+def _dask_blocks():
+    from rbrl.blocks.on_dask import DaskBlocks
+
+    return DaskBlocks
+
+
+def _alone(X, y):
+    if y is not None:
+        raise ValueError(f"Blocks of rows have their labels with them: pass no y. Got y of type {type(y).__name__}.")
+    return X
+
+
+def _is_sequence(X):
+    return isinstance(X, Sequence) and not isinstance(X, str | bytes)
+
+
+def _is_part(part):
+    return isinstance(part, tuple) and len(part) == 2 and all(len(getattr(side, "shape", ())) == 2 for side in part)
+
+
+def _is_dask(value):
+    """Without importing Dask, which may not be there."""
+    return type(value).__module__.partition(".")[0] in ("dask", "distributed")

@@ -1,0 +1,151 @@
+"""Data sets in several files: written, opened and read with the same content, and refused where they do not fit together."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rbrl.datasets import Dataset, Shards, load_file, load_parts, open_shards, save_file, write_shards
+from rbrl.exceptions import DataFormatError
+
+from .examples import assert_same, dense, small
+
+STREAMED = ("csv", "tsv", "arff", "svm", "parquet")
+
+
+def joined(parts):
+    """Data sets of the same columns as one."""
+    parts = list(parts)
+    X, Y = (np.vstack([dense(side) for side in sides]) for sides in zip(*((part.X, part.Y) for part in parts)))
+    X = sparse.csr_array(X) if sparse.issparse(parts[0].X) else X
+    return Dataset(X, Y, parts[0].feature_names, parts[0].label_names)
+
+
+@pytest.mark.parametrize("ending", [*STREAMED, "npz", "mat"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_blocks_of_a_file_are_the_file(ending, is_sparse, tmp_path):
+    path = tmp_path / f"data.{ending}"
+    save_file(small(is_sparse, n_samples=23), path)
+    whole, blocks = load_file(path), list(load_parts(path, rows=5))
+    assert [len(block) for block in blocks] == [5, 5, 5, 5, 3]
+    assert_same(joined(blocks), whole)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 23, 100])
+def test_written_shards_hold_the_rows_in_order(rows, tmp_path):
+    data = small(is_sparse=True, n_samples=23)
+    shards = write_shards(data, tmp_path / "new" / "folder", rows_per_shard=rows)
+    assert len(shards) == -(-23 // rows)
+    assert_same(joined(shards.read(i) for i in range(len(shards))), data)
+    assert open_shards(tmp_path / "new" / "folder").paths == shards.paths
+
+
+def test_shards_from_arrays_files_and_iterables(tmp_path):
+    data = small(n_samples=23)
+    save_file(data, tmp_path / "data.svm")
+    uneven = ((data.X[a:b], data.Y[a:b]) for a, b in ((0, 4), (4, 4), (4, 20), (20, 23)))
+    sources = {"arrays": (data.X, data.Y), "file": tmp_path / "data.svm", "iterable": uneven}
+    for name, source in sources.items():
+        shards = write_shards(source, tmp_path / name, rows_per_shard=10)
+        assert [len(Y) for _, Y in shards] == [10, 10, 3]
+        np.testing.assert_allclose(np.vstack([dense(X) for X, _ in shards]), data.X)
+        np.testing.assert_array_equal(np.vstack([Y for _, Y in shards]), data.Y)
+
+
+def test_a_folder_a_pattern_or_a_list(tmp_path):
+    shards = write_shards(small(), tmp_path, rows_per_shard=5)
+    (tmp_path / "README").write_text("not data")
+    for where in (tmp_path, str(tmp_path), str(tmp_path / "*.npz"), shards.paths):
+        assert open_shards(where).paths == shards.paths
+    assert repr(shards) == "Shards(3 files, 'part-00000.npz' to 'part-00002.npz')"
+    assert repr(shards[1:]) == "Shards(2 files, 'part-00001.npz' to 'part-00002.npz')"
+    assert isinstance(shards[:0], Shards)
+    X, Y = shards[-1]
+    assert len(X) == len(Y) == 2
+
+
+@pytest.mark.parametrize("ending", STREAMED)
+def test_shards_of_other_formats(ending, tmp_path):
+    data = small(n_samples=12)
+    for i in range(3):
+        part = Dataset(*data.take(np.arange(4 * i, 4 * i + 4)), data.feature_names, data.label_names)
+        save_file(part, tmp_path / f"{i}.{ending}")
+    shards = open_shards(str(tmp_path / f"*.{ending}"))
+    np.testing.assert_allclose(np.vstack([dense(X) for X, _ in shards]), data.X)
+    np.testing.assert_array_equal(np.vstack([Y for _, Y in shards]), data.Y)
+
+
+def test_svmlight_parts_count_alike(tmp_path):
+    """The first part has no feature 3 and no label 0: alone, it would be read otherwise."""
+    (tmp_path / "a.svm").write_text("1 1:1\n2 2:1\n")
+    (tmp_path / "b.svm").write_text("0 3:5\n")
+    with pytest.raises(DataFormatError, match=r"a\.svm: its first line does not say.*n_features="):
+        open_shards(tmp_path)[0]
+    shards = open_shards(tmp_path, n_features=3, n_labels=3, first_feature=1, first_label=0)
+    np.testing.assert_array_equal(shards[0].X.toarray(), [[1, 0, 0], [0, 1, 0]])
+    np.testing.assert_array_equal(shards[0].Y, [[0, 1, 0], [0, 0, 1]])
+    np.testing.assert_array_equal(shards[1].Y, [[1, 0, 0]])
+    text = "2 0:1\n1 2:1\n2,1 1:1\n"
+    (tmp_path / "c.txt").write_text(text)
+    blocks = list(load_parts(tmp_path / "c.txt", rows=1))
+    assert_same(joined(blocks), load_file(tmp_path / "c.txt"))
+
+
+def test_words_are_coded_for_the_whole_or_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\nred,1\nblue,0\n")
+    with pytest.raises(DataFormatError, match=r"a\.csv: column 'x' has words, such as 'blue', whose codes depend"):
+        open_shards([tmp_path / "a.csv"], -1)[0]
+    with pytest.raises(DataFormatError, match=r"a\.csv \(in a block of its rows\): column 'x' has words"):
+        list(load_parts(tmp_path / "a.csv", -1, rows=1))
+    (tmp_path / "b.arff").write_text(
+        "@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute x {red,blue}\n@data\n1,blue\n% no\n0,red\n"
+    )
+    assert [block.X[0, 0] for block in load_parts(tmp_path / "b.arff", rows=1)] == [1, 0]
+
+
+def test_quoted_line_ends_stay_in_their_cell(tmp_path):
+    (tmp_path / "a.csv").write_text('"the\nx","y ""q"""\n1,0\n2,1\n')
+    blocks = list(load_parts(tmp_path / "a.csv", -1, rows=1))
+    assert blocks[1].feature_names == ("the\nx",)
+    assert blocks[1].label_names == ('y "q"',)
+    assert blocks[1].X[0, 0] == 2
+
+
+def test_bad_shards_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no data files: .*nothing"):
+        open_shards(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*gone\.npz, one of 1 shards"):
+        open_shards([tmp_path / "gone.npz"])
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        list(load_parts(tmp_path / "gone.csv"))
+    shards = write_shards(small(), tmp_path / "s", rows_per_shard=6)
+    with pytest.raises(FileExistsError, match=r"holds shards already, such as part-00000\.npz"):
+        write_shards(small(), tmp_path / "s")
+    content = shards.paths[1].read_bytes()
+    shards.paths[1].write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataFormatError, match=r"part-00001\.npz: not a readable NPZ file"):
+        shards[1]
+    shards.paths[1].unlink()
+    with pytest.raises(FileNotFoundError, match=r"part-00001\.npz"):
+        shards[1]
+    save_file(small(), tmp_path / "s" / "other.svm")
+    with pytest.raises(DataFormatError, match=r"one format. Got the endings npz, svm"):
+        open_shards(tmp_path / "s")
+    with pytest.raises(ValueError, match=r"rows_per_shard.*Got 0"):
+        write_shards(small(), tmp_path / "t", rows_per_shard=0)
+    with pytest.raises(ValueError, match="no rows to write"):
+        write_shards(iter(()), tmp_path / "u")
+
+
+def test_writing_keeps_to_a_few_parts_of_memory(tmp_path):
+    def parts():
+        for _ in range(40):
+            yield np.ones((1000, 50)), np.zeros((1000, 2), dtype=np.int8)
+
+    write_shards((part for _, part in zip(range(1), parts())), tmp_path / "warm")
+    tracemalloc.start()
+    write_shards(parts(), tmp_path / "large", rows_per_shard=1500)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8e6, "all parts together are 16 MB"

@@ -1,0 +1,118 @@
+"""`fit` of shards, parts and Dask collections gives the model that arrays give."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_multilabel_classification
+
+from rbrl import CPNL, BRLClassifier, RBRLClassifier, datasets
+from rbrl.datasets import open_shards, write_shards
+from rbrl.exceptions import DataFormatError
+from rbrl.solvers import APG, QuasiNewton
+
+X, Y = make_multilabel_classification(120, 8, n_classes=5, n_labels=2, random_state=0)
+MODELS = (
+    RBRLClassifier(tol=1e-7),
+    RBRLClassifier(ridge=0.1, ranking=1.0, nuclear=5.0, tol=1e-5),
+    RBRLClassifier(fit_intercept=False, nuclear=0, tol=1e-7),
+    BRLClassifier(tol=1e-7),
+    CPNL(tol=1e-7),
+)
+
+
+def parts(X, Y, size=25):
+    return [(X[a : a + size], Y[a : a + size]) for a in range(0, len(Y), size)]
+
+
+def assert_same_model(found, expected, atol=1e-4):
+    assert found.objective_ == pytest.approx(expected.objective_, rel=found.tol + expected.tol)
+    assert found.gap_ <= found.tol
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=atol)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=atol)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_parts_give_the_model_of_arrays(model, storage):
+    expected, found = clone(model).fit(X, Y), clone(model).fit(parts(storage(X), Y))
+    assert_same_model(found, expected, atol=2e-2 if model.nuclear > 1 else 1e-3)
+    assert np.mean(found.predict(X) == expected.predict(X)) > 0.998
+
+
+def test_shards_give_the_model_of_arrays(tmp_path):
+    shards = write_shards((X, Y), tmp_path, rows_per_shard=50)
+    expected, found = RBRLClassifier(tol=1e-6).fit(X, Y), RBRLClassifier(tol=1e-6).fit(shards)
+    assert_same_model(found, expected)
+    assert found.n_samples_seen_ == 120
+    assert found.n_features_in_ == 8
+    assert_same_model(RBRLClassifier(tol=1e-6).fit(open_shards(str(tmp_path / "*"))), expected)
+
+
+@pytest.mark.parametrize("coding", ["zero", "signed", "sparse"])
+def test_answers_come_in_the_coding_of_the_parts(coding):
+    labels = {"zero": Y, "signed": 2 * Y - 1, "sparse": sparse.csr_array(Y)}[coding]
+    expected = RBRLClassifier().fit(X, labels).predict(X)
+    blocks = [(X[:60], labels[:60]), (X[60:], labels[60:])]
+    found = RBRLClassifier().fit(blocks).predict(X)
+    assert type(found) is type(expected)
+    assert found.dtype == expected.dtype
+    difference = abs(found - expected)
+    assert difference.sum() <= 2
+
+
+def test_warm_start_continues():
+    model = RBRLClassifier(warm_start=True, tol=1e-6).fit(parts(X, Y))
+    cold = model.n_iter_
+    assert model.fit(parts(X, Y)).n_iter_ < cold
+    assert RBRLClassifier(warm_start=True, tol=1e-6).fit(X, Y).fit(parts(X, Y)).n_iter_ < cold
+
+
+def test_what_blocks_cannot_do_is_said():
+    with pytest.raises(ValueError, match=r"learns a linear model from rows in blocks. Got kernel='rbf'"):
+        RBRLClassifier(kernel="rbf").fit(parts(X, Y))
+    for solver in ("apg", APG()):
+        with pytest.raises(ValueError, match="must be 'auto' or a QuasiNewton for rows in blocks"):
+            RBRLClassifier(solver=solver).fit(parts(X, Y))
+    with pytest.raises(ValueError, match=r"have their labels with them: pass no y. Got y of type ndarray"):
+        RBRLClassifier().fit(parts(X, Y), Y)
+    with pytest.raises(ValueError, match="sample_weight goes with arrays; for rows in 5 blocks"):
+        RBRLClassifier().fit(parts(X, Y), sample_weight=np.ones(120))
+    with pytest.raises(ValueError, match="requires y"):
+        RBRLClassifier().fit(X)
+    with pytest.raises(ValueError, match="parameter of RBRLClassifier must be"):
+        RBRLClassifier(ridge=-1).fit(parts(X, Y))
+    RBRLClassifier(solver=QuasiNewton(memory=5)).fit(parts(X, Y))
+
+
+def test_a_shard_of_other_columns_is_named(tmp_path):
+    write_shards((X, Y), tmp_path, rows_per_shard=60)
+    write_shards((X[:, :7], Y), tmp_path / "thin", rows_per_shard=120)
+    mixed = open_shards([*sorted(tmp_path.glob("*.npz")), *(tmp_path / "thin").glob("*")])
+    with pytest.raises(
+        DataFormatError, match=r"thin/part-00000\.npz has 7 features and 5 labels, .*part-00000\.npz has 8"
+    ):
+        RBRLClassifier().fit(mixed)
+
+
+def assert_equal_out_of_core(part, folder, **parameters):
+    """The objective within the certified gaps, in memory and from files."""
+    shards = write_shards(part, folder, rows_per_shard=700)
+    expected, found = RBRLClassifier(**parameters).fit(*part), RBRLClassifier(**parameters).fit(shards)
+    tol = max(found.gap_, expected.gap_)
+    assert tol <= found.tol
+    assert found.objective_ == pytest.approx(expected.objective_, rel=tol)
+
+
+def test_arts_in_shards(data_home, tmp_path):
+    data = datasets.load("arts", data_home)
+    assert_equal_out_of_core((data.X, data.Y), tmp_path, tol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("step", "parameters"),
+    [(8, {"ridge": 30.0, "tol": 1e-3}), pytest.param(1, {"tol": 1e-4}, marks=pytest.mark.soak)],
+)
+def test_bibtex_in_shards(step, parameters, data_home, tmp_path):
+    data = datasets.load("bibtex", data_home)
+    assert_equal_out_of_core((data.X[::step], data.Y[::step]), tmp_path, **parameters)
