@@ -2,6 +2,7 @@
 
 import os
 import signal
+import warnings
 
 import numpy as np
 import pytest
@@ -73,6 +74,16 @@ def test_a_sum_does_not_depend_on_the_place():
     assert n == 200
     np.testing.assert_array_equal(counts, LocalBlocks(parts).total(count, 2.0)[1])
     assert names == [f"block {i} of 23" for i in range(23)]
+
+
+def test_large_coefficients_bring_no_warning():
+    from rbrl.blocks.on_dask import DaskBlocks
+
+    with cluster(1) as local, distributed.Client(local), warnings.catch_warnings():
+        blocks = DaskBlocks([dask.delayed((X, Y))])
+        warnings.simplefilter("error", UserWarning)
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1B"}):
+            assert blocks.total(lambda block, factor: (factor.sum(),), np.ones(10)) == (10.0,)
 
 
 class DeadlyLoss(WeightedSum):
