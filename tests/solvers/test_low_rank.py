@@ -101,6 +101,16 @@ def test_estimators_take_a_largest_rank(model, kernel, nuclear):
     assert free.objective_ / (1 + 1e-4) <= fitted.objective_ <= free.objective_ * (1 + fitted.gap_)
 
 
+def test_rows_in_blocks_may_have_a_largest_rank():
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((90, 8))
+    Y = (X @ rng.standard_normal((8, 6)) > 0).astype(int)
+    whole = RBRLClassifier(max_rank=2, tol=1e-5).fit(X, Y)
+    parts = RBRLClassifier(max_rank=2, tol=1e-5).fit([(X[i : i + 30], Y[i : i + 30]) for i in (0, 30, 60)])
+    assert parts.rank_ == whole.rank_ == 2
+    assert parts.objective_ == pytest.approx(whole.objective_, rel=1e-6)
+
+
 def test_a_largest_rank_needs_the_solver_that_keeps_it():
     with pytest.raises(ValueError, match=r"max_rank=2.*solver='apg'.*max_rank=None"):
         RBRLClassifier(max_rank=2, solver="apg").fit(np.eye(3), np.eye(3, dtype=int))
