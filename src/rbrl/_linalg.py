@@ -40,10 +40,11 @@ def gram_spectrum(W):
     return np.sqrt(np.maximum(values, 0.0)), V
 
 
-def leading_singular(W, most, above=0.0):
+def leading_singular(W, most, above=0.0, near=None):
     """Left singular vectors, singular values (descending) and right ones of W: the `most` largest that exceed `above`.
 
-    Exact while the shorter side is moderate; by subspace iteration beyond, which finds what stands out.
+    Exact while the shorter side is moderate; by subspace iteration beyond, which finds what stands out. It starts from the
+    columns of `near`, where right singular vectors are expected, and as many others as are asked for.
     """
     if min(W.shape) <= EXACT_BELOW:
         values, V = small_eigh(small_gram(W))
@@ -51,14 +52,15 @@ def leading_singular(W, most, above=0.0):
         keep = np.flatnonzero((sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0)))[:most]
         sigma, V = sigma[keep], V[:, keep]
         return (V, sigma, (W.T @ V) / sigma) if is_wide(W) else ((W @ V) / sigma, sigma, V)
-    P, sigma, Q = _subspace_iteration(W, min(most, min(W.shape)))
+    P, sigma, Q = _subspace_iteration(W, min(most, min(W.shape)), near)
     keep = (sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0))
     return P[:, keep], sigma[keep], Q[:, keep]
 
 
-def _subspace_iteration(W, size, spare=10, rounds=6, seed=0):
+def _subspace_iteration(W, size, near=None, spare=10, rounds=6, seed=0):
     """The `size` largest singular triples, approximately."""
-    Q = np.random.default_rng(seed).standard_normal((W.shape[1], min(size + spare, min(W.shape))))
+    Q = np.random.default_rng(seed).standard_normal((W.shape[1], size + spare))
+    Q = (Q if near is None else np.hstack([near, Q]))[:, : min(W.shape)]
     for _ in range(rounds):
         P = np.linalg.qr(W @ Q)[0]
         Q = np.linalg.qr(W.T @ P)[0]

@@ -9,7 +9,7 @@ from rbrl._linalg import leading_singular
 from rbrl.designs import MatrixDesign
 from rbrl.losses import SquaredHinge
 from rbrl.objective import Objective
-from rbrl.solvers import LowRank, QuasiNewton
+from rbrl.solvers import LowRank, QuasiNewton, low_rank
 
 LAMBDAS = [(1.0, 0.5, 0.3), (0.1, 1.0, 3.0), (1.0, 0.0, 30.0), (2.0, 0.1, 0.0)]
 
@@ -36,6 +36,17 @@ def test_columns_join_when_it_starts_with_too_few():
     result = LowRank().solve(objective, start=one, tol=1e-6)
     assert result.gap <= 1e-6
     assert rank(result.weights) > 1
+
+
+def test_partial_decompositions_find_the_same_optimum(monkeypatch):
+    objective = random_objective(np.random.default_rng(7), lambdas=(1.0, 0.5, 1.0), n=60, l=6)
+    whole = LowRank().solve(objective, tol=1e-6)
+    monkeypatch.setattr(_linalg, "EXACT_BELOW", 0)
+    monkeypatch.setattr(low_rank, "EXACT_BELOW", 0)
+    monkeypatch.setattr(low_rank, "FIRST", 2)
+    part = LowRank().solve(objective, tol=1e-6)
+    assert part.gap <= 1e-6
+    assert part.objective == pytest.approx(whole.objective, rel=2e-6)
 
 
 @pytest.mark.parametrize("kind", DESIGNS)
@@ -73,6 +84,7 @@ def test_leading_singular_triples(shape, exact_below, monkeypatch):
     np.testing.assert_allclose(sigma, [5.0, 3.0, 2.0])
     np.testing.assert_allclose((left * sigma) @ right.T, (P[:, :3] * [5.0, 3.0, 2.0]) @ Q[:, :3].T, atol=1e-9)
     assert leading_singular(W, 2)[1] == pytest.approx([5.0, 3.0])
+    assert leading_singular(W, 2, near=Q[:, 2:])[1] == pytest.approx([5.0, 3.0])
     assert len(leading_singular(np.zeros(shape), 3)[1]) == 0
 
 
@@ -87,6 +99,16 @@ def test_estimators_take_a_largest_rank(model, kernel, nuclear):
     fitted = model(kernel=kernel, nuclear=nuclear, max_rank=2).fit(X, Y)
     assert free.rank_ > 2 >= fitted.rank_
     assert free.objective_ / (1 + 1e-4) <= fitted.objective_ <= free.objective_ * (1 + fitted.gap_)
+
+
+def test_rows_in_blocks_may_have_a_largest_rank():
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((90, 8))
+    Y = (X @ rng.standard_normal((8, 6)) > 0).astype(int)
+    whole = RBRLClassifier(max_rank=2, tol=1e-5).fit(X, Y)
+    parts = RBRLClassifier(max_rank=2, tol=1e-5).fit([(X[i : i + 30], Y[i : i + 30]) for i in (0, 30, 60)])
+    assert parts.rank_ == whole.rank_ == 2
+    assert parts.objective_ == pytest.approx(whole.objective_, rel=1e-6)
 
 
 def test_a_largest_rank_needs_the_solver_that_keeps_it():

@@ -125,7 +125,7 @@ def join_violations(objective, U, V, gradient, mean_hessian, most=None):
     None if there are none.
     """
     nuclear, design = objective.nuclear.weight, objective.design
-    P, sigma, Q = leading_singular(gradient, most or min(gradient.shape), nuclear * (1 + 1e-6))
+    P, sigma, Q = leading_singular(gradient, most or min(gradient.shape), nuclear * (1 + 1e-6), near=V)
     if not len(sigma):
         return None
     bend = design.gram_diagonal[:, None] * (np.trace(mean_hessian) / len(mean_hessian))
