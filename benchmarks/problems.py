@@ -70,10 +70,10 @@ def markdown(rows):
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write_results(file, title, text, rows):
-    """Rewrite the results.md beside a benchmark, and show it."""
+def write_results(file, title, text, rows, after=""):
+    """Rewrite the results.md beside a benchmark, and show it; `after` follows the table."""
     name = Path(file).parent.name
     stamp = f"Command: `python -m benchmarks.{name}`, rbrl {__version__}, {datetime.now(UTC):%Y-%m-%d}, one thread."
-    page = f"# {title}\n\n{stamp}\n\n{text}\n\n{markdown(rows)}\n"
+    page = f"# {title}\n\n{stamp}\n\n{text}\n\n{markdown(rows)}\n" + (f"\n{after}\n" if after else "")
     Path(file).with_name("results.md").write_text(page, encoding="utf-8")
     print(page)

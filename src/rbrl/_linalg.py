@@ -7,6 +7,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 # Below this share of the largest singular value, squaring (the Gram matrix) has lost the digits.
 GRAM_FLOOR = 1e-4
+# The decomposition of a matrix with a shorter side than this is cheap beside what else is done with it.
+EXACT_BELOW = 1000
 
 
 def small_eigh(A):
@@ -17,10 +19,53 @@ def small_eigh(A):
     return np.linalg.eigh(A) if failed else (values, V)
 
 
+def is_wide(W):
+    """Whether W has more columns than rows; of no rows nothing is asked."""
+    return 0 < W.shape[0] < W.shape[1]
+
+
+def small_gram(W):
+    """The smaller of W'W and WW'."""
+    return W @ W.T if is_wide(W) else W.T @ W
+
+
+def gram_singular_values(W):
+    """Singular values, ascending, from the smaller Gram matrix: quick, with eight digits of the largest."""
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(small_gram(W)), 0.0))
+
+
 def gram_spectrum(W):
     """Singular values (ascending) and right singular vectors of a tall W, from the eigenproblem of W'W."""
     values, V = small_eigh(W.T @ W)
     return np.sqrt(np.maximum(values, 0.0)), V
+
+
+def leading_singular(W, most, above=0.0, near=None):
+    """Left singular vectors, singular values (descending) and right ones of W: the `most` largest that exceed `above`.
+
+    Exact while the shorter side is moderate; by subspace iteration beyond, which finds what stands out. It starts from the
+    columns of `near`, where right singular vectors are expected, and as many others as are asked for.
+    """
+    if min(W.shape) <= EXACT_BELOW:
+        values, V = small_eigh(small_gram(W))
+        sigma, V = np.sqrt(np.maximum(values[::-1], 0.0)), V[:, ::-1]
+        keep = np.flatnonzero((sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0)))[:most]
+        sigma, V = sigma[keep], V[:, keep]
+        return (V, sigma, (W.T @ V) / sigma) if is_wide(W) else ((W @ V) / sigma, sigma, V)
+    P, sigma, Q = _subspace_iteration(W, min(most, min(W.shape)), near)
+    keep = (sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0))
+    return P[:, keep], sigma[keep], Q[:, keep]
+
+
+def _subspace_iteration(W, size, near=None, spare=10, rounds=6, seed=0):
+    """The `size` largest singular triples, approximately."""
+    Q = np.random.default_rng(seed).standard_normal((W.shape[1], size + spare))
+    Q = (Q if near is None else np.hstack([near, Q]))[:, : min(W.shape)]
+    for _ in range(rounds):
+        P = np.linalg.qr(W @ Q)[0]
+        Q = np.linalg.qr(W.T @ P)[0]
+    left, sigma, turn = np.linalg.svd(W @ Q, full_matrices=False)
+    return left[:, :size], sigma[:size], (Q @ turn.T)[:, :size]
 
 
 def singular_values(W):
@@ -36,7 +81,7 @@ def threshold_singular_values(W, amount):
     """
     if amount == 0 or W.size == 0:
         return W.copy()
-    if W.shape[0] < W.shape[1]:
+    if is_wide(W):
         return threshold_singular_values(W.T, amount).T
     sigma, V = gram_spectrum(W)
     if amount > GRAM_FLOOR * sigma[-1]:
@@ -48,6 +93,8 @@ def threshold_singular_values(W, amount):
 
 def clip_singular_values(W, limit):
     """The nearest matrix with no singular value above `limit`."""
+    if is_wide(W):
+        return clip_singular_values(W.T, limit).T
     return W @ singular_value_clip(W, limit)
 
 

@@ -1,10 +1,14 @@
-"""Gram matrices."""
+"""Gram matrices, and features whose inner products come near them."""
 
 import numpy as np
 from scipy import sparse
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 KERNELS = ("linear", "rbf", "poly", "precomputed")
+# Approximations, and the kernels that each of them has.
+APPROXIMATIONS = {"nystroem": ("rbf", "poly"), "fourier": ("rbf",)}
 
 
 def gram(X, Z=None, *, kernel, gamma=None, degree=3, coef0=1.0):
@@ -36,6 +40,40 @@ def _called(kernel, X, Z):
             f"The kernel function must return one value per pair of rows, shape {(X.shape[0], Z.shape[0])}. Got {K.shape}."
         )
     return K
+
+
+def fit_feature_map(
+    X, approximation, n_components, *, kernel, gamma=None, degree=3, coef0=1.0, random_state=None, landmarks="kmeans"
+):
+    """A fitted scikit-learn transformer to features whose inner products are near the kernel values.
+
+    Parameters
+    ----------
+    approximation : {"nystroem", "fourier"}
+        `sklearn.kernel_approximation.Nystroem` over landmarks, or its `RBFSampler`.
+    n_components : int
+        Features; landmarks are no more than there are rows.
+    landmarks : {"kmeans", "uniform"}
+        Centres of clusters of the rows, or a sample of the rows.
+    """
+    gamma = 1.0 / X.shape[1] if gamma is None else gamma
+    if approximation == "fourier":
+        return RBFSampler(gamma=gamma, n_components=n_components, random_state=random_state).fit(X)
+    parameters = {"gamma": gamma} if kernel == "rbf" else {"gamma": gamma, "degree": degree, "coef0": coef0}
+    kernel = {"poly": "polynomial"}.get(kernel, kernel)
+    if landmarks == "kmeans" and n_components < X.shape[0]:
+        X = _cluster_centres(X, n_components, random_state)
+    n_components = min(n_components, X.shape[0])
+    return Nystroem(kernel=kernel, n_components=n_components, random_state=random_state, **parameters).fit(X)
+
+
+def _cluster_centres(X, n_clusters, random_state):
+    # Ten rows for each centre are enough to place it.
+    size = max(1024, n_clusters)
+    model = MiniBatchKMeans(
+        n_clusters, init="random", n_init=1, max_iter=10, batch_size=size, init_size=3 * size, random_state=random_state
+    )
+    return model.fit(X).cluster_centers_
 
 
 def check_gram(K):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rbrl._linalg import gram_spectrum
+from rbrl._linalg import gram_singular_values
 from rbrl.blocks import BlockLoss
 from rbrl.losses import Loss, Terms
 from rbrl.penalties import NuclearNorm, Ridge
@@ -86,7 +86,7 @@ class Objective:
     def value_at(self, W, scores):
         """The objective where scores are known, to the eight digits that the Gram matrix of W leaves: for comparisons."""
         loss = self._known_loss(scores)
-        nuclear = self.nuclear.weight * float(gram_spectrum(W)[0].sum()) if self.nuclear.weight else 0.0
+        nuclear = self.nuclear.weight * float(gram_singular_values(W).sum()) if self.nuclear.weight else 0.0
         return loss + self.ridge.value(W) + nuclear
 
     def _known_loss(self, scores):

@@ -78,8 +78,10 @@ class SignedTargets:
 
     def encode(self, y):
         """Signed labels, (n_samples, n_columns) of int8."""
+        if self.is_matrix and sparse.issparse(y):
+            return _signed(y)
         if self.is_matrix:
-            relevant = y.toarray() > 0 if sparse.issparse(y) else np.asarray(y) > 0
+            relevant = np.asarray(y) > 0
         elif self.kind == "binary":
             relevant = np.ravel(y)[:, None] == self.classes_[-1]
         else:
@@ -90,6 +92,8 @@ class SignedTargets:
         """Targets in the coding that `fit` received, from a boolean matrix (label matrices) or scores (1-D targets)."""
         if not self.is_matrix:
             return self.classes_[self._winner(scores)]
+        if self.sparse_container and self.low == 0:
+            return self.sparse_container(relevant).astype(self.dtype)
         labels = np.where(relevant, self.dtype.type(1), self.dtype.type(self.low))
         return self.sparse_container(labels) if self.sparse_container else labels
 
@@ -97,6 +101,15 @@ class SignedTargets:
         if self.kind == "multiclass":
             return scores.argmax(axis=1)
         return (scores[:, 0] > 0).astype(int) if len(self.classes_) == 2 else np.zeros(len(scores), dtype=int)
+
+
+def _signed(y):
+    """Labels in {-1, +1} from a sparse matrix, one byte each: the only dense copy."""
+    Y = np.full(y.shape, -1, dtype=np.int8)
+    entries = y.tocoo()
+    relevant = entries.data > 0
+    Y[entries.row[relevant], entries.col[relevant]] = 1
+    return Y
 
 
 def _values(y):

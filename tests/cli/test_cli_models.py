@@ -133,3 +133,27 @@ def test_a_damaged_model_is_one_line(rbrl, model, tmp_path):
     answer = rbrl("predict", tmp_path / "broken", "yeast")
     assert answer.code == 2
     assert answer.err.count("\n") == 1
+
+
+def test_the_best_labels_with_their_scores(rbrl, model, dataset, tmp_path):
+    save_file(dataset, tmp_path / "shore.npz")
+    scores = expected(model, dataset)[1]
+    head, *rows = table(rbrl("predict", model, tmp_path / "shore.npz", "--top", 2, "--block-size", 7).out)
+    assert head == ["label1", "score1", "label2", "score2"]
+    best = np.argsort(-scores, axis=1)[:, :2]
+    assert [[row[0], row[2]] for row in rows] == [[dataset.label_names[j] for j in line] for line in best]
+    np.testing.assert_allclose([float(row[3]) for row in rows], np.sort(scores, axis=1)[:, -2], rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--top", 4], "between 1 and the number of labels, 3. Got 4"),
+        (["--top", 1, "--write", "names"], "--write names"),
+    ],
+)
+def test_impossible_best_labels(rbrl, model, dataset, tmp_path, options, message):
+    save_file(dataset, tmp_path / "shore.npz")
+    answer = rbrl("predict", model, tmp_path / "shore.npz", *options)
+    assert answer.code == 2
+    assert message in answer.err

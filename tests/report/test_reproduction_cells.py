@@ -91,8 +91,8 @@ def test_causes_explain_what_they_move_near(far):
 def test_causes_are_read_and_checked(tmp_path):
     path = tmp_path / "causes.toml"
     assert read_causes(path) == []
-    path.write_text('[[cause]]\ntitle = "A"\nplan = "p"\ntext = "B "\nmetrics = ["Ral"]\n')
+    path.write_text('[[cause]]\ntitle = "A"\nchange = "p"\ntext = "B "\nmetrics = ["Ral"]\n')
     assert read_causes(path) == [Cause("A", "p", "B", metrics=("ranking_loss",))]
     path.write_text('[[cause]]\ntitle = "A"\n')
-    with pytest.raises(ValueError, match="must have title, plan and text"):
+    with pytest.raises(ValueError, match="must have title, change and text"):
         read_causes(path)

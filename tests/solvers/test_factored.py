@@ -6,7 +6,7 @@ import pytest
 from problems import DESIGNS, central_differences, random_objective
 from rbrl.solvers import APG
 from rbrl.solvers.factored import Factors, balance, descend, join_violations, split
-from rbrl.solvers.iterate import mean_hessian
+from rbrl.solvers.preconditioner import MeanModel
 from rbrl.solvers.smoothing import SmoothedNuclear
 
 every_design = pytest.mark.parametrize("kind", DESIGNS)
@@ -63,11 +63,11 @@ def test_balance_keeps_the_product_and_drops_what_has_faded():
     assert balance(U * [1, 1e-9, 1], V)[0].shape[1] == 2
 
 
-def test_split_balances_and_drops_what_has_faded():
+@pytest.mark.parametrize("wide", [False, True])
+def test_split_balances_and_drops_what_has_faded(wide):
     _, U, V = problem(rank=3)
-    W = U @ V.T
-    nuclear = SmoothedNuclear(W.T @ W, 1.0)
-    P, Q = split(W, nuclear.sigma, nuclear.V)
+    W = V @ U.T if wide else U @ V.T
+    P, Q = split(W, SmoothedNuclear.at(W, 1.0))
     assert P.shape[1] == 3
     np.testing.assert_allclose(P @ Q.T, W, atol=1e-9)
     np.testing.assert_allclose(P.T @ P, Q.T @ Q, atol=1e-9)
@@ -79,7 +79,7 @@ def test_violating_directions_join_and_the_objective_falls(kind):
     U, V = balance(1e-3 * U, V)
     W = U @ V.T
     gradient = objective.smooth_gradient(W, objective.at(W).residual)
-    H = mean_hessian(objective, objective.design.scores(W))
+    H = MeanModel(objective, objective.design.scores(W)).hessian
     violations = np.count_nonzero(np.linalg.svd(gradient, compute_uv=False) > 0.1)
     joined = join_violations(objective, U, V, gradient, H)
     assert joined[0].shape[1] == min(2 + violations, 4)
@@ -93,7 +93,9 @@ def test_nothing_joins_at_the_optimum():
     U, s, Vt = np.linalg.svd(best, full_matrices=False)
     U, V = U[:, s > 1e-9] * np.sqrt(s[s > 1e-9]), Vt[s > 1e-9].T * np.sqrt(s[s > 1e-9])
     assert 0 < U.shape[1] < 4
-    assert join_violations(objective, U, V, gradient, mean_hessian(objective, objective.design.scores(best))) is None
+    assert (
+        join_violations(objective, U, V, gradient, MeanModel(objective, objective.design.scores(best)).hessian) is None
+    )
 
 
 @every_design

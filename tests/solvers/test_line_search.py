@@ -8,10 +8,10 @@ from rbrl.solvers.iterate import Iterate
 from rbrl.solvers.line_search import Ray, step_lengths, wolfe_step
 
 
-def ray_of(kind="dense", lambdas=(0.7, 0.5, 0.3), seed=0, scale=0.3):
+def ray_of(kind="dense", lambdas=(0.7, 0.5, 0.3), seed=0, scale=0.3, l=4):
     """A ray down the gradient from random weights, and the slopes per label at its start."""
     rng = np.random.default_rng(seed)
-    objective = random_objective(rng, kind, lambdas, weights=rng.random(12))
+    objective = random_objective(rng, kind, lambdas, l=l, weights=rng.random(12))
     W = rng.standard_normal(objective.shape)
     now = Iterate(objective, W, objective.design.scores(W), tol=1.0)
     D = -scale * now.gradient / objective.design.gram_diagonal[:, None]
@@ -28,15 +28,15 @@ def smoothed_value(ray, t):
 
 
 @pytest.mark.parametrize("kind", DESIGNS)
-@pytest.mark.parametrize("nuclear", [0.0, 0.3])
-def test_value_and_slopes_along_the_ray(kind, nuclear):
-    ray, at_zero = ray_of(kind, (0.7, 0.5, nuclear))
-    for t in (np.zeros(4), np.full(4, 0.7), np.array([0.0, 0.3, 1.1, 2.0])):
+@pytest.mark.parametrize(("nuclear", "l"), [(0.0, 4), (0.3, 4), (0.3, 15)])
+def test_value_and_slopes_along_the_ray(kind, nuclear, l):
+    ray, at_zero = ray_of(kind, (0.7, 0.5, nuclear), l=l)
+    for t in (np.zeros(l), np.full(l, 0.7), np.resize([0.0, 0.3, 1.1, 2.0], l)):
         value, slopes, _, _ = ray(t)
         assert value == pytest.approx(smoothed_value(ray, t), rel=1e-12)
         numeric = central_differences(lambda s: ray(s)[0], t)
         np.testing.assert_allclose(slopes, numeric, rtol=1e-5, atol=1e-6 * np.abs(at_zero).max())
-    np.testing.assert_allclose(ray(np.zeros(4))[1], at_zero, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ray(np.zeros(l))[1], at_zero, rtol=1e-9, atol=1e-12)
 
 
 def test_bends_without_nuclear_norm_are_second_derivatives():
@@ -48,10 +48,11 @@ def test_bends_without_nuclear_norm_are_second_derivatives():
     assert joint == pytest.approx(H.sum(), rel=1e-5)
 
 
-def test_bends_with_nuclear_norm_are_those_of_its_majoriser():
+@pytest.mark.parametrize("l", [4, 15])
+def test_bends_with_nuclear_norm_are_those_of_its_majoriser(l):
     """The reweighted ridge bends at least as much as the norm, so Newton's step does not overshoot."""
-    with_norm, _ = ray_of(lambdas=(0.7, 0.5, 5.0))
-    t = np.full(4, 0.4)
+    with_norm, _ = ray_of(lambdas=(0.7, 0.5, 5.0), l=l)
+    t = np.full(l, 0.4)
     _, _, bends, joint = with_norm(t)
     H = central_differences(lambda s: with_norm(s)[1], t)
     assert np.all(bends >= np.diag(H) * (1 - 1e-6))

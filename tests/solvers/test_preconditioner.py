@@ -7,15 +7,10 @@ from problems import central_differences, random_design, random_labels, rbrl_los
 from rbrl.designs import EigenDesign, SpectralDesign
 from rbrl.objective import Objective
 from rbrl.solvers.factored import Factors
-from rbrl.solvers.iterate import Iterate, mean_hessian
-from rbrl.solvers.preconditioner import (
-    PencilSolver,
-    factor_blocks,
-    full_factor_hessian,
-    full_hessian,
-    full_hessian_cost,
-    label_blocks,
-)
+from rbrl.solvers.full_hessian import full_factor_hessian, full_hessian, full_hessian_cost
+from rbrl.solvers.iterate import Iterate
+from rbrl.solvers.preconditioner import MANY_LABELS, MeanModel, PencilSolver, factor_blocks
+from rbrl.solvers.smoothing import SmoothedNuclear
 
 WHITENED = ("eigen", "coefficients", "function")
 
@@ -24,7 +19,7 @@ def objective_of(kind, lambdas=(0.7, 0.5, 0.0), alike=False, n=12, l=3, seed=0):
     """RBRL over whitened coordinates; `alike` gives every row the same labels, so that all bend alike at small scores."""
     rng = np.random.default_rng(seed)
     design = EigenDesign(rng.standard_normal((n, 5))) if kind == "eigen" else random_design(rng, kind, n)
-    Y = np.tile(np.array([1, -1, -1, 1], np.int8)[:l], (n, 1)) if alike else random_labels(rng, n, l)
+    Y = np.tile(np.resize(np.array([1, -1, -1, 1], np.int8), l), (n, 1)) if alike else random_labels(rng, n, l)
     ridge, ranking, nuclear = lambdas
     return Objective(design, Y, rbrl_loss(ranking), ridge, nuclear, None if alike else rng.random(n))
 
@@ -66,31 +61,62 @@ def test_pencil_solver_survives_a_singular_pencil(second):
     assert np.isfinite(X).all()
 
 
+def reweighted(rng, shape, left):
+    """A smoothed nuclear norm at random weights of the given shape, and its Hessian in all of them."""
+    nuclear = SmoothedNuclear.at(rng.standard_normal(shape), 0.6, 0.1)
+    assert nuclear.left == left
+    eye = np.eye(shape[1] if left else shape[0])
+    return nuclear, np.kron(nuclear.hessian, eye) if left else np.kron(eye, nuclear.hessian)
+
+
 @pytest.mark.parametrize("kind", WHITENED)
-def test_label_blocks_invert_the_hessian_when_all_rows_bend_alike(kind):
+def test_the_mean_model_inverts_the_hessian_when_all_rows_bend_alike(kind):
     objective = objective_of(kind, alike=True)
     W = 1e-3 * np.random.default_rng(1).standard_normal(objective.shape)
-    scores = objective.design.scores(W)
-    blocks = dense(label_blocks(objective, mean_hessian(objective, scores)), objective.shape)
-    np.testing.assert_allclose(blocks @ numeric_hessian(objective, W), np.eye(W.size), atol=1e-5)
+    inverse = dense(MeanModel(objective, objective.design.scores(W)).inverse(), objective.shape)
+    np.testing.assert_allclose(inverse @ numeric_hessian(objective, W), np.eye(W.size), atol=1e-5)
 
 
-def test_label_blocks_add_the_reweighted_ridge():
-    objective = objective_of("eigen", alike=True)
-    S, W = random_psd(np.random.default_rng(2), 3), np.zeros(objective.shape)
-    H = numeric_hessian(objective, W) + np.kron(np.eye(len(W)), S)
-    blocks = label_blocks(objective, mean_hessian(objective, objective.design.scores(W)), S)
-    np.testing.assert_allclose(dense(blocks, W.shape) @ H, np.eye(W.size), atol=1e-5)
+@pytest.mark.parametrize("kind", WHITENED)
+@pytest.mark.parametrize(("l", "left"), [(3, False), (16, True)])
+def test_the_mean_model_adds_the_reweighted_ridge(kind, l, left):
+    objective = objective_of(kind, alike=True, l=l)
+    nuclear, S = reweighted(np.random.default_rng(2), objective.shape, left)
+    W = np.zeros(objective.shape)
+    inverse = MeanModel(objective, objective.design.scores(W)).inverse(nuclear)
+    H = numeric_hessian(objective, W) + S
+    np.testing.assert_allclose(dense(inverse, W.shape) @ H, np.eye(W.size), atol=1e-5)
+
+
+def test_many_labels_keep_the_diagonal_of_the_mean_model_in_the_singular_vectors():
+    """Exact where the mean Hessian is a multiple of the identity: no ranking, all margins active."""
+    l = MANY_LABELS + 4
+    objective = objective_of("coefficients", (0.7, 0.0, 0.0), n=l, l=l)
+    nuclear, _ = reweighted(np.random.default_rng(2), objective.shape, left=False)
+    model = MeanModel(objective, np.zeros((l, l)))
+    G = np.random.default_rng(3).standard_normal(objective.shape)
+    r = objective.ridge.row_weights
+    product = objective.design.gram_diagonal[:, None] * (G @ model.hessian) + 0.7 * r * G + G @ nuclear.hessian
+    np.testing.assert_allclose(model.inverse(nuclear)(product), G, atol=1e-8)
+
+
+@pytest.mark.parametrize(("ranking", "coupled"), [(1e-3, False), (100.0, True)])
+def test_many_labels_that_hardly_couple_need_no_eigenvectors(ranking, coupled):
+    objective = objective_of("eigen", (0.7, ranking, 0.0), l=MANY_LABELS + 1)
+    bends, basis = MeanModel(objective, np.zeros(objective.Y.shape)).bends
+    assert (basis is not None) == coupled
+    assert bends.min() >= 0
 
 
 @pytest.mark.parametrize("kind", [*WHITENED, "dense", "sparse"])
-def test_full_hessian_is_the_hessian_at_any_weights(kind):
-    objective = objective_of(kind)
-    W = np.random.default_rng(3).standard_normal(objective.shape)
-    S = random_psd(np.random.default_rng(4), 3)
-    H = numeric_hessian(objective, W) + np.kron(np.eye(len(W)), S)
-    inverse = dense(full_hessian(objective, objective.design.scores(W), S), W.shape)
-    np.testing.assert_allclose(inverse @ H, np.eye(W.size), atol=1e-4)
+@pytest.mark.parametrize(("l", "left"), [(3, False), (14, True)])
+def test_full_hessian_is_the_hessian_at_any_weights(kind, l, left):
+    objective = objective_of(kind, l=l)
+    rng = np.random.default_rng(3)
+    W = rng.standard_normal(objective.shape)
+    nuclear, S = reweighted(rng, objective.shape, left)
+    inverse = dense(full_hessian(objective, objective.design.scores(W), nuclear), W.shape)
+    np.testing.assert_allclose(inverse @ (numeric_hessian(objective, W) + S), np.eye(W.size), atol=1e-4)
 
 
 def test_cost_of_the_full_hessian_grows_with_the_problem():
@@ -120,7 +146,7 @@ def test_factor_blocks_invert_the_diagonal_blocks_when_all_rows_bend_alike(kind)
     objective = objective_of(kind, (0.7, 0.5, 0.3), alike=True)
     point = factors_of(objective, scale=1e-4)
     H, size = numeric_factor_hessian(objective, point), point.U.size
-    seed = factor_blocks(objective, mean_hessian(objective, point.scores), point.U, point.V, point.scores_U)
+    seed = factor_blocks(objective, MeanModel(objective, point.scores), point.U, point.V, point.scores_U)
     inverse = dense(seed, (len(point.U) + len(point.V), 2))
     np.testing.assert_allclose(inverse[:size, :size] @ H[:size, :size], np.eye(size), atol=1e-4)
     np.testing.assert_allclose(inverse[size:, size:] @ H[size:, size:], np.eye(len(H) - size), atol=1e-4)
@@ -153,6 +179,6 @@ def test_a_truncated_spectrum_keeps_its_blocks():
     K = random_psd(rng, 12, 4)
     objective = Objective(SpectralDesign(K), random_labels(rng, 12, 3), rbrl_loss(0.5), 0.7, 0.0)
     now = Iterate(objective, objective.zeros(), np.zeros((12, 3)), 1e-4)
-    D = -label_blocks(objective, mean_hessian(objective, now.scores))(now.gradient)
+    D = -MeanModel(objective, now.scores).inverse()(now.gradient)
     assert D.shape == (4, 3)
     assert np.vdot(D, now.gradient) < 0

@@ -26,6 +26,9 @@ def run(
     data: Data,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A CSV file; default: standard output.")] = None,
     write: Annotated[Answer, typer.Option(help="0/1 per label, the names of the labels, or scores.")] = Answer.labels,
+    top: Annotated[
+        int | None, typer.Option(min=1, show_default=False, help="Only the so many best labels, with their scores.")
+    ] = None,
     block_size: Annotated[int, typer.Option(min=0, help="Rows at a time; 0 reads everything first.")] = 4096,
     labels: Labels = None,
     data_home: DataHome = None,
@@ -40,18 +43,22 @@ def run(
     `rbrl predict yeast.rbrl new.csv`
 
     `rbrl predict yeast.rbrl new.svm --write scores -o scores.csv`
+
+    `rbrl predict yeast.rbrl new.csv --top 3`
     """
     from rbrl.cli.inputs import label_names, load_blocks, load_model
 
+    if top and write is not Answer.labels:
+        raise ValueError(f"--top writes names and scores of its own; leave out --write {write}.")
     fitted = load_model(model)
     n_rows = 0
     with _writer(output) as rows:
         for X in load_blocks(data, fitted.n_features_in_, labels, block_size, data_home):
-            answers = _answers(fitted, X, write)
+            answers = _answers(fitted, X, Answer.scores if top else write)
             names = label_names(fitted, answers.shape[1])
             if n_rows == 0:
-                rows.writerow(["labels"] if write is Answer.names else names)
-            rows.writerows(_lines(answers, write, names))
+                rows.writerow(_header(write, top, names))
+            rows.writerows(_best(answers, top, names) if top else _lines(answers, write, names))
             n_rows += len(answers)
     if output:
         say(f"{output}: {n_rows} rows", quiet)
@@ -77,6 +84,20 @@ def _answers(model, X, write):
     answers = scores_of(model, X) if write is Answer.scores else model.predict(X)
     answers = answers.toarray() if sparse.issparse(answers) else np.asarray(answers)
     return answers[:, None] if answers.ndim == 1 else answers
+
+
+def _header(write, top, names):
+    if top:
+        return [f"{kind}{i + 1}" for i in range(top) for kind in ("label", "score")]
+    return ["labels"] if write is Answer.names else names
+
+
+def _best(scores, top, names):
+    """Name and score of the best labels, in turn."""
+    from rbrl.decision import top_labels
+
+    for labels, values in zip(*top_labels(scores, top)):
+        yield [cell for label, value in zip(labels, values) for cell in (names[label], f"{value:.9g}")]
 
 
 def _lines(answers, write, names):

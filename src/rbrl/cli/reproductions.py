@@ -122,14 +122,15 @@ def _far(request, frame):
     """The far cells, each with the change of the plan that brings it near, where one is known."""
     from rbrl.report.reproduction.causes import explain, far_table, read_causes
     from rbrl.report.reproduction.cells import cells
-    from rbrl.report.reproduction.sources import project_folder
+    from rbrl.report.reproduction.sources import project_folder, stem
 
     try:
         causes = read_causes(project_folder("docs") / "reproduction" / "causes.toml")
     except FileNotFoundError:  # an installation has no docs, and so no causes; the cells are far all the same
         causes = []
-    plans = {cause.plan for cause in causes if request.source.has(cause.plan)}
-    far = explain(frame, causes, {plan: cells(request.results(plan)) for plan in plans})
+    plans = {cause.change: cause.plan(stem(request.plan)) for cause in causes}
+    known = {change: plan for change, plan in plans.items() if request.source.has(plan)}
+    far = explain(frame, causes, {change: cells(request.results(plan)) for change, plan in known.items()})
     return [far_table(far, "Cells that are far", causes)] if len(far) else []
 
 

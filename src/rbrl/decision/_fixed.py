@@ -93,3 +93,20 @@ def non_empty(labels: Any, scores: Any) -> np.ndarray:
     empty = np.flatnonzero(~(labels > 0).any(axis=1))
     labels[empty, scores[empty].argmax(axis=1)] = 1
     return labels
+
+
+def top_labels(scores: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k labels with the highest scores of every row, best first, of equal ones the first: their columns and scores.
+
+    Examples
+    --------
+    >>> labels, scores = top_labels([[0.1, 0.7, 0.7], [3.0, 1.0, 2.0]], 2)
+    >>> labels
+    array([[1, 2],
+           [0, 2]])
+    """
+    scores = as_scores(scores)
+    if not 1 <= k <= scores.shape[1]:
+        raise ValueError(f"k must be between 1 and the number of labels, {scores.shape[1]}. Got {k!r} instead.")
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return order, np.take_along_axis(scores, order, axis=1)

@@ -39,8 +39,11 @@ class SpectralDesign(Design):
                 f"{s[0]:.3g} to {s[-1]:.3g}; a multiple of the identity added to it would mend that."
             )
         first = np.searchsorted(s, FLOOR[K.dtype.char] * s[-1], side="right")
-        self.Q, self.s = Q[:, first:], s[first:]
-        super().__init__(self.Q.shape)
+        self._set_spectrum(Q[:, first:], s[first:], low_rank)
+
+    def _set_spectrum(self, Q, s, low_rank):
+        Design.__init__(self, Q.shape)
+        self.Q, self.s = Q, s
         # Z is Q diag(stretch), and is not stored: a product scales the few rows of W instead.
         if low_rank == "function":
             self._stretch = np.sqrt(self.s)[:, None]

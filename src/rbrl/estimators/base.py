@@ -3,14 +3,17 @@
 from abc import abstractmethod
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rbrl._validation import check_row_weights
-from rbrl.decision import non_empty
+from rbrl._validation import check_number, check_row_weights
+from rbrl.decision import non_empty, top_labels
 from rbrl.targets import SignedTargets, check_not_label_sets
 
 FLOATS = [np.float64, np.float32]
+# Scores at a time, where not all of them are asked for: 32 MB.
+BLOCK_ENTRIES = 2**22
 
 
 class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
@@ -41,9 +44,39 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X):
         """Labels in the coding that `fit` received: ``decision_function(X) > 0``.
 
-        With `non_empty`, a row without a positive score gets its best label.
+        With `non_empty`, a row without a positive score gets its best label. Where `fit` received a sparse matrix the
+        answer is sparse too, made block by block: the scores are never held all at once.
         """
-        scores = self._checked_scores(X)
+        X = self._checked_rows(X)
+        if not self.targets_.sparse_container:
+            return self._decided(self._scores(X))
+        return self.targets_.sparse_container(
+            sparse.vstack([self._decided(scores) for scores in self._score_blocks(X)])
+        )
+
+    def predict_top(self, X, k):
+        """The k best labels of every row, best first, of equal ones the first.
+
+        Made block by block: the matrix of all scores, which is large where labels are many, is never held.
+
+        Returns
+        -------
+        labels : array (n_samples, k)
+            Columns of the labels: indices into `classes_`.
+        scores : array (n_samples, k)
+        """
+        X = self._checked_rows(X)
+        check_number(type(self).__name__ + ".predict_top", "k", k, low=1, integer=True)
+        if self.targets_.kind == "binary":
+            raise ValueError("predict_top needs a score for each label or class. Got a binary 1-D target; use predict.")
+        labels, scores = zip(*(top_labels(block, k) for block in self._score_blocks(X)))
+        return np.vstack(labels), np.vstack(scores)
+
+    def _score_blocks(self, X):
+        step = max(1, BLOCK_ENTRIES // self.targets_.n_columns)
+        return (self._scores(X[start : start + step]) for start in range(0, X.shape[0], step))
+
+    def _decided(self, scores):
         relevant = scores > 0
         if self.non_empty and self.targets_.is_matrix:
             relevant = non_empty(relevant, scores)
@@ -71,9 +104,12 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         self._fit(X, self.targets_.encode(y), weights)
         return self
 
-    def _checked_scores(self, X):
+    def _checked_rows(self, X):
         check_is_fitted(self)
-        return self._scores(validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False))
+        return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+
+    def _checked_scores(self, X):
+        return self._scores(self._checked_rows(X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

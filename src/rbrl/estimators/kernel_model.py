@@ -5,6 +5,9 @@ import numpy as np
 from rbrl._validation import check_choice, check_number
 from rbrl.kernels import KERNELS, gram
 
+# Kernel values at a time: 128 MB.
+BLOCK_ENTRIES = 2**24
+
 
 class KernelModel:
     """Mixin of classifiers with the parameters `kernel`, `gamma`, `degree` and `coef0`.
@@ -25,8 +28,10 @@ class KernelModel:
         """Scores of checked rows, of the type of X."""
         if self._is_linear():
             return np.asarray(X @ self.coef_.T) + self.intercept_
-        scores = self._gram(X, self.X_fit_) @ self.dual_coef_ + getattr(self, "intercept_", 0.0)
-        return scores.astype(X.dtype, copy=False)
+        step = max(1, BLOCK_ENTRIES // len(self.dual_coef_))
+        blocks = (X[start : start + step] for start in range(0, X.shape[0], step))
+        scores = np.vstack([self._gram(block, self.X_fit_) @ self.dual_coef_ for block in blocks])
+        return (scores + getattr(self, "intercept_", 0.0)).astype(X.dtype, copy=False)
 
     def _check_kernel(self):
         owner = type(self).__name__

@@ -5,16 +5,24 @@ import time
 from abc import abstractmethod
 
 import numpy as np
+from scipy import sparse
 
 from rbrl._linalg import singular_values
 from rbrl._validation import check_choice, check_number
-from rbrl.designs import SpectralDesign, linear_design, with_ones
+from rbrl.designs import (
+    LARGEST_DECOMPOSITION,
+    BlockKernel,
+    FeatureMapDesign,
+    SpectralDesign,
+    linear_design,
+    with_ones,
+)
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.in_blocks import LearnsFromBlocks, as_blocks
 from rbrl.estimators.kernel_model import KernelModel
-from rbrl.kernels import check_gram
+from rbrl.kernels import APPROXIMATIONS, check_gram, fit_feature_map
 from rbrl.objective import Objective
-from rbrl.solvers import SOLVERS, solve_kernel
+from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, solve_kernel
 
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
@@ -26,6 +34,8 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
     A subclass names its loss in :meth:`_loss`; everything else is here.
     """
 
+    max_rank = approximation = None
+
     def __init__(
         self,
         ridge=1.0,
@@ -35,6 +45,10 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
         degree=3,
         coef0=1.0,
         low_rank="coefficients",
+        max_rank=None,
+        approximation=None,
+        n_components=500,
+        random_state=None,
         fit_intercept=True,
         non_empty=False,
         solver="auto",
@@ -50,6 +64,10 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.low_rank = low_rank
+        self.max_rank = max_rank
+        self.approximation = approximation
+        self.n_components = n_components
+        self.random_state = random_state
         self.fit_intercept = fit_intercept
         self.non_empty = non_empty
         self.solver = solver
@@ -107,14 +125,28 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
             return self._objective(design, Y, weights)
 
         start = self._previous(X.shape[1], Y.shape[1], rows) if self.warm_start else None
-        if not self._is_linear():
+        if self._too_large_to_decompose(len(rows)):
+            design = BlockKernel(self._kernel_blocks(X[rows]), len(rows))
+            return design, KernelBlocks().solve(objective_of(design), start=start, **limits)
+        if not self._is_linear() and self.approximation is None:
             K = self._kernel_matrix(X, rows)
             return solve_kernel(solver, K, self.low_rank, self.ridge, objective_of, start, **limits)
         design = self._design(X, rows)
         start = None if start is None else design.weights(start)
         return design, solver.solve(objective_of(design), start=start, **limits)
 
+    def _too_large_to_decompose(self, n_samples):
+        """Whether a kernel model is solved block by block: the penalty of the function alone allows it."""
+        exact = not self._is_linear() and not self._is_precomputed() and self.approximation is None
+        free = isinstance(self.solver, str) and self.solver == "auto" and self.max_rank is None
+        return exact and free and self.low_rank == "function" and n_samples > LARGEST_DECOMPOSITION
+
+    def _kernel_blocks(self, X):
+        return lambda rows: self._gram(X[rows], X)
+
     def _solver(self):
+        if self.max_rank is not None:
+            return LowRank(self.max_rank)
         return SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
 
     def _objective(self, design, Y, weights=None):
@@ -126,7 +158,18 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
         if self._is_linear():
             X = (X[rows] if len(rows) < X.shape[0] else X).astype(np.float64, copy=False)
             return linear_design(with_ones(X) if self.fit_intercept else X)
-        return SpectralDesign(self._kernel_matrix(X, rows), self.low_rank)
+        if self.approximation is None:
+            return SpectralDesign(self._kernel_matrix(X, rows), self.low_rank)
+        self.feature_map_ = self._fit_feature_map(X[rows])
+        return FeatureMapDesign(self._features(X[rows]), self.low_rank)
+
+    def _fit_feature_map(self, X):
+        names = ("approximation", "n_components", "kernel", "gamma", "degree", "coef0", "random_state")
+        return fit_feature_map(X, **{name: getattr(self, name) for name in names})
+
+    def _features(self, X):
+        features = self.feature_map_.transform(X)
+        return np.asarray(features.toarray() if sparse.issparse(features) else features, dtype=np.float64)
 
     def _kernel_matrix(self, X, rows):
         K = check_gram(self._gram(X))
@@ -136,11 +179,14 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
         """What the model's own coefficients are multiplied with: features, or kernel values to the training rows."""
         if self._is_linear():
             return with_ones(X) if self.fit_intercept else X
-        return self._gram(X, X_fit)
+        return self._gram(X, X_fit) if self.approximation is None else self._features(X)
 
     def _store(self, X, n_samples, rows, coefficients):
         if self._is_linear():
             self._store_linear(X.shape[1], X.dtype, coefficients)
+            return
+        if self.approximation is not None:
+            self.feature_coef_ = coefficients
             return
         self.dual_coef_ = np.zeros((n_samples, coefficients.shape[1]), dtype=X.dtype)
         self.dual_coef_[rows] = coefficients
@@ -162,14 +208,16 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
         if self._is_linear() and hasattr(self, "coef_"):
             coefficients = np.hstack([self.coef_, self.intercept_[:, None]] if self.fit_intercept else [self.coef_]).T
             shape = (n_features + self.fit_intercept, n_labels)
-        elif not self._is_linear() and len(getattr(self, "dual_coef_", ())) > rows[-1]:
+        elif self.approximation is None and not self._is_linear() and len(getattr(self, "dual_coef_", ())) > rows[-1]:
             coefficients, shape = self.dual_coef_[rows], (len(rows), n_labels)
         else:
             return None
         return coefficients.astype(np.float64) if coefficients.shape == shape else None
 
     def _scores(self, X):
-        return self._raw_scores(X)
+        if self.approximation is None:
+            return self._raw_scores(X)
+        return (self._features(X) @ self.feature_coef_).astype(X.dtype, copy=False)
 
     def _report(self, seconds):
         if self.verbose:
@@ -192,10 +240,32 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
             raise ValueError(
                 f"The solver parameter of {owner} must be a name or a solver object. Got {self.solver!r} instead."
             )
+        if self.max_rank is not None:
+            self._check_max_rank(owner)
+        if self.approximation is not None:
+            self._check_approximation(owner)
         if self._is_precomputed() and self.fit_intercept:
             raise ValueError(
                 f"{owner} cannot add an intercept to kernel='precomputed'. Got fit_intercept={self.fit_intercept}; "
                 "pass fit_intercept=False, and add 1 to every kernel value if you want the paper's constant feature."
+            )
+
+    def _check_max_rank(self, owner):
+        check_number(owner, "max_rank", self.max_rank, low=1, integer=True)
+        if not (isinstance(self.solver, str) and self.solver in ("auto", "low-rank")):
+            raise ValueError(
+                f"With max_rank={self.max_rank}, {owner} is solved in factors. Got solver={self.solver!r}; leave it at "
+                "'auto', or set max_rank=None."
+            )
+
+    def _check_approximation(self, owner):
+        check_choice(owner, "approximation", self.approximation, tuple(APPROXIMATIONS))
+        check_number(owner, "n_components", self.n_components, low=1, integer=True)
+        kernels = APPROXIMATIONS[self.approximation]
+        if not isinstance(self.kernel, str) or self.kernel not in kernels:
+            raise ValueError(
+                f"{owner} with approximation={self.approximation!r} needs kernel={' or '.join(map(repr, kernels))}. Got "
+                f"kernel={self.kernel!r}; choose such a kernel, or approximation=None."
             )
 
 

@@ -15,19 +15,33 @@ _SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or cal
         Constant of the "poly" kernel.
     low_rank : {"coefficients", "function"}, default="coefficients"
         What the nuclear norm of a kernel model is taken of: the coefficients A, as in the paper, or the function
-        :math:`\\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly.
+        :math:`\\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly, and
+        more than 8,000 rows are solved block by block, without a decomposition of the kernel matrix.
+    max_rank : int, default=None
+        Allow the weights no larger rank: the paper's constraint rank(W) <= k, beside the nuclear norm or, with
+        ``nuclear=0``, in place of it. That problem is not convex: the solution is a local optimum, and `gap_` bounds its
+        distance from the optimum without the constraint, which need not be small.
+    approximation : {"nystroem", "fourier"}, default=None
+        Replace the kernel by the inner products of few features, for more rows than a kernel matrix has room for:
+        scikit-learn's `Nystroem` over centres of clusters ("rbf" and "poly"), or its `RBFSampler` ("rbf"). The gap is that
+        of the approximated problem.
+    n_components : int, default=500
+        Features of the approximation.
+    random_state : int, RandomState instance or None, default=None
+        Of the approximation.
     fit_intercept : bool, default=True
         Linear model: append a column of ones, regularised with the rest, as in the paper. No effect on other kernels
         (it cancels in "rbf"); refused for "precomputed".
     non_empty : bool, default=False
         Give a row without a positive score its best label, as the authors' program does.
-    solver : {"auto", "apg"} or solver object, default="auto"
+    solver : {"auto", "apg", "low-rank"} or solver object, default="auto"
+        "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
     tol : float, default=1e-4
         Stop when the objective is certified to be within this share of its optimum.
     max_iter : int, default=1000
     warm_start : bool, default=False
-        Start from the weights of the previous `fit`.
+        Start from the weights of the previous `fit`. No effect with an approximation, whose features are drawn anew.
     verbose : int, default=0
         1 writes a line about the solution to standard error.
 
@@ -37,6 +51,8 @@ _SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or cal
         Linear model only, with `intercept_` (n_labels,).
     dual_coef_ : array (n_samples, n_labels)
         Kernel model only, with `X_fit_`, the training rows.
+    feature_coef_ : array (n_components, n_labels)
+        With an approximation only, and `feature_map_`, the transformer to its features.
     objective_ : float
     gap_ : float
         Certified upper bound on the relative distance of `objective_` from its optimum.
@@ -124,6 +140,10 @@ class RBRLClassifier(LearnsFromStreams, ObjectiveClassifier):
         degree=3,
         coef0=1.0,
         low_rank="coefficients",
+        max_rank=None,
+        approximation=None,
+        n_components=500,
+        random_state=None,
         fit_intercept=True,
         non_empty=False,
         solver="auto",
@@ -140,6 +160,10 @@ class RBRLClassifier(LearnsFromStreams, ObjectiveClassifier):
             degree=degree,
             coef0=coef0,
             low_rank=low_rank,
+            max_rank=max_rank,
+            approximation=approximation,
+            n_components=n_components,
+            random_state=random_state,
             fit_intercept=fit_intercept,
             non_empty=non_empty,
             solver=solver,

@@ -55,7 +55,7 @@ class Loss(ABC):
 
     def evaluate(self, Y, F, weights=None):
         """Terms and gradient in F, in one pass."""
-        R = np.zeros_like(F)
+        R = np.zeros(F.shape)
         return self.accumulate(Y, F, weights, 1.0, R), R
 
     def value(self, Y, F, weights=None):

@@ -36,6 +36,11 @@ def solve_grid(estimator, axes, design, Y, weights=None, tol=1e-4, max_iter=1000
     design, Y, weights
         As for :class:`rbrl.objective.Objective`.
     """
+    if estimator.max_rank is not None:
+        raise ValueError(
+            f"A search along a path finds optima, of any rank. Got max_rank={estimator.max_rank}; search with "
+            "sklearn.model_selection.GridSearchCV, or set max_rank=None."
+        )
     names, solved = tuple(axes), {}
     solver = QuasiNewton(stop="progress")
     for index in itertools.product(*(range(len(axes[name])) for name in names)):

@@ -18,7 +18,17 @@ from rbrl.search.scoring import Scoring
 from rbrl.targets import SignedTargets
 
 # Parameters of an objective's classifier that change its design, not only its objective.
-DESIGN_PARAMETERS = {"kernel", "gamma", "degree", "coef0", "low_rank", "fit_intercept"}
+DESIGN_PARAMETERS = {
+    "kernel",
+    "gamma",
+    "degree",
+    "coef0",
+    "low_rank",
+    "fit_intercept",
+    "approximation",
+    "n_components",
+    "random_state",
+}
 
 
 def tune(estimator, grid, X, Y, *, folds=5, seed=0, metrics=PAPER_METRICS, convention="paper", n_jobs=1, tol=1e-4):
@@ -51,10 +61,15 @@ def tune(estimator, grid, X, Y, *, folds=5, seed=0, metrics=PAPER_METRICS, conve
     """
     names = [get_metric(metric).name for metric in metrics]
     splits = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
-    search = _along_path if isinstance(estimator, ObjectiveClassifier) else _point_by_point
+    search = _along_path if _has_path(estimator, grid) else _point_by_point
     jobs = (delayed(search)(estimator, grid, X, Y, *split, names, convention, tol) for split in splits)
     tables = Parallel(n_jobs=n_jobs)(jobs)
     return pd.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
+
+
+def _has_path(estimator, grid):
+    """Whether neighbours on the grid have close solutions: not where the rank is limited, for those are local optima."""
+    return isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
 
 
 def points(grid):

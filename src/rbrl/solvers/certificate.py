@@ -11,7 +11,7 @@ The functions below choose theta and N well.
 
 import numpy as np
 
-from rbrl._linalg import clip_singular_values, gram_spectrum, singular_value_clip
+from rbrl._linalg import clip_singular_values, gram_singular_values, gram_spectrum, singular_value_clip
 from rbrl._loops import rows
 
 
@@ -84,7 +84,7 @@ def _best_theta(loss, quadratic=0.0, linear=0.0, limit=np.inf):
 
 def _without_ridge(loss, adjoint, nuclear):
     """Only theta M inside the spectral ball is feasible."""
-    norm = gram_spectrum(adjoint)[0][-1]
+    norm = gram_singular_values(adjoint)[-1]
     if norm == 0:
         return max(0.0, _along(loss, _best_theta(loss)))
     return max(0.0, _along(loss, _best_theta(loss, limit=nuclear / norm)))
@@ -98,7 +98,7 @@ def _without_nuclear(loss, adjoint, ridge, r):
 
 def _plain_ridge(loss, adjoint, ridge, nuclear):
     """r = 1: the best N clips the singular values of theta M; what remains is a concave function of theta."""
-    sigma = gram_spectrum(adjoint)[0]
+    sigma = gram_singular_values(adjoint)
     return rows.clipped_dual_maximum(sigma, loss.linear, loss.quadratic, loss.reach, ridge, nuclear)
 
 

@@ -7,9 +7,11 @@ directions that do exceed it join the factors for another round.
 
 import numpy as np
 
+from rbrl._linalg import leading_singular
+from rbrl.solvers.full_hessian import full_factor_hessian
 from rbrl.solvers.line_search import wolfe_step
 from rbrl.solvers.memory import Memory
-from rbrl.solvers.preconditioner import factor_blocks, full_factor_hessian
+from rbrl.solvers.preconditioner import MeanModel, factor_blocks
 
 # With the full Hessian, singular values above this share of the largest are worth keeping.
 FAINT = 1e-7
@@ -43,18 +45,18 @@ class Factors:
         return float(slope + nuclear * (np.vdot(self.U, dU) + np.vdot(self.V, dV)))
 
 
-def split(W, sigma, V, floor=1e-4):
-    """Balanced factors of W from its singular values and right singular vectors."""
-    keep = sigma > floor * sigma[-1]
-    root = np.sqrt(sigma[keep])
-    return (W @ V[:, keep]) / root, V[:, keep] * root
+def split(W, nuclear, floor=1e-4):
+    """Balanced factors of W, from its smoothed nuclear norm; singular values below `floor` of the largest are left out."""
+    sigma, V = nuclear.right_vectors(W, floor)
+    root = np.sqrt(sigma)
+    return (W @ V) / root, V * root
 
 
 def balance(U, V, floor=1e-7):
     """The same product with U'U = V'V = diag(sigma), tiny sigma dropped."""
     Q, T = np.linalg.qr(V)
     P, sigma, Ot = np.linalg.svd(U @ T.T, full_matrices=False)
-    keep = sigma > floor * sigma[0]
+    keep = sigma > floor * sigma.max(initial=0.0)
     root = np.sqrt(sigma[keep])
     return P[:, keep] * root, (Q @ Ot.T)[:, keep] * root
 
@@ -90,8 +92,7 @@ def descend(objective, U, V, small, max_iter, memory_size, note, full=False):
 
 
 def _block_seed(objective, point):
-    H = objective.loss.label_hessian(objective.Y, point.scores, objective.sample_weight) / len(objective.Y)
-    return factor_blocks(objective, H, point.U, point.V, point.scores_U)
+    return factor_blocks(objective, MeanModel(objective, point.scores), point.U, point.V, point.scores_U)
 
 
 def _full_seed(objective, point):
@@ -118,17 +119,17 @@ def _drop_rank(objective, point, floor):
     return Factors(objective, U, V, point.scores_U @ (point.V.T @ V / np.sum(V**2, axis=0)))
 
 
-def join_violations(objective, U, V, gradient, mean_hessian):
-    """Factors with the directions in which the smooth gradient exceeds the nuclear weight; None if there are none."""
+def join_violations(objective, U, V, gradient, mean_hessian, most=None):
+    """Factors with the directions, at most `most`, in which the smooth gradient exceeds the nuclear weight.
+
+    None if there are none.
+    """
     nuclear, design = objective.nuclear.weight, objective.design
-    squares, Q = np.linalg.eigh(gradient.T @ gradient)
-    sigma = np.sqrt(np.maximum(squares, 0.0))
-    new = sigma > nuclear * (1 + 1e-6)
-    if not new.any():
+    P, sigma, Q = leading_singular(gradient, most or min(gradient.shape), nuclear * (1 + 1e-6), near=V)
+    if not len(sigma):
         return None
-    P = -(gradient @ Q[:, new]) / sigma[new]
     bend = design.gram_diagonal[:, None] * (np.trace(mean_hessian) / len(mean_hessian))
     bend = bend + objective.ridge.weight * objective.ridge.row_weights
-    size = np.sqrt((sigma[new] - nuclear) / np.sum(P**2 * bend, axis=0))
-    U, V = np.hstack([U, P * size]), np.hstack([V, Q[:, new] * size])
+    size = np.sqrt((sigma - nuclear) / np.sum(P**2 * bend, axis=0))
+    U, V = np.hstack([U, -P * size]), np.hstack([V, Q * size])
     return balance(U, V) if U.shape[1] > V.shape[0] else (U, V)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rbrl.solvers.preconditioner import label_blocks
+from rbrl.solvers.preconditioner import MeanModel
 from rbrl.solvers.smoothing import SmoothedNuclear
 
 # Below this share of the largest, a singular value is on its way to zero.
@@ -35,24 +35,15 @@ class Iterate:
             self._add_nuclear(objective.nuclear.weight, tol)
 
     def _add_nuclear(self, weight, tol):
-        self.nuclear = SmoothedNuclear(self.W.T @ self.W, weight)
+        self.nuclear = SmoothedNuclear.at(self.W, weight)
         self.value += self.nuclear.exact
-        self.nuclear.smooth(0.1 * tol * self.value / (weight * self.W.shape[1]))
+        self.nuclear.smooth(0.1 * tol * self.value / (weight * len(self.nuclear.sigma)))
         self.smooth_value += self.nuclear.value
-        self.gradient = self.smooth_gradient + self.W @ self.nuclear.hessian
+        self.gradient = self.smooth_gradient + self.nuclear.reweigh(self.W)
 
     def rank_fades(self):
         """Whether some singular value is on its way to zero."""
         return self.nuclear is not None and self.nuclear.sigma[0] < FADING * self.nuclear.sigma[-1]
-
-    def nuclear_hessian(self):
-        """The nuclear norm as a reweighted ridge over labels."""
-        return self.nuclear.hessian if self.nuclear else 0.0
-
-
-def mean_hessian(objective, scores):
-    """Mean over rows of the loss's Hessian: (n_labels, n_labels)."""
-    return objective.loss.label_hessian(objective.Y, scores, objective.sample_weight) / len(scores)
 
 
 def model_start(objective, rounds=20):
@@ -63,14 +54,14 @@ def model_start(objective, rounds=20):
     """
     zero = objective.zero_scores()
     _, residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)
-    H = mean_hessian(objective, zero)
+    model = MeanModel(objective, zero)
     pull = -objective.design.adjoint(residual)
-    W = label_blocks(objective, H)(pull)
+    W = model.inverse()(pull)
     for _ in range(rounds if objective.nuclear.weight else 0):
         nuclear = _slightly_smoothed(objective, W)
         if nuclear is None:
             break
-        W = label_blocks(objective, H, nuclear.hessian)(pull)
+        W = model.inverse(nuclear)(pull)
     return W
 
 
@@ -92,18 +83,18 @@ def label_coupling(objective, W):
     """
     if objective.shape[0] == 0:
         return 0.0
-    H = mean_hessian(objective, objective.zero_scores())
+    H = MeanModel(objective, objective.zero_scores()).hessian
     typical = np.median(objective.design.gram_diagonal) * H
     typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
     nuclear = _slightly_smoothed(objective, W) if objective.nuclear.weight else None
-    if nuclear is not None:
+    if nuclear is not None and not nuclear.left:
         typical = typical + nuclear.hessian
     return max(_off_diagonal(H), _off_diagonal(typical))
 
 
 def _slightly_smoothed(objective, W):
     """The nuclear norm at W, smooth at 1e-4 of its largest singular value; None where W is zero."""
-    nuclear = SmoothedNuclear(W.T @ W, objective.nuclear.weight)
+    nuclear = SmoothedNuclear.at(W, objective.nuclear.weight)
     if nuclear.sigma[-1] == 0:
         return None
     nuclear.smooth(1e-4 * nuclear.sigma[-1])

@@ -14,7 +14,7 @@ class Ray:
         W, ridge = iterate.W, objective.ridge
         weighted = ridge.weight * ridge.row_weights * D
         self._ridge_slope, self._ridge_bend = (weighted * W).sum(axis=0), (weighted * D).sum(axis=0)
-        if objective.nuclear.weight:
+        if objective.nuclear.weight and not iterate.nuclear.left:
             self._cross, self._square = W.T @ D, D.T @ D
 
     def __call__(self, t):
@@ -27,15 +27,32 @@ class Ray:
         slopes, bends = slopes + self._ridge_slope + t * self._ridge_bend, bends + self._ridge_bend
         joint += self._ridge_bend.sum()
         if objective.nuclear.weight:
-            cross = self._cross * t
-            moved = self.iterate.nuclear.gram + cross + cross.T + t[:, None] * self._square * t
-            smoothed = SmoothedNuclear(moved, objective.nuclear.weight, self.iterate.nuclear.width)
-            H, reach = smoothed.hessian, self._cross.T + self._square * t
-            value += smoothed.value
-            slopes = slopes + (reach * H).sum(axis=1)
-            bends = bends + self._square.diagonal() * H.diagonal()
-            joint += np.vdot(self._square, H)
+            nuclear = self._left_nuclear(t) if self.iterate.nuclear.left else self._right_nuclear(t)
+            value, slopes, bends, joint = (
+                value + nuclear[0],
+                slopes + nuclear[1],
+                bends + nuclear[2],
+                joint + nuclear[3],
+            )
         return value, slopes, bends, joint
+
+    def _right_nuclear(self, t):
+        """The nuclear norm's part, with small matrices over labels alone."""
+        here = self.iterate.nuclear
+        cross = self._cross * t
+        moved = here.gram + cross + cross.T + t[:, None] * self._square * t
+        smoothed = SmoothedNuclear(moved, here.weight, here.width)
+        H, reach = smoothed.hessian, self._cross.T + self._square * t
+        slopes, bends = (reach * H).sum(axis=1), self._square.diagonal() * H.diagonal()
+        return smoothed.value, slopes, bends, np.vdot(self._square, H)
+
+    def _left_nuclear(self, t):
+        """The nuclear norm's part, with small matrices over columns of the design."""
+        here, D = self.iterate.nuclear, self.D
+        moved = self.iterate.W + D * t
+        smoothed = SmoothedNuclear.at(moved, here.weight, here.width)
+        slopes, bends = (smoothed.reweigh(moved) * D).sum(axis=0), (smoothed.reweigh(D) * D).sum(axis=0)
+        return smoothed.value, slopes, bends, bends.sum()
 
 
 def find_step(objective, iterate, D, scores, slope, joint):

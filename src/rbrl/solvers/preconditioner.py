@@ -1,31 +1,47 @@
 r"""First guesses of an inverse Hessian, exact for rows that all bend alike.
 
 With the mean row Hessian :math:`\bar H` of the loss in place of each row's own, the Hessian in whitened coordinates is
-one block per column k of the design, as small as the number of labels:
 
-.. math:: c_k \bar H + \lambda_1 r_k I + S, \qquad c = \operatorname{diag}(Z'Z),
+.. math:: \operatorname{diag}(c) \otimes \bar H + \lambda_1 \operatorname{diag}(r) \otimes I + S, \qquad
+          c = \operatorname{diag}(Z'Z),
 
-with S the nuclear norm as a reweighted ridge.
+with S the nuclear norm as a reweighted ridge, :math:`I \otimes H` over labels, or :math:`H \otimes I` over columns of the
+design where those are fewer.
 """
 
+from functools import cached_property
+
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import eigh
 from scipy.linalg.lapack import dsygvd
 
-from rbrl._linalg import clip_singular_values
+from rbrl._linalg import small_eigh
 from rbrl._loops import rows
+
+# With more labels than this, what is cubic in their number is looked at twice.
+MANY_LABELS = 50
+# Off-diagonal against diagonal entries of a label: with less, its own bend says enough.
+HARDLY_COUPLED = 0.3
 
 
 class PencilSolver:
-    """Solves (first_k A + second_k B + C) x = G_k for every row k, A, B, C symmetric and positive semidefinite."""
+    """Solves (first_k A + second_k B + C) x = G_k for every row k, A, B, C symmetric and positive semidefinite.
+
+    Exact, but for matrices larger than `MANY_LABELS` with a `second` that varies: those are taken to be diagonal in the
+    basis that makes two of the three so.
+    """
 
     def __init__(self, first, A, second, B, C):
         floor = 1e-14 * (first.max(initial=0.0) * A.trace() + C.trace()) + 1e-300
         C = C + floor * np.eye(len(A))
         if np.ndim(second) == 0:
-            # Two matrices are diagonal in one common basis.
             values, self._basis = _common_basis(A, second * B + C)
             self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + 1.0)
+        elif len(A) > MANY_LABELS:
+            typical = float(np.median(second))
+            values, T = _common_basis(A, typical * B + C)
+            self._basis, rest = T, np.outer(second - typical, np.einsum("ij,ij->j", T, B @ T)) + 1.0
+            self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + np.maximum(rest, 0.0) + 1e-300)
         else:
             self._basis, self._blocks = None, (first, A, second, B, C)
 
@@ -43,75 +59,67 @@ def _common_basis(A, C):
     return eigh(A, C) if failed else (values, V)
 
 
-def label_blocks(objective, mean_hessian, nuclear_hessian=0.0):
-    """Inverse of the blocks above, as a function of a matrix (n_columns, n_labels)."""
-    eye, r = np.eye(len(mean_hessian)), objective.ridge.row_weights
-    ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
-    S = nuclear_hessian if np.ndim(nuclear_hessian) else 0.0 * eye
-    return PencilSolver(objective.design.gram_diagonal, mean_hessian, ridge, eye, S)
+class MeanModel:
+    """The objective where every row bends like the mean of all rows at given scores.
+
+    Attributes
+    ----------
+    hessian : array (n_labels, n_labels)
+        Mean over rows of the loss's Hessian.
+    """
+
+    def __init__(self, objective, scores):
+        self.hessian = objective.loss.label_hessian(objective.Y, scores, objective.sample_weight) / len(scores)
+        self._gram = objective.design.gram_diagonal
+        r = objective.ridge.row_weights
+        self._ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
+
+    @cached_property
+    def bends(self):
+        """Eigenvalues and eigenvectors of the mean Hessian; None for eigenvectors that are as good as the labels."""
+        diagonal = np.diag(self.hessian)
+        many = len(diagonal) > MANY_LABELS
+        if many and np.all(np.abs(self.hessian).sum(axis=1) <= (1 + HARDLY_COUPLED) * diagonal):
+            return diagonal, None
+        values, basis = small_eigh(self.hessian)
+        return np.maximum(values, 0.0), basis
+
+    def inverse(self, nuclear=None):
+        """The inverse Hessian as a function of a matrix (n_columns, n_labels); `nuclear` is a SmoothedNuclear or None."""
+        if nuclear is None:
+            return self._without_nuclear()
+        if nuclear.left:
+            return self._column_blocks(nuclear.hessian)
+        return PencilSolver(self._gram, self.hessian, self._ridge, np.eye(len(self.hessian)), nuclear.hessian)
+
+    def _without_nuclear(self):
+        """Diagonal in the eigenvectors of the mean Hessian."""
+        bends, basis = self.bends
+        diagonal = np.outer(self._gram, bends) + np.reshape(self._ridge, (-1, 1))
+        diagonal += 1e-14 * np.max(diagonal, initial=0.0) + 1e-300
+        return lambda G: _turned(lambda T: T / diagonal, basis, G)
+
+    def _column_blocks(self, S):
+        """Two matrices over columns are diagonal in one common basis, and the labels in the eigenvectors of their own."""
+        bends, basis = self.bends
+        values, common = _common_basis(np.diag(self._gram), S + np.diag(self._ridge * np.ones(len(S))))
+        diagonal = np.outer(np.maximum(values, 0.0), bends) + 1.0
+        return lambda G: _turned(lambda T: common @ ((common.T @ T) / diagonal), basis, G)
 
 
-def factor_blocks(objective, mean_hessian, U, V, scores_U):
+def _turned(function, basis, G):
+    """A function of G in another basis of the labels; None is their own."""
+    return function(G) if basis is None else function(G @ basis) @ basis.T
+
+
+def factor_blocks(objective, model, U, V, scores_U):
     """Inverse of the two diagonal blocks of the Hessian in factors W = U V', for U and for V stacked."""
     rank, r = U.shape[1], objective.ridge.row_weights
     eye, nuclear = np.eye(rank), objective.nuclear.weight
     ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
-    solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ mean_hessian @ V, ridge, V.T @ V, nuclear * eye)
-    bends, O = np.linalg.eigh(mean_hessian)
+    solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ model.hessian @ V, ridge, V.T @ V, nuclear * eye)
+    bends, basis = model.bends
     rest = objective.ridge.weight * (U.T @ (r * U)) + nuclear * eye
-    solve_V = PencilSolver(np.maximum(bends, 0.0), scores_U.T @ scores_U, 1.0, np.zeros_like(eye), rest)
+    solve_V = PencilSolver(bends, scores_U.T @ scores_U, 1.0, np.zeros_like(eye), rest)
     k = len(U)
-    return lambda G: np.vstack([solve_U(G[:k]), O @ solve_V(O.T @ G[k:])])
-
-
-def full_factor_hessian(objective, U, V, scores_U, gradient):
-    """Inverse of the Hessian in factors W = U V' with every row's own bends, for U and V stacked.
-
-    `gradient` is that of loss and ridge in W; clipped at the nuclear weight, as it is at the optimum, it leaves the Hessian
-    positive semidefinite.
-    """
-    Z, Y, (k, rank), l = objective.design.matrix(), objective.Y, U.shape, len(V)
-    units = np.broadcast_to(np.eye(l)[:, None, :], (l, *Y.shape))
-    bends = [objective.loss.hessian_product(Y, scores_U @ V.T, unit.copy(), objective.sample_weight) for unit in units]
-    T = np.stack(bends, axis=1)
-    ridge, r = objective.ridge.weight, np.ones((k, 1)) * objective.ridge.row_weights
-    N = clip_singular_values(gradient, objective.nuclear.weight)
-    TV = T @ V
-    in_U = np.einsum("nk,nac,nm->kamc", Z, V.T @ TV, Z, optimize=True)
-    in_U[np.arange(k), :, np.arange(k)] += ridge * r[:, :, None] * (V.T @ V)
-    in_V = np.einsum("na,nij,nc->iajc", scores_U, T, scores_U, optimize=True)
-    in_V[np.arange(l), :, np.arange(l)] += ridge * (U.T @ (r * U))
-    cross = np.einsum("nk,nia,nc->kaic", Z, TV, scores_U, optimize=True)
-    cross += ridge * np.einsum("kc,ia->kaic", r * U, V)
-    cross[:, np.arange(rank), :, np.arange(rank)] += N
-    C = cross.reshape(k * rank, l * rank)
-    H = np.block([[in_U.reshape(k * rank, -1), C], [C.T, in_V.reshape(l * rank, -1)]])
-    H[np.diag_indices(len(H))] += objective.nuclear.weight + 1e-12 * np.trace(H) / len(H)
-    factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-    return lambda G: cho_solve(factor, G.ravel(), check_finite=False).reshape(G.shape)
-
-
-def full_hessian(objective, scores, nuclear_hessian=0.0):
-    """Inverse of the Hessian with every row's own bends: a Cholesky factor of n_columns x n_labels rows."""
-    Z, Y = objective.design.matrix(), objective.Y
-    k, l = Z.shape[1], Y.shape[1]
-    H = np.zeros((l, k, l, k))
-    for j in range(l):
-        unit = np.zeros(Y.shape)
-        unit[:, j] = 1.0
-        bends = objective.loss.hessian_product(Y, scores, unit, objective.sample_weight)
-        for i in range(j + 1):
-            H[j, :, i] = H[i, :, j] = Z.T @ (bends[:, i : i + 1] * Z) if bends[:, i].any() else 0.0
-    ridge = objective.ridge.weight * objective.ridge.row_weights * np.ones((k, 1))
-    diagonal = np.arange(k)
-    H[:, diagonal, :, diagonal] += nuclear_hessian + ridge[:, :, None] * np.eye(l)
-    H = H.reshape(l * k, l * k)
-    H[np.diag_indices(l * k)] += 1e-14 * np.trace(H) / (l * k)
-    factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-    return lambda G: cho_solve(factor, G.T.ravel(), check_finite=False).reshape(l, k).T
-
-
-def full_hessian_cost(objective):
-    """Cost of the full Hessian in iterations of the quasi-Newton method: flops, ten times faster in such large products."""
-    (n, k), l = objective.design.shape, objective.Y.shape[1]
-    return (n * k**2 * l * (l + 1) + (k * l) ** 3 / 3) / max(10 * 4 * n * k * l, 1)
+    return lambda G: np.vstack([solve_U(G[:k]), _turned(lambda T: solve_V(T.T).T, basis, G[k:].T).T])

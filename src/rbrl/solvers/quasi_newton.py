@@ -8,10 +8,11 @@ from rbrl._validation import check_choice
 from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged, way_out
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import FAINT, descend, join_violations, split
-from rbrl.solvers.iterate import FADING, Iterate, best_scale, label_coupling, mean_hessian, model_start
+from rbrl.solvers.full_hessian import full_hessian, full_hessian_cost
+from rbrl.solvers.iterate import FADING, Iterate, best_scale, label_coupling, model_start
 from rbrl.solvers.line_search import find_step
 from rbrl.solvers.memory import Memory
-from rbrl.solvers.preconditioner import full_hessian, full_hessian_cost, label_blocks
+from rbrl.solvers.preconditioner import MeanModel
 
 # Measured on 180 problems: with less coupling than this, a quasi-Newton method per label needs fewer evaluations.
 WEAK_COUPLING = 0.9
@@ -19,6 +20,9 @@ WEAK_COUPLING = 0.9
 MEMORY_BYTES = 2**28
 # Scores shrunk by this share show the terms of the loss that are about to become active.
 CAUTION = 0.01
+# Factors pay at once where ranks are small, or at this share of the full rank; elsewhere when the last ten steps on the
+# weights together gained less than SLOW of the tolerance.
+SMALL_RANK, LOW_RANK, SLOW = 50, 0.7, 0.5
 # Steps on the weights, in coordinates that are not whitened, before their rank is believed.
 FIRST_STEPS = 12
 # Iterations in factors between two steps with the full Hessian.
@@ -67,7 +71,7 @@ class _Run:
         self.before = objective.evaluations
         self.history, self.costs = [], []
         self.n_iter, self.bound, self.gained, self.stuck = 0, 0.0, np.inf, False
-        self.memory = self.old = None
+        self.memory, self.old, self.steps = None, None, 0
         self.round_tol = 0.3 * tol
         self.patience = _patience(objective, max_iter)
         self.full, self.caution, self.stalled, self.lost = False, 0.0, False, False
@@ -119,7 +123,7 @@ class _Run:
         """The step that suits the iterate; with the full Hessian, factors are for when steps on the weights stall."""
         if self.impatient():
             self.follow_path()
-        elif self.now.rank_fades() and (self.stalled if self.full else self.settled()):
+        elif self.now.rank_fades() and (self.stalled if self.full else self.settled() and self.factors_pay()):
             self.factored_round()
         else:
             self.step()
@@ -128,9 +132,18 @@ class _Run:
         """Whether the rank can be believed: in whitened coordinates at once, in others after some steps or if none helps."""
         return self.objective.design.whitened or self.n_iter > FIRST_STEPS or self.lost
 
+    def factors_pay(self):
+        """Whether the rank is so low that factors are the better weights, or the steps on the weights so small."""
+        sigma = self.now.nuclear.sigma
+        if len(sigma) <= SMALL_RANK or np.count_nonzero(sigma > FADING * sigma[-1]) <= LOW_RANK * len(sigma):
+            return True
+        return self.lost or (
+            self.steps > 10 and self.history[-11] - self.history[-1] <= SLOW * self.tol * self.history[-1]
+        )
+
     def step(self):
         """One quasi-Newton step on the weights."""
-        self.n_iter += 1
+        self.n_iter, self.steps = self.n_iter + 1, self.steps + 1
         objective, now = self.objective, self.now
         if self.memory is None:
             size = 5 if self.full else min(self.solver.memory, max(5, MEMORY_BYTES // (16 * now.W.size)))
@@ -158,15 +171,15 @@ class _Run:
     def _seed(self):
         now = self.now
         if self.full:
-            return full_hessian(self.objective, (1 - self.caution) * now.scores, now.nuclear_hessian())
-        return label_blocks(self.objective, mean_hessian(self.objective, now.scores), now.nuclear_hessian())
+            return full_hessian(self.objective, (1 - self.caution) * now.scores, now.nuclear)
+        return MeanModel(self.objective, now.scores).inverse(now.nuclear)
 
     def factored_round(self):
         """Descend in factors, the directions that the last round missed included."""
         objective, now = self.objective, self.now
-        self.memory, self.old, self.stalled = None, None, False
-        factors = split(now.W, now.nuclear.sigma, now.nuclear.V, FAINT if self.full else 1e-4)
-        H = mean_hessian(objective, now.scores)
+        self.memory, self.old, self.stalled, self.steps = None, None, False, 0
+        factors = split(now.W, now.nuclear, FAINT if self.full else 1e-4)
+        H = MeanModel(objective, now.scores).hessian
         U, V = join_violations(objective, *factors, now.smooth_gradient, H) or factors
         allowed = min(self.max_iter - self.n_iter - 1, ROUND if self.full else max(self.patience - self.n_iter, 1))
         point, used = descend(
@@ -210,10 +223,10 @@ class _Run:
         limit = now.value + 0.1 * self.tol * self.bound
         if self.gap() <= self.tol:
             limit = max(now.value, min(limit, self.bound * (1 + self.tol)))
-        V = nuclear.V[:, nuclear.sigma > FADING * nuclear.sigma[-1]]
-        faded = [V @ V.T] if V.shape[1] < len(V) else []
-        for projection in (np.zeros((len(V), len(V))), *faded):
-            lean = objective.at(now.W @ projection, now.scores @ projection)
+        _, V = nuclear.right_vectors(now.W, FADING)
+        faded = [V] if V.shape[1] < len(nuclear.sigma) else []
+        for basis in (V[:, :0], *faded):
+            lean = objective.at((now.W @ basis) @ basis.T, (now.scores @ basis) @ basis.T)
             if lean.value <= limit:
                 self.now = lean
                 break

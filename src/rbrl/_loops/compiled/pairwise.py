@@ -97,23 +97,33 @@ def pairwise_hinge_product(Y, F, D, weights, scale, margin, P):
 
 @compiled
 def pairwise_hinge_labels(Y, F, weights, scale, margin, M):
+    # All labels are visited, the relevant ones far from any margin: a loop without indices vectorises.
     n, l = F.shape
-    pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
-    f_pos, f_neg = np.empty(l), np.empty(l)
+    pos, rest = np.empty(l, np.int64), np.empty(l)
+    half, diagonal = np.zeros((l, l)), np.zeros(l)
     for i in range(n):
-        p, q = _gather(Y[i], F[i], pos, neg, f_pos, f_neg)
-        if p == 0 or q == 0:
+        p = 0
+        for j in range(l):
+            rest[j] = F[i, j]
+            if Y[i, j] > 0:
+                pos[p], rest[j] = j, -np.inf
+                p += 1
+        if p == 0 or p == l:
             continue
-        c = scale * weights[i] / (p * q)
+        c = scale * weights[i] / (p * (l - p))
         for a in range(p):
-            j, shift = pos[a], margin - f_pos[a]
-            for b in range(q):
-                if shift + f_neg[b] > 0:
-                    k = neg[b]
-                    M[j, j] += c
-                    M[k, k] += c
-                    M[j, k] -= c
-                    M[k, j] -= c
+            j = pos[a]
+            shift, row, count = margin - F[i, j], half[j], 0.0
+            for k in range(l):
+                one = c if shift + rest[k] > 0 else 0.0
+                row[k] += one
+                diagonal[k] += one
+                count += one
+            diagonal[j] += count
+    for j in range(l):
+        M[j, j] += diagonal[j]
+        for k in range(l):
+            M[j, k] -= half[j, k] + half[k, j]
 
 
 @compiled

@@ -12,7 +12,7 @@ from rbrl.report.reproduction.cells import FAR, NEAR, signed
 from rbrl.report.reproduction.names import OURS
 from rbrl.report.table import MISSING, Cell, Table, word
 
-KEYS = {"title", "plan", "text", "methods", "metrics", "datasets"}
+KEYS = {"title", "change", "text", "methods", "metrics", "datasets"}
 CELL = ["dataset", "metric", "method"]
 
 
@@ -24,18 +24,23 @@ class Cause:
     ----------
     title, text : str
         For people.
-    plan : str
-        The plan that makes the change; its recorded results show what it does.
+    change : str
+        What the plan that makes the change is called, after the name of the plan without it: "hamming-loss" for
+        paper-hamming-loss and paper-small-hamming-loss. Its results show what it does.
     methods, metrics, datasets : tuple of str
         Cells that it may explain; empty means all.
     """
 
     title: str
-    plan: str
+    change: str
     text: str
     methods: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
+
+    def plan(self, shown: str) -> str:
+        """The name of the plan that makes this change in another."""
+        return f"{shown}-{self.change}"
 
     def covers(self, cell) -> bool:
         """Whether a cell is among those that it may explain."""
@@ -50,14 +55,14 @@ def read_causes(path: Path) -> list[Cause]:
     causes = []
     for i, table in enumerate(tomllib.loads(path.read_text(encoding="utf-8")).get("cause", [])):
         unknown = set(table) - KEYS
-        if unknown or not {"title", "plan", "text"} <= set(table):
+        if unknown or not {"title", "change", "text"} <= set(table):
             raise ValueError(
-                f"{path}: cause {i} must have title, plan and text, and of {sorted(KEYS)}. Got {sorted(table)}."
+                f"{path}: cause {i} must have title, change and text, and of {sorted(KEYS)}. Got {sorted(table)}."
             )
         metrics = tuple(get_metric(name).name for name in table.get("metrics", ()))
         methods, datasets = (tuple(table.get(key, ())) for key in ("methods", "datasets"))
-        title, plan, text = (table[key].strip() for key in ("title", "plan", "text"))
-        causes.append(Cause(title, plan, text, methods, metrics, datasets))
+        title, change, text = (table[key].strip() for key in ("title", "change", "text"))
+        causes.append(Cause(title, change, text, methods, metrics, datasets))
     return causes
 
 
@@ -69,7 +74,7 @@ def far_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def explain(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Find for each far cell the first cause whose plan brings it near.
+    """Find for each far cell the first cause whose change brings it near.
 
     Parameters
     ----------
@@ -77,19 +82,19 @@ def explain(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str,
         As `cells` gives it.
     causes : sequence of Cause
     variants : dict of str to DataFrame
-        The cells of other plans, by plan.
+        The cells with a change, by change.
 
     Returns
     -------
     DataFrame
-        The far cells, with the columns cause (number, or -1) and moved (the distance under that plan).
+        The far cells, with the columns cause (number, or -1) and moved (the distance with that change).
     """
     known = {name: other.set_index(CELL).distance for name, other in variants.items()}
     found = []
     for cell in far_cells(frame).itertuples():
         number, moved = -1, float("nan")
         for i, cause in enumerate(causes):
-            there = known[cause.plan].get((cell.dataset, cell.metric, cell.method)) if cause.plan in known else None
+            there = known[cause.change].get((cell.dataset, cell.metric, cell.method)) if cause.change in known else None
             if there is not None and cause.covers(cell) and _is_near(cell.method, there):
                 number, moved = i, float(there)
                 break

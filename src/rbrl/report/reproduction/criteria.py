@@ -15,7 +15,7 @@ from rbrl.report.reproduction.names import OURS
 from rbrl.report.results import Results
 from rbrl.report.table import Table, count, number, word
 
-CRITERIA = ("mean_rank", "average_precision", "hamming_loss")
+CRITERIA = ("mean_rank", "average_precision", "hamming_loss", "subset_accuracy")
 
 
 def choices(store, plan, criteria: Sequence[str] = CRITERIA) -> pd.DataFrame:

@@ -150,8 +150,8 @@ def _tuned():
 
 
 def _variant_cells(recorded, causes):
-    plans = {cause.plan for cause in causes if recorded.has(cause.plan)}
-    return {plan: cells(as_published(recorded.rows(plan))) for plan in plans}
+    plans = {cause.change: cause.plan("paper") for cause in causes}
+    return {change: cells(as_published(recorded.rows(plan))) for change, plan in plans.items() if recorded.has(plan)}
 
 
 def _far_sentence(explained):
@@ -164,7 +164,9 @@ def _cause_parts(causes, explained):
     for i, cause in enumerate(causes):
         own = explained[explained.cause == i]
         table = _bare(far_table(own, cause.title)) if len(own) else ""
-        parts.append({"title": cause.title, "plan": cause.plan, "text": cause.text, "n": len(own), "table": table})
+        parts.append(
+            {"title": cause.title, "plan": cause.plan("paper"), "text": cause.text, "n": len(own), "table": table}
+        )
     return parts
 
 

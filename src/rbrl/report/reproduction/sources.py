@@ -15,12 +15,17 @@ PLANS = (
     "paper",
     "paper-fair",
     "paper-quick",
-    "paper-small",
     "paper-hamming-loss",
     "paper-average-precision",
+    "paper-subset-accuracy",
     "paper-unscaled",
     "paper-scaled",
     "paper-frank-wolfe",
+    "paper-small",
+    "paper-small-hamming-loss",
+    "paper-small-average-precision",
+    "paper-small-subset-accuracy",
+    "paper-small-frank-wolfe",
 )
 
 
@@ -47,7 +52,11 @@ def project_folder(name: str, given: Path | None = None) -> Path:
 
 def read_plan(name: str) -> Plan:
     """The plan called NAME in the folder plans, or the one in a file NAME.toml."""
-    return Plan.from_toml(name if name.endswith(".toml") else project_folder("plans") / f"{name}.toml")
+    return Plan.from_toml(_plan_file(name))
+
+
+def _plan_file(name):
+    return Path(name) if name.endswith(".toml") else project_folder("plans") / f"{name}.toml"
 
 
 class Recorded:
@@ -107,8 +116,8 @@ class Stored:
         self.store = store if isinstance(store, Store) else Store(_existing(store))
 
     def has(self, plan: str) -> bool:
-        """Whether there are results of a plan."""
-        return not self.rows(plan).empty
+        """Whether there is such a plan, and results of it."""
+        return _plan_file(plan).is_file() and not self.rows(plan).empty
 
     def rows(self, plan: str) -> pd.DataFrame:
         """One row per run and metric."""

@@ -12,6 +12,7 @@ VARIANTS = {
         "Mean rank over the six metrics": "paper",
         "Average precision": "paper-average-precision",
         "Hamming loss": "paper-hamming-loss",
+        "Subset accuracy": "paper-subset-accuracy",
     },
     "dense": {"Dense sets standardised": "paper-quick", "Dense sets as they are": "paper-unscaled"},
     "text": {"Text sets as they are": "paper-quick", "Text sets standardised": "paper-scaled"},

@@ -1,0 +1,88 @@
+"""Label matrices with many columns: sparse from end to end, and the best labels alone."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rbrl import BRLClassifier, MLkNN, RBRLClassifier
+from rbrl.decision import top_labels
+from rbrl.estimators import base
+from rbrl.targets import SignedTargets
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 6))
+    return X, (X @ rng.standard_normal((6, 9)) > 1).astype(np.int64)
+
+
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize(
+    "model", [RBRLClassifier(), RBRLClassifier(kernel="rbf", non_empty=True), BRLClassifier()], ids=str
+)
+def test_sparse_labels_give_the_same_model_and_answer_in_blocks(problem, model, container, monkeypatch):
+    X, Y = problem
+    dense = model.fit(X, Y)
+    expected = dense.predict(X), dense.decision_function(X)
+    monkeypatch.setattr(base, "BLOCK_ENTRIES", 9 * 7)
+    fitted = model.fit(X, container(Y))
+    np.testing.assert_array_equal(fitted.decision_function(X), expected[1])
+    answer = fitted.predict(X)
+    assert type(answer) is container
+    assert answer.dtype == Y.dtype
+    assert answer.nnz == np.count_nonzero(expected[0])
+    np.testing.assert_array_equal(answer.toarray(), expected[0])
+
+
+def test_encoding_sparse_labels_takes_a_byte_each():
+    Y = sparse.random_array((2000, 1000), density=0.01, rng=0, dtype=np.float64, format="csr")
+    Y.data[:] = 1
+    targets = SignedTargets().fit(Y)
+    tracemalloc.start()
+    signed = targets.encode(Y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * Y.shape[0] * Y.shape[1]
+    np.testing.assert_array_equal(signed, np.where(Y.toarray() > 0, 1, -1))
+
+
+def test_explicit_zeros_and_minus_ones_are_irrelevant():
+    Y = sparse.csr_array(([1, 0, 1], ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
+    assert SignedTargets().fit(Y).encode(Y).tolist() == [[1, -1], [-1, 1]]
+    full = sparse.csr_array(np.array([[1, -1], [-1, 1]]))
+    targets = SignedTargets().fit(full)
+    assert targets.encode(full).tolist() == [[1, -1], [-1, 1]]
+    assert targets.decode(np.eye(2, dtype=bool), None).toarray().tolist() == [[1, -1], [-1, 1]]
+
+
+@pytest.mark.parametrize("model", [RBRLClassifier(), MLkNN(3)], ids=str)
+def test_the_best_labels_are_those_of_all_scores(problem, model, monkeypatch):
+    X, Y = problem
+    scores = model.fit(X, Y).decision_function(X)
+    monkeypatch.setattr(base, "BLOCK_ENTRIES", 9 * 7)
+    labels, best = model.predict_top(X, 4)
+    np.testing.assert_array_equal(labels, np.argsort(-scores, axis=1, kind="stable")[:, :4])
+    np.testing.assert_allclose(best, np.take_along_axis(scores, labels, axis=1), rtol=1e-12)
+
+
+def test_equal_scores_keep_the_order_of_the_labels():
+    labels, scores = top_labels(np.array([[1.0, 2.0, 1.0, 2.0]]), 3)
+    assert labels.tolist() == [[1, 3, 0]]
+    assert scores.tolist() == [[2.0, 2.0, 1.0]]
+
+
+@pytest.mark.parametrize("k", [0, 10, 1.5])
+def test_a_wrong_number_of_best_labels_is_refused(problem, k):
+    with pytest.raises(ValueError, match=f"Got {k}"):
+        RBRLClassifier().fit(*problem).predict_top(problem[0], k)
+
+
+def test_classes_have_best_ones_and_a_binary_target_has_not(problem):
+    X, _ = problem
+    labels, _ = RBRLClassifier().fit(X, np.arange(50) % 3).predict_top(X, 1)
+    np.testing.assert_array_equal(labels[:, 0], RBRLClassifier().fit(X, np.arange(50) % 3).predict(X))
+    with pytest.raises(ValueError, match="binary 1-D target"):
+        RBRLClassifier().fit(X, np.arange(50) % 2).predict_top(X, 1)
