@@ -143,6 +143,18 @@ def test_degenerate_data_has_a_meaning(model, labels, data, options):
         np.testing.assert_array_equal(answer, LABELS[labels])
 
 
+def test_rare_labels_are_certified_at_a_small_c():
+    """Biases of labels whose pairs are all at a bound have a flat place to cross, and went in circles there."""
+    rng = np.random.default_rng(10)
+    n, m, l = 200, 40, 30
+    X = rng.random((n, m)) * (rng.random((n, m)) < 0.2)
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9)
+    share = np.geomspace(0.3, 0.01, l)
+    Y = (rng.random((n, l)) < share).astype(int)
+    Y[np.arange(n), rng.choice(l, n, p=share / share.sum())] = 1
+    assert RankSVMz(C=0.01, max_iter=100).fit(X, Y).gap_ <= 1e-3
+
+
 def test_300_labels_of_a_byte():
     many = (np.random.default_rng(0).random((30, 300)) < 0.05).astype(np.uint8)
     scores = [RankSVMz(C=0.01).fit(X[:30], many.astype(t)).decision_function(X) for t in ("uint8", int)]

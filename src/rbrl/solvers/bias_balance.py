@@ -49,13 +49,18 @@ def balance(pairs, F, biases, alpha, steps, max_iter=200):
         t = 1.0
         while t > 1e-12:
             trial = at(biases + t * d)
-            if trial[0] <= value + 1e-4 * t * (r @ d) or np.abs(trial[1]).max() < 0.5 * np.abs(r).max():
+            if trial[0] <= value + 1e-4 * t * (r @ d) or _is_nearer(trial, value, r):
                 break
             t *= 0.5
         biases, (value, r, H) = biases + t * d, trial
     at(biases)
     imbalance = float(np.abs(r).max())
     return new, biases - biases.mean(), imbalance if imbalance <= 100 * ROUNDING * new.sum() else np.inf
+
+
+def _is_nearer(trial, value, r):
+    """Whether the violation halves where the function, by rounding, tells nothing; where it tells, steps could go in circles."""
+    return trial[0] <= value + ROUNDING * abs(value) and np.abs(trial[1]).max() < 0.5 * np.abs(r).max()
 
 
 def _direction(r, H, reach):
