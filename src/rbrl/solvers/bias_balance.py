@@ -59,7 +59,7 @@ def balance(pairs, F, biases, alpha, steps, max_iter=200):
 
 
 def _is_nearer(trial, value, r):
-    """Whether the violation halves where the function, by rounding, tells nothing; where it tells, steps could go in circles."""
+    """Whether the violation halves where rounding hides how the function moves; elsewhere steps could go in circles."""
     return trial[0] <= value + ROUNDING * abs(value) and np.abs(trial[1]).max() < 0.5 * np.abs(r).max()
 
 
