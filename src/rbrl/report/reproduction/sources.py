@@ -26,6 +26,7 @@ PLANS = (
     "paper-small-average-precision",
     "paper-small-subset-accuracy",
     "paper-small-frank-wolfe",
+    "paper-small-ten-splits",
 )
 
 
