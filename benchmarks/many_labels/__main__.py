@@ -20,7 +20,8 @@ from rbrl import datasets
 from rbrl.designs import linear_design, with_ones
 from rbrl.metrics import ranking_loss
 
-RBRL = {"ridge": 10, "ranking": 1, "nuclear": 10, "tol": 1e-3}
+# Of eight points around (10, 1, 10), the one with the lowest ranking loss on a fifth of the training rows.
+RBRL = {"ridge": 100, "ranking": 1, "nuclear": 100, "tol": 1e-3}
 SAME_C = 1 / (2 * RBRL["ridge"])
 METHODS = [
     ("RBRL, tol=1e-3", "rbrl", RBRL),
@@ -34,8 +35,8 @@ SHARES = (8, 4, 2, 1)
 TEXT = f"""delicious, 9,663 training and 6,442 test rows (60 / 40, seed 0), 500 features, 983 labels, 19 of them relevant
 in a row. Every method in a process of its own, one thread; seconds are processor time, "GB" is the peak of the process,
 Python, libraries and data included. RBRL with ridge={RBRL["ridge"]}, ranking={RBRL["ranking"]}, nuclear={RBRL["nuclear"]}
-where nothing else is said; C = 1 / (2 ridge) is the same ridge. "gap" is certified; with max_rank it is the distance from
-the optimum without that constraint."""
+where nothing else is said, the best of eight points on a fifth of the training rows; C = 1 / (2 ridge) is the same ridge.
+"gap" is certified; with max_rank it is the distance from the optimum without that constraint."""
 GROWTH = """## Cost against the number of labels
 
 The same fit on nested subsets of the labels, drawn at random, tol = 1e-3. "pairs" is what the ranking term must look at,
