@@ -184,6 +184,33 @@ def test_another_criterion_costs_only_refits(table, place, tmp_path):
     pd.testing.assert_frame_equal(store.tuning(), before)
 
 
+@pytest.mark.parametrize("tune_on", ["every", "first"])
+def test_one_fit_judged_by_two_rules(table, place, tmp_path, tune_on):
+    own = {"grid": {"C": [0.01, 1.0]}, "params": {"scores": "hard"}, "convention": "mulan", "tune_on": tune_on}
+    other = {**own, "params": {"scores": "decision"}, "convention": "paper", "non_empty": True}
+    rule = {key: other[key] for key in ("params", "convention", "non_empty")}
+    shared, alone = Store(tmp_path / "shared"), Store(tmp_path / "alone")
+    run({**table, "methods": {"br": {**own, "also_judged": [rule]}}}, place, shared)
+    plan = {**table, "methods": {"br": other}}
+    choices = shared.rows().params.str.replace("hard", "decision")
+    summary, _ = run(plan, place, shared)
+    run(plan, place, alone)
+    pd.testing.assert_frame_equal(timeless(shared.rows()), timeless(alone.rows()))
+    pd.testing.assert_frame_equal(timeless(shared.tuning()), timeless(alone.tuning()))
+    agree = (choices.to_numpy() == shared.rows().params.to_numpy()).reshape(3, -1).all(axis=1).sum()
+    assert agree > 0
+    assert summary.n_reused == agree
+
+
+def test_a_rule_that_needs_another_fit_is_refused(table, place, tmp_path):
+    table["methods"] = {"br": {"also_judged": [{"params": {"C": 2.0}}]}}
+    with pytest.raises(PlanError, match="'C' would need another fit of BinaryRelevance"):
+        run(table, place, Store(tmp_path))
+    table["methods"] = {"forest": {"use": "own.py:Forest", "also_judged": [{"non_empty": True}]}}
+    with pytest.raises(PlanError, match="Forest does not say what may change after a fit"):
+        run(table, place, Store(tmp_path))
+
+
 def test_a_larger_grid_tunes_only_the_new_points(table, place, tmp_path):
     store = Store(tmp_path)
     run(table, place, store)

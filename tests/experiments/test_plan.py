@@ -56,6 +56,8 @@ def changed(table, path, value):
         ("methods", {}, "methods must name at least one method"),
         ("methods/rbrl/gird", {}, "the key 'gird' in methods.rbrl (value {}) means nothing. Did you mean 'grid'?"),
         ("methods/rbrl/non_empty", 1, "methods.rbrl.non_empty must be true or false. Got 1"),
+        ("methods/rbrl/also_judged", [{"grid": {}}], "the key 'grid' in methods.rbrl.also_judged[0]"),
+        ("methods/rbrl/also_judged", [{"non_empty": 1}], "methods.rbrl.also_judged[0].non_empty must be true or false"),
         ("methods/rbrl/grid", {"ridge": 1.0}, "methods.rbrl.grid.ridge must be a list that is not empty. Got 1.0"),
         ("methods/rbrl/grid", {"ridge": [{"use": "a"}]}, "classes cannot be tuned over"),
         ("methods/rbrl/params/ridge", float("nan"), "methods.rbrl.params.ridge = nan is not possible"),

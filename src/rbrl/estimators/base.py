@@ -23,6 +23,8 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
     """
 
     non_empty = False
+    # Parameters that only predictions depend on: a fitted model may be given others.
+    decision_parameters: tuple[str, ...] = ("non_empty",)
 
     def fit(self, X, y):
         """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1."""

@@ -43,6 +43,8 @@ class BinaryRelevance(BinaryBankClassifier):
            [0, 0, 1, 0]])
     """
 
+    decision_parameters = ("non_empty", "scores")
+
     def __init__(
         self,
         estimator=None,

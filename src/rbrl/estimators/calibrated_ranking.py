@@ -59,6 +59,8 @@ class CalibratedLabelRanking(BinaryBankClassifier):
            [0, 1, 1, 0]])
     """
 
+    decision_parameters = ("non_empty", "votes")
+
     def __init__(
         self,
         estimator=None,

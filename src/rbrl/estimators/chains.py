@@ -67,6 +67,8 @@ class EnsembleOfChains(ReductionClassifier):
            [0, 1, 1, 0]])
     """
 
+    decision_parameters = ("non_empty", "votes")
+
     def __init__(
         self,
         estimator=None,

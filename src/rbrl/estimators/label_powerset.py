@@ -48,6 +48,8 @@ class LabelPowerset(ReductionClassifier):
            [0, 0, 1, 0]])
     """
 
+    decision_parameters = ("non_empty", "votes")
+
     def __init__(self, estimator=None, kernel="linear", C=1.0, gamma=None, tol=None, votes="hard", non_empty=False):
         self.estimator = estimator
         self.kernel = kernel

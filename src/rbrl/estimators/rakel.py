@@ -70,6 +70,8 @@ class RAkEL(ReductionClassifier):
            [0, 0, 1, 0]])
     """
 
+    decision_parameters = ("non_empty", "votes")
+
     def __init__(
         self,
         estimator=None,

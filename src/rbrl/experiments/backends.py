@@ -14,10 +14,10 @@ class Serial:
 
     n_workers = 1
 
-    def submit(self, task, data, known, owns_tuning):
-        """Do the run, and return a future that has its outcome."""
+    def submit(self, task, X, Y, *what):
+        """Do the run, and return a future that has its outcome; the arguments are those of `work`."""
         future: Future = Future()
-        future.set_result(work(task, *data, known, owns_tuning))
+        future.set_result(work(task, X, Y, *what))
         return future
 
     def first_done(self, futures):
@@ -38,9 +38,9 @@ class Processes(Serial):
     def __init__(self, n_workers):
         self.n_workers = n_workers
 
-    def submit(self, task, data, known, owns_tuning):
+    def submit(self, task, X, Y, *what):
         """Send the run to a worker."""
-        return self._executor().submit(work, task, *data, known, owns_tuning)
+        return self._executor().submit(work, task, X, Y, *what)
 
     def close(self, kill=False):
         """Stop the workers."""
@@ -68,12 +68,12 @@ class Dask(Serial):
         self.n_workers = n_workers if n_workers > 1 else max(1, sum(self._client.nthreads().values()))
         self._sent: dict[int, tuple] = {}
 
-    def submit(self, task, data, known, owns_tuning):
+    def submit(self, task, X, Y, *what):
         """Send the run to the cluster."""
-        if id(data) not in self._sent:
+        if id(X) not in self._sent:
             # The data itself is kept beside its copies: its id may otherwise be given to other data.
-            self._sent = {id(data): (data, self._client.scatter(list(data), hash=False))}
-        return self._client.submit(work, task, *self._sent[id(data)][1], known, owns_tuning, pure=False)
+            self._sent = {id(X): (X, self._client.scatter([X, Y], hash=False))}
+        return self._client.submit(work, task, *self._sent[id(X)][1], *what, pure=False)
 
     def first_done(self, futures):
         """Wait for one of the futures; return those that are done."""

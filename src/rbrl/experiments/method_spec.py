@@ -9,8 +9,9 @@ from rbrl.experiments.data_spec import MODELS
 from rbrl.experiments.errors import PlanError
 from rbrl.metrics import CONVENTIONS
 
-KEYS = ("use", "params", "grid", "tune_on", "non_empty", "convention", "by_model", "by_dataset")
+KEYS = ("use", "params", "grid", "tune_on", "non_empty", "convention", "also_judged", "by_model", "by_dataset")
 OVERRIDES = ("params", "grid", "tune_on")
+RULE_KEYS = ("params", "non_empty", "convention")
 TUNE_ON = ("every", "first")
 
 
@@ -34,6 +35,9 @@ class MethodSpec:
         Whether a row without a positive score gets its best label; None leaves it to the method.
     convention : {"paper", "mulan", "sklearn"} or None
         Rule for ties, where this method was judged by another; None leaves it to the plan.
+    also_judged : list of dict
+        Other decision rules, each with `params`, `non_empty` and `convention` in place of the method's: the same fits
+        are judged by them too, so that a plan with such a rule finds its work done.
     by_model, by_dataset : dict of dict
         `params`, `grid` and `tune_on` for some data sets only. Parameters are added to the general ones, or
         replace them; a grid replaces the general one. A data set's own entry goes before that of its model.
@@ -46,6 +50,7 @@ class MethodSpec:
     tune_on: str | None = None
     non_empty: bool | None = None
     convention: str | None = None
+    also_judged: list = field(default_factory=list)
     by_model: dict = field(default_factory=dict)
     by_dataset: dict = field(default_factory=dict)
 
@@ -54,10 +59,7 @@ class MethodSpec:
         """Read the table `methods.NAME`."""
         where = f"methods.{check_text('a method name', name)}"
         check_keys(where, table, KEYS)
-        if "non_empty" in table:
-            check_flag(f"{where}.non_empty", table["non_empty"])
-        if "convention" in table:
-            check_choice(f"{where}.convention", table["convention"], CONVENTIONS)
+        _check_rule(where, table)
         for key in check_table(f"{where}.by_model", table.get("by_model", {})):
             check_choice(f"a key of {where}.by_model", key, MODELS)
         return cls(
@@ -65,6 +67,7 @@ class MethodSpec:
             use=check_text(f"{where}.use", table.get("use", name)),
             non_empty=table.get("non_empty"),
             convention=table.get("convention"),
+            also_judged=_other_rules(f"{where}.also_judged", table.get("also_judged", [])),
             by_model=_overrides(f"{where}.by_model", table.get("by_model", {})),
             by_dataset=_overrides(f"{where}.by_dataset", table.get("by_dataset", {})),
             **_settings(where, {key: table[key] for key in OVERRIDES if key in table}),
@@ -86,6 +89,11 @@ class MethodSpec:
     def restricted(self, names):
         """The same method without what it says of other data sets than these."""
         return replace(self, by_dataset={key: value for key, value in self.by_dataset.items() if key in names})
+
+    def under_other_rules(self):
+        """The same method with each of the rules that it is also judged by."""
+        plain = replace(self, also_judged=[])
+        return [replace(plain, **{**rule, "params": self.params | rule.get("params", {})}) for rule in self.also_judged]
 
     def on(self, data):
         """(params, grid) on one data set."""
@@ -114,6 +122,20 @@ def _overrides(where, table):
     for key, entry in entries:
         check_keys(f"{where}.{key}", entry, OVERRIDES)
     return {key: _settings(f"{where}.{key}", entry) for key, entry in entries}
+
+
+def _other_rules(where, rules):
+    for i, rule in enumerate(rules and check_list(where, rules)):
+        check_keys(f"{where}[{i}]", check_table(f"{where}[{i}]", rule), RULE_KEYS)
+        _check_rule(f"{where}[{i}]", rule)
+    return [{**rule, **_settings(where, {"params": rule.get("params", {})})} for rule in rules]
+
+
+def _check_rule(where, table):
+    if "non_empty" in table:
+        check_flag(f"{where}.non_empty", table["non_empty"])
+    if "convention" in table:
+        check_choice(f"{where}.convention", table["convention"], CONVENTIONS)
 
 
 def _settings(where, table):

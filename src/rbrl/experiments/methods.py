@@ -55,6 +55,18 @@ def check_parameters(where, cls, names):
             raise PlanError(f"{where}: {cls.__name__} has no parameter {name!r}.{hint(name, known)}")
 
 
+def check_decision_parameters(where, cls, names):
+    """Refuse parameters that a fitted model cannot be given; names that are none of a class without such ones."""
+    known = getattr(cls, "decision_parameters", None)
+    if known is None:
+        raise PlanError(
+            f"{where}: {cls.__name__} does not say what may change after a fit; it has no decision_parameters."
+        )
+    for name in names:
+        if name not in known:
+            raise PlanError(f"{where}: {name!r} would need another fit of {cls.__name__}; allowed: {', '.join(known)}.")
+
+
 def build(use, params, folder, *, non_empty=None, seed=None):
     """Return an unfitted estimator.
 

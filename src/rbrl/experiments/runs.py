@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sklearn.model_selection import ParameterGrid
 
 from rbrl.experiments.errors import PlanError
-from rbrl.experiments.methods import build, check_parameters, code_of, find_class
+from rbrl.experiments.methods import build, check_decision_parameters, check_parameters, code_of, find_class
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Run:
     """One method on one split of one data set.
 
     Two runs of the same `key` have the same result; two of the same `tune_key` may share what was tuned. `first` is
-    the key of the run that tunes for this one, its own unless the plan tunes on the first split only.
+    the key of the run that tunes for this one, its own unless the plan tunes on the first split only. `others` are the
+    same run under the other decision rules that its fits are judged by.
     """
 
     dataset: str
@@ -46,6 +47,7 @@ class Run:
     key: str
     tune_key: str | None = field(repr=False)
     first: str = field(repr=False)
+    others: tuple["Run", ...] = field(default=(), repr=False)
 
     @property
     def title(self):
@@ -73,8 +75,14 @@ def expand(plan, shelf):
             for method in plan.methods:
                 first = firsts[method.name] if method.tuned_on(data, plan.tuning.on) == "first" else None
                 if split in plan.splits.chosen or (split == 0 and first and first.tune_key):
-                    runs.append(_run(plan, data, method, split, content, first and first.key))
+                    runs.append(_with_others(plan, data, method, split, content, first and first.key))
     return runs
+
+
+def _with_others(plan, data, method, split, content, first):
+    run = _run(plan, data, method, split, content, first)
+    others = [_run(plan, data, other, split, content, first) for other in method.under_other_rules()]
+    return replace(run, others=tuple(other for other in others if other.key != run.key))
 
 
 def key_of(identity):
@@ -91,6 +99,8 @@ def _fingerprint(shelf, data):
 
 def _check_method(plan, method):
     cls = find_class(method.use, plan.folder)
+    for rule in method.also_judged:
+        check_decision_parameters(f"methods.{method.name}.also_judged", cls, rule["params"])
     for data in plan.datasets:
         params, grids = method.on(data)
         names = [*params, *(name for grid in grids for name in grid)]

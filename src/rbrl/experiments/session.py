@@ -4,6 +4,7 @@ import time
 
 from rbrl.exceptions import RBRLError
 from rbrl.experiments.folds import missing_points
+from rbrl.experiments.other_rules import OtherRule
 from rbrl.experiments.work import Outcome
 
 POLL_SECONDS = 0.5
@@ -93,7 +94,7 @@ class Session:
         except (RBRLError, OSError) as error:
             self._keep(run, Outcome().fail(error, again=True))
         else:
-            self.flying[self.backend.submit(run.task, data, known, run.tunes)] = run
+            self.flying[self.backend.submit(run.task, *data, known, run.tunes, self._others(run))] = run
 
     def _known(self, run):
         known = self.store.known(run.tune_key) if run.tune_key else []
@@ -101,6 +102,9 @@ class Session:
             status, error = self.store.result(run.first) or ("absent", "it has no result")
             raise TuningFailed(f"the first split, which is tuned on, has no complete tuning ({status}: {error}).")
         return known
+
+    def _others(self, run):
+        return [OtherRule(other.task, self.store.known(other.tune_key)) for other in run.others]
 
     def _land(self, run, future):
         try:
@@ -118,6 +122,8 @@ class Session:
 
     def _keep(self, run, outcome):
         self.store.save(run, outcome, self.version)
+        for other, (tuning, result) in zip(run.others, outcome.others):
+            self.store.save_other(other, tuning, result, self.version)
         self.settled.add(run.key)
         if outcome.status == "ok":
             self.n_done += 1

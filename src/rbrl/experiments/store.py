@@ -172,20 +172,17 @@ class Store:
 
     def save(self, run, outcome, version):
         """Write a run and its tuning, and give up the claim, at once."""
-        record = (
-            *(run.key, outcome.status, outcome.error, outcome.trace, int(outcome.again)),
-            *(json.dumps(outcome.values), json.dumps(outcome.params)),
-            *(outcome.tune_seconds, outcome.train_seconds, outcome.test_seconds, outcome.processor_seconds),
-            *(outcome.gap, outcome.evaluations, run.task.seed, version, outcome.machine, time.time()),
-        )
-        folds = [
-            (run.tune_key, one.point, one.fold, json.dumps(one.values), one.fit_seconds, one.gap, one.evaluations)
-            for one in outcome.tuning
-        ]
         with self._database.writing() as cursor:
-            cursor.execute(f"INSERT OR REPLACE INTO runs VALUES ({', '.join('?' * len(record))})", record)
-            cursor.executemany("INSERT OR REPLACE INTO folds VALUES (?, ?, ?, ?, ?, ?, ?)", folds)
+            _insert(cursor, run, outcome, version)
+            _insert_folds(cursor, run.tune_key, outcome.tuning)
             cursor.execute("DELETE FROM claims WHERE key = ?", (run.key,))
+
+    def save_other(self, run, tuning, outcome, version):
+        """Write what the fits of another run have shown of this one: its tuning, and its result unless it is None."""
+        with self._database.writing() as cursor:
+            _insert_folds(cursor, run.tune_key, tuning)
+            if outcome is not None:
+                _insert(cursor, run, outcome, version)
 
     def close(self):
         """Give up all claims and close the file; the store can be used again."""
@@ -205,6 +202,24 @@ class Store:
 
     def __repr__(self):
         return f"Store({str(self.path)!r})"
+
+
+def _insert(cursor, run, outcome, version):
+    record = (
+        *(run.key, outcome.status, outcome.error, outcome.trace, int(outcome.again)),
+        *(json.dumps(outcome.values), json.dumps(outcome.params)),
+        *(outcome.tune_seconds, outcome.train_seconds, outcome.test_seconds, outcome.processor_seconds),
+        *(outcome.gap, outcome.evaluations, run.task.seed, version, outcome.machine, time.time()),
+    )
+    cursor.execute(f"INSERT OR REPLACE INTO runs VALUES ({', '.join('?' * len(record))})", record)
+
+
+def _insert_folds(cursor, tune_key, folds):
+    lines = [
+        (tune_key, one.point, one.fold, json.dumps(one.values), one.fit_seconds, one.gap, one.evaluations)
+        for one in folds
+    ]
+    cursor.executemany("INSERT OR REPLACE INTO folds VALUES (?, ?, ?, ?, ?, ?, ?)", lines)
 
 
 def _number(value):

@@ -11,8 +11,11 @@ from rbrl.metrics import get_metric
 from rbrl.search import tune
 
 
-def tune_missing(task, estimator, X, Y, known):
-    """Tune the grid points that are not known; return (folds, seconds), the seconds those of the known ones too."""
+def tune_missing(task, estimator, X, Y, known, others=()):
+    """Tune the grid points that are not known; return (folds, seconds), the seconds those of the known ones too.
+
+    The same fits are judged by the `others`, a sequence of OtherRule, whose `tuning` grows.
+    """
     missing = missing_points(task, known)
     seconds = sum(fold.fit_seconds for fold in known if fold.point in set(task.points) - set(missing))
     if not missing:
@@ -20,10 +23,14 @@ def tune_missing(task, estimator, X, Y, known):
     started = time.perf_counter()
     metrics = [get_metric(metric) for metric in task.metrics]
     options = {"folds": task.folds, "seed": task.seed, "metrics": metrics, "convention": task.convention}
+    if others:
+        options["others"] = [(other.parameters, other.task.convention) for other in others]
     folds = []
     for grid in _as_grids(missing):
         table = tune(estimator, inner_names(estimator, grid), X, Y, **options)
-        folds += _folds(table, estimator, missing, task.metrics)
+        by_rule = [table] if not others else [part.drop(columns="rule") for _, part in table.groupby("rule")]
+        for found, part in zip([folds, *(other.tuning for other in others)], by_rule):
+            found += _folds(part, estimator, missing, task.metrics)
     return folds, seconds + time.perf_counter() - started
 
 

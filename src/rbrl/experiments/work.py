@@ -19,7 +19,11 @@ from rbrl.search.predictions import predictions
 
 @dataclass
 class Outcome:
-    """The result of a run, complete or failed; `again` says that a new start may try it once more."""
+    """The result of a run, complete or failed; `again` says that a new start may try it once more.
+
+    `others` has, for each other rule that the run was to be judged by, what the fits have shown of its tuning, and its
+    own Outcome or None.
+    """
 
     status: str = "failed"
     error: str = ""
@@ -33,6 +37,7 @@ class Outcome:
     gap: float = float("nan")
     evaluations: float = float("nan")
     tuning: list = field(default_factory=list)
+    others: list = field(default_factory=list)
     machine: str = ""
     again: bool = False
 
@@ -43,7 +48,7 @@ class Outcome:
         return self
 
 
-def work(task, X, Y, known=(), owns_tuning=True):
+def work(task, X, Y, known=(), owns_tuning=True, others=()):
     """Do one run.
 
     Parameters
@@ -55,6 +60,8 @@ def work(task, X, Y, known=(), owns_tuning=True):
         What is already tuned.
     owns_tuning : bool, default=True
         Whether grid points that are not known are tuned here; False where another run tunes for this one.
+    others : sequence of OtherRule
+        Rules by which the fits are judged too.
 
     Returns
     -------
@@ -67,21 +74,22 @@ def work(task, X, Y, known=(), owns_tuning=True):
         with one_thread(), warnings.catch_warnings():
             # How far a fit is from its optimum is a column of its own; a line per fit would drown the progress.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            _work(outcome, task, estimator, X, Y, list(known), owns_tuning)
+            _work(outcome, task, estimator, X, Y, list(known), owns_tuning, others)
     except Exception as error:  # noqa: BLE001  # a method of a plan may raise anything, and the other runs go on
         outcome.fail(error)
     return outcome
 
 
-def _work(outcome, task, estimator, X, Y, known, owns_tuning):
+def _work(outcome, task, estimator, X, Y, known, owns_tuning, others):
     used = time.process_time()
     train, test = split_rows(Y, task.split_seed, task.train_fraction, task.stratified)
     X_train, X_test = prepare(X, train, test, task.standardise)
     if task.points and owns_tuning:
-        outcome.tuning, outcome.tune_seconds = tune_missing(task, estimator, X_train, Y[train], known)
+        outcome.tuning, outcome.tune_seconds = tune_missing(task, estimator, X_train, Y[train], known, others)
+    chosen = {}
     if task.points:
-        outcome.params = choose(by_point(task, [*known, *outcome.tuning]), task.criterion, task.metrics)
-        estimator = with_params(estimator, outcome.params, task.folder)
+        chosen = choose(by_point(task, [*known, *outcome.tuning]), task.criterion, task.metrics)
+        estimator = with_params(estimator, chosen, task.folder)
     started = time.perf_counter()
     estimator.fit(X_train, Y[train])
     fitted = time.perf_counter()
@@ -91,5 +99,6 @@ def _work(outcome, task, estimator, X, Y, known, owns_tuning):
     outcome.processor_seconds = time.process_time() - used
     outcome.gap = float(getattr(estimator, "gap_", float("nan")))
     outcome.evaluations = float(getattr(estimator, "n_evaluations_", float("nan")))
-    outcome.params = {**task.params, **outcome.params}
+    outcome.params = {**task.params, **chosen}
     outcome.status = "ok"
+    outcome.others = [(other.tuning, other.outcome(chosen, outcome, estimator, X_test, Y[test])) for other in others]

@@ -31,7 +31,20 @@ DESIGN_PARAMETERS = {
 }
 
 
-def tune(estimator, grid, X, Y, *, folds=5, seed=0, metrics=PAPER_METRICS, convention="paper", n_jobs=1, tol=1e-4):
+def tune(
+    estimator,
+    grid,
+    X,
+    Y,
+    *,
+    folds=5,
+    seed=0,
+    metrics=PAPER_METRICS,
+    convention="paper",
+    n_jobs=1,
+    tol=1e-4,
+    others=(),
+):
     """Cross-validated metrics of every grid point.
 
     Models with an objective go along a path of warm starts. Others are fitted point by point, with `fit_many` where they
@@ -52,17 +65,21 @@ def tune(estimator, grid, X, Y, *, folds=5, seed=0, metrics=PAPER_METRICS, conve
         Folds in parallel.
     tol : float, default=1e-4
         Gain of a step below which a model on a path is done.
+    others : sequence of (dict, str), default=()
+        Other decision rules that the same fits are judged by: `decision_parameters` of the estimator, and a convention.
+        Models on a path are then fitted point by point.
 
     Returns
     -------
     DataFrame
         One row per point and fold: ``param_<name>``, ``fold``, the metrics, ``fit_seconds``, ``gap``,
-        ``evaluations``.
+        ``evaluations``; with `others` also ``rule``, 0 for the estimator's own and 1, 2, … for theirs.
     """
     names = [get_metric(metric).name for metric in metrics]
     splits = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
-    search = _along_path if _has_path(estimator, grid) else _point_by_point
-    jobs = (delayed(search)(estimator, grid, X, Y, *split, names, convention, tol) for split in splits)
+    search = _along_path if _has_path(estimator, grid) and not others else _point_by_point
+    rules = [({}, convention), *others]
+    jobs = (delayed(search)(estimator, grid, X, Y, *split, names, rules, tol) for split in splits)
     tables = Parallel(n_jobs=n_jobs)(jobs)
     return pd.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
 
@@ -77,7 +94,8 @@ def points(grid):
     return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
-def _along_path(estimator, grid, X, Y, train, test, names, convention, tol):
+def _along_path(estimator, grid, X, Y, train, test, names, rules, tol):
+    ((_, convention),) = rules
     outer = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
     inner = {name: grid[name] for name in grid if name not in DESIGN_PARAMETERS}
     inner = {name: sorted(inner[name], reverse=name == "ridge") for name in sorted(inner, key=lambda n: n != "ridge")}
@@ -91,13 +109,15 @@ def _along_path(estimator, grid, X, Y, train, test, names, convention, tol):
     return table
 
 
-def _point_by_point(estimator, grid, X, Y, train, test, names, convention, tol):
+def _point_by_point(estimator, grid, X, Y, train, test, names, rules, tol):
     table = []
     with threadpool_limits(limits=1):
         for params, model, seconds in _fitted(estimator, grid, X[train], Y[train]):
-            values = evaluate(Y[test], *predictions(model, X[test], names), names, convention)
-            certified = (getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_"))
-            table.append(_row(params, values, seconds, *certified))
+            certified = [getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_")]
+            for i, (decision, convention) in enumerate(rules):
+                predicted = predictions(model.set_params(**decision) if decision else model, X[test], names)
+                row = _row(params, evaluate(Y[test], *predicted, names, convention), seconds, *certified)
+                table.append({**row, "rule": i} if len(rules) > 1 else row)
     return table
 
 
