@@ -50,6 +50,8 @@ def changed(table, path, value):
         ("methods/rbrl/convention", "weka", "methods.rbrl.convention = 'weka' is not possible"),
         ("tuning/folds", 1, "tuning.folds must be a whole number >= 2. Got 1"),
         ("tuning/criterion", "f1_macro", "tuning.criterion = 'f1_macro' is not possible"),
+        ("tuning/criterion", ["coverage", "f1_macro"], "a metric of tuning.criterion = 'f1_macro' is not possible"),
+        ("tuning/criterion", [], "tuning.criterion must be a list that is not empty"),
         ("tuning/on", "frist", "tuning.on = 'frist' is not possible. Did you mean 'first'?"),
         ("methods/rbrl/tune_on", "all", "methods.rbrl.tune_on = 'all' is not possible"),
         ("preprocessing/standardise", "some", "preprocessing.standardise = 'some' is not possible"),

@@ -28,8 +28,9 @@ def choose(points, criterion, metrics):
     ----------
     points : dict of str to dict of str to list
         Values of each metric on the folds, by grid point (JSON).
-    criterion : str
-        The name of a metric, or "mean_rank": the mean of a point's ranks by each of `metrics`.
+    criterion : str or sequence of str
+        The name of a metric; several, of which the mean of a point's ranks by each counts; or "mean_rank": all of
+        `metrics`.
     metrics : sequence of str
 
     Returns
@@ -46,10 +47,16 @@ def choose(points, criterion, metrics):
     candidates = [json.loads(point) for point in points]
     if len(candidates) == 1:
         return candidates[0]
-    names = list(metrics) if criterion == "mean_rank" else [criterion]
-    loss = np.mean([_ranks(points, name) for name in names], axis=0)
+    loss = np.mean([_ranks(points, name) for name in considered(criterion, metrics)], axis=0)
     order = sorted(range(len(candidates)), key=lambda i: (round(loss[i], DIGITS), *_weakness(candidates[i]), i))
     return candidates[order[0]]
+
+
+def considered(criterion, metrics):
+    """Names of the metrics that a criterion looks at."""
+    if criterion == "mean_rank":
+        return list(metrics)
+    return [criterion] if isinstance(criterion, str) else list(criterion)
 
 
 def _ranks(points, name):

@@ -64,12 +64,13 @@ class Splits:
 class Tuning:
     """How parameters are chosen from the grids: by cross-validation on the training part.
 
-    `criterion` is the name of a metric, or "mean_rank": the mean, over the plan's metrics, of a grid point's rank.
+    `criterion` is the name of a metric, a list of them, of which the mean of a grid point's ranks counts, or
+    "mean_rank": all metrics of the plan.
     `on` is "every" split, or only the "first", whose choice then serves all splits.
     """
 
     folds: int = 5
-    criterion: str = "mean_rank"
+    criterion: str | list[str] = "mean_rank"
     on: str = "every"
 
     @classmethod
@@ -78,7 +79,11 @@ class Tuning:
         check_keys("tuning", table, cls.__dataclass_fields__)
         tuning = cls(**table)
         check_whole("tuning.folds", tuning.folds, 2)
-        check_choice("tuning.criterion", tuning.criterion, ("mean_rank", *metrics))
+        if isinstance(tuning.criterion, list):
+            for name in check_list("tuning.criterion", tuning.criterion):
+                check_choice("a metric of tuning.criterion", name, metrics)
+        else:
+            check_choice("tuning.criterion", tuning.criterion, ("mean_rank", *metrics))
         check_choice("tuning.on", tuning.on, TUNE_ON)
         return tuning
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from sklearn.model_selection import ParameterGrid
 
+from rbrl.experiments.choose import considered
 from rbrl.experiments.errors import PlanError
 from rbrl.experiments.methods import build, check_decision_parameters, check_parameters, code_of, find_class
 
@@ -20,7 +21,7 @@ class Task:
     folder: str
     points: tuple[str, ...]
     folds: int
-    criterion: str
+    criterion: str | list[str]
     metrics: tuple[str, ...]
     convention: str
     standardise: str
@@ -128,10 +129,15 @@ def _run(plan, data, method, split, content, first=None):
     if task.points:
         tuned = {"split": plan.splits.seed + tuned_on, "seed": plan.seed + tuned_on, "folds": task.folds}
         tune_key = key_of({**base, **tuned})
-        considered = sorted(plan.metrics) if task.criterion == "mean_rank" else []
-        identity |= {"grid": sorted(task.points), "tuned": tuned, "criterion": [task.criterion, *considered]}
+        identity |= {"grid": sorted(task.points), "tuned": tuned, "criterion": _criterion(task)}
     key = key_of(identity)
     return Run(data.name, method.name, split, task, identity, key, tune_key, first or key)
+
+
+def _criterion(task):
+    """Of what the choice depends on: a metric alone, or the mean rank over some."""
+    names = sorted(considered(task.criterion, task.metrics))
+    return names if isinstance(task.criterion, str) and task.criterion != "mean_rank" else ["mean_rank", *names]
 
 
 def _task(plan, data, method, split):
