@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from published_rows import effort, published_rows
-from rbrl.report.reproduction.criteria import CRITERIA
+from rbrl.report.reproduction.criteria import CRITERIA, name_of
 from rbrl.report.reproduction.page import write_pages
 from rbrl.report.reproduction.recorded import facts, write_rows, write_table
 from rbrl.report.reproduction.sensitivity import penalty_table, width_table
@@ -37,7 +37,7 @@ def recorded(tmp_path):
         write_table(folder / f"{name}-tuning.csv", effort(rows), facts())
     emotions = published_rows(datasets=["emotions"])
     write_rows(folder / "paper-unscaled.csv", emotions, facts())
-    chosen = pd.DataFrame([("arts", "br", name, 2, 0.5) for name in CRITERIA])
+    chosen = pd.DataFrame([("arts", "br", name_of(one), 2, 0.5) for one in CRITERIA])
     chosen.columns = ["dataset", "method", "criterion", "n_tunings", "same"]
     write_table(folder / "criteria.csv", chosen, facts())
     return Recorded(folder)
@@ -97,4 +97,4 @@ def test_sensitivity_in_figures():
 
 def test_choices_by_method(recorded):
     frame = choice_table(recorded.table("criteria")).frame
-    assert frame.to_dict("records") == [{"method": "br", **dict.fromkeys(CRITERIA[1:], 0.5)}]
+    assert frame.to_dict("records") == [{"method": "br", **dict.fromkeys(map(name_of, CRITERIA[1:]), 0.5)}]

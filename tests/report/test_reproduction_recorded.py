@@ -104,7 +104,9 @@ def test_what_took_long_is_not_drawn():
 
 
 def test_choices_of_a_criterion_are_those_of_a_run(store, plan, tmp_path):
-    found = choices(store, plan, ["mean_rank", "coverage"])
+    found = choices(store, plan, ["mean_rank", "coverage", ("coverage", "hamming_loss")])
+    assert set(found.criterion) == {"mean_rank", "coverage", "coverage and hamming_loss"}
+    found = found[found.criterion != "coverage and hamming_loss"]
     assert len(found) == 2 * 2 + 2
     other = Plan.from_dict({**TABLE, "tuning": {"folds": 2, "criterion": "coverage"}})
     execute(other, tmp_path)

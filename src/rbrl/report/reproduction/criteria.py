@@ -15,10 +15,11 @@ from rbrl.report.reproduction.names import OURS
 from rbrl.report.results import Results
 from rbrl.report.table import Table, count, number, word
 
-CRITERIA = ("mean_rank", "average_precision", "hamming_loss", "subset_accuracy")
+BOTH = ("subset_accuracy", "average_precision")
+CRITERIA = ("mean_rank", "average_precision", "hamming_loss", "subset_accuracy", BOTH)
 
 
-def choices(store, plan, criteria: Sequence[str] = CRITERIA) -> pd.DataFrame:
+def choices(store, plan, criteria: Sequence[str | Sequence[str]] = CRITERIA) -> pd.DataFrame:
     """What each criterion chooses of each tuning of a plan.
 
     Returns
@@ -37,8 +38,13 @@ def choices(store, plan, criteria: Sequence[str] = CRITERIA) -> pd.DataFrame:
         for criterion in criteria:
             params = json.dumps(choose(points, criterion, run.task.metrics), sort_keys=True)
             means = {metric: float(np.mean(values)) for metric, values in points[params].items()}
-            records.append((run.dataset, run.method, run.split, criterion, params, *means.values()))
+            records.append((run.dataset, run.method, run.split, name_of(criterion), params, *means.values()))
     return pd.DataFrame(records, columns=["dataset", "method", "split", "criterion", "params", *plan.metrics])
+
+
+def name_of(criterion: str | Sequence[str]) -> str:
+    """A criterion in one word, several metrics joined by "and"."""
+    return criterion if isinstance(criterion, str) else " and ".join(criterion)
 
 
 def summarise_choices(frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
