@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from rbrl.experiments import Plan, PlanError
+from rbrl.experiments.data import Shelf
+from rbrl.experiments.runs import expand
 
 PLANS = sorted((Path(__file__).resolve().parents[2] / "plans").glob("*.toml"))
 PAPER = {"rbrl", "brl", "rank-svm", "rank-svmz", "br", "ml-knn", "clr", "rakel", "cpnl", "mlfe"}
@@ -92,8 +94,9 @@ def test_a_file_that_is_no_plan(tmp_path):
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
-def test_our_plans_read_back_what_they_write(path):
+def test_our_plans_can_be_run_and_read_back_what_they_write(path):
     plan = Plan.from_toml(path)
+    assert len(expand(plan, Shelf(plan.folder))) == plan.n_runs
     assert Plan.from_text(plan.to_toml(), plan.folder) == plan
 
 
