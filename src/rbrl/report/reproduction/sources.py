@@ -18,6 +18,7 @@ PLANS = (
     "paper-hamming-loss",
     "paper-average-precision",
     "paper-subset-accuracy",
+    "paper-two-metrics",
     "paper-unscaled",
     "paper-scaled",
     "paper-frank-wolfe",

@@ -13,6 +13,7 @@ VARIANTS = {
         "Average precision": "paper-average-precision",
         "Hamming loss": "paper-hamming-loss",
         "Subset accuracy": "paper-subset-accuracy",
+        "Mean rank over subset accuracy and average precision": "paper-two-metrics",
     },
     "dense": {"Dense sets standardised": "paper-quick", "Dense sets as they are": "paper-unscaled"},
     "text": {"Text sets as they are": "paper-quick", "Text sets standardised": "paper-scaled"},
