@@ -14,7 +14,7 @@ from rbrl.solvers import QuasiNewton, SolverResult
 # How far along a grid line the last two solutions are extrapolated.
 EXTRAPOLATIONS = (0.5, 1.0)
 # Steps of a model in a search. The few that take more are corners of a grid with hardly any penalty: on education they
-# took half of the time, and none of them was ever chosen.
+# took up to two fifths of a search, and none of them was chosen.
 MOST_STEPS = 100
 
 
