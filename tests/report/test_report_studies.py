@@ -62,6 +62,7 @@ def test_both_solvers_are_measured_on_the_same_problem(dataset):
     assert (row.ridge, row.ranking, row.nuclear) == (10.0, 0.1, 0.5)
     assert row.objective_ours <= row.objective_theirs * (1 + 1e-4)
     assert row.gap_ours <= 1e-4
+    assert (1 + row.gap_theirs) / (1 + row.gap_ours) == pytest.approx(row.objective_theirs / row.objective_ours)
     assert 0 < row.iterations_theirs <= 1999
     assert len(solver_table(frame).rows) == 1
 

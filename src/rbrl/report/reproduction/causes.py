@@ -26,7 +26,7 @@ class Cause:
         For people.
     change : str
         What the plan that makes the change is called, after the name of the plan without it: "hamming-loss" for
-        paper-hamming-loss and paper-small-hamming-loss. Its results show what it does.
+        paper-hamming-loss. Its results show what it does.
     methods, metrics, datasets : tuple of str
         Cells that it may explain; empty means all.
     """

@@ -184,7 +184,7 @@ def _in_words(verdict, findings):
     return f"{verdict} ({others})"
 
 
-SHORT = {HOLDS: "hold", WEAK: "not significant", FAILS: "do not hold"}
+SHORT = {HOLDS: "upheld", WEAK: "not significant", FAILS: "not upheld"}
 
 
 def claim_table(sources: Mapping[str, Results]) -> Table:

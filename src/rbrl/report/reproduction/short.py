@@ -11,7 +11,7 @@ from rbrl.report.reproduction.observations import FAILS, HOLDS, UNKNOWN, WEAK, j
 from rbrl.report.reproduction.terms import beaten_counts
 from rbrl.report.table import Table, word
 
-VERDICTS = {HOLDS: "hold", WEAK: "hold without significance", FAILS: "do not hold", UNKNOWN: "not tested"}
+VERDICTS = {HOLDS: "upheld", WEAK: "upheld without significance", FAILS: "not upheld", UNKNOWN: "not tested"}
 
 
 def short_table(found, explained, sources, rows, effort) -> Table:

@@ -37,7 +37,7 @@ def against_authors(
     -------
     DataFrame
         One row per data set: ridge, ranking, nuclear; and for ours and theirs seconds, evaluations, iterations,
-        objective and certified gap. Both work with one thread.
+        objective and certified gap, from the higher of the two lower bounds. Both work with one thread.
     """
     records = []
     for name, dataset in datasets.items():
@@ -55,8 +55,14 @@ def against_authors(
             record |= {
                 f"{key}_{who}": value for key, value in _measured(clone(model).set_params(solver=solver), train).items()
             }
-        records.append(record)
+        records.append(_from_better_bound(record))
     return pd.DataFrame(records)
+
+
+def _from_better_bound(record):
+    """Take both gaps from the higher bound: far from the optimum a result's own says more of the bound than of it."""
+    bound = max(record[f"objective_{who}"] / (1 + record[f"gap_{who}"]) for who in ("ours", "theirs"))
+    return record | {f"gap_{who}": record[f"objective_{who}"] / bound - 1 for who in ("ours", "theirs")}
 
 
 def _measured(model, train):

@@ -22,12 +22,6 @@ PLANS = (
     "paper-unscaled",
     "paper-scaled",
     "paper-frank-wolfe",
-    "paper-small",
-    "paper-small-hamming-loss",
-    "paper-small-average-precision",
-    "paper-small-subset-accuracy",
-    "paper-small-frank-wolfe",
-    "paper-small-ten-splits",
 )
 
 
