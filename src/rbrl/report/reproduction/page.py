@@ -36,7 +36,7 @@ def write_pages(recorded: Recorded, docs: Path) -> list[Path]:
     """Write reproduction.md, its figures, and reproduction.html, the page of our results, into a folder of docs."""
     from rbrl.report.page import write_page
 
-    results = as_published(recorded.rows("paper"), ABLATION)
+    results = as_published(recorded.rows("paper"))
     images = draw_all(recorded, docs / IMAGES)
     text = render(recorded, docs, images)
     plan = read_plan("paper").to_toml()
@@ -66,7 +66,7 @@ def _content(recorded, docs, images):
     ours = {PAPER: published_results(), PUBLISHED: results}
     both = ours | ({EQUAL: as_published(recorded.rows("paper-fair"))} if recorded.has("paper-fair") else {})
     frame = cells(results)
-    causes = read_causes(docs / "reproduction" / "causes.toml")
+    causes = [c for c in read_causes(docs / "reproduction" / "causes.toml") if recorded.has(c.plan("paper"))]
     explained = explain(frame, causes, _variant_cells(recorded, causes))
     found = agreement(results, frame)
     with_brl = as_published(rows, ABLATION)
@@ -151,7 +151,7 @@ def _tuned():
 
 def _variant_cells(recorded, causes):
     plans = {cause.change: cause.plan("paper") for cause in causes}
-    return {change: cells(as_published(recorded.rows(plan))) for change, plan in plans.items() if recorded.has(plan)}
+    return {change: cells(as_published(recorded.rows(plan))) for change, plan in plans.items()}
 
 
 def _far_sentence(explained):
