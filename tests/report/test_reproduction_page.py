@@ -37,6 +37,7 @@ def recorded(tmp_path):
         write_table(folder / f"{name}-tuning.csv", effort(rows), facts())
     emotions = published_rows(datasets=["emotions"])
     write_rows(folder / "paper-unscaled.csv", emotions, facts())
+    write_rows(folder / "paper-two-metrics.csv", published_rows(datasets=["emotions", "arts"]), facts())
     chosen = pd.DataFrame([("arts", "br", name_of(one), 2, 0.5) for one in CRITERIA])
     chosen.columns = ["dataset", "method", "criterion", "n_tunings", "same"]
     write_table(folder / "criteria.csv", chosen, facts())
@@ -79,9 +80,9 @@ def test_the_page_is_clean(page):
 def test_open_questions_are_answered_on_the_same_cells(recorded):
     tables = {table.name: table.frame for table in variant_tables(recorded)}
     assert set(tables) == {"criterion-chosen", "criterion-reported", "dense-chosen"}
-    assert set(tables["criterion-chosen"].cells) == {108}
-    assert set(tables["criterion-reported"].cells) == {432}
-    assert set(tables["dense-chosen"].cells) == {54}, "emotions alone has both"
+    assert tables["criterion-chosen"].cells.tolist() == [108, 108, 108]
+    assert tables["criterion-reported"].cells.tolist() == [432, 432], "two metrics were tried on two sets only"
+    assert tables["dense-chosen"].cells.tolist() == [54, 54], "emotions alone has both"
 
 
 def test_sensitivity_in_figures():

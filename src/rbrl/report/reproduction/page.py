@@ -142,11 +142,8 @@ def _tuned():
     parts = [f"{name} on {', '.join(sets)}" for name, sets in every.items() if 0 < len(sets) < len(plan.datasets)]
     text = f"Searched on every split, as in the paper: {', '.join([*whole, *parts])}."
     first = [name for name, sets in every.items() if len(sets) < len(plan.datasets)]
-    return text + (
-        f" The others ({', '.join(first)}) are searched on the first split, and its choice serves all ten."
-        if first
-        else ""
-    )
+    rest = f" On the other data sets {', '.join(first)} are searched on the first split, and its choice serves all ten."
+    return text + (rest if first else "")
 
 
 def _variant_cells(recorded, causes):

@@ -1,5 +1,7 @@
 """What the paper leaves unsaid: answers to open questions, and how near the paper each comes."""
 
+from collections import Counter
+
 import pandas as pd
 
 from rbrl.report.reproduction.criteria import variant_table
@@ -26,15 +28,17 @@ def variant_tables(source) -> list[Table]:
     tables = []
     for question, plans in VARIANTS.items():
         known = {name: as_published(source.rows(plan)) for name, plan in plans.items() if source.has(plan)}
-        sets = list(dict.fromkeys(name for one in known.values() for name in one.datasets))
+        answers = Counter(name for one in known.values() for name in one.datasets)
+        sets = [name for name, number in answers.items() if number > 1]
         groups = {
             "chosen on": [d for d in sets if d in CHOSEN_ON],
             "reported on": [d for d in sets if d not in CHOSEN_ON],
         }
         for group, names in groups.items():
-            if len(known) > 1 and names:
+            complete = {answer: one for answer, one in known.items() if set(names) <= set(one.datasets)}
+            if len(complete) > 1 and names:
                 title = f"{TITLES[question]}, {group} {', '.join(names)}"
-                table = variant_table(known, names, title, f"{question}-{group.split()[0]}")
+                table = variant_table(complete, names, title, f"{question}-{group.split()[0]}")
                 tables += [table] if table.frame.cells.any() else []
     return tables
 
