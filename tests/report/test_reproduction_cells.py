@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from published_rows import published_rows
-from rbrl.report.reproduction.causes import Cause, explain, far_cells, read_causes
+from rbrl.report.reproduction.causes import Cause, effect_table, effects, explain, far_cells, read_causes
 from rbrl.report.reproduction.cells import agreement, cell_tables, cells, count_table, distance, kind
 from rbrl.report.reproduction.names import as_published, paper_methods
 
@@ -86,6 +86,19 @@ def test_causes_explain_what_they_move_near(far):
     assert found.moved["ranking_loss", "BR"] == 0
     assert found.cause["coverage", "BR"] == -1
     assert found.cause["coverage", "RBRL"] == -1, "the cause is said to concern BR only"
+
+
+def test_a_change_that_moves_as_many_cells_away_explains_nothing(far):
+    other = ("emotions", "coverage", "BR")
+    variant = cells(as_published(published_rows(change=moved(FAR[1], other, by=0.5))))
+    ties = Cause("ties", "v", "")
+    counted = effects(far, ties, variant)
+    assert counted.loc["BR"].tolist() == [1, 1]
+    assert counted.loc["RBRL"].tolist() == [1, 0]
+    found = explain(far, [ties], {"v": variant}).set_index(["metric", "method"])
+    assert (found.cause["ranking_loss", "BR"], found.cause["coverage", "RBRL"]) == (-1, 0)
+    lines = {row[0].text: [cell.text for cell in row[1:]] for row in effect_table(far, [ties], {"v": variant}).rows}
+    assert lines["BR"] == ["2", "1 near, 1 away"]
 
 
 def test_causes_are_read_and_checked(tmp_path):

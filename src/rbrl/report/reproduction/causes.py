@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from rbrl.metrics import get_metric
 from rbrl.report.reproduction.cells import FAR, NEAR, signed
 from rbrl.report.reproduction.names import OURS
-from rbrl.report.table import MISSING, Cell, Table, word
+from rbrl.report.table import MISSING, Cell, Table, count, word
 
 KEYS = {"title", "change", "text", "methods", "metrics", "datasets"}
 CELL = ["dataset", "metric", "method"]
@@ -42,10 +43,11 @@ class Cause:
         """The name of the plan that makes this change in another."""
         return f"{shown}-{self.change}"
 
-    def covers(self, cell) -> bool:
-        """Whether a cell is among those that it may explain."""
-        named = [(self.methods, cell.method), (self.metrics, cell.metric), (self.datasets, cell.dataset)]
-        return all(not chosen or name in chosen for chosen, name in named)
+    def covers(self, frame: pd.DataFrame) -> np.ndarray:
+        """Which cells of a frame are among those that it may explain."""
+        named = {"method": self.methods, "metric": self.metrics, "dataset": self.datasets}
+        chosen = [frame[column].isin(names) for column, names in named.items() if names]
+        return np.logical_and.reduce([np.ones(len(frame), dtype=bool), *chosen])
 
 
 def read_causes(path: Path) -> list[Cause]:
@@ -68,13 +70,21 @@ def read_causes(path: Path) -> list[Cause]:
 
 def far_cells(frame: pd.DataFrame) -> pd.DataFrame:
     """Cells to be explained: farther than 3, and of RBRL those worse by more than 2."""
-    ours = (frame.method == OURS) & (frame.distance < -NEAR)
-    others = (frame.method != OURS) & (frame.distance.abs() > FAR)
-    return frame[ours | others]
+    return frame[frame.distance.notna() & ~_is_near(frame.method, frame.distance)]
+
+
+def effects(frame: pd.DataFrame, cause: Cause, variant: pd.DataFrame) -> pd.DataFrame:
+    """By method, of the cells that a change may concern: how many far ones it moves near, how many near ones away."""
+    both = frame.merge(variant[[*CELL, "distance"]].rename(columns={"distance": "moved"}), on=CELL)
+    both = both[both.distance.notna() & both.moved.notna() & cause.covers(both)]
+    far = ~_is_near(both.method, both.distance)
+    far_then = ~_is_near(both.method, both.moved)
+    both = both.assign(near=far & ~far_then, away=~far & far_then)
+    return both.groupby("method", sort=False)[["near", "away"]].sum()
 
 
 def explain(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Find for each far cell the first cause whose change brings it near.
+    """Find for each far cell the first cause whose change brings it near, and more of its method's cells near than away.
 
     Parameters
     ----------
@@ -89,22 +99,37 @@ def explain(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str,
     DataFrame
         The far cells, with the columns cause (number, or -1) and moved (the distance with that change).
     """
-    known = {name: other.set_index(CELL).distance for name, other in variants.items()}
-    found = []
-    for cell in far_cells(frame).itertuples():
-        number, moved = -1, float("nan")
-        for i, cause in enumerate(causes):
-            there = known[cause.change].get((cell.dataset, cell.metric, cell.method)) if cause.change in known else None
-            if there is not None and cause.covers(cell) and _is_near(cell.method, there):
-                number, moved = i, float(there)
-                break
-        found.append((number, moved))
-    extra = pd.DataFrame(found, columns=["cause", "moved"], index=far_cells(frame).index)
-    return far_cells(frame).join(extra)
+    far = far_cells(frame).assign(cause=-1, moved=float("nan"))
+    for i, cause in enumerate(causes):
+        if cause.change not in variants:
+            continue
+        counted = effects(frame, cause, variants[cause.change])
+        helped = counted.index[counted.near > counted.away]
+        there = variants[cause.change].set_index(CELL).distance
+        moved = there.reindex(pd.MultiIndex.from_frame(far[CELL])).to_numpy()
+        open_cells = (far.cause < 0) & far.method.isin(helped) & cause.covers(far)
+        found = open_cells & _is_near(far.method, moved)
+        far.loc[found, "cause"] = i
+        far.loc[found, "moved"] = moved[found]
+    return far
 
 
 def _is_near(method, distance):
-    return distance >= -NEAR if method == OURS else abs(distance) <= FAR
+    return np.where(method == OURS, distance >= -NEAR, np.abs(distance) <= FAR)
+
+
+def effect_table(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str, pd.DataFrame]) -> Table:
+    """By method: the far cells, and what each change does to them and to the near ones."""
+    counted = {cause.title: effects(frame, cause, variants[cause.change]) for cause in causes}
+    far = far_cells(frame).groupby("method").size()
+    rows = []
+    for method in dict.fromkeys(frame.method):
+        there = [one.loc[method] if method in one.index else None for one in counted.values()]
+        moves = [Cell(MISSING) if one is None else word(f"{one.near} near, {one.away} away") for one in there]
+        rows.append((word(method), count(int(far.get(method, 0))), *moves))
+    table = pd.concat(counted, names=["change"]).reset_index() if counted else pd.DataFrame()
+    title = "Far cells that each change moves near, and near ones that it moves away"
+    return Table("effects", title, ("Method", "Far cells", *counted), tuple(rows), table)
 
 
 def far_table(frame: pd.DataFrame, title: str, causes: Sequence[Cause] = ()) -> Table:

@@ -11,7 +11,7 @@ from rbrl.report.formats import to_markdown
 from rbrl.report.paper_tables import published_results
 from rbrl.report.reproduction import beside
 from rbrl.report.reproduction.ablation import ablation_beside, ablation_summary
-from rbrl.report.reproduction.causes import explain, far_table, read_causes
+from rbrl.report.reproduction.causes import effect_table, explain, far_table, read_causes
 from rbrl.report.reproduction.cells import LEGEND, agreement, cell_tables, cells, count_table
 from rbrl.report.reproduction.cost import cost_tables
 from rbrl.report.reproduction.illustrations import draw_all
@@ -67,7 +67,8 @@ def _content(recorded, docs, images):
     both = ours | ({EQUAL: as_published(recorded.rows("paper-fair"))} if recorded.has("paper-fair") else {})
     frame = cells(results)
     causes = [c for c in read_causes(docs / "reproduction" / "causes.toml") if recorded.has(c.plan("paper"))]
-    explained = explain(frame, causes, _variant_cells(recorded, causes))
+    variants = _variant_cells(recorded, causes)
+    explained = explain(frame, causes, variants)
     found = agreement(results, frame)
     with_brl = as_published(rows, ABLATION)
     effort = recorded.effort("paper")
@@ -85,6 +86,7 @@ def _content(recorded, docs, images):
         "legend": LEGEND,
         "cells": [(table.title, _bare(table)) for table in cell_tables(frame)],
         "far": _far_sentence(explained),
+        "effects": to_markdown(effect_table(frame, causes, variants)) if causes else "",
         "causes": _cause_parts(causes, explained),
         "unexplained": _unexplained(explained),
         "table4": to_markdown(metric_ranks(ours, ties="minimum")),
