@@ -17,10 +17,16 @@ VARIANTS = {
         "Subset accuracy": "paper-subset-accuracy",
         "Mean rank over subset accuracy and average precision": "paper-two-metrics",
     },
+    "search": {"Searched as the plan says": "paper", "Searched on the first split only": "paper-quick"},
     "dense": {"Dense sets standardised": "paper-quick", "Dense sets as they are": "paper-unscaled"},
     "text": {"Text sets as they are": "paper-quick", "Text sets standardised": "paper-scaled"},
 }
-TITLES = {"criterion": "Criterion of cross-validation", "dense": "Standardisation", "text": "Standardisation of text"}
+TITLES = {
+    "criterion": "Criterion of cross-validation",
+    "search": "Splits that are searched",
+    "dense": "Standardisation of dense features",
+    "text": "Standardisation of text",
+}
 
 
 def variant_tables(source) -> list[Table]:
