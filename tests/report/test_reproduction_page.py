@@ -60,7 +60,7 @@ def test_the_page_has_its_answers(page):
     assert "60 of 60 cells within a distance of 2, or better" in text
     assert "538 of 540 cells within a distance of 3; 1 far ones moved near by a named change, 1 unexplained" in text
     assert "place 1 of 9, overall average rank 1.84" in text
-    assert "moves 1 cell. Because." in text
+    assert "explains 1 cell. Because." in text
     assert "Unexplained: 1 cells" in text
     assert "The next factor of ten needs thought." in text
     assert "rbrl compare plans/paper.toml --dataset business --method rank-svmz --split 0" in text
