@@ -97,8 +97,9 @@ def test_a_change_that_moves_as_many_cells_away_explains_nothing(far):
     assert counted.loc["RBRL"].tolist() == [1, 0]
     found = explain(far, [ties], {"v": variant}).set_index(["metric", "method"])
     assert (found.cause["ranking_loss", "BR"], found.cause["coverage", "RBRL"]) == (-1, 0)
-    lines = {row[0].text: [cell.text for cell in row[1:]] for row in effect_table(far, [ties], {"v": variant}).rows}
-    assert lines["BR"] == ["2", "1 near, 1 away"]
+    table = effect_table(far, [ties], {"v": variant})
+    there = table.columns.index("BR")
+    assert [row[there].text for row in table.rows] == ["2", "−1 +1"]
 
 
 def test_causes_are_read_and_checked(tmp_path):

@@ -119,8 +119,8 @@ def results(request):
 
 
 def _far(request, frame):
-    """The far cells, each with the change of the plan that brings it near, where one is known."""
-    from rbrl.report.reproduction.causes import explain, far_table, read_causes
+    """What changes of the plan do to far cells, and the far cells, each with the change that explains it."""
+    from rbrl.report.reproduction.causes import effect_table, explain, far_table, read_causes
     from rbrl.report.reproduction.cells import cells
     from rbrl.report.reproduction.sources import project_folder, stem
 
@@ -128,10 +128,12 @@ def _far(request, frame):
         causes = read_causes(project_folder("docs") / "reproduction" / "causes.toml")
     except FileNotFoundError:  # an installation has no docs, and so no causes; the cells are far all the same
         causes = []
-    plans = {cause.change: cause.plan(stem(request.plan)) for cause in causes}
-    known = {change: plan for change, plan in plans.items() if request.source.has(plan)}
-    far = explain(frame, causes, {change: cells(request.results(plan)) for change, plan in known.items()})
-    return [far_table(far, "Cells that are far", causes)] if len(far) else []
+    plan = stem(request.plan)
+    causes = [cause for cause in causes if request.source.has(cause.plan(plan))]
+    variants = {cause.change: cells(request.results(cause.plan(plan))) for cause in causes}
+    far = explain(frame, causes, variants)
+    moved = [effect_table(frame, causes, variants)] if causes else []
+    return [*moved, far_table(far, "Cells that are far", causes)] if len(far) else []
 
 
 def check_recorded(request, number, seed):

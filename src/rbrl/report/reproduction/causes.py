@@ -119,17 +119,20 @@ def _is_near(method, distance):
 
 
 def effect_table(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str, pd.DataFrame]) -> Table:
-    """By method: the far cells, and what each change does to them and to the near ones."""
+    """How many cells of each method are far, and how many of them each change moves near, and how many others away."""
     counted = {cause.title: effects(frame, cause, variants[cause.change]) for cause in causes}
-    far = far_cells(frame).groupby("method").size()
-    rows = []
-    for method in dict.fromkeys(frame.method):
-        there = [one.loc[method] if method in one.index else None for one in counted.values()]
-        moves = [Cell(MISSING) if one is None else word(f"{one.near} near, {one.away} away") for one in there]
-        rows.append((word(method), count(int(far.get(method, 0))), *moves))
+    methods = list(dict.fromkeys(frame.method))
+    far = far_cells(frame).groupby("method").size().reindex(methods, fill_value=0)
+    rows = [(word("None"), *(count(int(number)) for number in far))]
+    for title, one in counted.items():
+        moves = [
+            Cell(f"−{one.near[method]} +{one.away[method]}") if method in one.index else Cell(MISSING)
+            for method in methods
+        ]
+        rows.append((word(title), *moves))
     table = pd.concat(counted, names=["change"]).reset_index() if counted else pd.DataFrame()
-    title = "Far cells that each change moves near, and near ones that it moves away"
-    return Table("effects", title, ("Method", "Far cells", *counted), tuple(rows), table)
+    title = "Far cells, those that a change moves near (−), and near ones that it moves away (+)"
+    return Table("effects", title, ("Change", *methods), tuple(rows), table)
 
 
 def far_table(frame: pd.DataFrame, title: str, causes: Sequence[Cause] = ()) -> Table:
