@@ -123,7 +123,7 @@ def effect_table(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping
     counted = {cause.title: effects(frame, cause, variants[cause.change]) for cause in causes}
     methods = list(dict.fromkeys(frame.method))
     far = far_cells(frame).groupby("method").size().reindex(methods, fill_value=0)
-    rows = [(word("None"), *(count(int(number)) for number in far))]
+    rows = [(word("No change"), *(count(int(number)) for number in far))]
     for title, one in counted.items():
         moves = [
             Cell(f"−{one.near[method]} +{one.away[method]}") if method in one.index else Cell(MISSING)
