@@ -91,6 +91,19 @@ def test_another_plan_and_a_part_of_it(rbrl, folder):
     assert "There are no results of paper for 9." in answer.err
 
 
+def test_a_part_that_a_change_has_no_results_of(rbrl, folder):
+    far = published_rows(change=lambda dataset, metric, method: 0.3 if method == "BR" and metric == "coverage" else 0)
+    write_rows(folder / "paper.csv", far, facts())
+    write_rows(folder / "paper-unscaled.csv", published_rows(datasets=["emotions"]), facts())
+    for dataset, moved in {"emotions": "−1 +0", "arts": "–"}.items():
+        part = ["--dataset", dataset, "--method", "br", "--split", 0]
+        answer = rbrl("reproduce", "table3", "--results", folder, *part)
+        assert answer.code == 0, answer.err
+        (line,) = [line for line in answer.out.splitlines() if line.startswith("Dense features as they are ")]
+        assert line.split("  ")[-1].strip() == moved
+        assert "RBRL: " not in answer.out
+
+
 def test_without_results_the_error_says_what_to_do(rbrl, tmp_path):
     answer = rbrl("reproduce", "table3", "--results", tmp_path / "none")
     assert answer.code == 2

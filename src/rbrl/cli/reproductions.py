@@ -120,19 +120,16 @@ def results(request):
 
 def _far(request, frame):
     """What changes of the plan do to far cells, and the far cells, each with the change that explains it."""
-    from rbrl.report.reproduction.causes import effect_table, explain, far_table, read_causes
-    from rbrl.report.reproduction.cells import cells
+    from rbrl.report.reproduction.causes import changed_cells, effect_table, explain, far_table, read_causes
     from rbrl.report.reproduction.sources import project_folder, stem
 
     try:
         causes = read_causes(project_folder("docs") / "reproduction" / "causes.toml")
     except FileNotFoundError:  # an installation has no docs, and so no causes; the cells are far all the same
         causes = []
-    plan = stem(request.plan)
-    causes = [cause for cause in causes if request.source.has(cause.plan(plan))]
-    variants = {cause.change: cells(request.results(cause.plan(plan))) for cause in causes}
+    variants = changed_cells(causes, request.source, stem(request.plan), request.splits)
     far = explain(frame, causes, variants)
-    moved = [effect_table(frame, causes, variants)] if causes else []
+    moved = [effect_table(frame, causes, variants)] if variants else []
     return [*moved, far_table(far, "Cells that are far", causes)] if len(far) else []
 
 

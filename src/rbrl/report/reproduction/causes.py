@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from rbrl.metrics import get_metric
-from rbrl.report.reproduction.cells import FAR, NEAR, signed
-from rbrl.report.reproduction.names import OURS
+from rbrl.report.reproduction.cells import FAR, NEAR, cells, signed
+from rbrl.report.reproduction.names import OURS, as_published
 from rbrl.report.table import MISSING, Cell, Table, count, word
 
 KEYS = {"title", "change", "text", "methods", "metrics", "datasets"}
@@ -68,6 +68,18 @@ def read_causes(path: Path) -> list[Cause]:
     return causes
 
 
+def changed_cells(causes: Sequence[Cause], source, plan: str, splits: Sequence[int] = ()) -> dict[str, pd.DataFrame]:
+    """The cells of a plan with each change of which a source has results, by change; of all splits or of some."""
+    found = {}
+    for cause in causes:
+        name = cause.plan(plan)
+        rows = source.rows(name) if source.has(name) else pd.DataFrame()
+        rows = rows[rows.split.isin(splits)] if splits and len(rows) else rows
+        if len(rows):
+            found[cause.change] = cells(as_published(rows))
+    return found
+
+
 def far_cells(frame: pd.DataFrame) -> pd.DataFrame:
     """Cells to be explained: farther than 3, and of RBRL those worse by more than 2."""
     return frame[frame.distance.notna() & ~_is_near(frame.method, frame.distance)]
@@ -92,7 +104,7 @@ def explain(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str,
         As `cells` gives it.
     causes : sequence of Cause
     variants : dict of str to DataFrame
-        The cells with a change, by change.
+        The cells with a change, by change; see `changed_cells`.
 
     Returns
     -------
@@ -120,8 +132,9 @@ def _is_near(method, distance):
 
 def effect_table(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str, pd.DataFrame]) -> Table:
     """How many cells of each method are far, and how many of them each change moves near, and how many others away."""
-    counted = {cause.title: effects(frame, cause, variants[cause.change]) for cause in causes}
-    methods = list(dict.fromkeys(frame.method))
+    known = [cause for cause in causes if cause.change in variants]
+    counted = {cause.title: effects(frame, cause, variants[cause.change]) for cause in known}
+    methods = list(dict.fromkeys(frame.method[frame.distance.notna()]))
     far = far_cells(frame).groupby("method").size().reindex(methods, fill_value=0)
     rows = [(word("No change"), *(count(int(number)) for number in far))]
     for title, one in counted.items():

@@ -172,10 +172,10 @@ class Agreement:
 
     def sentences(self) -> list[str]:
         """For people."""
-        lines = [
-            f"{OURS}: {self.ours_good} of {self.ours_cells} cells within a distance of 2, or better than the paper.",
-            f"All methods: {self.within} of {self.cells} cells within a distance of 3.",
-        ]
+        lines = [f"All methods: {self.within} of {self.cells} cells within a distance of 3."]
+        if self.ours_cells:
+            good = f"{self.ours_good} of {self.ours_cells} cells within a distance of 2, or better than the paper"
+            lines.insert(0, f"{OURS}: {good}.")
         if not np.isnan(self.spearman):
             lines.append(
                 f"Spearman correlation of the overall average ranks, ours and the paper's: {self.spearman:.3f}."

@@ -11,7 +11,7 @@ from rbrl.report.formats import to_markdown
 from rbrl.report.paper_tables import published_results
 from rbrl.report.reproduction import beside
 from rbrl.report.reproduction.ablation import ablation_beside, ablation_summary
-from rbrl.report.reproduction.causes import effect_table, explain, far_table, read_causes
+from rbrl.report.reproduction.causes import changed_cells, effect_table, explain, far_table, read_causes
 from rbrl.report.reproduction.cells import LEGEND, agreement, cell_tables, cells, count_table
 from rbrl.report.reproduction.cost import cost_tables
 from rbrl.report.reproduction.illustrations import draw_all
@@ -66,8 +66,9 @@ def _content(recorded, docs, images):
     ours = {PAPER: published_results(), PUBLISHED: results}
     both = ours | ({EQUAL: as_published(recorded.rows("paper-fair"))} if recorded.has("paper-fair") else {})
     frame = cells(results)
-    causes = [c for c in read_causes(docs / "reproduction" / "causes.toml") if recorded.has(c.plan("paper"))]
-    variants = _variant_cells(recorded, causes)
+    causes = read_causes(docs / "reproduction" / "causes.toml")
+    variants = changed_cells(causes, recorded, "paper")
+    causes = [cause for cause in causes if cause.change in variants]
     explained = explain(frame, causes, variants)
     found = agreement(results, frame)
     with_brl = as_published(rows, ABLATION)
@@ -146,11 +147,6 @@ def _tuned():
     first = [name for name, sets in every.items() if len(sets) < len(plan.datasets)]
     rest = f" On the other data sets {', '.join(first)} are searched on the first split, and its choice serves all ten."
     return text + (rest if first else "")
-
-
-def _variant_cells(recorded, causes):
-    plans = {cause.change: cause.plan("paper") for cause in causes}
-    return {change: cells(as_published(recorded.rows(plan))) for change, plan in plans.items()}
 
 
 def _far_sentence(explained):
