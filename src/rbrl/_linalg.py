@@ -73,6 +73,15 @@ def singular_values(W):
     return np.linalg.svd(W, compute_uv=False)
 
 
+def spectral_norm(W):
+    """The largest singular value, to full accuracy."""
+    if not W.size:
+        return 0.0
+    G = small_gram(W)
+    last = len(G) - 1
+    return float(np.sqrt(max(eigh(G, eigvals_only=True, subset_by_index=[last, last])[0], 0.0)))
+
+
 def threshold_singular_values(W, amount):
     """Shrink every singular value by `amount`, to no less than zero: eq. (24) of the paper.
 

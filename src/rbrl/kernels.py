@@ -2,10 +2,15 @@
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+# A kernel value is off by up to a few 1e-16 times this, where gamma times the square of a feature is as large.
+FAR = 1e4
 KERNELS = ("linear", "rbf", "poly", "precomputed")
 # Approximations, and the kernels that each of them has.
 APPROXIMATIONS = {"nystroem": ("rbf", "poly"), "fourier": ("rbf",)}
@@ -22,15 +27,41 @@ def gram(X, Z=None, *, kernel, gamma=None, degree=3, coef0=1.0):
         None means 1 / n_features.
     """
     if kernel == "precomputed":
-        return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        return _dense(X)
     if callable(kernel):
         return _called(kernel, X, X if Z is None else Z)
     if kernel == "linear":
         return linear_kernel(X, Z).astype(np.float64, copy=False)
     gamma = 1.0 / X.shape[1] if gamma is None else gamma
     if kernel == "rbf":
-        return rbf_kernel(X, Z, gamma=gamma).astype(np.float64, copy=False)
+        return _rbf(X, X if Z is None else Z, gamma)
     return polynomial_kernel(X, Z, gamma=gamma, degree=degree, coef0=coef0).astype(np.float64, copy=False)
+
+
+def _rbf(X, Z, gamma):
+    r"""exp(-gamma |x - z|^2), with products where they are exact enough and with differences where they are not.
+
+    :math:`|x|^2 + |z|^2 - 2x'z` is off by the rounding of :math:`|x|^2`, all of the distance where a column is far from 0:
+    such columns have a factor of their own.
+    """
+    far = _is_far(gamma, X) | _is_far(gamma, Z)
+    if not far.any():
+        return rbf_kernel(X, None if Z is X else Z, gamma=gamma).astype(np.float64, copy=False)
+    near = np.flatnonzero(~far)
+    K = cdist(*(_dense(side[:, far]) for side in (X, Z)), "sqeuclidean")
+    K = np.exp(np.multiply(K, -gamma, out=K), out=K)
+    return K * rbf_kernel(X[:, near], Z[:, near], gamma=gamma) if len(near) else K
+
+
+def _is_far(gamma, X):
+    """Whether each column holds values so far from 0 that the rounding of their squares shows in the kernel."""
+    largest = abs(X).max(axis=0)
+    largest = np.ravel(largest.toarray() if sparse.issparse(largest) else largest).astype(np.float64)
+    return gamma * largest**2 > FAR
+
+
+def _dense(X):
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
 
 
 def _called(kernel, X, Z):
@@ -57,6 +88,17 @@ def fit_feature_map(
         Centres of clusters of the rows, or a sample of the rows.
     """
     gamma = 1.0 / X.shape[1] if gamma is None else gamma
+    if kernel == "rbf" and not sparse.issparse(X) and _is_far(gamma, X).any():
+        # Distances do not notice a shift, their rounding does.
+        shift = StandardScaler(with_std=False).fit(X)
+        of_shifted = {"kernel": kernel, "gamma": gamma, "random_state": random_state, "landmarks": landmarks}
+        return make_pipeline(shift, _feature_map(shift.transform(X), approximation, n_components, **of_shifted))
+    return _feature_map(X, approximation, n_components, kernel, gamma, degree, coef0, random_state, landmarks)
+
+
+def _feature_map(
+    X, approximation, n_components, kernel, gamma, degree=3, coef0=1.0, random_state=None, landmarks="kmeans"
+):
     if approximation == "fourier":
         return RBFSampler(gamma=gamma, n_components=n_components, random_state=random_state).fit(X)
     parameters = {"gamma": gamma} if kernel == "rbf" else {"gamma": gamma, "degree": degree, "coef0": coef0}

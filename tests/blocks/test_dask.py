@@ -39,7 +39,8 @@ def assert_same_model(found, expected):
     assert found.gap_ <= TOL
     assert found.objective_ == pytest.approx(expected.objective_, rel=1e-10)
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
-    assert found.n_evaluations_ == expected.n_evaluations_
+    # The proof of arrays takes one evaluation, that of blocks is of passes already made.
+    assert found.n_evaluations_ + 1 == expected.n_evaluations_
 
 
 def test_without_a_cluster(expected):

@@ -13,12 +13,28 @@ REMEMBERED = 3
 
 
 class Evaluated(NamedTuple):
-    """A loss at given weights."""
+    """A loss at given weights.
+
+    Attributes
+    ----------
+    weights, adjoint : arrays
+        In the coordinates of the design.
+    terms : Terms
+    label_hessian : array (n_labels, n_labels)
+    coefficients, gradient : arrays (n_columns, n_labels)
+        Of the features themselves, as the blocks saw and gave them.
+    gradient_squares, bent_squares : arrays (n_labels,)
+        Sums of squares of the loss gradient in the scores, and of the scores times the curvature of their row.
+    """
 
     weights: np.ndarray
     terms: Terms
     adjoint: np.ndarray
     label_hessian: np.ndarray
+    coefficients: np.ndarray
+    gradient: np.ndarray
+    gradient_squares: np.ndarray
+    bent_squares: np.ndarray
 
 
 class BlockLoss:
@@ -47,6 +63,13 @@ class BlockLoss:
     def label_hessian(self, Y, at, weights=None):
         """Sum of the rows' generalised Hessians, of the same pass."""
         return self._at(at.weights).label_hessian
+
+    def remembered(self, coefficients):
+        """What is known at these coefficients, which costs a pass only where a solver did not end there; and all else that
+        is known."""
+        known = [*self._known, *([] if self._zero is None else [self._zero])]
+        here = [point for point in known if np.array_equal(point.coefficients, coefficients)]
+        return (here or [self._at(self.design.weights(coefficients))])[0], known
 
     def estimate(self, at):
         """The loss as the sample has it: no pass."""
@@ -96,16 +119,19 @@ class BlockLoss:
     def _pass(self, W):
         design = self.design
         design.columns += W.shape[1] * (2 if W.any() else 1)
-        value, linear, quadratic, reach, adjoint, hessian = design.blocks.total(
-            evaluate, self.loss, design.coefficients(W)
+        coefficients = design.coefficients(W)
+        value, linear, quadratic, reach, gradient, hessian, *sums = design.blocks.total(
+            evaluate, self.loss, coefficients
         )
-        return Evaluated(W, Terms(value, linear, quadratic, min(reach)), design.weights(adjoint), hessian)
+        terms = Terms(value, linear, quadratic, min(reach))
+        return Evaluated(W, terms, design.weights(gradient), hessian, coefficients, gradient, *sums)
 
 
 def evaluate(block, loss, coefficients):
-    """The terms of a loss on one block, its gradient in the coefficients and its label Hessian."""
+    """The terms of a loss on one block, its gradient in the coefficients, its label Hessian, and the sums of squares that
+    tell how far rounding can reach."""
     l = coefficients.shape[1]
-    G, H = np.zeros(coefficients.shape), np.zeros((l, l))
+    G, H, of_gradient, bent = np.zeros(coefficients.shape), np.zeros((l, l)), np.zeros(l), np.zeros(l)
     value = linear = quadratic = 0.0
     reach, moved = [np.inf], coefficients.any()
     for X, Y in slices(block.X, block.Y):
@@ -115,4 +141,6 @@ def evaluate(block, loss, coefficients):
         reach = [min(reach[0], terms.reach)]
         add_adjoint(X, R, G)
         H += loss.label_hessian(Y, F)
-    return value, linear, quadratic, reach, G, H
+        of_gradient += np.einsum("ij,ij->j", R, R)
+        bent += np.einsum("ij,ij,i->j", F, F, loss.curvature(Y) ** 2)
+    return value, linear, quadratic, reach, G, H, of_gradient, bent

@@ -47,6 +47,15 @@ def add_adjoint(X, R, out):
         out[:m] += X.T @ R
 
 
+def projected_gram(block, V):
+    """(XV)'(XV) of one block, the ones of the intercept included, in a tuple."""
+    total = np.zeros((V.shape[1], V.shape[1]))
+    for X, _ in slices(block.X, block.Y):
+        Z = scores(X, V)
+        total += Z.T @ Z
+    return (total,)
+
+
 def label_products(block):
     """Number of rows, how often each label is relevant, and Y'Y of labels in {-1, +1}."""
     Y = signed(block.Y).astype(np.float64)

@@ -121,8 +121,9 @@ def _label_values(block):
 
 
 def _gram(X):
+    X = X.astype(np.float64, copy=False)
     G = X.T @ X
-    return (G.toarray() if sparse.issparse(G) else np.asarray(G)).astype(np.float64, copy=False)
+    return G.toarray() if sparse.issparse(G) else np.asarray(G)
 
 
 def _squares(X):

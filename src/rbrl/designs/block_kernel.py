@@ -27,7 +27,7 @@ class BlockKernel:
     ridge_weights = 1.0
 
     def __init__(self, gram, n_samples):
-        self.shape, self.columns = (n_samples, n_samples), 0
+        self.shape, self.columns, self._gram = (n_samples, n_samples), 0, gram
         self.K = np.empty(self.shape, dtype=np.float32)
         for rows in self._blocks():
             self.K[rows] = gram(rows)
@@ -43,6 +43,14 @@ class BlockKernel:
         for rows in self._blocks():
             out[rows] = self.K[rows].astype(np.float64) @ A
         return out
+
+    def product_as_posed(self, V):
+        """K @ V with kernel values in double precision, computed anew, and the norms of the columns of K."""
+        out, squares = np.empty((self.shape[0], V.shape[1])), np.empty(self.shape[0])
+        for rows in self._blocks():
+            K = self._gram(rows)
+            out[rows], squares[rows] = K @ V, np.einsum("ij,ij->i", K, K)
+        return out, np.sqrt(squares)
 
     def coefficients(self, A):
         """The model's own coefficients: A itself."""

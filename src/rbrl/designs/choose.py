@@ -1,11 +1,17 @@
 """Which coordinates suit a feature matrix."""
 
+import numpy as np
+
 from rbrl.designs.eigen import EigenDesign
+from rbrl.designs.matrix import column_squares
 from rbrl.designs.rotated import RotatedDesign
 from rbrl.designs.row_space import RowSpaceDesign
 
 # A decomposition of this size takes about as much memory as a machine is sure to have: 4 x 8 x size^2 bytes are 2 GB.
 LARGEST_DECOMPOSITION = 8000
+# Weights of few rows are sums over rows, in which a column this much larger than another leaves the other's no digits
+# that a certificate could use.
+LARGEST_SPREAD = 1e4
 
 
 def linear_design(X):
@@ -19,4 +25,12 @@ def linear_design(X):
     n, m = X.shape
     if min(n, m) > LARGEST_DECOMPOSITION:
         return RotatedDesign(X)
-    return RowSpaceDesign(X) if n < m else EigenDesign(X)
+    few_rows = n < m and (m > LARGEST_DECOMPOSITION or _spread(X) <= LARGEST_SPREAD)
+    return RowSpaceDesign(X) if few_rows else EigenDesign(X)
+
+
+def _spread(X):
+    """Largest norm of a column beside the smallest that is not zero."""
+    squares = column_squares(X)
+    present = squares[squares > 0]
+    return np.sqrt(present.max() / present.min()) if len(present) else 1.0

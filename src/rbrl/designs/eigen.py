@@ -2,30 +2,28 @@
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
 
 from rbrl.designs.base import Design
+from rbrl.designs.whitening import whiten
+
+# Entries of a dense block of rows: 32 MB.
+BLOCK_ENTRIES = 2**22
 
 
 class EigenDesign(Design):
     r"""The linear model in the eigenbasis of :math:`X'X = V \operatorname{diag}(c) V'`.
 
     With weights :math:`W = VB` the scores are :math:`ZB`, :math:`Z = XV`, and :math:`Z'Z` is diagonal. Ridge and nuclear
-    norm are unitarily invariant and keep their form. Directions without variance carry no weight at the optimum.
+    norm are unitarily invariant and keep their form. Directions without variance carry no weight at the optimum, and are
+    left out.
 
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features)
-    floor : float
-        Directions with less than this share of the largest variance are left out.
     """
 
-    def __init__(self, X, floor=1e-14):
-        G = X.T @ X
-        c, V = eigh(G.toarray() if sparse.issparse(G) else G, driver="evd", overwrite_a=True)
-        keep = c > floor * max(c[-1], np.finfo(float).tiny)
-        self.gram_diagonal = c[keep][::-1].copy()
-        self.basis = np.ascontiguousarray(V[:, keep][:, ::-1])
+    def __init__(self, X):
+        self.basis, self.gram_diagonal = whiten(gram(X), lambda V: projected_gram(X, V))
         super().__init__((X.shape[0], len(self.gram_diagonal)))
         self._keep_sparse = sparse.issparse(X) and _sparse_is_cheaper(X, len(self.gram_diagonal))
         self._X = X if self._keep_sparse else None
@@ -51,6 +49,21 @@ class EigenDesign(Design):
         if self._keep_sparse:
             return np.sqrt(np.asarray(self._X.multiply(self._X).sum(axis=1)).ravel())
         return np.linalg.norm(self.Z, axis=1)
+
+
+def gram(X):
+    """X'X, dense."""
+    G = X.T @ X
+    return G.toarray() if sparse.issparse(G) else np.asarray(G)
+
+
+def projected_gram(X, V):
+    """(XV)'(XV), some rows at a time."""
+    step, total = max(1, BLOCK_ENTRIES // V.shape[1]), np.zeros((V.shape[1], V.shape[1]))
+    for start in range(0, X.shape[0], step):
+        Z = np.asarray(X[start : start + step] @ V)
+        total += Z.T @ Z
+    return total
 
 
 def _sparse_is_cheaper(X, n_columns):

@@ -1,9 +1,10 @@
 """A kernel given by features: the narrow spectrum of an approximation."""
 
 import numpy as np
-from scipy.linalg import eigh
 
-from rbrl.designs.spectral import FLOOR, SpectralDesign
+from rbrl.designs.eigen import gram, projected_gram
+from rbrl.designs.spectral import SpectralDesign
+from rbrl.designs.whitening import whiten
 
 
 class FeatureMapDesign(SpectralDesign):
@@ -22,9 +23,7 @@ class FeatureMapDesign(SpectralDesign):
     """
 
     def __init__(self, features, low_rank="coefficients"):
-        s, V = eigh(features.T @ features, driver="evd", overwrite_a=True)
-        first = np.searchsorted(s, FLOOR["d"] * s[-1], side="right")
-        self.basis, s = V[:, first:], s[first:]
+        self.basis, s = whiten(gram(features), lambda V: projected_gram(features, V))
         self._set_spectrum((features @ self.basis) / np.sqrt(s), s, low_rank)
 
     def coefficients(self, W):

@@ -1,17 +1,15 @@
 """Designs of rows that are elsewhere: in blocks, or gone by. Only sums over rows are known."""
 
 import numpy as np
-from scipy.linalg import eigh
 
 from rbrl.blocks import Blocks, BlockScores, take_survey
-from rbrl.blocks.products import add_adjoint, scores
+from rbrl.blocks.products import add_adjoint, projected_gram, scores
 from rbrl.designs.base import Design
 from rbrl.designs.rotation import directions_worth, rotated
+from rbrl.designs.whitening import whiten
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
 LARGEST_GRAM = 5000
-# Directions with less than this share of the largest variance are left out.
-FLOOR = 1e-14
 
 
 class SummedDesign(Design):
@@ -52,7 +50,7 @@ class GramDesign(SummedDesign):
     """The linear model in whitened coordinates, from the Gram matrix of the features; its memory is reused."""
 
     def __init__(self, n_samples, gram):
-        super().__init__(n_samples, *whitening(gram))
+        super().__init__(n_samples, *whiten(gram))
 
 
 class BlockDesign(SummedDesign):
@@ -76,8 +74,13 @@ class BlockDesign(SummedDesign):
         self.sample = found.sample
         gram = with_ones_gram(found.gram, found.sums, found.n_samples) if intercept else found.gram
         self.whitened = gram.ndim == 2
-        turned = self.whitened and whitening(gram)
-        super().__init__(found.n_samples, *(turned or self._rotation(gram)))
+        self.column_squares = gram.diagonal().copy() if self.whitened else gram
+        turned = self._whitening(gram) if self.whitened else self._rotation(gram)
+        super().__init__(found.n_samples, *turned)
+
+    def _whitening(self, gram):
+        """Passes over the blocks again only where the Gram matrix has too few digits for all directions."""
+        return whiten(gram, lambda V: self.blocks.total(projected_gram, V)[0])
 
     def _rotation(self, diagonal):
         return rotated(self._sample_gram, diagonal, directions_worth(self.found.n_entries, len(diagonal)))
@@ -87,13 +90,6 @@ class BlockDesign(SummedDesign):
         G = np.zeros(V.shape)
         add_adjoint(X, weights[:, None] * scores(X, V), G)
         return G
-
-
-def whitening(gram):
-    """Directions in which the Gram matrix is diagonal, and that diagonal; its memory is reused."""
-    c, V = eigh(gram, driver="evd", overwrite_a=True)
-    keep = c > FLOOR * max(c[-1], np.finfo(float).tiny)
-    return np.ascontiguousarray(V[:, keep][:, ::-1]), c[keep][::-1].copy()
 
 
 def with_ones_gram(gram, sums, n_samples):

@@ -23,7 +23,7 @@ class MatrixDesign(Design):
         super().__init__(X.shape)
         self.X = X
         self._transposed = X.T.tocsr() if sparse.issparse(X) else X.T
-        self.gram_diagonal = _squares(X, axis=0)
+        self.gram_diagonal = column_squares(X)
 
     def _product(self, W):
         return np.asarray(self.X @ W)
@@ -32,11 +32,20 @@ class MatrixDesign(Design):
         return np.asarray(self._transposed @ R)
 
     def row_norms(self):
-        return np.sqrt(_squares(self.X, axis=1))
+        return np.sqrt(row_squares(self.X))
+
+
+def column_squares(X):
+    """Sums of squares of the columns."""
+    return _squares(X, axis=0)
+
+
+def row_squares(X):
+    """Sums of squares of the rows."""
+    return _squares(X, axis=1)
 
 
 def _squares(X, axis):
-    """Sums of squares of the columns (axis 0) or rows (axis 1)."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=axis)).ravel()
     return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)

@@ -3,7 +3,9 @@
 import numpy as np
 from scipy import sparse
 
+from rbrl.designs.eigen import gram, projected_gram
 from rbrl.designs.spectral import SpectralDesign
+from rbrl.designs.whitening import whiten
 
 
 class RowSpaceDesign(SpectralDesign):
@@ -18,8 +20,8 @@ class RowSpaceDesign(SpectralDesign):
     """
 
     def __init__(self, X):
-        G = X @ X.T
-        super().__init__(G.toarray() if sparse.issparse(G) else G, low_rank="function")
+        Xt = X.T.tocsr() if sparse.issparse(X) else X.T
+        self._set_spectrum(*whiten(gram(Xt), lambda V: projected_gram(Xt, V)), low_rank="function")
         self._X = X
 
     def coefficients(self, W):

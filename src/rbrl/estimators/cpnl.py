@@ -154,9 +154,9 @@ class CPNL(ObjectiveClassifier):
         costs = costs_of_counts(relevant, n_samples - relevant, self.beta)
         return self._weighted_loss(costs, positive, negative)
 
-    def _store_result(self, result):
-        super()._store_result(result)
-        self.dual_objective_ = result.objective / (1.0 + result.gap)
+    def _store_solution(self, solution):
+        super()._store_solution(solution)
+        self.dual_objective_ = self.objective_ / (1.0 + self.gap_)
 
     def _check_parameters(self):
         super()._check_parameters()

@@ -10,7 +10,7 @@ from rbrl.blocks.progress import progress_for
 from rbrl.datasets import Shards
 from rbrl.designs import BlockDesign
 from rbrl.objective import BlockObjective
-from rbrl.solvers import QuasiNewton
+from rbrl.solvers import QuasiNewton, posed_blocks, solve_posed
 from rbrl.targets import SignedTargets
 
 
@@ -27,12 +27,13 @@ class LearnsFromBlocks:
             objective = BlockObjective(design, self._loss_of_blocks(blocks), self.ridge, self.nuclear)
             start = self._previous(found.n_features, found.n_labels) if self.warm_start else None
             start = None if start is None else design.weights(start)
-            result = self._solver().solve(objective, start=start, tol=self.tol, max_iter=self.max_iter)
+            limits = {"tol": self.tol, "max_iter": self.max_iter}
+            solution = solve_posed(self._solver(), objective, posed_blocks(objective), start, **limits)
         self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
         self.classes_ = self.targets_.classes_
         self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
-        self._store_linear(found.n_features, np.float64, design.coefficients(result.weights))
-        self._store_result(result)
+        self._store_linear(found.n_features, solution.coefficients)
+        self._store_solution(solution)
         self._report(time.perf_counter() - started)
         return self
 

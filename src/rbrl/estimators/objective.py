@@ -7,7 +7,6 @@ from abc import abstractmethod
 import numpy as np
 from scipy import sparse
 
-from rbrl._linalg import singular_values
 from rbrl._validation import check_choice, check_number
 from rbrl.designs import (
     LARGEST_DECOMPOSITION,
@@ -22,7 +21,8 @@ from rbrl.estimators.in_blocks import LearnsFromBlocks, as_blocks
 from rbrl.estimators.kernel_model import KernelModel
 from rbrl.kernels import APPROXIMATIONS, check_gram, fit_feature_map
 from rbrl.objective import Objective
-from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, solve_kernel
+from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, solve_kernel, solve_posed
+from rbrl.solvers.proof import Features, prove_feature_map, prove_function, prove_linear
 
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
@@ -111,13 +111,13 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
     def _fit(self, X, Y, weights):
         started = time.perf_counter()
         rows, weights = present_rows(weights, len(Y))
-        design, result = self._solve(X, Y[rows], weights, rows)
-        self._store(X, len(Y), rows, design.coefficients(result.weights))
-        self._store_result(result)
+        solution = self._solve(X, Y[rows], weights, rows)
+        self._store(X, len(Y), rows, solution.coefficients)
+        self._store_solution(solution)
         self._report(time.perf_counter() - started)
 
     def _solve(self, X, Y, weights, rows):
-        """The design of the rows that have a weight, and the solution over it."""
+        """The :class:`rbrl.solvers.Solution` for the rows that have a weight."""
         solver = self._solver()
         limits = {"tol": self.tol, "max_iter": self.max_iter}
 
@@ -127,13 +127,25 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
         start = self._previous(X.shape[1], Y.shape[1], rows) if self.warm_start else None
         if self._too_large_to_decompose(len(rows)):
             design = BlockKernel(self._kernel_blocks(X[rows]), len(rows))
-            return design, KernelBlocks().solve(objective_of(design), start=start, **limits)
+            objective = objective_of(design)
+            posed = Posed(lambda A, duals: prove_function(objective, design.product_as_posed, A, duals), X.dtype)
+            return solve_posed(KernelBlocks(), objective, posed, start, **limits)
         if not self._is_linear() and self.approximation is None:
             K = self._kernel_matrix(X, rows)
-            return solve_kernel(solver, K, self.low_rank, self.ridge, objective_of, start, **limits)
-        design = self._design(X, rows)
-        start = None if start is None else design.weights(start)
-        return design, solver.solve(objective_of(design), start=start, **limits)
+            return solve_kernel(solver, K, self.low_rank, objective_of, X.dtype, start, **limits)
+        objective = objective_of(self._design(X, rows))
+        start = None if start is None else objective.design.weights(start)
+        return solve_posed(solver, objective, self._posed(objective, X, rows), start, **limits)
+
+    def _posed(self, objective, X, rows):
+        """The proof of a model over features."""
+        X = X[rows] if len(rows) < X.shape[0] else X
+        if self._is_linear():
+            features = Features(X, self.fit_intercept)
+            return Posed(lambda W, duals: prove_linear(objective, features, W, duals), X.dtype)
+        features = Features(self._features(X))
+        prove = prove_linear if self.low_rank == "function" else prove_feature_map
+        return Posed(lambda W, duals: prove(objective, features, W, duals), np.dtype(np.float64))
 
     def _too_large_to_decompose(self, n_samples):
         """Whether a kernel model is solved block by block: the penalty of the function alone allows it."""
@@ -183,25 +195,25 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
 
     def _store(self, X, n_samples, rows, coefficients):
         if self._is_linear():
-            self._store_linear(X.shape[1], X.dtype, coefficients)
+            self._store_linear(X.shape[1], coefficients)
             return
         if self.approximation is not None:
             self.feature_coef_ = coefficients
             return
-        self.dual_coef_ = np.zeros((n_samples, coefficients.shape[1]), dtype=X.dtype)
+        self.dual_coef_ = np.zeros((n_samples, coefficients.shape[1]), dtype=coefficients.dtype)
         self.dual_coef_[rows] = coefficients
         self.X_fit_ = None if self._is_precomputed() else X
 
-    def _store_linear(self, n_features, dtype, coefficients):
-        W = coefficients.astype(dtype, copy=False)
+    def _store_linear(self, n_features, W):
         self.coef_ = np.ascontiguousarray(W[:n_features].T)
-        self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=dtype)
+        self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=W.dtype)
 
-    def _store_result(self, result):
-        self.objective_, self.gap_ = result.objective, result.gap
-        self.n_iter_, self.n_evaluations_, self.history_ = result.n_iter, result.evaluations, result.history
-        sigma = singular_values(result.weights)
-        self.rank_ = int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))
+    def _store_solution(self, solution):
+        proof, result = solution.proof, solution.result
+        self.objective_, self.gap_ = proof.objective, proof.gap
+        self.n_iter_, self.n_evaluations_ = result.n_iter, result.evaluations
+        self.history_ = np.append(result.history[:-1], proof.objective)
+        self.rank_ = int(np.count_nonzero(proof.sigma > RANK_FLOOR * proof.sigma.max(initial=0.0)))
 
     def _previous(self, n_features, n_labels, rows=None):
         """Coefficients of the last fit, if there was one of this shape."""

@@ -123,7 +123,7 @@ class LearnsFromStreams:
     def _settle_stream(self):
         by_steps = "directions" in self.stream_
         W = BatchSteps(**self.stream_).coefficients() if by_steps else self._model_of_sums(Sums(**self.stream_))
-        self._store_linear(self.n_features_in_, np.float64, W)
+        self._store_linear(self.n_features_in_, W)
 
     def _model_of_sums(self, sums):
         design = GramDesign(self.n_samples_seen_, sums.gram.copy())

@@ -6,10 +6,23 @@ from rbrl.solvers.apg import APG
 from rbrl.solvers.base import SolverResult
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.kernel_blocks import KernelBlocks
-from rbrl.solvers.kernel_precision import solve_kernel
 from rbrl.solvers.low_rank import LowRank
+from rbrl.solvers.posed import Posed, Solution, posed_blocks, solve_kernel, solve_posed
 from rbrl.solvers.quasi_newton import QuasiNewton
 
 SOLVERS = {"auto": QuasiNewton, "apg": partial(APG, restart=True), "low-rank": LowRank}
 
-__all__ = ["APG", "SOLVERS", "KernelBlocks", "LowRank", "QuasiNewton", "SolverResult", "lower_bound", "solve_kernel"]
+__all__ = [
+    "APG",
+    "SOLVERS",
+    "KernelBlocks",
+    "LowRank",
+    "Posed",
+    "QuasiNewton",
+    "Solution",
+    "SolverResult",
+    "lower_bound",
+    "posed_blocks",
+    "solve_kernel",
+    "solve_posed",
+]

@@ -30,6 +30,8 @@ class SolverResult:
         Evaluations after which each of them was known.
     scores : array (n_samples, n_labels)
         Both may be None: not every solver keeps them.
+    dual_scores : array (n_samples, n_labels)
+        The scores whose loss gradient gave the best lower bound; None means `scores`.
     """
 
     weights: np.ndarray
@@ -41,6 +43,7 @@ class SolverResult:
     history: np.ndarray = field(repr=False)
     costs: np.ndarray | None = field(repr=False, default=None)
     scores: np.ndarray | None = field(repr=False, default=None)
+    dual_scores: np.ndarray | None = field(repr=False, default=None)
 
 
 def relative_gap(value, bound):

@@ -6,13 +6,18 @@ for every theta >= 0 and every N with no singular value above the nuclear weight
 .. math:: \theta\,\text{linear} - \theta^2\,\text{quadratic}
           - \frac{1}{2\lambda_1} \| r^{-1/2} (\theta M - N) \|_F^2 \;\le\; \text{optimum}.
 
-The functions below choose theta and N well.
+:func:`lower_bound` chooses theta and N well, for a solver that asks at every step. :func:`multiplier` gives them, for a proof
+that takes rounding into account (:mod:`rbrl.solvers.proof`).
 """
 
 import numpy as np
 
-from rbrl._linalg import clip_singular_values, gram_singular_values, gram_spectrum, singular_value_clip
+from rbrl._linalg import clip_singular_values, gram_singular_values, gram_spectrum
 from rbrl._loops import rows
+
+
+# Its square is a number still.
+LARGEST_THETA = 1e150
 
 
 def lower_bound(objective, W, loss, adjoint):
@@ -39,66 +44,55 @@ def lower_bound(objective, W, loss, adjoint):
     return _weighted_ridge(loss, -adjoint, W, ridge, r, nuclear)[0]
 
 
-def kernel_bound(objective, K, W, loss, residual):
-    r"""Lower bound of the optimum for the kernel K itself, over a design whose spectrum is only nearly that of K.
+def multiplier(loss, M, W, ridge, r, nuclear):
+    """The theta and N of the bound, for a positive ridge; arguments as for :func:`lower_bound`, with M for the adjoint.
 
-    The design proposes N = K n; what counts is computed with K. Clipping multiplies from the right, so that the last term
-    stays :math:`\langle u, Ku \rangle / 2\lambda_1` with :math:`u = -\theta R - n`.
-
-    Parameters
-    ----------
-    objective : Objective
-        With a positive ridge, over a `SpectralDesign`.
-    W, loss : array, Terms
-        As for :func:`lower_bound`; the loss is that of the scores K A.
-    residual : array
-        R, the loss gradient in those scores.
+    N may exceed the nuclear weight by what rounding does.
     """
-    design, ridge, nuclear = objective.design, objective.ridge.weight, objective.nuclear.weight
-    if loss.value <= 0:
-        return 0.0
-    n = N = np.zeros_like(residual)
-    if nuclear:
-        _, N = _weighted_ridge(loss, -design.adjoint(residual), W, ridge, design.ridge_weights, nuclear)
-        n = design.Q @ (N / design.ridge_weights)
-        N = K @ n
-        shrink = singular_value_clip(N, nuclear)
-        n, N = n @ shrink, N @ shrink
-    M = -(K @ residual)
-    square, cross = -float(np.sum(residual * M)), -float(np.sum(residual * N))
-    theta = _best_theta(loss, square / (2 * ridge), cross / ridge)
-    u, Ku = -theta * residual - n, theta * M - N
-    return max(0.0, _along(loss, theta) - float(np.sum(u * Ku)) / (2 * ridge))
+    square = float(np.sum(M**2 / r)) / (2 * ridge)
+    if nuclear == 0:
+        return best_theta(loss, square), np.zeros_like(M)
+    if np.ndim(r) == 0:
+        sigma = gram_singular_values(M)
+        _, theta = clipped_maximum(sigma, loss, ridge * r, nuclear)
+        return theta, clip_singular_values(theta * M, nuclear)
+    _, N = _weighted_ridge(loss, M, W, ridge, r, nuclear)
+    return best_theta(loss, square, float(np.sum(M * N / r)) / ridge), N
 
 
-def _along(loss, theta, quadratic=0.0):
+def along(loss, theta, quadratic=0.0):
     """Value of (linear terms) theta - (quadratic terms) theta^2."""
     return theta * loss.linear - theta**2 * (loss.quadratic + quadratic)
 
 
-def _best_theta(loss, quadratic=0.0, linear=0.0, limit=np.inf):
+def best_theta(loss, quadratic=0.0, linear=0.0, limit=np.inf):
+    """The theta that maximises the bound for a given N, from what these add to its linear and quadratic terms."""
     slope, bend = loss.linear + linear, loss.quadratic + quadratic
     free = slope / (2 * bend) if bend > 0 else np.inf
-    return float(np.clip(free, 0.0, min(limit, loss.reach, 1e300)))
+    return float(np.clip(free, 0.0, min(limit, loss.reach, LARGEST_THETA)))
 
 
 def _without_ridge(loss, adjoint, nuclear):
     """Only theta M inside the spectral ball is feasible."""
     norm = gram_singular_values(adjoint)[-1]
     if norm == 0:
-        return max(0.0, _along(loss, _best_theta(loss)))
-    return max(0.0, _along(loss, _best_theta(loss, limit=nuclear / norm)))
+        return max(0.0, along(loss, best_theta(loss)))
+    return max(0.0, along(loss, best_theta(loss, limit=nuclear / norm)))
 
 
 def _without_nuclear(loss, adjoint, ridge, r):
     """N = 0: a quadratic in theta."""
     quadratic = float(np.sum(adjoint**2 / r)) / (2 * ridge)
-    return max(0.0, _along(loss, _best_theta(loss, quadratic), quadratic))
+    return max(0.0, along(loss, best_theta(loss, quadratic), quadratic))
 
 
 def _plain_ridge(loss, adjoint, ridge, nuclear):
     """r = 1: the best N clips the singular values of theta M; what remains is a concave function of theta."""
-    sigma = gram_singular_values(adjoint)
+    return clipped_maximum(gram_singular_values(adjoint), loss, ridge, nuclear)[0]
+
+
+def clipped_maximum(sigma, loss, ridge, nuclear):
+    """The bound for r = 1, from the singular values of M, and the theta that gives it."""
     return rows.clipped_dual_maximum(sigma, loss.linear, loss.quadratic, loss.reach, ridge, nuclear)
 
 
@@ -113,12 +107,13 @@ def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):
     """
     square = float(np.sum(M**2 / r)) / (2 * ridge)
     sigma, V = gram_spectrum(W if W.any() else M / (ridge * r))
-    N, best, best_N = M - ridge * r * W, 0.0, np.zeros_like(M)
+    # N = 0 gives a bound above 0 at any weights, however far from the optimum.
+    N, best, best_N = M - ridge * r * W, along(loss, best_theta(loss, square), square), np.zeros_like(M)
     for _ in range(rounds):
         N = clip_singular_values(N, nuclear)
-        theta = _best_theta(loss, square, float(np.sum(M * N / r)) / ridge)
+        theta = best_theta(loss, square, float(np.sum(M * N / r)) / ridge)
         # Not by the quadratic's coefficients: they are large and cancel.
-        bound = _along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
+        bound = along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
         if bound > best:
             best, best_N = bound, N
         sigma = np.maximum(sigma, max(1e-10 * sigma[-1], 1e-100))

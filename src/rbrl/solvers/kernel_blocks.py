@@ -80,6 +80,7 @@ class _Run:
         self.before = objective.evaluations
         self.spectrum = objective.design.leading(solver.leading)
         self.pairs, self.history, self.costs, self.bound, self.stuck = [], [], [], 0.0, False
+        self.dual_scores = None
 
     def begin(self, start):
         """Go to `start`, or to the minimiser of the mean model without the nuclear norm."""
@@ -94,7 +95,9 @@ class _Run:
         self.now = function
         self.history.append(function.value)
         self.costs.append(self.objective.evaluations - self.before)
-        self.bound = max(self.bound, function.differentiate(self.objective))
+        bound = function.differentiate(self.objective)
+        if bound >= self.bound:
+            self.bound, self.dual_scores = bound, function.scores
 
     def gap(self):
         return relative_gap(self.now.value, self.bound)
@@ -173,4 +176,5 @@ class _Run:
             history=np.array(self.history),
             costs=np.array(self.costs),
             scores=now.scores,
+            dual_scores=self.dual_scores,
         )

@@ -66,7 +66,7 @@ class _Run:
         self.most = min(*objective.shape, solver.max_rank or np.inf)
         self.before = objective.evaluations
         self.history, self.costs, self.point = [], [], None
-        self.n_iter, self.bound, self.stationary = 0, 0.0, False
+        self.n_iter, self.bound, self.dual_scores, self.stationary = 0, 0.0, None, False
 
     def begin(self, start):
         """Factors of `start`, or of the minimiser of the mean model, as far as its singular values stand out."""
@@ -96,7 +96,9 @@ class _Run:
         self.note(self.point.value)
         W = self.point.U @ self.point.V.T
         adjoint = objective.design.adjoint(self.point.residual)
-        self.bound = max(self.bound, lower_bound(objective, W, self.point.loss, adjoint))
+        bound = lower_bound(objective, W, self.point.loss, adjoint)
+        if bound >= self.bound:
+            self.bound, self.dual_scores = bound, self.point.scores
         self.grow(W, adjoint, ended=self.n_iter < self.max_iter)
 
     def grow(self, W, adjoint, ended):
@@ -141,6 +143,7 @@ class _Run:
             history=np.array(self.history),
             costs=np.array(self.costs),
             scores=point.scores,
+            dual_scores=self.dual_scores,
         )
 
 

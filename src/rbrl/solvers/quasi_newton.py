@@ -71,6 +71,7 @@ class _Run:
         self.before = objective.evaluations
         self.history, self.costs = [], []
         self.n_iter, self.bound, self.gained, self.stuck = 0, 0.0, np.inf, False
+        self.dual_scores = None
         self.memory, self.old, self.steps = None, None, 0
         self.round_tol = 0.3 * tol
         self.patience = _patience(objective, max_iter)
@@ -96,7 +97,9 @@ class _Run:
             self.certify()
 
     def certify(self):
-        self.bound = max(self.bound, lower_bound(self.objective, self.now.W, self.now.loss, self.now.adjoint))
+        bound = lower_bound(self.objective, self.now.W, self.now.loss, self.now.adjoint)
+        if bound >= self.bound:
+            self.bound, self.dual_scores = bound, self.now.scores
         self.objective.reached(self.gap())
 
     def note(self, value, evaluations=None):
@@ -246,6 +249,7 @@ class _Run:
             history=np.array(self.history),
             costs=np.array(self.costs),
             scores=self.now.scores,
+            dual_scores=self.dual_scores,
         )
 
 

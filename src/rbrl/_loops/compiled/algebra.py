@@ -41,7 +41,7 @@ def memory_forward(z, steps, changes, rho, order, joint, coefficients):
 
 @compiled
 def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
-    best, theta = 0.0, min(1.0, reach)
+    best, at, theta = 0.0, 0.0, min(1.0, reach)
     for _ in range(30):
         over2, slope, bend = 0.0, linear - 2 * theta * quadratic, 2 * quadratic
         for s in sigma:
@@ -50,14 +50,16 @@ def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
                 over2 += over * over
                 slope -= s * over / ridge
                 bend += s * s / ridge
-        best = max(best, theta * linear - theta * theta * quadratic - over2 / (2 * ridge))
+        value = theta * linear - theta * theta * quadratic - over2 / (2 * ridge)
+        if value > best:
+            best, at = value, theta
         if bend <= 0:
             break
         previous = theta
         theta = min(max(theta + slope / bend, 0.0), reach)
         if abs(theta - previous) < 1e-13 * theta:
             break
-    return best
+    return best, at
 
 
 @compiled

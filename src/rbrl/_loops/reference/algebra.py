@@ -25,14 +25,17 @@ def memory_forward(z, steps, changes, rho, order, joint, coefficients):
 
 
 def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
-    """Largest value over theta in [0, reach] of theta linear - theta^2 quadratic - sum (theta sigma - limit)_+^2 / 2 ridge.
+    """Largest value over theta in [0, reach] of theta linear - theta^2 quadratic - sum (theta sigma - limit)_+^2 / 2 ridge,
+    and that theta.
 
     Newton on a concave function.
     """
-    best, theta = 0.0, min(1.0, reach)
+    best, at, theta = 0.0, 0.0, min(1.0, reach)
     for _ in range(30):
         over = np.maximum(theta * sigma - limit, 0.0)
-        best = max(best, theta * linear - theta**2 * quadratic - np.sum(over**2) / (2 * ridge))
+        value = theta * linear - theta**2 * quadratic - np.sum(over**2) / (2 * ridge)
+        if value > best:
+            best, at = value, theta
         slope = linear - 2 * theta * quadratic - np.sum(sigma * over) / ridge
         bend = 2 * quadratic + np.sum(sigma[over > 0] ** 2) / ridge
         if bend <= 0:
@@ -40,7 +43,7 @@ def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
         previous, theta = theta, min(max(theta + slope / bend, 0.0), reach)
         if abs(theta - previous) < 1e-13 * theta:
             break
-    return best
+    return best, at
 
 
 def block_solve(G, first, A, second, B, C, out):

@@ -1,0 +1,203 @@
+"""A problem solved as it was posed: coefficients as they will be stored, with a proof that does not trust the coordinates in
+which they were found."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rbrl.designs import SpectralDesign
+from rbrl.exceptions import ConvergenceWarning
+from rbrl.solvers.base import SolverResult
+from rbrl.solvers.proof import DualPoint, Proof, prove_function, prove_kernel, prove_sums, squares
+from rbrl.solvers.quasi_newton import QuasiNewton
+
+# A smaller decomposition of a kernel is too cheap to halve by single precision.
+SMALLEST = 800
+# Rounding moves the scores by its share of K times the coefficients, which are as large as 1 / ridge. Measured on yeast:
+# single precision does down to this value of tol * ridge / trace(K), and rarely below.
+FINEST = 5e-9
+# Share of the tolerance that the rounded problem is solved to; the rest is for what rounding costs.
+SHARE = 0.9
+# A gap that is as small as this has nothing to do with how the problem is scaled.
+FINE = 1e-9
+
+
+@dataclass
+class Solution:
+    """Coefficients as they are stored, the proof of what they are worth, and how the solver came to them."""
+
+    coefficients: np.ndarray
+    proof: Proof
+    result: SolverResult
+
+
+@dataclass(frozen=True)
+class Posed:
+    """What is to be proved of a result.
+
+    Attributes
+    ----------
+    prove : callable
+        From coefficients as they are stored, and scores at which the solver found its best bound, to a :class:`Proof`.
+    dtype : dtype
+        Of the coefficients as they are stored.
+    evaluations : float
+        What a proof costs.
+    """
+
+    prove: Callable
+    dtype: np.dtype
+    evaluations: float = 1.0
+
+    def judge(self, objective, result):
+        """The :class:`Solution` that a solver's result is."""
+        coefficients = objective.design.coefficients(result.weights).astype(self.dtype, copy=False)
+        duals = result.scores if result.dual_scores is None else result.dual_scores
+        duals = objective.design.scores(result.weights) if duals is None else duals
+        # Products with what is stored are in double precision, whatever that is stored in.
+        proof = self.prove(coefficients.astype(np.float64, copy=False), duals)
+        return Solution(coefficients, proof, replace(result, evaluations=result.evaluations + self.evaluations))
+
+
+def solve_posed(solver, objective, posed, start=None, tol=1e-4, max_iter=1000):
+    """Solve and prove; where rounding took what was missing, once more with what it leaves of the tolerance.
+
+    Parameters
+    ----------
+    solver : Solver
+    objective : Objective
+    posed : Posed
+    start : array
+        Weights over the objective's design.
+
+    Returns
+    -------
+    Solution
+        A proof above `tol` was said in a `ConvergenceWarning`, unless the solver stops by a rule of its own.
+    """
+    result, said = _quietly(solver, objective, start, tol, max_iter)
+    solution = posed.judge(objective, result)
+    left = tol - 1.5 * (solution.proof.gap - result.gap)
+    if result.gap <= tol < solution.proof.gap and left > 0 and result.n_iter < max_iter:
+        more, said = _quietly(solver, objective, result.weights, left, max_iter - result.n_iter)
+        solution = posed.judge(objective, _joined(solution.result, more))
+    _say(said, solution, tol)
+    return solution
+
+
+def posed_blocks(objective):
+    """The proof of a linear model over rows in blocks: of passes that the solver has made."""
+
+    def point(known):
+        return DualPoint.of_squares(known.terms, known.gradient_squares, known.bent_squares)
+
+    def prove(W, _):
+        here, others = objective.loss.remembered(W)
+        design = objective.design
+        duals = [(point(known), known.gradient) for known in others]
+        return prove_sums(objective, np.sqrt(design.column_squares), design.shape[0], W, point(here), duals)
+
+    return Posed(prove, np.dtype(np.float64), evaluations=0.0)
+
+
+def solve_kernel(solver, K, low_rank, objective_of, dtype, start=None, tol=1e-4, max_iter=1000):
+    """Decompose a kernel matrix, and solve: over a spectrum of single precision, which costs half, where that is proved to
+    do, and of double precision otherwise.
+
+    Parameters
+    ----------
+    solver : Solver
+    K : array (n_samples, n_samples)
+    low_rank : {"coefficients", "function"}
+    objective_of : callable
+        From a design to its objective.
+    dtype : dtype
+        Of the coefficients as they are stored.
+    start : array (n_samples, n_labels), default=None
+        Coefficients to start at.
+
+    Returns
+    -------
+    Solution
+        Its result's weights are over a design that is not kept.
+    """
+    first = None
+    if low_rank == "coefficients" and isinstance(solver, QuasiNewton) and len(K) >= SMALLEST:
+        first = _over_rounded_spectrum(solver, K, objective_of, dtype, start, tol, max_iter)
+        if first is not None and first.proof.gap <= tol:
+            return first
+        start = start if first is None else first.coefficients
+    objective = objective_of(SpectralDesign(K.copy(), low_rank))
+    weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
+    solution = solve_posed(solver, objective, _posed_kernel(objective, K, low_rank, dtype), weights, tol, max_iter)
+    if first is not None:
+        evaluations = solution.result.evaluations + first.result.evaluations
+        solution.result = replace(solution.result, evaluations=evaluations)
+    return solution
+
+
+def _over_rounded_spectrum(solver, K, objective_of, dtype, start, tol, max_iter):
+    """The solution over the spectrum of K in single precision; None where that is too coarse for the ridge."""
+    objective = objective_of(SpectralDesign(K.astype(np.float32)))
+    if tol * objective.ridge.weight < FINEST * np.trace(K):
+        return None
+    weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
+    result, _ = _quietly(solver, objective, weights, SHARE * tol, max_iter)
+    return _posed_kernel(objective, K, "coefficients", dtype).judge(objective, result)
+
+
+def _posed_kernel(objective, K, low_rank, dtype):
+    if low_rank == "coefficients":
+        # With a nuclear norm a third matrix is multiplied, in the same pass over K.
+        evaluations = 1.5 if objective.nuclear.weight else 1.0
+        return Posed(lambda A, duals: prove_kernel(objective, K, A, duals), dtype, evaluations)
+    return Posed(lambda A, duals: prove_function(objective, lambda V: (K @ V, np.sqrt(squares(K))), A, duals), dtype)
+
+
+def _quietly(solver, objective, start, tol, max_iter):
+    """What a solver returns, and what it said of not having arrived, as a text: the proof decides whether that holds."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ConvergenceWarning)
+        result = solver.solve(objective, start=start, tol=tol, max_iter=max_iter)
+    texts = []
+    for warning in said:
+        if issubclass(warning.category, ConvergenceWarning):
+            texts.append(str(warning.message))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return result, texts
+
+
+def _joined(first, second):
+    """One result of two runs, the second from where the first ended."""
+    return replace(
+        second,
+        evaluations=first.evaluations + second.evaluations,
+        n_iter=first.n_iter + second.n_iter,
+        history=np.concatenate([first.history, second.history]),
+        costs=None if second.costs is None else np.concatenate([first.costs, first.evaluations + second.costs]),
+    )
+
+
+def _say(said, solution, tol):
+    """Warn of a gap that is not what was asked for."""
+    proof, result = solution.proof, solution.result
+    by_own_rule = result.converged and result.gap > tol
+    if proof.gap <= tol or by_own_rule:
+        return
+    if proof.gap > 2 * result.gap or not said:
+        reached = f"only a relative gap of {proof.gap:.1e}" if np.isfinite(proof.gap) else "no relative gap"
+        said = [f"Double precision proves {reached} of this solution, not tol={tol:g}. {_remedy(proof.gap)}"]
+    for text in said:
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+
+def _remedy(gap):
+    if gap < FINE:
+        return "That is its limit: raise tol."
+    return (
+        "Columns of X, or values of the kernel, differ too much in size: scale X, for example with "
+        "sklearn.preprocessing.StandardScaler."
+    )
