@@ -30,12 +30,14 @@ def gram(X, Z=None, *, kernel, gamma=None, degree=3, coef0=1.0):
         return _dense(X)
     if callable(kernel):
         return _called(kernel, X, X if Z is None else Z)
+    # Of features in single precision the values are in double, too: they are what a certificate speaks of.
+    X, Z = (None if side is None else side.astype(np.float64, copy=False) for side in (X, Z))
     if kernel == "linear":
-        return linear_kernel(X, Z).astype(np.float64, copy=False)
+        return linear_kernel(X, Z)
     gamma = 1.0 / X.shape[1] if gamma is None else gamma
     if kernel == "rbf":
         return _rbf(X, X if Z is None else Z, gamma)
-    return polynomial_kernel(X, Z, gamma=gamma, degree=degree, coef0=coef0).astype(np.float64, copy=False)
+    return polynomial_kernel(X, Z, gamma=gamma, degree=degree, coef0=coef0)
 
 
 def _rbf(X, Z, gamma):
@@ -46,9 +48,9 @@ def _rbf(X, Z, gamma):
     """
     far = _is_far(gamma, X) | _is_far(gamma, Z)
     if not far.any():
-        return rbf_kernel(X, None if Z is X else Z, gamma=gamma).astype(np.float64, copy=False)
+        return rbf_kernel(X, None if Z is X else Z, gamma=gamma)
     near = np.flatnonzero(~far)
-    K = cdist(*(_dense(side[:, far]) for side in (X, Z)), "sqeuclidean")
+    K = cdist(*(_dense(side[:, np.flatnonzero(far)]) for side in (X, Z)), "sqeuclidean")
     K = np.exp(np.multiply(K, -gamma, out=K), out=K)
     return K * rbf_kernel(X[:, near], Z[:, near], gamma=gamma) if len(near) else K
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rbrl.blocks.products import add_adjoint, scores, slices
+from rbrl.blocks.products import add_adjoint, extended_scores, scores, slices
 from rbrl.blocks.scores import BlockResidual
 from rbrl.losses import LineValue, Loss, Terms
 
@@ -71,6 +71,10 @@ class BlockLoss:
         here = [point for point in known if np.array_equal(point.coefficients, coefficients)]
         return (here or [self._at(self.design.weights(coefficients))])[0], known
 
+    def extended(self, coefficients):
+        """The value at these coefficients, by scores in extended precision: one pass."""
+        return self.design.blocks.total(extended_value, self.loss, coefficients)[0]
+
     def estimate(self, at):
         """The loss as the sample has it: no pass."""
         _, Y, weights = self.design.sample
@@ -125,6 +129,11 @@ class BlockLoss:
         )
         terms = Terms(value, linear, quadratic, min(reach))
         return Evaluated(W, terms, design.weights(gradient), hessian, coefficients, gradient, *sums)
+
+
+def extended_value(block, loss, coefficients):
+    """A loss on one block, by scores in extended precision, in a tuple."""
+    return (sum(loss.value(Y, extended_scores(X, coefficients)) for X, Y in slices(block.X, block.Y)),)
 
 
 def evaluate(block, loss, coefficients):

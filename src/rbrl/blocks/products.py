@@ -36,6 +36,13 @@ def scores(X, coefficients):
     return F
 
 
+def extended_scores(X, coefficients):
+    """The same in extended precision where the machine has it, rounded at the end: slow, for weights whose products cancel."""
+    W, m = coefficients.astype(np.longdouble), X.shape[1]
+    F = np.asarray(X.astype(np.longdouble) @ W[:m])
+    return (F + W[m] if len(W) > m else F).astype(np.float64)
+
+
 def add_adjoint(X, R, out):
     """Add X' @ R to `out`, and the sum of R to its row of intercepts if it has one."""
     m = X.shape[1]

@@ -97,7 +97,8 @@ def posed_blocks(objective):
         here, others = objective.loss.remembered(W)
         design = objective.design
         duals = [(point(known), known.gradient) for known in others]
-        return prove_sums(objective, np.sqrt(design.column_squares), design.shape[0], W, point(here), duals)
+        norms, extended_loss = np.sqrt(design.column_squares), lambda: objective.loss.extended(W)
+        return prove_sums(objective, norms, design.shape[0], W, point(here), duals, extended_loss)
 
     return Posed(prove, np.dtype(np.float64), evaluations=0.0)
 

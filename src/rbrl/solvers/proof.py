@@ -13,13 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbrl._linalg import singular_values, small_eigh, spectral_norm
-from rbrl.blocks.products import add_adjoint, scores
+from rbrl.blocks.products import add_adjoint, extended_scores, scores
 from rbrl.designs.matrix import column_squares
 from rbrl.losses import Terms
 from rbrl.solvers.base import relative_gap
 from rbrl.solvers.certificate import along, best_theta, clipped_maximum, multiplier
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+# An objective that rounding of the scores may have moved by more than this share is computed anew in extended precision.
+DOUBTFUL = 1e-10
+# Entries of X in extended precision at a time: 64 MB.
+EXTENDED_ENTRIES = 2**22
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,14 @@ class Features:
     def scores(self, W):
         return scores(self._X, W)
 
+    def extended_loss(self, objective, W):
+        """The loss of coefficients W, by scores in extended precision."""
+        Y, weights = objective.Y, objective.sample_weight
+        step = max(1, EXTENDED_ENTRIES // (self._X.shape[1] + 1))
+        rows = (slice(start, start + step) for start in range(0, len(Y), step))
+        of_row = (lambda r: None) if weights is None else weights.__getitem__
+        return sum(objective.loss.value(Y[r], extended_scores(self._X[r], W), of_row(r)) for r in rows)
+
     def adjoint(self, R):
         out = np.zeros((*self._shape, R.shape[1]))
         add_adjoint(self._X, R, out)
@@ -114,10 +126,11 @@ def prove_linear(objective, features, W, dual_scores):
     """
     here, _ = DualPoint.at(objective, features.scores(W))
     dual, R = DualPoint.at(objective, dual_scores)
-    return prove_sums(objective, features.norms, len(R), W, here, [(dual, features.adjoint(R))])
+    duals = [(dual, features.adjoint(R))]
+    return prove_sums(objective, features.norms, len(R), W, here, duals, lambda: features.extended_loss(objective, W))
 
 
-def prove_sums(objective, norms, n_samples, W, here, duals):
+def prove_sums(objective, norms, n_samples, W, here, duals, extended_loss):
     """The proof of a linear model from sums over its rows.
 
     Parameters
@@ -128,9 +141,14 @@ def prove_sums(objective, norms, n_samples, W, here, duals):
         At the scores of W.
     duals : list of (DualPoint, array X'R)
         The best of them counts.
+    extended_loss : callable
+        The loss at W by scores in extended precision: asked for where rounding shows.
     """
     sigma = singular_values(W)
     value, doubt = _value(objective, here, norms, W, np.sum(W**2), sigma)
+    if doubt > DOUBTFUL * value:
+        # The doubt stays in the gap: what extended precision is worth depends on the machine.
+        value += extended_loss() - here.loss.value
     bounds = [_bound(objective, dual, -G, dual.blur(norms, n_samples), W) for dual, G in duals]
     return Proof(value, relative_gap(value + doubt, max(bounds)), sigma)
 
