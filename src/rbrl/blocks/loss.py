@@ -23,8 +23,8 @@ class Evaluated(NamedTuple):
     label_hessian : array (n_labels, n_labels)
     coefficients, gradient : arrays (n_columns, n_labels)
         Of the features themselves, as the blocks saw and gave them.
-    gradient_squares, bent_squares : arrays (n_labels,)
-        Sums of squares of the loss gradient in the scores, and of the scores times the curvature of their row.
+    gradient_squares, rounding_squares : arrays (n_labels,)
+        Sums of squares of the loss gradient in the scores, and of `Loss.rounding_reach`.
     """
 
     weights: np.ndarray
@@ -34,7 +34,7 @@ class Evaluated(NamedTuple):
     coefficients: np.ndarray
     gradient: np.ndarray
     gradient_squares: np.ndarray
-    bent_squares: np.ndarray
+    rounding_squares: np.ndarray
 
 
 class BlockLoss:
@@ -140,7 +140,7 @@ def evaluate(block, loss, coefficients):
     """The terms of a loss on one block, its gradient in the coefficients, its label Hessian, and the sums of squares that
     tell how far rounding can reach."""
     l = coefficients.shape[1]
-    G, H, of_gradient, bent = np.zeros(coefficients.shape), np.zeros((l, l)), np.zeros(l), np.zeros(l)
+    G, H, of_gradient, of_rounding = np.zeros(coefficients.shape), np.zeros((l, l)), np.zeros(l), np.zeros(l)
     value = linear = quadratic = 0.0
     reach, moved = [np.inf], coefficients.any()
     for X, Y in slices(block.X, block.Y):
@@ -151,5 +151,6 @@ def evaluate(block, loss, coefficients):
         add_adjoint(X, R, G)
         H += loss.label_hessian(Y, F)
         of_gradient += np.einsum("ij,ij->j", R, R)
-        bent += np.einsum("ij,ij,i->j", F, F, loss.curvature(Y) ** 2)
-    return value, linear, quadratic, reach, G, H, of_gradient, bent
+        moved_by_rounding = loss.rounding_reach(Y, F)
+        of_rounding += np.einsum("ij,ij->j", moved_by_rounding, moved_by_rounding)
+    return value, linear, quadratic, reach, G, H, of_gradient, of_rounding

@@ -37,7 +37,7 @@ def scores(X, coefficients):
 
 
 def extended_scores(X, coefficients):
-    """The same in extended precision where the machine has it, rounded at the end: slow, for weights whose products cancel."""
+    """The same in extended precision where the machine has it, then rounded: slow, for weights whose products cancel."""
     W, m = coefficients.astype(np.longdouble), X.shape[1]
     F = np.asarray(X.astype(np.longdouble) @ W[:m])
     return (F + W[m] if len(W) > m else F).astype(np.float64)

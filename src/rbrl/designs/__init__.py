@@ -2,7 +2,7 @@
 
 from rbrl.designs.base import Design
 from rbrl.designs.block_kernel import BlockKernel
-from rbrl.designs.choose import LARGEST_DECOMPOSITION, linear_design
+from rbrl.designs.choose import LARGEST_DECOMPOSITION, linear_design, rows_tell_columns
 from rbrl.designs.eigen import EigenDesign
 from rbrl.designs.feature_map import FeatureMapDesign
 from rbrl.designs.in_blocks import LARGEST_GRAM, BlockDesign, GramDesign
@@ -25,5 +25,6 @@ __all__ = [
     "RowSpaceDesign",
     "SpectralDesign",
     "linear_design",
+    "rows_tell_columns",
     "with_ones",
 ]

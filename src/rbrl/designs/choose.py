@@ -1,7 +1,5 @@
 """Which coordinates suit a feature matrix."""
 
-import numpy as np
-
 from rbrl.designs.eigen import EigenDesign
 from rbrl.designs.matrix import column_squares
 from rbrl.designs.rotated import RotatedDesign
@@ -12,6 +10,8 @@ LARGEST_DECOMPOSITION = 8000
 # Weights of few rows are sums over rows, in which a column this much larger than another leaves the other's no digits
 # that a certificate could use.
 LARGEST_SPREAD = 1e4
+# Up to this many features they are decomposed instead, in about a second.
+WIDEST = 2000
 
 
 def linear_design(X):
@@ -25,12 +25,12 @@ def linear_design(X):
     n, m = X.shape
     if min(n, m) > LARGEST_DECOMPOSITION:
         return RotatedDesign(X)
-    few_rows = n < m and (m > LARGEST_DECOMPOSITION or _spread(X) <= LARGEST_SPREAD)
+    few_rows = n < m and (m > WIDEST or rows_tell_columns(X))
     return RowSpaceDesign(X) if few_rows else EigenDesign(X)
 
 
-def _spread(X):
-    """Largest norm of a column beside the smallest that is not zero."""
+def rows_tell_columns(X):
+    """Whether inner products of rows hold enough digits of every column: these do not differ too much in size."""
     squares = column_squares(X)
     present = squares[squares > 0]
-    return np.sqrt(present.max() / present.min()) if len(present) else 1.0
+    return not len(present) or present.max() <= LARGEST_SPREAD**2 * present.min()

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from rbrl.blocks import Blocks, LocalBlocks
 from rbrl.blocks.progress import progress_for
 from rbrl.datasets import Shards

@@ -72,6 +72,10 @@ class Loss(ABC):
         columns = [self.hessian_product(Y, F, np.broadcast_to(e, F.shape), weights).sum(axis=0) for e in units]
         return np.array(columns)
 
+    def rounding_reach(self, Y, F, weights=None):
+        """How far the gradient moves where scores move by a share of themselves, as a multiple of that share: (n, l)."""
+        return self.hessian_diagonal(Y, F, weights).sum(axis=1)[:, None] * F
+
     def line(self, Y, F, D, t, weights=None):
         """The loss along directions, one step length per label: a :class:`LineValue`."""
         at = F + D * t

@@ -6,15 +6,14 @@ for every theta >= 0 and every N with no singular value above the nuclear weight
 .. math:: \theta\,\text{linear} - \theta^2\,\text{quadratic}
           - \frac{1}{2\lambda_1} \| r^{-1/2} (\theta M - N) \|_F^2 \;\le\; \text{optimum}.
 
-:func:`lower_bound` chooses theta and N well, for a solver that asks at every step. :func:`multiplier` gives them, for a proof
-that takes rounding into account (:mod:`rbrl.solvers.proof`).
+:func:`lower_bound` chooses theta and N well, for a solver that asks at every step. :func:`multiplier` gives them, for a
+proof that takes rounding into account (:mod:`rbrl.solvers.proof`).
 """
 
 import numpy as np
 
 from rbrl._linalg import clip_singular_values, gram_singular_values, gram_spectrum
 from rbrl._loops import rows
-
 
 # Its square is a number still.
 LARGEST_THETA = 1e150

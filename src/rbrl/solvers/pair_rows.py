@@ -5,6 +5,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from rbrl._loops import pairs as loops
+from rbrl.designs import rows_tell_columns
 
 # Gram matrices are formed for dense features up to this many rows.
 LARGEST_GRAM = 8000
@@ -105,6 +106,6 @@ class FeatureRows:
 def feature_rows(X):
     """Features as they are, or their Gram matrix where a sweep over it is shorter."""
     n, stored = X.shape[0], X.nnz if sparse.issparse(X) else X.size
-    if n > LARGEST_GRAM or 2 * stored < n * n:
+    if n > LARGEST_GRAM or 2 * stored < n * n or not rows_tell_columns(X):
         return FeatureRows(X)
     return GramRows((X @ X.T).toarray() if sparse.issparse(X) else X @ X.T)

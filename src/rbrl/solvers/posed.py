@@ -91,7 +91,7 @@ def posed_blocks(objective):
     """The proof of a linear model over rows in blocks: of passes that the solver has made."""
 
     def point(known):
-        return DualPoint.of_squares(known.terms, known.gradient_squares, known.bent_squares)
+        return DualPoint.of_squares(known.terms, known.gradient_squares, known.rounding_squares)
 
     def prove(W, _):
         here, others = objective.loss.remembered(W)

@@ -55,15 +55,15 @@ class DualPoint:
     @classmethod
     def at(cls, objective, F):
         """The point of scores F, and R."""
-        loss, R = objective.loss.evaluate(objective.Y, F, objective.sample_weight)
-        curvature = objective.loss.curvature(objective.Y, objective.sample_weight)
-        return cls.of_squares(loss, squares(R), squares(curvature[:, None] * F)), R
+        at = objective.Y, F, objective.sample_weight
+        loss, R = objective.loss.evaluate(*at)
+        return cls.of_squares(loss, squares(R), squares(objective.loss.rounding_reach(*at))), R
 
     @classmethod
-    def of_squares(cls, loss, gradient, bent_scores):
-        """From sums of squares of the columns of R, and of the scores times the curvature of each row."""
+    def of_squares(cls, loss, gradient, reach):
+        """From sums of squares of the columns of R, and of what scores make of their own rounding there."""
         sizes = np.sqrt(gradient)
-        return cls(loss, sizes, rounding(len(sizes)) * (sizes + np.sqrt(bent_scores)))
+        return cls(loss, sizes, rounding(len(sizes)) * (sizes + np.sqrt(reach)))
 
     def blur(self, norms, n_samples):
         """What rounding can hide in X'R, for columns of X of these norms."""
@@ -218,7 +218,7 @@ def prove_function(objective, product, A, dual_scores):
     """
     ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
     dual, R = DualPoint.at(objective, dual_scores)
-    # In the singular vectors of A, what is no more than its rounding does not blur the small singular values of the function.
+    # In the singular vectors of A, what is no more than its rounding does not blur the function's small singular values.
     left, scale, right = np.linalg.svd(A, full_matrices=False)
     kept = scale > rounding(len(A)) * scale.max(initial=0.0)
     KAR, norms = product(np.hstack([left[:, kept] * scale[kept], R]))
