@@ -38,7 +38,8 @@ class Verdict:
 
     def __str__(self):
         wrong = "; ".join(f"({letter}) {words}" for letter, words in self.wrong.items())
-        return f"seed {self.problem.seed}: {wrong or 'right'} | {self.problem}"
+        warned = " (warned)" if self.warned else ""
+        return f"seed {self.problem.seed}: {wrong or 'right'}{warned} | {self.problem}"
 
 
 def judge(problem):
@@ -51,10 +52,10 @@ def judge(problem):
     posed = pose(problem.model, problem.X, problem.Y, problem.weights)
     W = stored_weights(model, problem.weights)
     true, doubt = posed.value(W)
-    best, verdict.good_witness = lowest_value(posed, W)
     nothing = NOTHING * posed.value(0 * W)[0]
+    best, good = lowest_value(posed, W)
     verdict.true_objective, verdict.true_gap = float(true), relative_gap(true - doubt, best, nothing)
-    verdict.decided = bool(doubt <= SAME * true)
+    verdict.good_witness, verdict.decided = good or bool(true <= nothing), bool(doubt <= SAME * true + nothing)
     _compare(verdict, max(float(abs(true - model.objective_) - doubt - nothing), 0.0))
     return verdict
 

@@ -22,30 +22,34 @@ SMOOTHING = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 NOISE = 1e-5
 # The last block of the stack, as a share of the columns: it makes R regular, and is not part of the problem.
 REGULAR = 1e-9
-NEWTON_STEPS = 40
+# Newton's steps in double precision for each epsilon, and in extended precision at last; they end below this progress.
+NEWTON_STEPS, POLISHING_STEPS, PROGRESS = 40, 5, 1e-15
+# Penalties of V: none, unless the weights are so large then that rounding hides more than this share of their objective.
+TETHERS, UNSURE = (0.0, 1e-12, 1e-8, 1e-4), 1e-10
 
 
 def lowest_value(posed, known):
     """The lowest objective found, rounding added, and whether the search came as low as the `known` weights by itself."""
     known_value = sum(posed.value(known))
-    values = [sum(posed.value(W)) for W in candidates(posed)]
-    good = bool(min(values) <= known_value * (1 + EXTENDED(1e-9)))
+    lowest = min(sum(posed.value(W)) for W in candidates(posed))
+    good = bool(lowest <= known_value * (1 + EXTENDED(1e-9)))
     if not good:
-        values += [sum(posed.value(W)) for W in candidates(posed, known)]
-    return min(known_value, *values), good
+        lowest = min(lowest, *(sum(posed.value(W)) for W in candidates(posed, known)))
+    return min(known_value, lowest), good
 
 
 def candidates(posed, start=None):
-    """Zero, the end of a search from `start` (or zero), and the same with its vanishing singular values set to zero."""
+    """Zero, the ends of searches from `start` (or zero), and the same with vanishing singular values set to zero."""
     yield np.zeros(posed.shape, EXTENDED)
-    search = Search(posed)
-    W = search.weights(search.run(None if start is None else search.coordinates(start)))
-    yield W
-    if posed.nuclear:
-        yield without_noise(posed, W)
-    elif not posed.ridge:
-        # The infimum may be at infinity.
-        yield EXTENDED(1e6) * W
+    for tether in TETHERS if posed.ridge or posed.nuclear else TETHERS[1:]:
+        search = Search(posed, tether)
+        W = search.weights(search.run(None if start is None else search.coordinates(start)))
+        yield W
+        if posed.nuclear:
+            yield without_noise(posed, W)
+        value, doubt = posed.value(W)
+        if doubt <= UNSURE * value:
+            break
 
 
 def without_noise(posed, W):
@@ -55,11 +59,13 @@ def without_noise(posed, W):
 
 
 class Search:
-    """A posed problem in its well-conditioned coordinates, in double precision."""
+    """A posed problem in its well-conditioned coordinates: first in double precision, at last in extended precision."""
 
-    def __init__(self, posed: Posed):
+    def __init__(self, posed: Posed, tether=0.0):
         self.support, self.n_rows = posed.support, posed.shape[0]
+        self.shape = len(self.support), posed.shape[1]
         at_zero = posed.loss.value(np.zeros_like(posed.loss.Y))
+        self.nuclear = float(posed.nuclear)
         # Weights whose nuclear norm costs more than all of the loss are no better than zero.
         self.largest = float(at_zero / posed.nuclear) if posed.nuclear else 1.0
         factors = [EXTENDED(1), np.sqrt(posed.ridge), posed.nuclear / np.sqrt(at_zero) if at_zero > 0 else EXTENDED(0)]
@@ -67,13 +73,10 @@ class Search:
         norms = np.sqrt((np.vstack(blocks) ** 2).sum(axis=0))
         blocks.append(np.diag(np.where(norms > 0, REGULAR * norms, 1)))
         Q, self.R = orthogonalised(np.vstack(blocks))
-        ends = np.cumsum([len(block) for block in blocks])[:-1]
-        Z, P, S, _ = np.split(Q, ends)
-        self.Z, self.PP = Z.astype(float), (P.T @ P).astype(float)
-        self.nuclear = float(posed.nuclear)
-        self.S = (S / factors[2]).astype(float) if factors[2] else np.zeros((0, Q.shape[1]))
-        self.loss = posed.loss.astype(float)
-        self.shape = len(self.support), posed.shape[1]
+        Z, P, S, _ = np.split(Q, np.cumsum([len(block) for block in blocks])[:-1])
+        self.exact = Z, P.T @ P + tether * np.eye(Q.shape[1]), posed.loss
+        self.S = (S / factors[2] if factors[2] else S[:0]).astype(float)
+        self.rough = self.Z, self.PP, self.loss = Z.astype(float), self.exact[1].astype(float), posed.loss.astype(float)
 
     def coordinates(self, W):
         return (self.R @ W[self.support]).astype(float)
@@ -88,15 +91,18 @@ class Search:
 
     def run(self, V=None):
         V = np.zeros(self.shape) if V is None else V
+        self.Z, self.PP, self.loss = self.rough
         for share in SMOOTHING if self.nuclear else (0.0,):
             scale = np.linalg.norm(self.S @ V, 2) if self.nuclear and V.any() else self.largest
-            V = self.minimise(V, max(share * scale, 1e-14 * self.largest))
-        return V
+            epsilon = max(share * scale, 1e-14 * self.largest)
+            V = self.minimise(V, epsilon, NEWTON_STEPS)
+        self.Z, self.PP, self.loss = self.exact
+        return self.minimise(V.astype(EXTENDED), epsilon, POLISHING_STEPS)
 
-    def minimise(self, V, epsilon):
+    def minimise(self, V, epsilon, steps):
         """Newton's method with backtracking."""
         here = self.at(V, epsilon)
-        for _ in range(NEWTON_STEPS):
+        for _ in range(steps):
             step = self.newton_step(here)
             slope = float((step * here.gradient).sum())
             t, there = 1.0, self.at(V + step, epsilon)
@@ -105,7 +111,7 @@ class Search:
                 there = self.at(V + t * step, epsilon)
             if there.value >= here.value:
                 break
-            V, done, here = V + t * step, here.value - there.value < 1e-15 * here.value, there
+            V, done, here = V + t * step, here.value - there.value < PROGRESS * here.value, there
             if done:
                 break
         return V
@@ -113,11 +119,11 @@ class Search:
     def at(self, V, epsilon):
         F = self.Z @ V
         pull = self.PP @ V
-        smooth = Smoothed(self.S @ V, epsilon) if self.nuclear else None
+        smooth = Smoothed(self.S @ V.astype(float), epsilon) if self.nuclear else None
         return Point(self, F, pull, V, smooth)
 
     def newton_step(self, point):
-        H, g = point.hessian(), point.gradient.ravel()
+        H, g = point.hessian(), point.gradient.ravel().astype(float)
         damping = 1e-14 * max(np.trace(H) / len(H), 1e-300)
         while True:
             try:
@@ -132,7 +138,7 @@ class Point:
 
     def __init__(self, search, F, pull, V, smooth):
         self.search, self.F, self.pull, self.smooth = search, F, pull, smooth
-        self.value = search.loss.value(F) + 0.5 * float((V * pull).sum())
+        self.value = search.loss.value(F) + (V * pull).sum() / 2
         if smooth is not None:
             self.value += search.nuclear * smooth.value
 
@@ -147,13 +153,14 @@ class Point:
         return gradient if self.smooth is None else gradient + search.nuclear * (search.S.T @ self.smooth.gradient)
 
     def hessian(self):
-        search, (p, l), bend = self.search, self.search.shape, self.slopes[1]
+        search, (p, l), bend = self.search, self.search.shape, self.slopes[1].astype(float)
+        Z, PP, _ = search.rough
         H = np.zeros((p, l, p, l))
         for j in range(l):
             for k in range(j, l):
-                H[:, j, :, k] = search.Z.T @ (bend[:, j, k, None] * search.Z)
+                H[:, j, :, k] = Z.T @ (bend[:, j, k, None] * Z)
                 H[:, k, :, j] = H[:, j, :, k]
-            H[:, j, :, j] += search.PP
+            H[:, j, :, j] += PP
         H = H.reshape(p * l, p * l)
         return H if self.smooth is None else H + search.nuclear * self.smooth.hessian(search.S)
 
