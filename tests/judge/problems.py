@@ -194,7 +194,11 @@ def random_model(rng, kind, X):
     if kind in KERNELS:
         choices |= {"kernel": kind, "gamma": _gamma(rng, X), "degree": int(rng.integers(1, 4))}
     if estimator is CPNL:
-        choices |= {"positive": _penalty(rng, 0.2), "negative": _penalty(rng, 0.2), "beta": float(rng.choice([0, 0.5, 1]))}
+        choices |= {
+            "positive": _penalty(rng, 0.2),
+            "negative": _penalty(rng, 0.2),
+            "beta": float(rng.choice([0, 0.5, 1])),
+        }
         choices["solver"] = "auto" if choices["solver"] == "low-rank" else choices["solver"]
         return estimator(**choices)
     choices["nuclear"] = _penalty(rng, 0.35)
