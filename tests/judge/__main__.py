@@ -28,8 +28,13 @@ def verdict_of(seed):
 
 
 def table(found):
-    """Lines by kind: problems, fits that warned, the worst true gap as a share of `gap_`, what is wrong."""
-    yield f"{'kind':12} {'problems':>8} {'warned':>7} {'worst true gap / gap_':>22} {'a':>5} {'b':>5} {'c':>5} {'d':>5} {'weak':>5} {'open':>5}"
+    """Lines by kind: problems, fits that warned, the worst true gap as a share of `gap_`, and what is wrong, by letter.
+
+    weak: no better weights were found than those of the fit, which do not come from a search of the judge's own;
+    open: rounding hides more than 1e-9 of the stored coefficients' objective, even in extended precision.
+    """
+    letters = " ".join(f"{letter:>5}" for letter in "abcd")
+    yield f"{'kind':12} {'problems':>8} {'warned':>7} {'worst true gap / gap_':>22} {letters} {'weak':>5} {'open':>5}"
     for kind in (*KINDS, "all"):
         of_kind = [verdict for verdict in found if kind in (verdict.problem.kind, "all")]
         wrong = Counter(letter for verdict in of_kind for letter in verdict.wrong)
@@ -57,6 +62,7 @@ def main():
         found.append(verdict)
         if verdict.wrong or options.count == 1:
             sys.stdout.write(f"{verdict}\n")
+            sys.stdout.flush()
     sys.stdout.write("\n".join(table(found)) + f"\n{time.perf_counter() - started:.0f} s\n")
     return 1 if any(verdict.wrong for verdict in found) else 0
 

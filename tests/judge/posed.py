@@ -61,7 +61,7 @@ class Loss:
 
     def doubt(self, F, error):
         """How much the value may differ where every score does by its `error` at most."""
-        R, H = self.slopes(F)
+        R, _ = self.slopes(F)
         bend = (
             self.costs.max(axis=1) + 6 * self.pairs * F.shape[1] + self.weights * np.abs(self.graph).sum(axis=1).max()
         )

@@ -84,8 +84,9 @@ def _fit(problem, verdict):
 def _compare(verdict, difference):
     tol = verdict.problem.model.tol
     if not difference <= SAME * verdict.true_objective:
+        claimed, true = verdict.objective, verdict.true_objective
         verdict.wrong["a"] = (
-            f"objective_ {verdict.objective:.12g}, true {verdict.true_objective:.12g}, apart by {difference / verdict.true_objective:.1e}"
+            f"objective_ {claimed:.12g}, true {true:.12g}, apart by {relative_gap(true + difference, true):.1e}"
         )
     if verdict.true_gap > verdict.gap + SLACK:
         verdict.wrong["b"] = f"gap_ {verdict.gap:.3e}, true {verdict.true_gap:.3e}"
