@@ -1,0 +1,230 @@
+"""Random problems of every kind and any scale, each repeatable from its seed."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from rbrl import BRLClassifier, RBRLClassifier
+from rbrl.estimators import CPNL
+
+KINDS = ("dense", "wide", "sparse", "float32", "blocks", "rbf", "poly", "precomputed")
+LARGEST = 1e12
+KERNELS = ("rbf", "poly", "precomputed")
+
+
+@dataclass
+class Problem:
+    """A model to fit to X and 0/1 labels Y, perhaps with row weights, in parts, or after another fit."""
+
+    seed: int
+    kind: str
+    model: object
+    X: object
+    Y: np.ndarray
+    weights: np.ndarray | None = None
+    n_parts: int = 0
+    earlier_ridge: float | None = None
+    story: list = field(default_factory=list)
+
+    def fit(self):
+        """A fitted copy of the model; the caller sees all warnings."""
+        model = clone(self.model)
+        if self.earlier_ridge is not None:
+            self._fit(model.set_params(ridge=self.earlier_ridge, warm_start=True))
+            model.set_params(ridge=self.model.ridge)
+        return self._fit(model)
+
+    def _fit(self, model):
+        if not self.n_parts:
+            return model.fit(self.X, self.Y, sample_weight=self.weights)
+        cuts = np.array_split(np.arange(len(self.Y)), self.n_parts)
+        return model.fit([(self.X[rows], self.Y[rows]) for rows in cuts])
+
+    def __str__(self):
+        model = self.model
+        names = [name for name in PENALTIES if hasattr(model, name)]
+        words = [f"{name}={getattr(model, name):.3g}" for name in names]
+        words += [f"{name}={getattr(model, name)}" for name in ("solver", "tol", "fit_intercept")]
+        if self.kind in KERNELS:
+            words += [f"gamma={model.gamma}", f"degree={model.degree}", f"low_rank={model.low_rank}"]
+        words += [f"weights ({np.count_nonzero(self.weights == 0)} zeros)"] if self.weights is not None else []
+        words += [f"{self.n_parts} parts"] if self.n_parts else []
+        words += ["warm"] if self.earlier_ridge is not None else []
+        words.append(f"{type(self.X).__name__} of {self.X.dtype}")
+        shape = f"{self.X.shape[0]}x{self.X.shape[1]}, {self.Y.shape[1]} labels"
+        return f"{type(model).__name__} {self.kind} {shape}: {', '.join(words + self.story)}"
+
+
+PENALTIES = ("ridge", "ranking", "nuclear", "positive", "negative")
+
+
+def random_problem(seed):
+    """The problem of that number; kinds take turns."""
+    rng, kind = np.random.default_rng(seed), KINDS[seed % len(KINDS)]
+    n, m, l = random_sizes(rng, kind)
+    base = rng.standard_normal((n, m))
+    Y = random_labels(rng, base, l)
+    X, story = awkward_columns(rng, base)
+    X = as_kind(rng, kind, X)
+    problem = Problem(seed, kind, random_model(rng, kind, X), X, Y, story=story)
+    if kind == "blocks":
+        problem.n_parts = int(rng.integers(1, min(n, 5)))
+    elif rng.random() < 0.35:
+        problem.weights = random_weights(rng, n)
+    if rng.random() < 0.15:
+        problem.earlier_ridge = float(10.0 ** rng.uniform(-2, 2))
+    return problem
+
+
+def random_sizes(rng, kind):
+    """Rows, features, labels: few are common; kernel models, whose judgement takes longer, have few rows."""
+    if kind in KERNELS:
+        n = int(rng.integers(5, 41))
+        return n, int(rng.integers(1, 13)), int(rng.integers(1, min(6, 160 // n) + 1))
+    if kind == "wide":
+        n = int(rng.integers(5, 16))
+        return n, n + int(rng.integers(1, 10)), int(rng.integers(1, 7))
+    return int(np.exp(rng.uniform(np.log(5), np.log(201)))), int(rng.integers(1, 13)), int(rng.integers(1, 7))
+
+
+def random_labels(rng, base, l):
+    """0/1 labels that follow the features more or less, rare and common ones, often with full and empty rows."""
+    n = len(base)
+    scores = base @ rng.standard_normal((base.shape[1], l)) + rng.choice([0.0, 0.3, 3.0]) * rng.standard_normal((n, l))
+    Y = (scores > np.quantile(scores, rng.uniform(0.1, 0.95, l), axis=0)[np.arange(l), np.arange(l)]).astype(int)
+    if rng.random() < 0.5:
+        Y[rng.integers(n)], Y[rng.integers(n)] = 1, 0
+    if rng.random() < 0.1:
+        Y[:, rng.integers(l)] = rng.integers(2)
+    # A label matrix of zeros or ones alone could be either coding.
+    Y[0, 0], Y[1, 0] = 0, 1
+    return Y
+
+
+def awkward_columns(rng, base):
+    """Columns of every scale, with what was done to them."""
+    X, story = base.copy(), []
+    m = X.shape[1]
+    if rng.random() < 0.15:
+        return X, story
+    if rng.random() < 0.2:
+        X *= 10.0 ** rng.uniform(-8, 12, m) / np.abs(X).max()
+        story.append("all columns scaled")
+    for column in rng.permutation(m)[: rng.integers(0, min(m, 4) + 1)]:
+        change = CHANGES[rng.integers(len(CHANGES))]
+        X[:, column] = change(rng, X, column)
+        X[:, column] /= max(np.abs(X[:, column]).max() / LARGEST, 1.0)
+        story.append(f"{change.__name__.strip('_')} {np.abs(X[:, column]).max():.1e}")
+    return X, story
+
+
+def _scaled(rng, X, column):
+    return X[:, column] * 10.0 ** rng.uniform(-8, 12)
+
+
+def _near_constant(rng, X, column):
+    """As a time stamp: large, and varying little."""
+    return 10.0 ** rng.uniform(2, 12) + 10.0 ** rng.uniform(-3, 3) * X[:, column]
+
+
+def _constant(rng, X, column):
+    return np.full(len(X), 10.0 ** rng.uniform(-8, 12))
+
+
+def _zero(rng, X, column):
+    return np.zeros(len(X))
+
+
+def _duplicate(rng, X, column):
+    return X[:, rng.integers(X.shape[1])]
+
+
+def _near_duplicate(rng, X, column):
+    return X[:, rng.integers(X.shape[1])] * (1 + 10.0 ** rng.uniform(-14, -2) * rng.standard_normal(len(X)))
+
+
+def _multiple(rng, X, column):
+    return X[:, rng.integers(X.shape[1])] * 10.0 ** rng.uniform(-8, 8)
+
+
+def _heavy_tailed(rng, X, column):
+    return np.exp(5 * rng.standard_normal(len(X)))
+
+
+CHANGES = (
+    _scaled,
+    _scaled,
+    _near_constant,
+    _near_constant,
+    _constant,
+    _zero,
+    _duplicate,
+    _near_duplicate,
+    _multiple,
+    _heavy_tailed,
+)
+
+
+def as_kind(rng, kind, X):
+    if kind == "sparse" or (kind in ("blocks", "rbf", "poly") and rng.random() < 0.2):
+        return sparse.csr_array(np.where(rng.random(X.shape) < 0.4, X, 0.0))
+    if kind == "float32" or (kind in ("rbf", "poly") and rng.random() < 0.15):
+        return X.astype(np.float32)
+    return _kernel_matrix(rng, X) if kind == "precomputed" else X
+
+
+def _kernel_matrix(rng, X):
+    """Positive semidefinite in spite of rounding: of whole numbers, or with a diagonal that makes up for it."""
+    n = len(X)
+    if rng.random() < 0.5:
+        whole = np.rint(10.0 ** rng.uniform(0, 5) * rng.standard_normal((n, X.shape[1])))
+        return whole @ whole.T * 2.0 ** rng.integers(-30, 30)
+    X = X / np.maximum(np.abs(X).max(axis=0), 1e-300)
+    K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    return 10.0 ** rng.uniform(-6, 6) * (K + 10.0 ** rng.uniform(-12, -1) * np.eye(n))
+
+
+def random_model(rng, kind, X):
+    choices = {"ridge": _penalty(rng, 0.2), "tol": float(rng.choice([1e-4] * 6 + [1e-2, 1e-6, 1e-8]))}
+    choices["solver"] = "auto" if kind == "blocks" else str(rng.choice(["auto"] * 6 + ["apg", "low-rank"]))
+    choices["fit_intercept"] = bool(rng.random() < 0.8) and kind != "precomputed"
+    estimator = (RBRLClassifier, BRLClassifier, CPNL)[rng.choice(3, p=[0.5, 0.25, 0.25])]
+    if kind in KERNELS:
+        choices |= {"kernel": kind, "gamma": _gamma(rng, X), "degree": int(rng.integers(1, 4))}
+    if estimator is CPNL:
+        choices |= {
+            "positive": _penalty(rng, 0.2),
+            "negative": _penalty(rng, 0.2),
+            "beta": float(rng.choice([0, 0.5, 1])),
+        }
+        choices["solver"] = "auto" if choices["solver"] == "low-rank" else choices["solver"]
+        return estimator(**choices)
+    choices["nuclear"] = _penalty(rng, 0.35)
+    choices["low_rank"] = str(rng.choice(["coefficients", "function"]))
+    if estimator is RBRLClassifier:
+        choices["ranking"] = _penalty(rng, 0.2)
+    return estimator(**choices)
+
+
+def _penalty(rng, zero):
+    return 0.0 if rng.random() < zero else float(10.0 ** rng.uniform(-4, 3))
+
+
+def _gamma(rng, X):
+    """The default, or one that fits the distances that there are."""
+    if rng.random() < 0.5:
+        return None
+    X = X.toarray() if sparse.issparse(X) else X
+    spread = float(np.var(X.astype(np.float64), axis=0).sum())
+    return float(10.0 ** rng.uniform(-2, 1) / spread) if spread > 0 else 1.0
+
+
+def random_weights(rng, n):
+    """Whole numbers, or shares of any size; often zeros among them; never only zeros."""
+    weights = rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else rng.random(n) * 10.0 ** rng.uniform(-3, 3)
+    if rng.random() < 0.5:
+        weights[rng.random(n) < 0.3] = 0.0
+    weights[:2] = np.maximum(weights[:2], weights.max(initial=1e-3))
+    return weights
