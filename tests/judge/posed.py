@@ -15,6 +15,7 @@ from scipy import sparse
 
 EXTENDED = np.longdouble
 EPSILON = np.finfo(EXTENDED).eps
+DOUBLE = np.finfo(np.float64).eps
 # Where a long double is a double, the judge would see no better than the judged.
 IS_EXTENDED = EPSILON < 1e-18
 # Shares of rows that are equal on paper tie in spite of rounding: the rule of CPNL's graphs.
@@ -116,6 +117,7 @@ class Posed:
     nuclear: np.longdouble
     error: np.ndarray
     support: np.ndarray
+    is_kernel: bool = True
 
     def value(self, W):
         """The objective, and what rounding leaves open about it."""
@@ -123,7 +125,9 @@ class Posed:
         ridge = self.ridge * ((self.P @ W) ** 2).sum() / 2
         nuclear = self.nuclear * singular_values(self.S @ W).sum() if self.nuclear else EXTENDED(0)
         value = self.loss.value(F) + ridge + nuclear
-        return value, self.loss.doubt(F, self.error @ np.abs(W)) + 100 * EPSILON * value
+        error = self.error @ np.abs(W)
+        in_ridge = self.ridge * (np.abs(W) * error).sum() / 2 if self.is_kernel else 0
+        return value, self.loss.doubt(F, error) + in_ridge + 100 * EPSILON * value
 
     @property
     def shape(self):
@@ -141,10 +145,10 @@ def pose(model, X, Y, weights=None):
     if model.kernel == "linear":
         Z = np.hstack([X[rows], np.ones((len(rows), 1), EXTENDED)]) if model.fit_intercept else X[rows]
         identity = np.eye(Z.shape[1], dtype=EXTENDED)
-        return Posed(Z, identity, identity, loss, *penalties, rounding(Z), np.arange(Z.shape[1]))
+        return Posed(Z, identity, identity, loss, *penalties, rounding(Z), np.arange(Z.shape[1]), is_kernel=False)
     K = kernel_values(model, X)[np.ix_(rows, rows)]
     root, pivots = cholesky(K)
-    error = rounding(K) + np.abs(K - root @ root.T)
+    error = rounding(K) + np.abs(K - root @ root.T) + double_rounding(model, X[rows])
     if model.nuclear and model.low_rank == "coefficients":
         return Posed(K, root.T, np.eye(len(K), dtype=EXTENDED), loss, *penalties, error, np.arange(len(K)))
     return Posed(K, root.T, root.T, loss, *penalties, error, pivots)
@@ -181,6 +185,18 @@ def kernel_values(model, X):
     if model.kernel == "rbf":
         return np.exp(-gamma * np.stack([((X - row) ** 2).sum(axis=1) for row in X]))
     return (gamma * (X @ X.T) + EXTENDED(model.coef0)) ** int(model.degree)
+
+
+def double_rounding(model, X):
+    """What the kernel values of a model may differ by from those of exact arithmetic: they are numbers in double precision,
+    and where these cancel in a sum nobody can say what the sum of others would be."""
+    if model.kernel == "precomputed":
+        return EXTENDED(0)
+    terms = X.shape[1] + 20
+    if model.kernel == "rbf":
+        K = kernel_values(model, X)
+        return terms * DOUBLE * K * (1 - np.log(np.maximum(K, np.finfo(EXTENDED).tiny)))
+    return terms * DOUBLE * np.abs(kernel_values(model, np.abs(X)))
 
 
 def cholesky(K):
