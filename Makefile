@@ -6,16 +6,17 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOWEST ?= .venv-lowest
 
 # The tests run one process per core, so each keeps to one thread of linear algebra.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint bench clean
+.PHONY: help demo test soak kernels lowest pythons lint bench clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml tools/environment.sh
 	@tools/environment.sh $(VENV) $(PYTHON)
@@ -29,6 +30,18 @@ test: $(READY)  ## run the tests
 soak: $(READY)  ## run the tests with the long ones
 	@$(PYTEST) --soak $(ARGS)
 
+kernels: $(READY)  ## run the numerical tests as several processors would compute them
+	@$(ONE_THREAD) tools/kernels.sh $(BIN)/python $(ARGS)
+
+$(LOWEST)/.ready: pyproject.toml tools/environment.sh tools/lowest_versions.py
+	@tools/environment.sh $(LOWEST) $(PYTHON) lowest
+
+lowest: $(LOWEST)/.ready  ## run the tests with the lowest versions that pyproject.toml allows
+	@$(ONE_THREAD) $(LOWEST)/bin/python -m pytest -q -n auto --dist loadfile $(ARGS)
+
+pythons:  ## run the tests with every Python from 3.11 on that this machine has
+	@MAKE="$(MAKE)" tools/pythons.sh ARGS="$(ARGS)"
+
 lint: $(READY)  ## ruff, mypy, import-linter
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
@@ -36,5 +49,5 @@ bench: $(READY)  ## run the benchmarks
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove the environment, the caches and what was built
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,16 +1,26 @@
 #!/bin/sh
-# Make or update the environment that `make` uses: environment.sh FOLDER PYTHON
+# Make or update the environment that `make` uses: environment.sh FOLDER PYTHON [lowest]
 # With uv where it is installed, otherwise with venv and pip. One that was interrupted while new is made afresh.
+# With "lowest", everything that pyproject.toml names is installed in the lowest version it allows.
 set -eu
-venv=$1 python=$2 unfinished=$1/.unfinished
+venv=$1 python=$2 versions=${3:-newest} unfinished=$1/.unfinished
 
 say() { echo "$@" >&2; }
 recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
+# install COMMAND...: the package with the given installer
+install() {
+    if [ "$versions" = lowest ]; then
+        "$venv/bin/python" tools/lowest_versions.py >"$venv/constraints.txt" || return
+        set -- "$@" --constraint "$venv/constraints.txt"
+    fi
+    "$@" -e '.[dev]'
+}
+
 with_uv() {
     recent "$python" || python='>=3.11'
     [ -x "$venv/bin/python" ] || uv venv --quiet --allow-existing --python "$python" "$venv" || return
-    uv pip install --quiet --python "$venv/bin/python" -e '.[dev]'
+    install uv pip install --quiet --python "$venv/bin/python"
 }
 
 with_pip() {
@@ -22,7 +32,7 @@ with_pip() {
         say "$python cannot make environments: install its venv module (python3-venv on Debian), or uv."
         exit 2
     fi
-    "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[dev]'
+    install "$venv/bin/python" -m pip install -qq --disable-pip-version-check
 }
 
 if [ -e "$unfinished" ]; then rm -rf "$venv"; fi

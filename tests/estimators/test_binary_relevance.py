@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_multilabel_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -77,6 +78,54 @@ def test_weights_are_repetitions(problem, kernel):
     weighted = BinaryRelevance(kernel=kernel, tol=1e-8).fit(X, Y, weights)
     repeated = BinaryRelevance(kernel=kernel, tol=1e-8).fit(X.repeat(weights, axis=0), Y.repeat(weights, axis=0))
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-6)
+
+
+def flat_problem(seed):
+    """More features than rows: where LIBLINEAR ends by itself depends on rounding, so on the order of the rows."""
+    rng = np.random.default_rng(seed)
+    return rng.random((15, 30)), rng.integers(0, 2, (15, 3)), rng.integers(1, 5, 15), rng
+
+
+def gradient_norms(model, X, Y, weights):
+    """Of LIBLINEAR's objective, per label: at the model, and at zero. The solution is no farther than the first."""
+    norms = []
+    for coef in (np.column_stack([model.coef_, model.intercept_]).T, np.zeros((X.shape[1] + 1, Y.shape[1]))):
+        rows, signs = np.column_stack([X, np.ones(len(X))]), 2 * Y - 1
+        slack = np.maximum(1 - signs * (rows @ coef), 0)
+        norms.append(np.linalg.norm(coef - 2 * model.C * rows.T @ (weights[:, None] * slack * signs), axis=0))
+    return norms
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_tolerance_is_kept_beyond_what_liblinear_reaches(seed):
+    X, Y, weights, _ = flat_problem(seed)
+    model = BinaryRelevance(tol=1e-10).fit(X, Y, weights)
+    reached, at_zero = gradient_norms(model, X, Y, weights)
+    relevant = weights @ Y
+    rarer = np.minimum(relevant, weights.sum() - relevant) / weights.sum()
+    assert np.all(reached[rarer > 0] <= 1.001e-10 * (rarer * at_zero)[rarer > 0])
+
+
+@pytest.mark.parametrize("tol", [None, 1e-10])
+@pytest.mark.parametrize("seed", range(20))
+def test_weights_and_repetitions_differ_by_no_more_than_their_gradients_allow(seed, tol):
+    X, Y, weights, rng = flat_problem(seed)
+    order = rng.permutation(weights.sum())
+    X_all, Y_all = X.repeat(weights, axis=0)[order], Y.repeat(weights, axis=0)[order]
+    weighted = BinaryRelevance(tol=tol).fit(X, Y, weights)
+    repeated = BinaryRelevance(tol=tol).fit(X_all, Y_all)
+    distance = gradient_norms(weighted, X, Y, weights)[0] + gradient_norms(repeated, X_all, Y_all, np.ones(len(order)))[0]
+    allowed = np.sqrt(1 + np.sum(X**2, axis=1))[:, None] * distance
+    apart = np.abs(weighted.decision_function(X) - repeated.decision_function(X))
+    several = np.ptp(Y, axis=0) > 0
+    assert np.all(apart[:, several] <= allowed[:, several] + 1e-12)
+    if tol is not None:
+        assert apart.max() < 1e-8
+
+
+def test_a_tolerance_below_rounding_is_said_to_be_missed(problem):
+    with pytest.warns(ConvergenceWarning, match="where tol asks for"):
+        BinaryRelevance(tol=1e-30).fit(*problem)
 
 
 def test_weights_are_refused_by_name_where_the_learner_has_none(problem):

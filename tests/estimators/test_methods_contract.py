@@ -16,8 +16,8 @@ from rbrl.estimators import (
 METHODS = [
     MLkNN(),
     MLkNN(scale="minmax"),
-    BinaryRelevance(),
-    # Equal weights and repetitions are compared to seven digits, more than LIBSVM's default tolerance gives.
+    # Weights and repetitions are compared to seven digits, more than the default tolerances give on every processor.
+    BinaryRelevance(tol=1e-10),
     BinaryRelevance(kernel="rbf", tol=1e-10),
     CalibratedLabelRanking(),
     CalibratedLabelRanking(kernel="rbf"),

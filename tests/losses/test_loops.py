@@ -5,6 +5,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -124,3 +125,30 @@ def test_the_package_works_without_numba():
     expected = RBRLClassifier(ridge=10).fit(X, Y).decision_function(X[:2]).ravel()
     assert flag == "False"
     np.testing.assert_allclose(np.array(scores, float), expected, rtol=1e-9)
+
+
+NOTHING_WRITABLE = """
+import rbrl.estimators
+from rbrl._loops import COMPILED
+from sklearn.datasets import make_multilabel_classification
+X, Y = make_multilabel_classification(40, 6, n_classes=4, random_state=0)
+print(rbrl.__file__, COMPILED, rbrl.estimators.BRLClassifier(ridge=10).fit(X, Y).score(X, Y))
+"""
+
+
+def test_the_package_works_where_no_folder_can_be_written_to(tmp_path):
+    """Files in the place of the cache folders keep even the superuser from making them."""
+    copy = shutil.copytree(Path(rbrl.__file__).parent, tmp_path / "rbrl", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (copy / "_loops", copy / "_loops" / "compiled"):
+        (folder / "__pycache__").write_text("not a folder")
+    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME"), os.devnull)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")} | nowhere
+    run = subprocess.run(
+        [sys.executable, "-B", "-c", NOTHING_WRITABLE],
+        capture_output=True,
+        text=True,
+        env=environment | {"PYTHONPATH": str(tmp_path)},
+    )
+    assert run.returncode == 0, run.stderr
+    where, flag, _ = run.stdout.split()
+    assert (Path(where).parent, flag) == (copy, "True")

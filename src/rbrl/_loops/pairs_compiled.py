@@ -1,9 +1,8 @@
 """Hinge constraints on pairs of labels, compiled: dual coordinate ascent and what goes with it."""
 
 import numpy as np
-from numba import njit
 
-compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
+from rbrl._loops.compiled.options import compiled
 
 
 @compiled

@@ -59,8 +59,8 @@ def convergence_study(request):
 
     problems, claimed = {}, {}
     for name in request.datasets or list(CLAIMED):
-        data = _load(name, request.data_home)
-        model = studies.model_for(data, **_chosen(request, data.name, "rbrl"))
+        data, (chosen,) = _problem(request, name, "rbrl")
+        model = studies.model_for(data, **chosen)
         train, _ = studies.parts(data)
         problem = f"{data.name}, {'linear' if model.kernel == 'linear' else 'RBF kernel'}"
         problems[problem] = (model, *train)
@@ -75,11 +75,11 @@ def gamma_study(request):
     from rbrl.estimators import REGISTRY
     from rbrl.report import studies
 
-    data = _load((request.datasets or ["image"])[0], request.data_home)
+    data, (rbrl, rank_svm) = _problem(request, (request.datasets or ["image"])[0], "rbrl", "rank-svm")
     kernel = {"kernel": "rbf"}
     models = {
-        "RBRL": studies.model_for(data, **_chosen(request, data.name, "rbrl") | kernel),
-        "Rank-SVM": REGISTRY["rank-svm"](**_chosen(request, data.name, "rank-svm") | kernel),
+        "RBRL": studies.model_for(data, **rbrl | kernel),
+        "Rank-SVM": REGISTRY["rank-svm"](**rank_svm | kernel),
     }
     request.tell(f"{data.name}: {len(studies.FACTORS)} kernel widths")
     return {"figure4": studies.gamma_sensitivity(models, data)}
@@ -89,8 +89,8 @@ def pair_study(request):
     """Metrics on the test part of split 0 over each pair of penalties, the third as chosen there."""
     from rbrl.report import studies
 
-    data = _load((request.datasets or ["arts"])[0], request.data_home)
-    model = studies.model_for(data, **_chosen(request, data.name, "rbrl"))
+    data, (chosen,) = _problem(request, (request.datasets or ["arts"])[0], "rbrl")
+    model = studies.model_for(data, **chosen)
 
     def progress(done, total):
         if done % 20 == 0 or done == total:
@@ -104,8 +104,9 @@ def solver_study(request):
     from rbrl.report.reproduction.solver import against_authors
 
     names = request.datasets or list(dict.fromkeys(request.source.rows("paper").dataset))
+    chosen = {name: _chosen(request, name, "rbrl") for name in names}
     data = {name: _load(name, request.data_home) for name in names}
-    return against_authors(data, {name: _chosen(request, name, "rbrl") for name in names}, request.tell)
+    return against_authors(data, chosen, request.tell)
 
 
 STUDIES = {
@@ -114,6 +115,18 @@ STUDIES = {
     "figure5": pair_study,
     "solver": lambda request: {"solver": solver_study(request)},
 }
+
+
+def _problem(request, name, *methods):
+    """A data set, and the parameters of some methods on it.
+
+    Those of a known set are looked up first: nothing is downloaded for a study that is then left out.
+    """
+    from rbrl.datasets import CARDS
+
+    chosen = [_chosen(request, name, method) for method in methods if name in CARDS]
+    data = _load(name, request.data_home)
+    return data, chosen or [_chosen(request, data.name, method) for method in methods]
 
 
 def _chosen(request, dataset, method):

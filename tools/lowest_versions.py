@@ -1,0 +1,22 @@
+"""Print the lowest versions that pyproject.toml allows of what rbrl and its tests need, as constraints for pip or uv."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+NAME, EXTRAS, BOUND = r"([A-Za-z0-9_.-]+)", r"(?:\[[^\]]*\])?", r">=([0-9.]+)"
+
+
+def lowest(requirement):
+    """ "numpy>=2.2" as "numpy==2.2"; a requirement of another form is refused, since nobody would test its bound."""
+    match = re.fullmatch(NAME + EXTRAS + BOUND, requirement.replace(" ", ""))
+    if match is None:
+        sys.exit(f"A requirement in pyproject.toml must be NAME>=VERSION. Got {requirement!r} instead.")
+    return f"{match[1]}=={match[2]}"
+
+
+project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+extras = project["optional-dependencies"].values()
+requirements = [*project["dependencies"], *(name for extra in extras for name in extra)]
+sys.stdout.write("".join(f"{line}\n" for line in dict.fromkeys(map(lowest, requirements))))
