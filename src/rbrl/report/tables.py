@@ -188,8 +188,8 @@ def pairs_table(results: Results, alpha: float = ALPHA) -> Table:
         for comparison, (metric, frame) in zip(found, frames.items())
         for pair in frame[frame.method.isin(comparison.best)].itertuples()
     )
-    titles = ("Metric", "First", "Against", "Ranks apart", "Better", "Equal", "Worse")
-    titles += ("Median difference", "Rank-biserial", "p, Holm")
+    counts, figures = ("Better", "Equal", "Worse"), ("Median difference", "Rank-biserial", "p, Holm")
+    titles = ("Metric", "First", "Against", "Ranks apart", *counts, *figures)
     frame = pd.concat(frames.values(), ignore_index=True)
     note = " ".join(_pairs_notes(found, alpha))
     return Table("pairs", "First against the others, by data set", titles, rows, frame, n_keys=3, note=note)
@@ -212,12 +212,13 @@ def _pairs_notes(found, alpha):
         return
     n_datasets, n_methods = max(c.n_datasets for c in tested), max(len(c.ranks) for c in tested)
     yield "Median difference: positive where the first is better. Rank-biserial: from 1, better on every data set, to −1."
-    smallest = smallest_wilcoxon_p(n_datasets, n_methods)
-    yield f"p: Wilcoxon's signed-rank test with Holm's correction for {n_methods * (n_methods - 1) // 2} pairs;"
-    if smallest > alpha:
-        yield f"on {n_datasets} data sets it is {p_text(smallest)} at least, so that it can tell no two methods apart."
-    else:
-        yield f"the smallest that {n_datasets} data sets can give is {p_text(smallest)}."
+    n_pairs, smallest = n_methods * (n_methods - 1) // 2, smallest_wilcoxon_p(n_datasets, n_methods)
+    end = ", so that it can tell no two methods apart" if smallest > alpha else ""
+    yield f"p: Wilcoxon's signed-rank test with Holm's correction for all pairs, {n_pairs}."
+    yield (
+        f"On {n_datasets} data sets the test gives {p_text(smallest_wilcoxon_p(n_datasets))} at least, "
+        f"corrected {p_text(smallest)}{end}."
+    )
 
 
 def p_text(p_value: float) -> str:

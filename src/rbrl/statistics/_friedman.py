@@ -1,7 +1,7 @@
 """Friedman's test: do the methods differ at all?"""
 
 from functools import lru_cache
-from itertools import permutations
+from itertools import combinations
 from math import exp, factorial, lgamma, prod
 from typing import Any, NamedTuple
 
@@ -78,7 +78,8 @@ def friedman(values: Any, greater_is_better: bool, alpha: float = 0.05) -> Fried
     The p-value is exact where all orders of the methods on every data set can be counted: up to hundreds of data sets
     for two methods, 120 for three, 27 for four, ten for five, five for six, three for seven, two for eight and nine.
     Otherwise fewer than ten data sets are judged by 99,999 random orders (with a fixed seed), and ten or more by the F
-    distribution. The first two hold with ties, too: a data set keeps its ties in every order.
+    distribution, whose true level is 0.052 where 0.05 is asked for nine methods on ten. The first two hold with ties,
+    too: a data set keeps its ties in every order.
 
     Parameters
     ----------
@@ -181,10 +182,12 @@ def _counted(rows) -> _Chance | None:
 
     The methods are exchangeable, so rank sums that are a permutation of each other are one state.
     """
+    states: np.ndarray
+    mass: np.ndarray
     n_methods, base = len(rows[0]), 2 * len(rows) * len(rows[0])  # every sum of doubled ranks is within half the base
     if n_methods > MOST_METHODS:
         return None
-    states, mass, work = np.array([rows[0]]), np.ones(1), 0
+    states, mass, work = np.array([rows[0]], dtype=np.int32), np.ones(1), 0
     for row in rows[1:-1]:
         work += len(states) * _n_orders(row)
         if work > COUNTED or base**n_methods > np.iinfo(np.int64).max:
@@ -193,11 +196,12 @@ def _counted(rows) -> _Chance | None:
         sums = np.sort((states[:, None] + orders).reshape(-1, n_methods), axis=1)
         keys = (sums + base // 2) @ (base ** np.arange(n_methods))
         _, first, state = np.unique(keys, return_index=True, return_inverse=True)
-        states, mass = sums[first], np.bincount(state, np.repeat(mass / len(orders), len(orders)))
+        states = sums[first]
+        mass = np.bincount(state, np.repeat(mass / len(orders), len(orders)))
     if len(states) * _n_orders(rows[-1]) > LAST:
         return None
     orders = _orders(rows[-1])
-    squares = np.sum(states**2, axis=1)[:, None] + np.sum(np.square(rows[-1]))
+    squares = np.sum(states.astype(np.int64) ** 2, axis=1)[:, None] + np.sum(np.square(rows[-1]))
     totals = squares + (2.0 * states @ orders.T).astype(np.int64)
     masses = np.bincount(totals.ravel(), np.repeat(mass / len(orders), len(orders)))
     found = np.flatnonzero(masses)
@@ -213,8 +217,13 @@ def _n_orders(row):
 @lru_cache(maxsize=8)
 def _orders(row):
     """The different orders of some numbers, one per line."""
-    orders = np.array(list(permutations(row)))
-    return orders if len(set(row)) == len(row) else np.unique(orders, axis=0)
+    known = {(): np.zeros((1, 0), dtype=np.int32)}
+    for n in range(1, len(row) + 1):
+        for some in sorted(set(combinations(row, n))):
+            places = [some.index(value) for value in sorted(set(some))]
+            tails = [known[some[:i] + some[i + 1 :]] for i in places]
+            known[some] = np.vstack([np.insert(tail, 0, some[i], axis=1) for i, tail in zip(places, tails)])
+    return known[row]
 
 
 def _drawn(rows) -> _Chance:

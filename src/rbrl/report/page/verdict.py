@@ -56,10 +56,10 @@ def headline(comparisons: Sequence[Comparison]) -> str:
     for comparison in tested:
         if comparison.beaten(comparison.best[0]):
             leads.setdefault(join(comparison.best), []).append(_in_sentence(comparison.metric))
-    n_leads = sum(len(metrics) for metrics in leads.values())
     sentences = [_leads(leads, len(comparisons))] if leads else ["No lead is larger than chance could explain."]
-    if 0 < n_leads < len(tested):
-        sentences.append("On the others the lead may be chance.")
+    others = [_in_sentence(c.metric) for c in tested if not c.beaten(c.best[0])]
+    if leads and others:
+        sentences.append(f"On {join(others)} the lead may be chance.")
     untested = [_in_sentence(comparison.metric) for comparison in comparisons if not comparison.tested]
     return " ".join(sentences + ([f"Not tested: {join(untested)}."] if untested else []))
 
@@ -131,7 +131,8 @@ def _evidence(comparison):
         f"Friedman F_F = {f}, critical value {critical}, {p_value}; "
         f"Nemenyi's critical distance {comparison.distance:.2f}{too_far}."
     )
-    yield _wilcoxon(comparison)
+    if smallest_wilcoxon_p(comparison.n_datasets, len(comparison.ranks)) <= ALPHA:
+        yield _wilcoxon(comparison)
     if comparison.n_datasets < FEW_DATASETS:
         yield f"{comparison.n_datasets} data sets are few: such a test finds only large differences."
     if comparison.left_out:
@@ -141,8 +142,6 @@ def _evidence(comparison):
 
 
 def _wilcoxon(comparison):
-    if smallest_wilcoxon_p(comparison.n_datasets, len(comparison.ranks)) > ALPHA:
-        return "Wilcoxon's test with Holm's correction can tell no pair apart on so few."
     pairs, first = comparison.pairs(), comparison.best[0]
     found = pairs[(pairs.method == first) & (pairs.rank_biserial > 0) & (pairs.p_holm <= ALPHA)].against
     return f"Wilcoxon's test with Holm's correction puts {first} before {join(found) if len(found) else 'none'}."
