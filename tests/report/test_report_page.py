@@ -215,6 +215,9 @@ def test_verdict_by_few_data_sets_that_agree():
     assert comparison.test.p_value == pytest.approx(1 / 24)
     assert comparison.distance > 3
     assert comparison.groups == comparison.beaten("a") == []
+    assert lead(render_page(results)).endswith(
+        "The methods differ on all 6 metrics, but the lead of the first over any other may be chance."
+    )
     found = verdict(comparison, results)
     assert found.level == "chance"
     assert found.sentence.endswith("The methods differ, but 2 data sets are too few to say which.")

@@ -56,12 +56,20 @@ def headline(comparisons: Sequence[Comparison]) -> str:
     for comparison in tested:
         if comparison.beaten(comparison.best[0]):
             leads.setdefault(join(comparison.best), []).append(_in_sentence(comparison.metric))
-    sentences = [_leads(leads, len(comparisons))] if leads else ["No lead is larger than chance could explain."]
+    sentences = [_leads(leads, len(comparisons)) if leads else _no_lead(tested)]
     others = [_in_sentence(c.metric) for c in tested if not c.beaten(c.best[0])]
     if leads and others:
         sentences.append(f"On {join(others)} the lead may be chance.")
     untested = [_in_sentence(comparison.metric) for comparison in comparisons if not comparison.tested]
     return " ".join(sentences + ([f"Not tested: {join(untested)}."] if untested else []))
+
+
+def _no_lead(tested):
+    differ = [_in_sentence(comparison.metric) for comparison in tested if comparison.significant]
+    if not differ:
+        return "No lead is larger than chance could explain."
+    where = f"all {len(tested)} metrics" if len(differ) == len(tested) > 1 else join(differ)
+    return f"The methods differ on {where}, but the lead of the first over any other may be chance."
 
 
 def _leads(leads, n_metrics):
