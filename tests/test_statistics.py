@@ -1,5 +1,6 @@
 """Statistics against the published tables, scikit-posthocs and SciPy."""
 
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import stats
 
 from rbrl import statistics as rs
 from rbrl.metrics import PAPER_METRICS
+from rbrl.statistics import _friedman
 from rbrl.statistics._range import range_isf, range_sf
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -109,19 +111,88 @@ def test_friedman_equals_scipy_without_ties():
     result = rs.friedman(values, greater_is_better=True)
     assert (result.chi2, result.chi2_p_value) == pytest.approx((chi2, p_value))
     f = stats.f(*result.degrees)
+    assert result.distribution == "F"
     assert (result.p_value, result.critical_value) == pytest.approx((f.sf(result.f), f.isf(0.05)))
 
 
-def test_friedman_where_all_data_sets_agree():
-    result = rs.friedman(np.tile([0.1, 0.2, 0.3], (4, 1)), greater_is_better=False)
+@pytest.mark.parametrize(("n_methods", "n_datasets", "chance"), [(4, 2, 24), (3, 2, 6), (3, 4, 6**3), (2, 10, 2**9)])
+def test_full_agreement_of_few_data_sets_has_the_probability_of_its_orders(n_methods, n_datasets, chance):
+    result = rs.friedman(np.tile(np.arange(n_methods), (n_datasets, 1)), greater_is_better=False)
     assert result.f == np.inf
-    assert result.p_value == 0
-    assert result.average_ranks.tolist() == [1, 2, 3]
+    assert (result.distribution, result.p_value) == ("exact", pytest.approx(1 / chance, rel=1e-12))
+    assert result.smallest_p_value == result.p_value
+    assert result.average_ranks.tolist() == list(range(1, n_methods + 1))
+    assert result.significant == result.decidable == (chance >= 20)
+
+
+def test_full_agreement_of_many_data_sets_has_no_probability_of_zero():
+    result = rs.friedman(np.tile(np.arange(9), (10, 1)), greater_is_better=False)
+    assert result.distribution == "F"
+    assert result.p_value == pytest.approx(362880.0**-9, rel=1e-9)
 
 
 def test_friedman_of_equal_methods():
     result = rs.friedman(np.ones((4, 3)), greater_is_better=True)
-    assert (result.chi2, result.f, result.significant) == (0, 0, False)
+    assert (result.chi2, result.f, result.p_value, result.significant) == (0, 0, 1, False)
+    assert not result.decidable
+
+
+def friedman_by_hand(values):
+    """P-value by brute force: Friedman's statistic for all orders of every line, each as likely as the others."""
+    lines = stats.rankdata(values, axis=1)
+    tables = np.array(list(product(*(list(permutations(line)) for line in lines))))
+    return np.mean(tables.sum(axis=1).var(axis=1) >= lines.sum(axis=0).var() - 1e-9)
+
+
+SMALL = st.sampled_from([(2, 2), (2, 3), (2, 4), (2, 7), (3, 2), (3, 3), (3, 5), (4, 2), (4, 3), (5, 2)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(shape=SMALL, n_different=st.integers(1, 5), seed=st.integers(0, 10_000))
+def test_friedman_is_exact_on_few_data_sets_with_ties_and_without(shape, n_different, seed):
+    n_methods, n_datasets = shape
+    values = np.random.default_rng(seed).integers(0, n_different, (n_datasets, n_methods))
+    result = rs.friedman(values, greater_is_better=False)
+    assert result.distribution == "exact"
+    assert result.p_value == pytest.approx(friedman_by_hand(values), rel=1e-9)
+    assert result.significant == (result.p_value <= 0.05)
+
+
+@pytest.mark.parametrize("n_different", [3, 1000])
+def test_drawn_orders_agree_with_counted_ones(monkeypatch, n_different):
+    values = np.random.default_rng(1).integers(0, n_different, (6, 4))
+    counted = rs.friedman(values, True)
+    _friedman._by_chance.cache_clear()
+    monkeypatch.setattr(_friedman, "COUNTED", 0)
+    drawn = rs.friedman(values, True)
+    _friedman._by_chance.cache_clear()
+    assert (counted.distribution, drawn.distribution) == ("exact", "permutation")
+    error = np.sqrt(counted.p_value * (1 - counted.p_value) / _friedman.N_DRAWN)
+    assert drawn.p_value == pytest.approx(counted.p_value, abs=5 * error)
+    assert drawn.critical_value == pytest.approx(counted.critical_value, rel=0.2)
+
+
+def test_drawn_orders_are_the_same_every_time_and_never_impossible():
+    values = np.tile(np.arange(8), (5, 1))
+    results = []
+    for _ in range(2):
+        _friedman._by_chance.cache_clear()
+        results.append(rs.friedman(values, True))
+    assert results[0].distribution == "permutation"
+    assert results[0].p_value == results[1].p_value == 1 / (_friedman.N_DRAWN + 1) == results[0].smallest_p_value
+    assert results[0].critical_value == results[1].critical_value
+
+
+@pytest.mark.parametrize(("n_methods", "n_datasets"), [(3, 100), (4, 27), (5, 10)])
+def test_exact_p_values_come_near_the_distributions_for_many_data_sets(n_methods, n_datasets):
+    """With many data sets chi-square and F are approximations, F the better one."""
+    for seed in range(5):
+        values = np.random.default_rng(seed).random((n_datasets, n_methods)) + 0.05 * np.arange(n_methods)
+        result = rs.friedman(values, True)
+        assert result.distribution == "exact"
+        assert result.p_value == pytest.approx(stats.f.sf(result.f, *result.degrees), abs=0.02)
+        assert result.p_value == pytest.approx(stats.friedmanchisquare(*values.T).pvalue, abs=0.03)
+        assert result.critical_value == pytest.approx(stats.f.isf(0.05, *result.degrees), rel=0.05)
 
 
 def test_nemenyi_equals_scikit_posthocs(table_3):
@@ -138,6 +209,64 @@ def test_wilcoxon_holm_equals_scikit_posthocs():
         long = pd.DataFrame(values).melt(var_name="method")
         expected = posthocs.posthoc_wilcoxon(long, val_col="value", group_col="method", p_adjust="holm").to_numpy()
         np.testing.assert_allclose(rs.wilcoxon_holm(values), expected, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(n_datasets=st.integers(1, 9), n_different=st.integers(1, 6), seed=st.integers(0, 10_000))
+def test_wilcoxon_is_exact_where_differences_are_equal(n_datasets, n_different, seed):
+    """Against all signs of the differences; a quarter of a tenth is no exact binary number."""
+    values = np.random.default_rng(seed).integers(0, n_different, (n_datasets, 2)) / 40
+    differences = np.round(40 * (values[:, 0] - values[:, 1]))
+    sizes = stats.rankdata(np.abs(differences[differences != 0]))
+    sums = [np.dot(signs, sizes) for signs in product([-1, 1], repeat=len(sizes))]
+    observed = abs(np.dot(np.sign(differences[differences != 0]), sizes))
+    assert rs.wilcoxon_holm(values)[0, 1] == pytest.approx(np.mean(np.abs(sums) >= observed - 1e-9))
+
+
+@pytest.mark.parametrize("n_datasets", [3, 12, 60])
+def test_wilcoxon_is_scipys_without_ties(n_datasets):
+    values = random_values(3, n_datasets, 2)
+    assert rs.wilcoxon_holm(values)[0, 1] == pytest.approx(stats.wilcoxon(*values.T).pvalue, rel=1e-9)
+
+
+@pytest.mark.parametrize(("n_datasets", "n_methods"), [(3, 2), (5, 2), (6, 3), (10, 4)])
+def test_full_agreement_gives_the_smallest_p_value_of_wilcoxon(n_datasets, n_methods):
+    values = np.random.default_rng(0).random((n_datasets, 1)) + np.arange(n_methods)
+    values += np.random.default_rng(1).random(values.shape) / 10
+    smallest = rs.smallest_wilcoxon_p(n_datasets, n_methods)
+    np.testing.assert_allclose(np.min(rs.wilcoxon_holm(values)), smallest)
+    assert smallest == min(1, n_methods * (n_methods - 1) / 2 / 2 ** (n_datasets - 1))
+
+
+def test_effect_sizes_by_hand():
+    values = np.array([[0.9, 0.8, 0.9], [0.5, 0.7, 0.5], [0.4, 0.1, 0.4], [0.6, 0.6, 0.6]])
+    sizes = rs.rank_biserial(values, greater_is_better=True)
+    assert sizes[0, 1] == pytest.approx((1 - 2 + 3) / 6)
+    assert sizes[0, 2] == 0
+    np.testing.assert_array_equal(sizes, -sizes.T)
+    np.testing.assert_array_equal(rs.rank_biserial(values, greater_is_better=False), -sizes)
+    medians = rs.median_differences(values, greater_is_better=False)
+    assert medians[1, 0] == pytest.approx(0.05)
+    np.testing.assert_allclose(medians, -medians.T)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10_000), n_datasets=st.integers(1, 12))
+def test_effect_sizes_follow_wilcoxons_statistic(seed, n_datasets):
+    first, second = np.random.default_rng(seed).random((2, n_datasets))
+    size = rs.rank_biserial(np.column_stack([first, second]), True)[0, 1]
+    positive = stats.wilcoxon(first, second, alternative="greater").statistic
+    total = n_datasets * (n_datasets + 1) / 2
+    assert size == pytest.approx((2 * positive - total) / total, abs=1e-12)
+
+
+@pytest.mark.parametrize(("n_methods", "n_datasets"), [(2, 3), (3, 2), (4, 2), (9, 2)])
+def test_nemenyi_says_nothing_where_the_distance_is_more_than_ranks_can_differ_by(n_methods, n_datasets):
+    assert rs.nemenyi_distance(n_methods, n_datasets) > n_methods - 1
+    assert not rs.nemenyi_decidable(n_methods, n_datasets)
+    assert rs.nemenyi_decidable(n_methods, n_datasets + 1)
+    assert rs.nemenyi_groups(np.arange(1, n_methods + 1), n_datasets) == []
+    assert rs.nemenyi_groups(np.ones(n_methods), n_datasets + 1) == [tuple(range(n_methods))]
 
 
 def test_nemenyi_p_values_and_distance_agree():

@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 ARGUMENTS = ["--dataset", "yeast", "--method", "br", "--method", "ml-knn", "--splits", "2"]
@@ -20,6 +22,39 @@ def test_compare_ends_with_a_table_and_a_page(run):
     assert "Overall" in answer.out
     assert "4 runs done, 0 reused, 0 failed" in answer.err
     assert (folder / "report" / "report.html").is_file()
+
+
+def test_one_data_set_is_said_to_be_untested_once(run):
+    answer, folder = run
+    assert "Friedman" not in answer.out
+    assert (answer.out + answer.err).count("Not tested. One data set: its splits share rows") == 1
+    assert not (folder / "report" / "tables" / "pairs.csv").exists()
+
+
+def test_two_data_sets_get_exact_tests_everywhere(rbrl, tmp_path):
+    """Two data sets cannot tell two methods apart, whatever the results: full agreement is as likely as none."""
+    rng = np.random.default_rng(0)
+    for name in ("sea", "hill"):
+        X = rng.normal(size=(60, 3))
+        frame = pd.DataFrame(X, columns=["x", "y", "z"]).assign(a=(X[:, 0] > 0) * 1, b=(X[:, 1] > 0) * 1)
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    arguments = ["--dataset", tmp_path / "sea.csv", "--dataset", tmp_path / "hill.csv", "--labels", "a,b"]
+    arguments += ["--method", "br", "--method", "ml-knn", "--splits", "1", "-o", tmp_path / "run"]
+    answer = rbrl("compare", *arguments)
+    assert answer.code == 0, answer.err
+    assert "too few data sets" in answer.out
+    assert "Rank-biserial" in answer.out
+    assert "On 2 data sets the test gives 0.500 at least" in " ".join(answer.out.split())
+    tables = json.loads(rbrl("compare", *arguments, "--json").out)["tables"]
+    assert {row["p_from"] for row in tables["friedman"]} == {"exact"}
+    assert all(row["p_value"] >= 0.5 for row in tables["friedman"])
+    assert len(tables["pairs"]) == 6
+    assert all({"rank_biserial", "median_difference", "p_holm"} <= set(row) for row in tables["pairs"])
+    folder = tmp_path / "run" / "report"
+    assert "Rank-biserial" in (folder / "tables" / "pairs.tex").read_text(encoding="utf-8")
+    assert (folder / "tables" / "pairs.csv").is_file()
+    assert "2 data sets are too few to test 2 methods" in (folder / "report.html").read_text(encoding="utf-8")
+    assert not list((folder / "figures").glob("critical-difference*"))
 
 
 def test_compare_again_reuses_everything(rbrl, run):

@@ -117,6 +117,11 @@ class Page:
             raise RuntimeError(answer["exceptionDetails"])
         return answer["result"].get("value")
 
+    def settle(self):
+        """Wait until observers of the page have seen what changed: they are called between two frames."""
+        two_frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        self.send("Runtime.evaluate", expression=two_frames, awaitPromise=True)
+
     def picture(self, file, whole=False):
         """Save a PNG of what is seen, or of the whole page."""
         data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole))

@@ -54,6 +54,38 @@ def test_words_are_not_crushed_on_a_phone(tab, pages):
     assert max(heights) < 60
 
 
+HINTS = """[...document.querySelectorAll('.scroll')].filter(r => r.clientWidth > 0).map(r => [
+  r.scrollWidth - r.clientWidth > 1,
+  getComputedStyle(r.previousElementSibling).display !== 'none'
+    && getComputedStyle(r.previousElementSibling).visibility === 'visible'
+    && r.previousElementSibling.textContent === 'scroll →'
+])"""
+
+
+@pytest.mark.parametrize("name", ["run", "one", "published"])
+@pytest.mark.parametrize("width", [360, 1440])
+def test_a_table_that_is_cut_says_so_and_no_other_does(tab, pages, name, width):
+    tab.open(pages[name], width)
+    tab.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    tab.settle()
+    found = tab.run(HINTS)
+    assert all(cut == hinted for cut, hinted in found)
+    assert any(cut for cut, _ in found) or width > 360
+
+
+def test_the_first_column_stays_while_a_table_is_scrolled(tab, pages):
+    tab.open(pages["published"], 360)
+    region = "document.querySelector('#ranks .scroll')"
+    tab.run(f"{region}.scrollLeft = 10000")
+    tab.settle()
+    for cell in ("thead th", "tbody th", "tfoot th"):
+        left = tab.run(f"document.querySelector('#ranks {cell}').getBoundingClientRect().left")
+        assert left == tab.run(f"{region}.getBoundingClientRect().left")
+    assert tab.run(f"getComputedStyle({region}.previousElementSibling).visibility") == "hidden"
+    widest = tab.run("Math.max(...[...document.querySelectorAll('#ranks tbody th')].map(c => c.offsetWidth))")
+    assert widest < 360 * 0.45
+
+
 def column(tab, table, j):
     return tab.run(
         f"[...document.querySelectorAll('#ranks table')[{table}].tBodies[0].rows].map(r => r.cells[{j}].textContent)"

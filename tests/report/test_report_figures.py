@@ -56,6 +56,12 @@ def test_a_diagram_needs_two_data_sets():
         figures.draw_critical_difference(comparison)
 
 
+def test_a_diagram_needs_data_sets_enough_to_tell_methods_apart():
+    comparison = compare(Results.from_rows(make_rows(datasets=("sea", "hill"))), "coverage")
+    with pytest.raises(ValueError, match=r"differ by 2 at most.*Got 2.34 for coverage on 2 data sets"):
+        figures.draw_critical_difference(comparison)
+
+
 def every_figure():
     results = published_results()
     ranks = rank_table(results).loc["Overall"]

@@ -1,6 +1,7 @@
 """The page as text: what it says, and that nothing in it can break out."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -104,9 +105,76 @@ def test_all_leaders_are_marked():
     swapped = rows.assign(
         method=rows.method.where(rows.dataset == "sea", rows.method.map({"brl": "rbrl", "rbrl": "brl"}))
     )
-    text = render_page(swapped)
-    assert "brl and rbrl share the best average rank, 1.50" in text
+    text = render_page(pd.concat([swapped.assign(dataset=swapped.dataset + copy) for copy in "abc"]))
+    assert "No lead is larger than chance could explain." in text
     assert text.count('<li class="first">') == 2
+
+
+def lead(text):
+    return re.search('<p class="lead">(.*)</p>', text)[1]
+
+
+def test_one_data_set_crowns_nobody_and_is_called_untested_once():
+    text = render_page(make_rows(datasets=("sea",)))
+    assert lead(text) == (
+        "3 methods on 1 data set, judged by 6 metrics. What follows describes these results; it names no winner."
+    )
+    assert text.count("not tested") == 1
+    assert text.count("One data set: its splits share rows") == 1
+    assert '<li class="first">' not in text
+    assert "Ranks on sea" in text
+
+
+def test_too_few_data_sets_for_a_test_crown_nobody_either():
+    """Two data sets agree on the order of three methods once in six times, by chance."""
+    text = render_page(make_rows(datasets=("sea", "hill")))
+    assert lead(text).endswith("it names no winner.")
+    assert text.count("not tested") == 1
+    assert text.count("2 data sets are too few to test 3 methods: no result could be significant.") == 1
+    assert text.count("too few data sets</span>") == 6
+    assert "p could not be less than 0.167 whatever the results" in text
+    assert "critical-difference diagram" not in text.lower()
+
+
+def test_the_headline_names_who_leads_and_where_it_was_tested():
+    text = lead(render_page(published_results()))
+    assert text == (
+        "9 methods on 10 data sets, judged by 6 metrics. RBRL ranks first on subset accuracy, ranking loss, coverage and "
+        "average precision, significantly before at least one other method; CLR on Hamming loss; CPNL on F1-example."
+    )
+    rows = make_rows()
+    changed = rows.assign(value=rows.value.where(rows.metric != "coverage", 0.5))
+    assert lead(render_page(changed)) == (
+        "3 methods on 4 data sets, judged by 6 metrics. brl ranks first on Hamming loss, subset accuracy, F1-example, "
+        "ranking loss and average precision, significantly before at least one other method. Not tested: coverage."
+    )
+
+
+def test_methods_that_look_equal_share_their_place():
+    """Means of 0.1881, 0.1882 and 0.1884 are all shown as 0.188."""
+    rows = make_rows(datasets=("sea",), methods=("a", "b", "c", "d"), n_splits=1)
+    values = {"a": 0.1884, "b": 0.1881, "c": 0.1882, "d": 0.1886}
+    results = Results.from_rows(rows.assign(value=rows.method.map(values)))
+    assert compare(results, "hamming_loss").ranks.to_dict() == {"a": 2, "b": 2, "c": 2, "d": 4}
+    text = render_page(results)
+    assert "a, b and c are best with 0.188, before d with 0.189." in text
+    assert "Methods whose means look equal share their ranks." in text
+    exact = compare(replace(results, as_printed=False), "hamming_loss")
+    assert exact.ranks.to_dict() == {"a": 3, "b": 1, "c": 2, "d": 4}
+
+
+def test_small_means_keep_digits_to_tell_them_apart():
+    """A Hamming loss over many labels is 0.001 for every method."""
+    rows = make_rows(datasets=("sea",), n_splits=1)
+    results = Results.from_rows(rows.assign(value=rows.method.map({"brl": 0.00121, "rbrl": 0.00124, "br": 0.001241})))
+    assert compare(results, "hamming_loss").ranks.to_dict() == {"brl": 1, "rbrl": 2.5, "br": 2.5}
+    assert "brl is best with 0.00121, before rbrl and br with 0.00124." in render_page(results)
+
+
+def test_a_single_method_is_compared_with_nobody():
+    text = render_page(make_rows(methods=("brl",)))
+    assert text.count("Only brl has values: nothing to compare.") == 6
+    assert lead(text).startswith("1 method on 4 data sets")
 
 
 def test_sizes_of_a_file_are_shown(rows):
@@ -136,7 +204,32 @@ def test_verdict_on_the_published_ranking_loss():
         "RBRL ranks first, 1.30 on average over 10 data sets, significantly before Rank-SVMz, BR, ML-kNN and RAKEL. "
         "The lead over CPNL, CLR, Rank-SVM and MLFE may be chance."
     )
-    assert "F_F = 52.57" in found.evidence
+    assert "F_F = 52.57, critical value 2.07, p < 1e-16;" in found.evidence
+    assert "Wilcoxon" not in found.evidence
+
+
+def test_verdict_by_few_data_sets_that_agree():
+    """Four methods on two data sets: the order is no chance at the level 0.05, but of no pair can that be said."""
+    results = Results.from_rows(make_rows(("sea", "hill"), ("a", "b", "c", "d")))
+    comparison = compare(results, "coverage")
+    assert comparison.test.p_value == pytest.approx(1 / 24)
+    assert comparison.distance > 3
+    assert comparison.groups == comparison.beaten("a") == []
+    assert lead(render_page(results)).endswith(
+        "The methods differ on all 6 metrics, but the lead of the first over any other may be chance."
+    )
+    found = verdict(comparison, results)
+    assert found.level == "chance"
+    assert found.sentence.endswith("The methods differ, but 2 data sets are too few to say which.")
+    assert "F_F = ∞, critical value ∞, p = 0.042 (exact);" in found.evidence
+    assert "more than ranks can differ by" in found.evidence
+
+
+def test_verdict_has_wilcoxons_word_where_it_can_speak():
+    results = Results.from_rows(make_rows([f"d{i}" for i in range(8)]))
+    found = verdict(compare(results, "coverage"), results)
+    assert found.sentence.endswith("significantly before br. The lead over rbrl may be chance.")
+    assert "Wilcoxon's test with Holm's correction puts brl before rbrl and br." in found.evidence
 
 
 def test_verdict_on_methods_that_do_not_differ():
@@ -153,11 +246,11 @@ def test_verdict_on_one_data_set_claims_no_significance():
     found = verdict(compare(results, "hamming_loss"), results)
     assert found.level == "untested"
     assert found.sentence.startswith("On sea, brl is best with 0.2")
-    assert "no test of significance" in found.evidence
+    assert found.evidence == "One data set: its splits share rows, and say little about other data."
 
 
 def test_verdict_on_one_data_set_names_all_that_look_equal():
     rows = make_rows(datasets=("sea",), n_splits=1).query("metric == 'hamming_loss'")
     results = Results.from_rows(rows.assign(value=[0.1881, 0.1884, 0.2]))
     found = verdict(compare(results, "hamming_loss"), results)
-    assert found.sentence == "On sea, brl and rbrl are best with 0.188, before br with 0.200 ± 0.000."
+    assert found.sentence == "On sea, brl and rbrl are best with 0.188, before br with 0.200."

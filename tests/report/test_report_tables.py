@@ -11,8 +11,9 @@ from rich.console import Console
 
 from rbrl.report import Results, all_tables
 from rbrl.report.formats import FORMATS, save_table, to_csv, to_json, to_latex, to_markdown
+from rbrl.report.paper_tables import published_results
 from rbrl.report.table import Cell, Table
-from rbrl.report.tables import ablation_table, friedman_table, ranks_table, results_table, time_table
+from rbrl.report.tables import ablation_table, friedman_table, pairs_table, ranks_table, results_table, time_table
 from rbrl.report.terminal import to_terminal
 
 HOSTILE = "<script>alert(1)</script>|&_%$#{}\\*[x](y)"
@@ -26,7 +27,9 @@ def printed(table, width=80):
 
 def test_a_run_has_the_papers_tables(rows):
     tables = all_tables(Results.from_rows(rows))
-    assert list(tables) == ["datasets", "results", "average-ranks", "friedman", "ablation", "parameters", "time"]
+    names = ["datasets", "results", "average-ranks", "friedman", "pairs", "ablation", "parameters", "time"]
+    assert list(tables) == names
+    assert "pairs" not in all_tables(Results.from_rows(make_rows(datasets=("sea",))))
 
 
 def test_best_is_bold_in_every_line(rows):
@@ -62,8 +65,51 @@ def test_times_are_means(rows):
 
 def test_friedman_without_a_test_says_why():
     table = friedman_table(Results.from_rows(make_rows(datasets=("sea",))))
-    assert "two data sets" in table.note
-    assert table.rows[0][-1].text == "not tested"
+    assert table.note == "Not tested. One data set: its splits share rows, and say little about other data."
+    assert {row[-1].text for row in table.rows} == {"–"}
+    failed = friedman_table(Results.from_rows(failing(make_rows(datasets=("sea", "hill")), "sea", "br")))
+    assert failed.note.startswith("Not tested. One data set")
+    alone = friedman_table(Results.from_rows(make_rows(methods=("br",))))
+    assert alone.note == "Nothing is tested: it needs two methods and two data sets on which all have a value."
+
+
+def test_friedman_of_few_data_sets_is_exact_and_says_what_it_cannot_decide():
+    """Where all agree F_F is infinite; of two data sets that happens once in 24 times for four methods, in 6 for three."""
+    table = friedman_table(Results.from_rows(make_rows(("sea", "hill"), ("a", "b", "c", "d"))))
+    assert [cell.text for cell in table.rows[0][1:]] == ["∞", "∞", "0.042", "3.317*", "yes"]
+    assert "p is exact" in table.note
+    assert "* More than average ranks can differ by: no two methods can be told apart." in table.note
+    assert table.frame.p_from.tolist() == ["exact"] * 6
+    assert not table.frame.decides_pairs.any()
+    table = friedman_table(Results.from_rows(make_rows(("sea", "hill"))))
+    assert [cell.text for cell in table.rows[0][1:]] == ["∞", "–", "0.167", "2.344*", "too few data sets"]
+    assert "p could not be less than 0.167 whatever the results." in table.note
+
+
+def test_p_of_more_methods_is_drawn_and_of_many_data_sets_approximated():
+    drawn = friedman_table(Results.from_rows(make_rows(methods=[f"m{i}" for i in range(9)])))
+    assert set(drawn.frame.p_from) == {"permutation"}
+    assert drawn.rows[0][3].text == "1e-05"
+    assert "p is from 99,999 random orders" in drawn.note
+    assert friedman_table(published_results()).note == "Level 0.05."
+
+
+def test_pairs_have_effect_sizes_and_wilcoxons_test():
+    results = Results.from_rows(make_rows([f"d{i}" for i in range(8)]))
+    table = pairs_table(results)
+    assert len(table.rows) == 12
+    assert [cell.text for cell in table.rows[1][:7]] == ["Hamming loss ↓", "brl", "br", "2.00", "8", "0", "0"]
+    assert table.rows[1][7].text.startswith("+0.2")
+    assert [cell.text for cell in table.rows[1][8:]] == ["+1.00", "0.023"]
+    assert table.note.endswith("On 8 data sets the test gives 0.008 at least, corrected 0.023.")
+    assert len(table.frame) == 18
+    assert table.frame.p_holm.max() == pytest.approx(3 / 2**7)
+    assert (table.frame.query("metric == 'coverage'").median_difference > 0).all()
+
+
+def test_pairs_of_few_data_sets_say_that_nothing_can_be_found():
+    table = pairs_table(Results.from_rows(make_rows()))
+    assert "On 4 data sets the test gives 0.125 at least, corrected 0.375, so that it can tell no" in table.note
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 500])

@@ -28,15 +28,12 @@ def report_store(store, folder, *, formats, command, ablation=None, json=False, 
         tables = {name: records(table) for name, table in report.tables.items()}
         show_json({**(extra or {}), "page": str(report.page), "tables": tables})
     elif not quiet:
-        show(
-            *(report.tables[name] for name in ("results", "average-ranks", "friedman") if _says_something(report, name))
-        )
-        say(f"\nThe page: {report.page}")
+        tested = report.tables["friedman"].frame["F_F"].notna().any()
+        names = ["results", "average-ranks", *(["friedman", "pairs"] if tested else [])]
+        show(*(report.tables[name] for name in names))
+        say("" if tested else f"\n{report.tables['friedman'].note}")
+        say(f"The page: {report.page}")
     return report
-
-
-def _says_something(report, name):
-    return name != "friedman" or report.tables[name].frame["F_F"].notna().any()
 
 
 def command_line():

@@ -4,7 +4,7 @@ from rbrl.report.chosen import parameters_table
 from rbrl.report.data_tables import datasets_table, known_sizes
 from rbrl.report.results import Results
 from rbrl.report.table import Table
-from rbrl.report.tables import ablation_table, friedman_table, ranks_table, results_table, time_table
+from rbrl.report.tables import ablation_table, friedman_table, pairs_table, ranks_table, results_table, time_table
 
 
 def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: str = "average") -> dict[str, Table]:
@@ -24,6 +24,8 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
         ranks_table(results, ties),
         friedman_table(results),
     ]
+    pairs = pairs_table(results)
+    tables += [pairs] if pairs.rows else []
     pair = ablation or _ablation_pair(results.methods)
     if pair:
         tables.append(ablation_table(results, *pair))

@@ -8,9 +8,23 @@ import pandas as pd
 
 from rbrl.metrics import Metric, get_metric
 from rbrl.report.results import Results
-from rbrl.statistics import FriedmanResult, average_ranks, friedman, groups, nemenyi_distance
+from rbrl.statistics import (
+    FriedmanResult,
+    average_ranks,
+    friedman,
+    median_differences,
+    nemenyi_distance,
+    nemenyi_groups,
+    rank_biserial,
+    wilcoxon_holm,
+)
 
 ALPHA = 0.05
+ONE_DATA_SET = "One data set: its splits share rows, and say little about other data."
+PAIR_COLUMNS = [
+    *("metric", "method", "against", "ranks_apart", "wins", "ties", "losses"),
+    *("median_difference", "rank_biserial", "p_holm"),
+]
 
 
 @dataclass(frozen=True)
@@ -21,7 +35,7 @@ class Comparison:
     ----------
     metric : Metric
     values : DataFrame
-        Means, complete data sets x methods.
+        Means, complete data sets x methods; to the digits that tables show, see `Results.as_printed`.
     ranks : Series
         Average rank by method; tied methods share the mean of their ranks.
     test : FriedmanResult or None
@@ -29,7 +43,7 @@ class Comparison:
     distance : float or None
         Nemenyi's critical distance; None where there is no test.
     groups : list of tuple of str
-        Methods that do not differ significantly, best first.
+        Methods that do not differ significantly, best first; none where the test decides nothing, see `decides_pairs`.
     left_out : tuple of str
         Data sets on which a method has no value.
     without : tuple of str
@@ -56,15 +70,51 @@ class Comparison:
         return [name for name in self.ranks.index if np.isclose(self.ranks[name], self.ranks.min())]
 
     @property
+    def tested(self) -> bool:
+        """Whether there is a test, and the data sets are enough for it to find anything."""
+        return self.test is not None and self.test.decidable
+
+    @property
     def significant(self) -> bool:
         """Whether Friedman's test finds a difference at all."""
         return self.test is not None and self.test.significant
 
+    @property
+    def decides_pairs(self) -> bool:
+        """Whether Nemenyi's test can tell two methods apart: ranks must be able to differ by the critical distance."""
+        return self.distance is not None and self.distance <= len(self.ranks) - 1
+
     def beaten(self, method: str) -> list[str]:
         """Methods that `method` is significantly better than, by Friedman's and then Nemenyi's test."""
-        if not self.significant or self.distance is None:
+        if not self.significant or self.distance is None or not self.decides_pairs:
             return []
         return [name for name in self.ranks.index if self.ranks[name] - self.ranks[method] >= self.distance]
+
+    def pairs(self) -> pd.DataFrame:
+        """Every pair of methods, the one with the lower average rank first: effect sizes and Wilcoxon's test.
+
+        Returns
+        -------
+        DataFrame
+            metric, method, against; ranks_apart; wins, ties and losses of `method` over the data sets; its
+            median_difference, positive where it is better; rank_biserial, from 1 (better everywhere) to -1; p_holm,
+            Wilcoxon's p-value with Holm's correction for all pairs. Empty where there is no test.
+        """
+        if self.test is None:
+            return pd.DataFrame(columns=PAIR_COLUMNS)
+        upwards = self.metric.greater_is_better
+        medians, sizes = median_differences(self.values, upwards), rank_biserial(self.values, upwards)
+        p_values = wilcoxon_holm(self.values)
+        order = np.argsort(self.ranks.to_numpy(), kind="stable")
+        rows = []
+        for place, i in enumerate(order):
+            for j in order[place + 1 :]:
+                gains = (self.values.iloc[:, i] - self.values.iloc[:, j]) * (1 if upwards else -1)
+                counts = [int((gains > 0).sum()), int((gains == 0).sum()), int((gains < 0).sum())]
+                names, apart = (self.ranks.index[i], self.ranks.index[j]), self.ranks.iloc[j] - self.ranks.iloc[i]
+                figures = [medians[i, j], sizes[i, j], p_values[i, j]]
+                rows.append((self.metric.name, *names, apart, *counts, *figures))
+        return pd.DataFrame(rows, columns=PAIR_COLUMNS)
 
 
 def compare(results: Results, metric: str | Metric, alpha: float = ALPHA) -> Comparison:
@@ -75,8 +125,7 @@ def compare(results: Results, metric: str | Metric, alpha: float = ALPHA) -> Com
     if min(values.shape) < 2:
         return Comparison(metric, values, ranks, None, None, [], left_out, without)
     distance = nemenyi_distance(values.shape[1], len(values), alpha)
-    apart = np.abs(ranks.to_numpy()[:, None] - ranks.to_numpy()) >= distance
-    together = [tuple(values.columns[i] for i in group) for group in groups(ranks, apart)]
+    together = [tuple(values.columns[i] for i in group) for group in nemenyi_groups(ranks, len(values), alpha)]
     test = friedman(values, metric.greater_is_better, alpha)
     return Comparison(metric, values, ranks, test, distance, together, left_out, without)
 
@@ -91,7 +140,7 @@ class CompletePart(NamedTuple):
 
 def complete_part(results: Results, metric: Metric) -> CompletePart:
     """The data sets on which every method has a value, of the methods that have a value anywhere."""
-    means = results.means(metric)
+    means = results.to_compare(metric)
     present = means.loc[:, means.notna().any()]
     values = present.dropna()
     left_out = tuple(name for name in means.index if name not in values.index)

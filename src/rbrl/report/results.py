@@ -1,16 +1,19 @@
 """`Results`: the rows of a run, averaged over splits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import floor, log10
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from rbrl.metrics import Metric, get_metric
+from rbrl.report.table import DIGITS
 
 KEYS = ["dataset", "method", "split"]
 SECONDS = ["tune_seconds", "train_seconds", "test_seconds"]
 NEEDED = [*KEYS, "metric", "value", "status"]
+SMALL = 0.01  # means below it get three digits that count, instead of three after the point
 
 
 class Sizes(NamedTuple):
@@ -41,6 +44,9 @@ class Results:
         One row per (dataset, method, split): status, error, params, times, gap, seed, version, machine; may be empty.
     sizes : dict of str to Sizes
         Of data sets outside the catalogue, as far as they are known.
+    as_printed : bool
+        Whether methods whose means look equal in the tables are equal to ranks and tests, too: the default, so that no
+        place rests on digits that nobody sees. Otherwise ranks and tests take the means in full.
     """
 
     summary: pd.DataFrame
@@ -50,6 +56,7 @@ class Results:
     n_splits: int = 0
     runs: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*KEYS, "status", "error"]))
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
+    as_printed: bool = True
     _tables: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -102,6 +109,22 @@ class Results:
         """Splits behind each mean, data sets x methods."""
         return self._wide(metric, "n").fillna(0).astype(int)
 
+    def decimals(self, metric: str | Metric, dataset: str) -> int:
+        """Digits after the point that tables show: three, or more where all means are small, so that they differ.
+
+        A Hamming loss over thousands of labels is 0.001 for every method.
+        """
+        largest = self.means(metric).loc[dataset].abs().max()
+        return DIGITS - 1 - floor(log10(largest)) if 0 < largest < SMALL else DIGITS
+
+    def to_compare(self, metric: str | Metric) -> pd.DataFrame:
+        """Means that ranks and tests are made of, data sets x methods: as tables show them; see `as_printed`."""
+        means = self.means(metric)
+        if not self.as_printed:
+            return means
+        lines = {name: as_shown(line, self.decimals(metric, name)) for name, line in means.iterrows()}
+        return pd.DataFrame(lines, index=means.columns).T.rename_axis(means.index.name)
+
     def _wide(self, metric, column):
         key = get_metric(metric).name, column
         if key not in self._tables:
@@ -129,15 +152,24 @@ class Results:
         unknown = [name for name in methods if name not in self.methods]
         if unknown:
             raise ValueError(f"The run has the methods {', '.join(self.methods)}. Got {', '.join(unknown)} instead.")
-        return Results(
-            self.summary[self.summary.method.isin(methods)],
-            self.datasets,
-            methods,
-            self.metrics,
-            self.n_splits,
-            self.runs[self.runs.method.isin(methods)],
-            self.sizes,
+        return replace(
+            self,
+            summary=self.summary[self.summary.method.isin(methods)],
+            methods=methods,
+            runs=self.runs[self.runs.method.isin(methods)],
+            _tables={},
         )
+
+
+def as_shown(values: pd.Series, digits: int) -> pd.Series:
+    """Numbers rounded as text shows them: what looks equal is equal.
+
+    Examples
+    --------
+    >>> as_shown(pd.Series([0.1881, 0.18839, 0.1885]), 3).tolist()
+    [0.188, 0.188, 0.189]
+    """
+    return values.map(lambda value: float(f"{value:.{digits}f}"))
 
 
 def _std(values):

@@ -1,19 +1,22 @@
 """The paper's tables, for any run."""
 
+from math import isinf
+
 import pandas as pd
 
-from rbrl.report.comparison import Comparison, compare, complete_part, rank_table
-from rbrl.report.results import Results
-from rbrl.report.table import DIGITS, Cell, Table, number, seconds, spread, word
+from rbrl.report.comparison import ALPHA, ONE_DATA_SET, Comparison, compare, complete_part, rank_table
+from rbrl.report.results import Results, as_shown
+from rbrl.report.table import DIGITS, MISSING, Cell, Table, count, number, seconds, spread, word
+from rbrl.statistics import smallest_wilcoxon_p
 
 
-def results_table(results: Results, digits: int = DIGITS) -> Table:
+def results_table(results: Results) -> Table:
     """Table 3: mean ± standard deviation of every metric, the best of each row in bold."""
     rows = []
     for dataset in results.datasets:
         for metric in results.metrics:
             rows.append(
-                (word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *_line(results, metric, dataset, digits))
+                (word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *_line(results, metric, dataset))
             )
     return Table(
         "results",
@@ -22,19 +25,26 @@ def results_table(results: Results, digits: int = DIGITS) -> Table:
         tuple(rows),
         results.summary,
         n_keys=2,
-        note=_incomplete(results),
+        note=" ".join(filter(None, [legend(results), _incomplete(results)])),
     )
 
 
-def metric_table(results: Results, metric, digits: int = DIGITS) -> Table:
+def legend(results: Results) -> str:
+    """What the short names of the metrics stand for."""
+    names = "; ".join(f"{metric.abbreviation}: {metric.title}" for metric in results.metrics)
+    return f"{names}. ↓ lower is better, ↑ higher."
+
+
+def metric_table(results: Results, metric) -> Table:
     """One metric of Table 3, data sets x methods."""
-    rows = tuple((word(name), *_line(results, metric, name, digits)) for name in results.datasets)
+    rows = tuple((word(name), *_line(results, metric, name)) for name in results.datasets)
     frame = results.summary[results.summary.metric == metric.name]
     title = f"{metric.title} {metric.arrow}"
     return Table(metric.name, title, ("Data set", *results.methods), rows, frame, note=_incomplete(results))
 
 
-def _line(results, metric, dataset, digits) -> list[Cell]:
+def _line(results, metric, dataset) -> list[Cell]:
+    digits = results.decimals(metric, dataset)
     means, stds = results.means(metric).loc[dataset], results.stds(metric).loc[dataset]
     counts = results.counts(metric).loc[dataset]
     best = best_of(means, metric.greater_is_better, digits)
@@ -47,7 +57,7 @@ def _line(results, metric, dataset, digits) -> list[Cell]:
 
 def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) -> set[str]:
     """Names of the best values as printed: those that look equal are all best."""
-    shown = values.dropna().round(digits)
+    shown = as_shown(values.dropna(), digits)
     if shown.empty:
         return set()
     return set(shown.index[shown == (shown.max() if greater_is_better else shown.min())])
@@ -85,19 +95,23 @@ def _ranked_over(results):
     without = sorted({name for part in found for name in part.without})
     notes = [f"Without {', '.join(left_out)}: not every method has a value there."] if left_out else []
     notes += [f"Not ranked: {', '.join(without)}, which has no value anywhere."] if without else []
+    if results.as_printed and any(_has_ties(part.values) for part in found):
+        notes.append("Methods whose means look equal share their ranks.")
     return " ".join(notes)
 
 
-def friedman_table(results: Results, alpha: float = 0.05) -> Table:
+def _has_ties(values):
+    return any(line.duplicated().any() for _, line in values.iterrows())
+
+
+def friedman_table(results: Results, alpha: float = ALPHA) -> Table:
     """Table 5: Friedman's F_F with its critical value, and Nemenyi's critical distance."""
     found = [compare(results, metric, alpha) for metric in results.metrics]
     rows = tuple(_friedman_row(comparison) for comparison in found)
     frame = pd.DataFrame([friedman_record(comparison) for comparison in found])
     titles = ("Metric", "F_F", "Critical value", "p", "Critical distance", "Methods differ")
-    untested = [c.metric.title for c in found if c.test is None]
-    note = f"Level {alpha:g}."
-    if untested:
-        note += f" No test for {', '.join(untested)}: it needs two methods and two data sets on which all have a value."
+    level = [f"Level {alpha:g}."] if any(comparison.test for comparison in found) else []
+    note = " ".join([*level, *_friedman_notes(found)])
     return Table("friedman", "Friedman's test and Nemenyi's critical distance", titles, rows, frame, note=note)
 
 
@@ -112,6 +126,9 @@ def friedman_record(comparison: Comparison) -> dict:
         "critical_distance": comparison.distance,
         "n_methods": comparison.values.shape[1],
         "n_datasets": comparison.n_datasets,
+        "p_from": test.distribution if test else None,
+        "smallest_p_value": test.smallest_p_value if test else None,
+        "decides_pairs": comparison.decides_pairs,
     }
 
 
@@ -119,13 +136,89 @@ def _friedman_row(comparison):
     test, metric = comparison.test, comparison.metric
     title = word(f"{metric.title} {metric.arrow}")
     if test is None:
-        return title, *[number(None)] * 4, word("not tested")
-    p_value = Cell(p_text(test.p_value), test.p_value)
-    return title, number(test.f, 4), number(test.critical_value, 4), p_value, number(comparison.distance), _answer(test)
+        return title, *[number(None)] * 4, word(MISSING)
+    statistic = Cell("∞", test.f) if isinf(test.f) else number(test.f, 4)
+    critical = Cell("∞", test.critical_value) if isinf(test.critical_value) else number(test.critical_value, 4)
+    distance = Cell(f"{comparison.distance:.3f}{'' if comparison.decides_pairs else '*'}", comparison.distance)
+    return title, statistic, critical, Cell(p_text(test.p_value), test.p_value), distance, _answer(test)
 
 
 def _answer(test):
+    if not test.decidable:
+        return word("too few data sets")
     return word("yes" if test.significant else "no")
+
+
+P_FROM = {
+    "exact": "is exact: all orders of the methods on every data set are counted.",
+    "permutation": "is from 99,999 random orders of the methods on every data set.",
+}
+
+
+def _friedman_notes(found):
+    """What a reader must know of the figures: where p is from, and what so few data sets cannot decide."""
+    untested, tested = [c for c in found if c.test is None], [c for c in found if c.test is not None]
+    for source, text in P_FROM.items():
+        some = [c for c in tested if c.test.distribution == source]
+        if some:
+            yield f"p {text}" if len(some) == len(tested) else f"p of {_titles(some)} {text}"
+    some = [c for c in tested if not c.test.decidable]
+    if some:
+        smallest = p_text(max(c.test.smallest_p_value for c in some))
+        yield f"Too few data sets: p could not be less than {smallest} whatever the results."
+    if any(not c.decides_pairs for c in tested):
+        yield "* More than average ranks can differ by: no two methods can be told apart."
+    if found and all(c.n_datasets == 1 and len(c.ranks) > 1 for c in found):
+        yield f"Not tested. {ONE_DATA_SET}"
+    elif untested:
+        which = f"No test for {_titles(untested)}" if tested else "Nothing is tested"
+        yield f"{which}: it needs two methods and two data sets on which all have a value."
+
+
+def _titles(comparisons):
+    return ", ".join(comparison.metric.title for comparison in comparisons)
+
+
+def pairs_table(results: Results, alpha: float = ALPHA) -> Table:
+    """The method that ranks first on each metric against every other; the frame has all pairs."""
+    found = [compare(results, metric, alpha) for metric in results.metrics]
+    frames = {comparison.metric: comparison.pairs() for comparison in found}
+    rows = tuple(
+        _pair_row(metric, pair)
+        for comparison, (metric, frame) in zip(found, frames.items())
+        for pair in frame[frame.method.isin(comparison.best)].itertuples()
+    )
+    counts, figures = ("Better", "Equal", "Worse"), ("Median difference", "Rank-biserial", "p, Holm")
+    titles = ("Metric", "First", "Against", "Ranks apart", *counts, *figures)
+    frame = pd.concat(frames.values(), ignore_index=True)
+    note = " ".join(_pairs_notes(found, alpha))
+    return Table("pairs", "First against the others, by data set", titles, rows, frame, n_keys=3, note=note)
+
+
+def _pair_row(metric, pair):
+    counts = (pair.wins, pair.ties, pair.losses)
+    figures = ((pair.median_difference, DIGITS + 1), (pair.rank_biserial, 2))
+    return (
+        *(word(f"{metric.title} {metric.arrow}"), word(pair.method), word(pair.against), number(pair.ranks_apart, 2)),
+        *(count(n) for n in counts),
+        *(Cell(f"{value:+.{digits}f}".replace("-", "−"), value) for value, digits in figures),
+        Cell(p_text(pair.p_holm), pair.p_holm),
+    )
+
+
+def _pairs_notes(found, alpha):
+    tested = [comparison for comparison in found if comparison.test]
+    if not tested:
+        return
+    n_datasets, n_methods = max(c.n_datasets for c in tested), max(len(c.ranks) for c in tested)
+    yield "Median difference: positive where the first is better. Rank-biserial: from 1, better on every data set, to −1."
+    n_pairs, smallest = n_methods * (n_methods - 1) // 2, smallest_wilcoxon_p(n_datasets, n_methods)
+    end = ", so that it can tell no two methods apart" if smallest > alpha else ""
+    yield f"p: Wilcoxon's signed-rank test with Holm's correction for all pairs, {n_pairs}."
+    yield (
+        f"On {n_datasets} data sets the test gives {p_text(smallest_wilcoxon_p(n_datasets))} at least, "
+        f"corrected {p_text(smallest)}{end}."
+    )
 
 
 def p_text(p_value: float) -> str:
@@ -135,10 +228,10 @@ def p_text(p_value: float) -> str:
     return f"{p_value:.0e}" if p_value >= 1e-16 else "<1e-16"
 
 
-def ablation_table(results: Results, first: str, second: str, digits: int = DIGITS) -> Table:
+def ablation_table(results: Results, first: str, second: str) -> Table:
     """Table 6: two methods side by side; by default what a term of the model is good for."""
     both = results.only([first, second])
-    table = results_table(both, digits)
+    table = results_table(both)
     wins = sum(row[3].best and not row[2].best for row in table.rows)
     losses = sum(row[2].best and not row[3].best for row in table.rows)
     note = f"{second} is better in {wins} of {len(table.rows)} lines, {first} in {losses}."

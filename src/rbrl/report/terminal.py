@@ -24,7 +24,7 @@ def to_terminal(table: Table, console: Console | None = None) -> RenderableType:
 
 def _parts(table: Table, width: int) -> Iterator[list[int]]:
     """Columns of each part: the keys, and as many others as fit."""
-    widths = [max(len(title), *(len(row[j].text) for row in table.rows)) for j, title in enumerate(table.columns)]
+    widths = [max([len(title), *(len(row[j].text) for row in table.rows)]) for j, title in enumerate(table.columns)]
     keys = list(range(table.n_keys))
     start = sum(widths[j] + GAP for j in keys)
     columns, used = list(keys), start

@@ -76,7 +76,7 @@ def save_figures(results: Results, folder: Path) -> list[Path]:
         files += figures.save_figure(figures.draw_average_ranks(ranks), folder / "average-ranks")
     for metric in results.metrics:
         comparison = compare(results, metric)
-        if comparison.distance is not None:
+        if comparison.decides_pairs:
             figure = figures.draw_critical_difference(comparison)
             files += figures.save_figure(figure, folder / f"critical-difference-{metric.name}")
     seconds = training_seconds(results).reindex(ranks.index).dropna()

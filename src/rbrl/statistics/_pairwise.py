@@ -7,7 +7,9 @@ import scipy  # whose `stats`, slow to import, comes when it is first used
 from scipy.special import ndtr, ndtri
 
 from rbrl.statistics._range import range_isf, range_sf
-from rbrl.statistics._ranks import as_table, average_ranks
+from rbrl.statistics._ranks import as_table, average_ranks, ranks
+
+COUNTED = 50  # differences up to which all signs are counted
 
 
 def nemenyi_distance(n_methods: int, n_datasets: int, alpha: float = 0.05) -> float:
@@ -25,6 +27,17 @@ def nemenyi_distance(n_methods: int, n_datasets: int, alpha: float = 0.05) -> fl
     """
     q = range_isf(alpha, n_methods) / np.sqrt(2)
     return float(q * _standard_error(n_methods, n_datasets))
+
+
+def nemenyi_decidable(n_methods: int, n_datasets: int, alpha: float = 0.05) -> bool:
+    """Whether Nemenyi's test can tell any two methods apart: average ranks differ by n_methods - 1 at most.
+
+    Examples
+    --------
+    >>> nemenyi_decidable(n_methods=4, n_datasets=2), nemenyi_decidable(n_methods=4, n_datasets=3)
+    (False, True)
+    """
+    return nemenyi_distance(n_methods, n_datasets, alpha) <= n_methods - 1
 
 
 def bonferroni_dunn_distance(n_methods: int, n_datasets: int, alpha: float = 0.05) -> float:
@@ -68,6 +81,9 @@ def _rank_differences(values, greater_is_better):
 def wilcoxon_holm(values: Any) -> np.ndarray:
     """Wilcoxon's signed-rank test of each pair of methods, corrected by Holm's step-down procedure.
 
+    Data sets on which two methods are equal are left out of their pair. The p-values are exact on up to fifty data
+    sets, where differences of equal size occur as well.
+
     Parameters
     ----------
     values : array, shape (n_datasets, n_methods)
@@ -80,16 +96,94 @@ def wilcoxon_holm(values: Any) -> np.ndarray:
     """
     values = as_table(values)
     rows, columns = np.triu_indices(values.shape[1], k=1)
-    raw = [_wilcoxon(values[:, i], values[:, j]) for i, j in zip(rows, columns)]
+    raw = [_wilcoxon(_differences(values[:, i], values[:, j])) for i, j in zip(rows, columns)]
     p_values = np.eye(values.shape[1])
     p_values[rows, columns] = p_values[columns, rows] = holm(raw)
     return p_values
 
 
-def _wilcoxon(first, second):
-    if np.array_equal(first, second):
+def smallest_wilcoxon_p(n_datasets: int, n_methods: int = 2) -> float:
+    """The smallest p-value that Wilcoxon's test can give, corrected by Holm's procedure for all pairs of methods.
+
+    On every data set the same method is better: once in 2 ** (n_datasets - 1) times, by chance.
+
+    Examples
+    --------
+    >>> smallest_wilcoxon_p(n_datasets=5)
+    0.0625
+    >>> smallest_wilcoxon_p(n_datasets=10, n_methods=9)
+    0.0703125
+    """
+    return min(1.0, n_methods * (n_methods - 1) / 2 * 2.0 ** (1 - n_datasets))
+
+
+def rank_biserial(values: Any, greater_is_better: bool) -> np.ndarray:
+    """Effect size of each pair of methods: the matched-pairs rank-biserial correlation.
+
+    The differences on the data sets are ranked by their size, as in Wilcoxon's test; from the share of ranks where the
+    first method is better goes that where the second is. 1: the first is better everywhere; 0: neither; -1: the second.
+
+    Parameters
+    ----------
+    values : array, shape (n_datasets, n_methods)
+        One metric.
+    greater_is_better : bool
+        Direction of the metric.
+
+    Returns
+    -------
+    array, shape (n_methods, n_methods)
+        Positive where the method of the row is better than that of the column.
+
+    Examples
+    --------
+    >>> rank_biserial([[0.9, 0.6], [0.8, 0.6], [0.5, 0.6]], greater_is_better=True)[0, 1].round(3)
+    np.float64(0.667)
+    """
+    values = as_table(values) if greater_is_better else -as_table(values)
+    sizes = np.zeros((values.shape[1],) * 2)
+    for i, j in zip(*np.triu_indices(len(sizes), k=1)):
+        sizes[i, j] = _balance(_differences(values[:, i], values[:, j]))
+    return sizes - sizes.T
+
+
+def median_differences(values: Any, greater_is_better: bool) -> np.ndarray:
+    """Median over data sets of what the method of the row is better by than that of the column; negative: worse by."""
+    values = as_table(values) if greater_is_better else -as_table(values)
+    return np.median(values[:, :, None] - values[:, None], axis=0)
+
+
+def _differences(first, second):
+    """Differences other than 0, where what 0.3 - 0.2 and 0.2 - 0.1 differ by is the rounding of binary numbers."""
+    size = np.max(np.abs([first, second])) or 1.0
+    scaled = np.round((first - second) / size, 12)
+    return scaled[scaled != 0]
+
+
+def _signed_ranks(differences):
+    """Twice the rank of each difference by its size, whole numbers even with ties."""
+    return np.rint(2 * ranks([np.abs(differences)], False)[0]).astype(int) if len(differences) > 1 else np.array([2])
+
+
+def _balance(differences):
+    if not len(differences):
+        return 0.0
+    doubled = _signed_ranks(differences)
+    return float(np.sum(doubled * np.sign(differences)) / np.sum(doubled))
+
+
+def _wilcoxon(differences):
+    """Two-sided p-value; of no differences it is 1."""
+    if not len(differences):
         return 1.0
-    return float(scipy.stats.wilcoxon(first, second).pvalue)
+    if len(differences) > COUNTED:
+        return float(scipy.stats.wilcoxon(differences).pvalue)
+    doubled = _signed_ranks(differences)
+    chance = np.ones(1)  # of each sum of the ranks with a plus; every sign is as likely as the other
+    for rank in doubled:
+        chance = np.convolve(chance, np.bincount([0, rank]) / 2)
+    positive = int(np.sum(doubled[differences > 0]))
+    return float(min(1.0, 2 * min(chance[: positive + 1].sum(), chance[positive:].sum())))
 
 
 def holm(p_values: Any) -> np.ndarray:
@@ -140,7 +234,12 @@ def groups(average_ranks: Any, different: Any) -> list[tuple[int, ...]]:
 
 
 def nemenyi_groups(average_ranks: Any, n_datasets: int, alpha: float = 0.05) -> list[tuple[int, ...]]:
-    """Groups of methods whose average ranks lie within one critical distance; see `groups`."""
+    """Groups of methods whose average ranks lie within one critical distance; see `groups`.
+
+    None where the data sets are too few to tell any two methods apart; see `nemenyi_decidable`.
+    """
     average_ranks = np.asarray(average_ranks, dtype=float)
     distance = nemenyi_distance(len(average_ranks), n_datasets, alpha)
+    if distance > len(average_ranks) - 1:
+        return []
     return groups(average_ranks, np.abs(average_ranks[:, None] - average_ranks) >= distance)

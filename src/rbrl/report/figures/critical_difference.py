@@ -17,7 +17,7 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
     Parameters
     ----------
     comparison : Comparison
-        With a test, so two data sets at least.
+        With a test that can tell methods apart (`decides_pairs`), so three data sets at least, four for two methods.
     width : float, default=4.8
         Inches; the height follows from the number of methods.
     title : str, optional
@@ -27,6 +27,12 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
         raise ValueError(
             f"A critical-difference diagram needs two methods and two data sets. Got {comparison.values.shape[1]} "
             f"and {comparison.n_datasets} for {comparison.metric.name}."
+        )
+    if not comparison.decides_pairs:
+        raise ValueError(
+            f"A critical-difference diagram needs more data sets: average ranks of {len(comparison.ranks)} methods differ "
+            f"by {len(comparison.ranks) - 1} at most, less than the critical distance. Got {comparison.distance:.2f} for "
+            f"{comparison.metric.name} on {comparison.n_datasets} data sets."
         )
     ranks = comparison.ranks.sort_values(kind="stable")
     names = [short(name) for name in ranks.index]
@@ -71,13 +77,12 @@ def _draw_axis(axes, scale, distance, title):
 
 
 def _draw_distance(axes, scale, distance):
-    """The critical distance to scale, in the upper right corner; one wider than the axis is only named."""
+    """The critical distance to scale, in the upper right corner."""
     text, end = f"critical distance {distance:.2f}", axes.get_xlim()[1] - 0.06
     length = scale(1 + distance) - scale(1)
-    if length <= scale.right - scale.left:
-        axes.plot([end - length, end], [0.24, 0.24], color=INK, lw=1.1)
-        for x in (end - length, end):
-            axes.plot([x, x], [0.205, 0.275], color=INK, lw=1.1)
+    axes.plot([end - length, end], [0.24, 0.24], color=INK, lw=1.1)
+    for x in (end - length, end):
+        axes.plot([x, x], [0.205, 0.275], color=INK, lw=1.1)
     axes.text(end, 0.11, text, ha="right", va="center", fontsize=8, color=MUTED)
 
 

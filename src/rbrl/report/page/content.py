@@ -10,10 +10,18 @@ from rbrl.report import figures
 from rbrl.report.chosen import parameters_table
 from rbrl.report.comparison import compare, rank_table
 from rbrl.report.data_tables import datasets_table, known_sizes
-from rbrl.report.page.verdict import join, verdict
+from rbrl.report.page.verdict import headline, join, verdict
 from rbrl.report.results import Results
 from rbrl.report.table import Table, number, seconds, spread, word
-from rbrl.report.tables import best_of, friedman_table, metric_table, ranks_table, seconds_table
+from rbrl.report.tables import (
+    best_of,
+    friedman_table,
+    legend,
+    metric_table,
+    pairs_table,
+    ranks_table,
+    seconds_table,
+)
 from rbrl.report.write import training_seconds
 
 TIMES = ("train_seconds", "test_seconds")
@@ -25,15 +33,23 @@ def content(results: Results, title: str, command: str, plan: str) -> dict[str, 
     comparisons = [compare(results, metric) for metric in results.metrics]
     ranks = rank_table(results).loc["Overall"].dropna().sort_values(kind="stable")
     has_runs = len(results.runs) > 0
+    verdicts = [verdict(comparison, results) for comparison in comparisons]
+    tested = any(comparison.tested for comparison in comparisons)
+    has_tests = any(comparison.test for comparison in comparisons)
+    best = _leaders(ranks) if tested else []
     return {
         "title": title,
-        "lead": _lead(results, ranks),
+        "lead": _lead(results, ranks, comparisons),
         "counts": _counts(results),
-        "verdicts": [verdict(comparison, results) for comparison in comparisons],
-        "ranks": [(name, rank, rank / ranks.max(), name in _leaders(ranks)) for name, rank in ranks.items()],
+        "verdicts": verdicts,
+        "untested": _untested(verdicts),
+        "ranks": [(name, rank, rank / ranks.max(), name in best) for name, rank in ranks.items()],
         "ranks_table": ranks_table(results),
-        "friedman": friedman_table(results) if any(c.test for c in comparisons) else None,
-        "diagrams": [_diagram(c) for c in comparisons if c.distance is not None],
+        "friedman": friedman_table(results) if has_tests else None,
+        "pairs": pairs_table(results) if has_tests else None,
+        "diagrams": [_diagram(c) for c in comparisons if c.decides_pairs],
+        "only": results.datasets[0] if len(results.datasets) == 1 else "",
+        "as_printed": results.as_printed,
         "result_tables": _result_tables(results),
         "datasets_table": datasets_table(known_sizes(results)),
         "details": [_detail(results, name) for name in results.datasets] if len(results.datasets) > 1 else [],
@@ -47,16 +63,18 @@ def content(results: Results, title: str, command: str, plan: str) -> dict[str, 
     }
 
 
-def _lead(results, ranks):
-    what = f"{len(results.methods)} methods on {_plural(len(results.datasets), 'data set')}"
+def _untested(verdicts):
+    """Why nothing was tested, if it is the same for all metrics: it is then said once."""
+    reasons = {v.evidence if v.level == "untested" else "" for v in verdicts}
+    return reasons.pop() if len(reasons) == 1 else ""
+
+
+def _lead(results, ranks, comparisons):
+    what = f"{_plural(len(results.methods), 'method')} on {_plural(len(results.datasets), 'data set')}"
     metrics = _plural(len(results.metrics), "metric")
     if ranks.empty:
         return f"{what}, judged by {metrics}. No overall ranking: no data set has every method's value yet."
-    best = _leaders(ranks)
-    verb = "has" if len(best) == 1 else "share"
-    text = f"{what}, judged by {metrics}: {join(best)} {verb} the best average rank, {ranks.min():.2f}"
-    rest = [name for name in ranks.index if name not in best]
-    return f"{text}, followed by {rest[0]} with {ranks[rest[0]]:.2f}." if rest else f"{text}."
+    return f"{what}, judged by {metrics}. {headline(comparisons)}"
 
 
 def _leaders(ranks):
@@ -101,7 +119,10 @@ def _detail(results: Results, dataset: str) -> dict[str, Any]:
     known = known_sizes(results)[dataset]
     line = f"{known.n_samples:,} samples, {known.n_features:,} features, {known.n_labels} labels" if known else ""
     has_runs = len(results.runs) > 0
-    best = {m: best_of(results.means(m).loc[dataset], m.greater_is_better) for m in results.metrics}
+    best = {
+        m: best_of(results.means(m).loc[dataset], m.greater_is_better, results.decimals(m, dataset))
+        for m in results.metrics
+    }
     times = [results.seconds(name).loc[dataset] for name in ("tune_seconds", "train_seconds", "test_seconds")]
     rows = []
     for method in results.methods:
@@ -109,14 +130,16 @@ def _detail(results: Results, dataset: str) -> dict[str, Any]:
         rows.append((word(method), *cells, *([seconds(t[method]) for t in times] if has_runs else [])))
     titles = ["Method", *(f"{m.abbreviation} {m.arrow}" for m in results.metrics)]
     titles += ["Tune, s", "Train, s", "Test, s"] if has_runs else []
-    table = Table(f"detail-{slug(dataset)}", dataset, tuple(titles), tuple(rows), pd.DataFrame())
+    frame, note = pd.DataFrame(), legend(results)
+    table = Table(f"detail-{slug(dataset)}", dataset, tuple(titles), tuple(rows), frame, note=note)
     return {"name": dataset, "line": line, "table": table}
 
 
 def _spread(results, metric, dataset, method, best):
+    digits, mean = results.decimals(metric, dataset), results.means(metric).loc[dataset, method]
     if results.n_splits == 1:
-        return number(results.means(metric).loc[dataset, method], best=best)
-    return spread(results.means(metric).loc[dataset, method], results.stds(metric).loc[dataset, method], best=best)
+        return number(mean, digits, best)
+    return spread(mean, results.stds(metric).loc[dataset, method], digits, best)
 
 
 def _trade_off(results, ranks):

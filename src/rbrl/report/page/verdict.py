@@ -1,10 +1,12 @@
 """The verdict on each metric, in a sentence, with what it rests on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rbrl.report.comparison import Comparison
+from rbrl.report.comparison import ALPHA, ONE_DATA_SET, Comparison
 from rbrl.report.results import Results
 from rbrl.report.tables import best_of, p_text
+from rbrl.statistics import smallest_wilcoxon_p
 
 FEW_DATASETS = 5
 
@@ -19,7 +21,7 @@ class Verdict:
     level : {"significant", "chance", "untested"}
     sentence : str
     evidence : str
-        Statistics behind the sentence.
+        Statistics behind the sentence; why there are none.
     """
 
     metric: object
@@ -34,34 +36,87 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
     if comparison.n_datasets == 0:
         sentence = "There is no data set on which every method has a value, so nothing can be ranked."
         return Verdict(metric, "untested", sentence, "")
+    if len(comparison.ranks) < 2:
+        return Verdict(metric, "untested", f"Only {comparison.ranks.index[0]} has values: nothing to compare.", "")
     if comparison.test is None:
-        return Verdict(metric, "untested", *_single(comparison, results))
-    level = "significant" if comparison.significant and comparison.beaten(comparison.best[0]) else "chance"
-    return Verdict(metric, level, _ranked(comparison), _evidence(comparison))
+        return Verdict(metric, "untested", _single(comparison, results), ONE_DATA_SET)
+    if not comparison.tested:
+        many = f"{comparison.n_datasets} data sets are too few to test {len(comparison.ranks)} methods"
+        return Verdict(metric, "untested", f"{_lead(comparison)}.", f"{many}: no result could be significant.")
+    level = "significant" if comparison.beaten(comparison.best[0]) else "chance"
+    return Verdict(metric, level, _ranked(comparison), " ".join(_evidence(comparison)))
+
+
+def headline(comparisons: Sequence[Comparison]) -> str:
+    """Who leads where, as far as it was tested; a description where it was not."""
+    tested = [comparison for comparison in comparisons if comparison.tested]
+    if not tested:
+        return "What follows describes these results; it names no winner."
+    leads: dict[str, list[str]] = {}
+    for comparison in tested:
+        if comparison.beaten(comparison.best[0]):
+            leads.setdefault(join(comparison.best), []).append(_in_sentence(comparison.metric))
+    sentences = [_leads(leads, len(comparisons)) if leads else _no_lead(tested)]
+    others = [_in_sentence(c.metric) for c in tested if not c.beaten(c.best[0])]
+    if leads and others:
+        sentences.append(f"On {join(others)} the lead may be chance.")
+    untested = [_in_sentence(comparison.metric) for comparison in comparisons if not comparison.tested]
+    return " ".join(sentences + ([f"Not tested: {join(untested)}."] if untested else []))
+
+
+def _no_lead(tested):
+    differ = [_in_sentence(comparison.metric) for comparison in tested if comparison.significant]
+    if not differ:
+        return "No lead is larger than chance could explain."
+    where = f"all {len(tested)} metrics" if len(differ) == len(tested) > 1 else join(differ)
+    return f"The methods differ on {where}, but the lead of the first over any other may be chance."
+
+
+def _leads(leads, n_metrics):
+    first, *more = sorted(leads.items(), key=lambda item: -len(item[1]))
+    where = f"all {n_metrics} metrics" if len(first[1]) == n_metrics > 1 else join(first[1])
+    verb = "rank" if " and " in first[0] else "ranks"
+    text = f"{first[0]} {verb} first on {where}, significantly before at least one other method"
+    return "; ".join([text, *(f"{who} on {join(metrics)}" for who, metrics in more)]) + "."
+
+
+def _in_sentence(metric):
+    """A title within a sentence; Hamming is a name, and F1 and AUC stay as they are."""
+    title = metric.title
+    is_word = title[1:2].islower() and not title.startswith("Hamming")
+    return title[:1].lower() + title[1:] if is_word else title
 
 
 def _single(comparison, results):
-    dataset = comparison.values.index[0]
-    values = comparison.values.loc[dataset].sort_values(
-        ascending=not comparison.metric.greater_is_better, kind="stable"
-    )
-    shown = values.map("{:.3f}".format) + results.stds(comparison.metric).loc[dataset].map(" ± {:.3f}".format)
-    best = [name for name in values.index if name in best_of(values, comparison.metric.greater_is_better)]
-    figure = shown[best[0]] if len(best) == 1 else f"{values[best[0]]:.3f}"
+    metric, dataset = comparison.metric, comparison.values.index[0]
+    digits = results.decimals(metric, dataset)
+    values = comparison.values.loc[dataset].sort_values(ascending=not metric.greater_is_better, kind="stable")
+    deviations = results.stds(metric).loc[dataset]
+    means = {name: f"{value:.{digits}f}" for name, value in values.items()}
+    shown = means if results.n_splits == 1 else {m: f"{v} ± {deviations[m]:.{digits}f}" for m, v in means.items()}
+    best = [name for name in values.index if name in best_of(values, metric.greater_is_better, digits)]
     over = f" over {results.n_splits} splits" if results.n_splits > 1 else ""
+    figure = (shown if len(best) == 1 else means)[best[0]]
     sentence = f"On {dataset}, {join(best)} {'is' if len(best) == 1 else 'are'} best with {figure}{over}"
     if len(best) < len(values):
         second = values.index[len(best)]
-        sentence += f", before {second} with {shown[second]}"
-    return sentence + ".", "One data set: splits of it share rows, so there is no test of significance."
+        equal = [name for name in values.index[len(best) :] if values[name] == values[second]]
+        sentence += f", before {join(equal)} with {(shown if len(equal) == 1 else means)[second]}"
+    return f"{sentence}."
+
+
+def _lead(comparison):
+    best, rank = comparison.best, comparison.ranks.min()
+    verb = "ranks" if len(best) == 1 else "rank"
+    return f"{join(best)} {verb} first, {rank:.2f} on average over {comparison.n_datasets} data sets"
 
 
 def _ranked(comparison):
-    best, rank = comparison.best, comparison.ranks.min()
-    verb = "ranks" if len(best) == 1 else "rank"
-    lead = f"{join(best)} {verb} first, {rank:.2f} on average over {comparison.n_datasets} data sets"
+    lead, best = _lead(comparison), comparison.best
     if not comparison.significant:
         return f"{lead}, but the methods do not differ significantly."
+    if not comparison.decides_pairs:
+        return f"{lead}. The methods differ, but {comparison.n_datasets} data sets are too few to say which."
     beaten = comparison.beaten(best[0])
     others = [name for name in comparison.ranks.sort_values(kind="stable").index if name not in [*best, *beaten]]
     if not beaten:
@@ -71,19 +126,33 @@ def _ranked(comparison):
     return f"{lead}, significantly before {join(beaten)}. The lead over {join(others)} may be chance."
 
 
+P_FROM = {"exact": " (exact)", "permutation": " (by random orders)", "F": ""}
+
+
 def _evidence(comparison):
+    """Sentences on the tests: Friedman's, Nemenyi's, Wilcoxon's, and what was left out."""
     test = comparison.test
-    text = (
-        f"Friedman F_F = {test.f:.2f}, critical value {test.critical_value:.2f}, p = {p_text(test.p_value)}; "
-        f"Nemenyi's critical distance {comparison.distance:.2f}."
+    f, critical = (f"{value:.2f}".replace("inf", "∞") for value in (test.f, test.critical_value))
+    p_value = f"p = {p_text(test.p_value)}".replace("= <", "< ") + P_FROM[test.distribution]
+    too_far = "" if comparison.decides_pairs else ", more than ranks can differ by"
+    yield (
+        f"Friedman F_F = {f}, critical value {critical}, {p_value}; "
+        f"Nemenyi's critical distance {comparison.distance:.2f}{too_far}."
     )
+    if smallest_wilcoxon_p(comparison.n_datasets, len(comparison.ranks)) <= ALPHA:
+        yield _wilcoxon(comparison)
     if comparison.n_datasets < FEW_DATASETS:
-        text += f" {comparison.n_datasets} data sets are few: such a test finds only large differences."
+        yield f"{comparison.n_datasets} data sets are few: such a test finds only large differences."
     if comparison.left_out:
-        text += f" Without {join(comparison.left_out)}, where a method has no value."
+        yield f"Without {join(comparison.left_out)}, where a method has no value."
     if comparison.without:
-        text += f" Without {join(comparison.without)}, which has no value anywhere."
-    return text.replace("p = <", "p < ")
+        yield f"Without {join(comparison.without)}, which has no value anywhere."
+
+
+def _wilcoxon(comparison):
+    pairs, first = comparison.pairs(), comparison.best[0]
+    found = pairs[(pairs.method == first) & (pairs.rank_biserial > 0) & (pairs.p_holm <= ALPHA)].against
+    return f"Wilcoxon's test with Holm's correction puts {first} before {join(found) if len(found) else 'none'}."
 
 
 def join(names) -> str:

@@ -20,7 +20,7 @@ def render_page(
 ) -> str:
     """The page as text; see `write_page`."""
     results = rows if isinstance(rows, Results) else Results.from_rows(rows)
-    script = _part("sort.js")
+    script = _part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     template = _environment().get_template("page.html")
     return template.render(

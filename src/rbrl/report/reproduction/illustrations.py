@@ -25,7 +25,7 @@ def draw_all(recorded: Recorded, folder: Path) -> dict[str, list[dict[str, str]]
             keep("ranks", figures.draw_average_ranks(ranks, title), f"figure1-{who}", title)
         for metric in results.metrics:
             comparison = compare(results, metric)
-            if comparison.distance is not None:
+            if comparison.decides_pairs:
                 alt = f"Critical-difference diagram of {metric.title.lower()}, {owner}"
                 keep("differences", figures.draw_critical_difference(comparison), f"figure2-{metric.name}-{who}", alt)
     studies = (

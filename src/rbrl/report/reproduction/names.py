@@ -1,6 +1,7 @@
 """Our methods under the names that the paper gives them."""
 
 import re
+from dataclasses import replace
 
 import pandas as pd
 
@@ -23,7 +24,7 @@ def paper_methods() -> tuple[str, ...]:
 
 
 def as_published(rows: pd.DataFrame, *others: str) -> Results:
-    """Rows of a plan as `Results` with the paper's methods, names and order.
+    """Rows of a plan as `Results` with the paper's methods, names and order; ranks are of the means in full.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def as_published(rows: pd.DataFrame, *others: str) -> Results:
     """
     names = {key(name): name for name in (*paper_methods(), *others)}
     rows = rows.assign(method=[names.get(key(name)) for name in rows.method]).dropna(subset=["method"])
-    results = Results.from_rows(rows)
+    results = replace(Results.from_rows(rows), as_printed=False)
     return results.only([name for name in names.values() if name in results.methods])
 
 

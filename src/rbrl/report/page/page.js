@@ -25,4 +25,15 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+for (const region of document.querySelectorAll(".scroll")) {
+  const hint = region.previousElementSibling;
+  const look = () => {
+    const rest = region.scrollWidth - region.clientWidth;
+    hint.classList.toggle("more", rest > 1);
+    hint.classList.toggle("done", region.scrollLeft >= rest - 1);
+    region.classList.toggle("moved", region.scrollLeft > 0);
+  };
+  region.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(region);
+}
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
