@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from rbrl.experiments.choose import choose
+from rbrl.search.choose import choose
 from rbrl.experiments.folds import by_point
 from rbrl.experiments.judge import judge
 from rbrl.experiments.methods import build

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass, field
 
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.experiments.choose import choose
+from rbrl.search.choose import choose
 from rbrl.experiments.data import prepare, split_rows
 from rbrl.experiments.folds import by_point
 from rbrl.experiments.judge import judge

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from rbrl.experiments.choose import choose
+from rbrl.search.choose import choose
 from rbrl.experiments.data import Shelf
 from rbrl.experiments.folds import by_point
 from rbrl.experiments.runs import expand
