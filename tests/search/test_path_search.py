@@ -109,7 +109,9 @@ def test_a_comparison_and_a_search_break_ties_alike():
     values = {json.dumps(point): {"hamming_loss": [0.5, 0.5]} for point in points}
     compared = choose(values, "hamming_loss", ["hamming_loss"])
     scoring = {"tied": lambda estimator, X, y: 1.0}
-    searched = results_table([[{"params": p, "tied": 1.0, **dict.fromkeys(EXTRA, 0.0)} for p in points]], Scoring(scoring))
+    searched = results_table(
+        [[{"params": p, "tied": 1.0, **dict.fromkeys(EXTRA, 0.0)} for p in points]], Scoring(scoring)
+    )
     assert points[best_point(searched, Scoring(scoring), "tied")] == compared == {"ridge": 1.0, "nuclear": 10.0}
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
-from rbrl.search.choose import choose
 from rbrl.experiments.folds import by_point
 from rbrl.experiments.judge import judge
 from rbrl.experiments.methods import build
+from rbrl.search.choose import choose
 from rbrl.search.predictions import predictions
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from sklearn.model_selection import ParameterGrid
 
-from rbrl.search.choose import considered
 from rbrl.experiments.errors import PlanError
 from rbrl.experiments.methods import build, check_decision_parameters, check_parameters, code_of, find_class
+from rbrl.search.choose import considered
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import warnings
 from dataclasses import dataclass, field
 
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.search.choose import choose
 from rbrl.experiments.data import prepare, split_rows
 from rbrl.experiments.folds import by_point
 from rbrl.experiments.judge import judge
@@ -14,6 +13,7 @@ from rbrl.experiments.machine import machine
 from rbrl.experiments.methods import build, with_params
 from rbrl.experiments.pinning import one_thread
 from rbrl.experiments.tuned import tune_missing
+from rbrl.search.choose import choose
 from rbrl.search.predictions import predictions
 
 
