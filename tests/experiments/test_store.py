@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 import sqlite3
 
 import pandas as pd
@@ -92,9 +93,103 @@ def test_a_store_of_another_version(two):
     with sqlite3.connect(store.path / "runs.sqlite") as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(
-        StoreError, match=rf"has format 99; this version of rbrl reads format {VERSION}\. Choose another folder"
+        StoreError, match=rf"has format 99; this version of rbrl reads formats 2 and {VERSION}\. Choose another folder"
     ):
         execute(plan, store)
+
+
+BEFORE = """
+CREATE TABLE former (
+    tune_key TEXT NOT NULL, point TEXT NOT NULL, fold INTEGER NOT NULL, vals TEXT NOT NULL, fit_seconds REAL, gap REAL,
+    evaluations REAL, PRIMARY KEY (tune_key, point, fold)
+) WITHOUT ROWID;
+INSERT INTO former SELECT tune_key, point, fold, vals, fit_seconds, gap, evaluations FROM folds;
+DROP TABLE folds;
+ALTER TABLE former RENAME TO folds;
+PRAGMA user_version = 2;
+"""
+
+
+@pytest.fixture
+def former(two):
+    """The same store in the format before, which did not record what a search took of the processor."""
+    plan, store = two
+    before = store.rows(), store.tuning()
+    store.close()
+    with sqlite3.connect(store.path / "runs.sqlite") as connection:
+        connection.executescript(BEFORE)
+    connection.close()
+    return plan, store, *before
+
+
+def test_a_store_of_the_format_before_goes_on(former):
+    plan, store, rows, tuning = former
+    assert store.effort().processor_seconds.isna().all()
+    pd.testing.assert_frame_equal(store.rows(), rows)
+    summary = execute(plan, store)
+    assert (summary.n_reused, summary.n_done) == (1, 2)
+    pd.testing.assert_frame_equal(store.tuning().query("split == 0"), tuning)
+    assert store.effort().processor_seconds.isna().tolist() == [True, False, False]
+
+
+def test_a_store_of_the_format_before_is_read_where_nothing_may_be_written(former, monkeypatch):
+    _, store, rows, tuning = former
+    content = (store.path / "runs.sqlite").read_bytes()
+
+    def refuse(self, connection):
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    monkeypatch.setattr("rbrl.experiments._database.Database._prepare", refuse)
+    monkeypatch.setattr("rbrl.experiments._database.os.access", lambda *_: False)
+    pd.testing.assert_frame_equal(store.rows(), rows)
+    pd.testing.assert_frame_equal(store.tuning(), tuning)
+    assert store.effort().processor_seconds.isna().all()
+    assert (store.path / "runs.sqlite").read_bytes() == content
+
+
+def test_nothing_is_called_safe_in_a_damaged_file(two):
+    plan, store = two
+    store.close()
+    path = store.path / "runs.sqlite"
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xff" * 8192 + content[12288:])
+    with pytest.raises(StoreError, match=r"runs\.sqlite is damaged \(.*malformed.*\): some .* may be lost") as caught:
+        execute(plan, store)
+    assert "is safe" not in str(caught.value)
+    assert "`sqlite3 runs.sqlite .recover | sqlite3 NEW/runs.sqlite`" in str(caught.value)
+
+
+def test_a_text_that_rbrl_did_not_write_is_damage(two):
+    plan, store = two
+    store.close()
+    for damage in ("UPDATE runs SET vals = substr(vals, 2)", "UPDATE runs SET vals = CAST(x'ff7b7d' AS TEXT)"):
+        with sqlite3.connect(store.path / "runs.sqlite") as connection:
+            connection.execute(damage)
+        connection.close()
+        with pytest.raises(StoreError, match="is damaged"):
+            execute(plan, store)
+        with pytest.raises(StoreError, match="is damaged"):
+            store.rows()
+        store.close()
+
+
+def test_a_store_cut_anywhere_is_read_or_refused(two):
+    """Whatever is overwritten: rows, or a StoreError that promises nothing."""
+    _, store = two
+    store.close()
+    path = store.path / "runs.sqlite"
+    content, chance, refused = path.read_bytes(), random.Random(0), []
+    for _ in range(60):
+        start, length = chance.randrange(100, len(content)), chance.choice([1, 40, 1000, 4096])
+        noise = chance.randbytes(length)[: len(content) - start]
+        path.write_bytes(content[:start] + noise + content[start + len(noise) :])
+        try:
+            Store(path.parent).rows()
+            Store(path.parent).tuning()
+        except StoreError as error:
+            refused.append(str(error))
+    assert len(refused) > 10
+    assert not [text for text in refused if "is safe" in text]
 
 
 def test_odd_characters_in_the_path(table, place, tmp_path):
