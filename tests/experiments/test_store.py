@@ -1,12 +1,18 @@
 """A store that cannot be written says so and loses nothing."""
 
 import errno
+import json
 import os
 import random
+import shutil
 import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from comparison import environment, timeless
 
 from rbrl.experiments import Plan, Store, StoreError, execute
 from rbrl.experiments._owner import Owner, is_alive
@@ -42,6 +48,50 @@ def test_a_full_disk_is_an_error_that_loses_nothing(two, monkeypatch):
     monkeypatch.undo()
     assert execute(plan, store).n_failed == 0
     pd.testing.assert_frame_equal(store.rows().query("split == 0"), before)
+
+
+ROOM = 400 * 1024
+
+
+def small_disk(folder):
+    """The words before a command that see a small file system at `folder`, which needs no rights where users may have
+    namespaces; the test is skipped where they may not."""
+    mount = f'mount -t tmpfs -o size={ROOM} tmpfs "$0" && exec "$@"'
+    words = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, str(folder)]
+    if shutil.which("unshare") is None or subprocess.run([*words, "true"], capture_output=True).returncode:
+        pytest.skip("needs unshare, and the right to mount a small file system in a namespace of its own")
+    return words
+
+
+@pytest.mark.parametrize("how", ["disk", "limit"])
+def test_a_disk_that_fills_after_some_rows_loses_nothing(table, place, tmp_path, how):
+    pytest.importorskip("resource", reason="needs limits on the size of files")
+    table["methods"] = {"brl": {"grid": {"ridge": [0.1, 1.0]}}}
+    table["splits"]["number"] = 40
+    (tmp_path / "mine.csv").write_bytes((place / "mine.csv").read_bytes())
+    (tmp_path / "plan.toml").write_text(Plan.from_dict(table).to_toml())
+    store = tmp_path / "store"
+    store.mkdir()
+    words = small_disk(store) if how == "disk" else []
+    program = Path(__file__).with_name("full_disk.py")
+    command = [*words, sys.executable, str(program), how, str(tmp_path / "plan.toml"), str(store), str(ROOM)]
+    ended = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    (told, first), (more, second), (_, last) = json.loads(ended.stdout)
+    assert len(told) > 2, "some rows were written"
+    for error in (first, second):
+        assert f"{store / 'runs.sqlite'}" in error
+        assert "What was finished before is" in error
+    if how == "disk":
+        assert "no space is left for" in first
+    kept, rows = (pd.read_pickle(f"{store}.{name}") for name in ("kept", "rows"))
+    done = kept[["dataset", "method", "split"]].drop_duplicates().to_numpy().tolist()
+    assert done[: len(told)] == told
+    assert len(done) == len(told) + len(more), "what was told to be finished is there, and no more"
+    assert last == ""
+    pd.testing.assert_frame_equal(rows.head(len(kept)), kept)
+    execute(tmp_path / "plan.toml", tmp_path / "whole")
+    pd.testing.assert_frame_equal(timeless(rows), timeless(Store(tmp_path / "whole").rows()))
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EROFS, "Read-only")])
@@ -156,7 +206,7 @@ def test_nothing_is_called_safe_in_a_damaged_file(two):
     with pytest.raises(StoreError, match=r"runs\.sqlite is damaged \(.*malformed.*\): some .* may be lost") as caught:
         execute(plan, store)
     assert "is safe" not in str(caught.value)
-    assert "`sqlite3 runs.sqlite .recover | sqlite3 NEW/runs.sqlite`" in str(caught.value)
+    assert "or choose another folder" in str(caught.value)
 
 
 def test_a_text_that_rbrl_did_not_write_is_damage(two):

@@ -133,9 +133,8 @@ class Database:
             return f"{self.path} is not a store of rbrl, or a damaged one ({text}). Choose another folder."
         if kind == sqlite3.SQLITE_CORRUPT or isinstance(error, UNREADABLE) or "decode" in text:
             return (
-                f"{self.path} is damaged ({text}): some of what was finished before may be lost. Copy its folder, and save "
-                f"what can still be read with `sqlite3 {FILE} .recover | sqlite3 NEW/{FILE}`; or choose another folder, "
-                "where all is done anew."
+                f"{self.path} is damaged ({text}): some of what was finished before may be lost. Put back a copy of the "
+                "folder if there is one, or choose another folder, where all is done anew."
             )
         if kind == sqlite3.SQLITE_IOERR or number == errno.EIO:
             return (
