@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pandas as pd
@@ -195,6 +196,47 @@ def test_a_store_of_the_format_before_is_read_where_nothing_may_be_written(forme
     pd.testing.assert_frame_equal(store.tuning(), tuning)
     assert store.effort().processor_seconds.isna().all()
     assert (store.path / "runs.sqlite").read_bytes() == content
+
+
+READING = """
+import os, sys
+from rbrl.experiments import Store, StoreError
+if os.geteuid() == 0:
+    os.setuid(65534)
+try:
+    sys.stdout.write(str(len(Store(sys.argv[1]).rows())))
+except StoreError as error:
+    sys.stdout.write(str(error))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
+def test_what_a_killed_process_left_is_not_missed_where_nothing_may_be_written(two):
+    """In the log beside the file, which a reader may use if its index is there, and else must not overlook."""
+    plan, store = two
+    folder = Path(tempfile.mkdtemp())
+    try:
+        execute(plan, store)
+        n_rows = len(store.rows())
+        with store._database.writing() as cursor:
+            cursor.execute("DELETE FROM claims")
+        for path in store.path.glob("runs.sqlite*"):
+            shutil.copy(path, folder)
+        assert (folder / "runs.sqlite-wal").stat().st_size
+        for path in folder.iterdir():
+            path.chmod(0o444)
+        folder.chmod(0o555)
+        command = [sys.executable, "-c", READING, str(folder)]
+        assert subprocess.run(command, env=environment(), capture_output=True, text=True).stdout == str(n_rows)
+        folder.chmod(0o755)
+        (folder / "runs.sqlite-shm").unlink()
+        folder.chmod(0o555)
+        said = subprocess.run(command, env=environment(), capture_output=True, text=True).stdout
+        assert "has results in runs.sqlite-wal that cannot be read without writing" in said
+        assert "Copy the folder to where you may write" in said
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
 
 
 def test_nothing_is_called_safe_in_a_damaged_file(two):

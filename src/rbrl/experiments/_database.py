@@ -73,7 +73,20 @@ class Database:
         except (sqlite3.OperationalError, OSError):
             if not self.path.exists() or (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
                 raise
-            # Without the right to write there is no write-ahead log to share, and so nobody who changes the file.
+            return self._open_to_read()
+
+    def _open_to_read(self):
+        """Open a file that may not be written. What was killed leaves results in its write-ahead log: they count too."""
+        try:
+            return self._connect(f"file:{_quoted(self.path)}?mode=ro", self._look_through)
+        except sqlite3.OperationalError as error:
+            log = self.path.with_name(f"{FILE}-wal")
+            if log.exists() and log.stat().st_size:
+                raise StoreError(
+                    f"{self.path} has results in {log.name} that cannot be read without writing ({error}). Copy the folder "
+                    "to where you may write, and read the copy. What was finished before is safe."
+                ) from error
+            # Without a log there is nobody who changes the file.
             return self._connect(f"file:{_quoted(self.path)}?mode=ro&immutable=1", self._look_through)
 
     def _connect(self, address, prepare):
