@@ -42,3 +42,14 @@ def __getattr__(name: str) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
     return ConvergenceWarning
+
+
+def in_words(error):
+    """An exception in one text: its type, and what it says if it says anything.
+
+    Examples
+    --------
+    >>> in_words(SystemExit(3)), in_words(AssertionError())
+    ('SystemExit: 3', 'AssertionError')
+    """
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 METHODS = """
+import sys
+
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -22,6 +24,11 @@ class Broken(BaseEstimator):
 
     def fit(self, X, y):
         raise RuntimeError(f"no sense in {self.sense}")
+
+
+class Odd(BaseEstimator):
+    def __init__(self):
+        sys.exit()
 """
 PLAN = {
     "datasets": [{"file": "mine.csv", "labels": -4}],

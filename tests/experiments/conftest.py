@@ -23,6 +23,7 @@ def place(tmp_path_factory):
     X, Y = make_multilabel_classification(90, 6, n_classes=4, random_state=0)
     save_file(Dataset(X, Y), folder / "mine.csv")
     (folder / "own.py").write_text(METHODS)
+    (folder / "leaving.py").write_text("import sys\n\nsys.exit('bye')\n")
     return folder
 
 

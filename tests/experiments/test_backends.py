@@ -16,7 +16,7 @@ from rbrl import BRLClassifier
 
 class Killer(BRLClassifier):
     def fit(self, X, y):
-        os.kill(os.getpid(), 9)
+        {how}
 """
 
 
@@ -53,8 +53,9 @@ def test_dask(plan, expected, tmp_path, cluster):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs kill")
-def test_a_worker_that_dies_fails_its_run_only(table, place, tmp_path):
-    (tmp_path / "killer.py").write_text(KILLER)
+@pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", "os._exit(0)"])
+def test_a_worker_that_dies_fails_its_run_only(table, place, tmp_path, how):
+    (tmp_path / "killer.py").write_text(KILLER.format(how=how))
     table["datasets"][0]["file"] = str(place / "mine.csv")
     table["splits"]["number"] = 1
     table["methods"] = {"killer": {"use": "killer.py:Killer"}, "brl": {}}

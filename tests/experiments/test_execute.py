@@ -2,6 +2,7 @@
 
 import io
 import json
+import sqlite3
 from types import SimpleNamespace
 
 import numpy as np
@@ -202,6 +203,110 @@ def test_one_fit_judged_by_two_rules(table, place, tmp_path, tune_on):
     assert summary.n_reused == agree
 
 
+TOUCHY = """
+import sys
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+
+class Touchy(ClassifierMixin, BaseEstimator):
+    decision_parameters = ("mood",)
+
+    def __init__(self, mood="good", C=1.0):
+        self.mood, self.C = mood, C
+
+    def fit(self, X, y):
+        self.n_labels_ = y.shape[1]
+        return self
+
+    def decision_function(self, X):
+        if self.mood == "bad":
+            raise RuntimeError("not in the mood")
+        if self.mood == "worse":
+            sys.exit("gone")
+        return np.tile(np.arange(self.n_labels_) * self.C, (len(X), 1))
+
+    def predict(self, X):
+        return (self.decision_function(X) > 1).astype(int)
+"""
+
+
+@pytest.mark.parametrize("mood", ["bad", "worse"])
+@pytest.mark.parametrize("grid", [{}, {"grid": {"C": [0.5, 1.0]}}])
+def test_an_error_of_another_rule_is_not_the_runs_own(table, place, tmp_path, mood, grid):
+    (tmp_path / "touchy.py").write_text(TOUCHY)
+    table["datasets"][0]["file"] = str(place / "mine.csv")
+    table["splits"]["number"] = 1
+    own = {"use": "touchy.py:Touchy", **grid}
+    rules = [{"params": {"mood": mood}}, {"params": {"mood": "fair"}}]
+    summary, listener = run(
+        {**table, "methods": {"touchy": {**own, "also_judged": rules}}}, tmp_path, tmp_path / "store"
+    )
+    assert (summary.n_done, summary.n_failed) == (1, 0)
+    (note,) = listener.notes
+    assert note.startswith("mine · touchy · split 0: judging by another rule failed, and is left to its own run: ")
+    assert note.endswith("RuntimeError: not in the mood" if mood == "bad" else "SystemExit: gone")
+    fair = {**table, "methods": {"touchy": {**own, "params": {"mood": "fair"}}}}
+    assert run(fair, tmp_path, tmp_path / "store")[0].n_reused == 1, "the rule beside it lost nothing"
+    other = {**table, "methods": {"touchy": {**own, "params": {"mood": mood}}}}
+    summary, _ = run(other, tmp_path, tmp_path / "store")
+    assert (summary.n_done, summary.n_failed) == (0, 1)
+
+
+LEAVER = """
+import sys
+
+from rbrl import BRLClassifier
+
+
+class Leaver(BRLClassifier):
+    def fit(self, X, y):
+        {how}
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "jobs"),
+    [
+        ("sys.exit(3)", "SystemExit: 3", 1),
+        ("sys.exit(3)", "SystemExit: 3", 2),
+        ("sys.exit()", "SystemExit", 1),
+        ("raise GeneratorExit('odd')", "GeneratorExit: odd", 1),
+    ],
+)
+def test_a_method_that_leaves_fails_its_run_only(table, place, tmp_path, how, error, jobs):
+    (tmp_path / "leaver.py").write_text(LEAVER.format(how=how))
+    table["datasets"][0]["file"] = str(place / "mine.csv")
+    table["splits"]["number"] = 1
+    table["methods"] = {"leaver": {"use": "leaver.py:Leaver"}, "brl": {}}
+    summary, listener = run(table, tmp_path, tmp_path / "store", jobs=jobs)
+    assert summary.failures == [("mine", "leaver", 0, error)]
+    assert summary.n_done == 1
+    assert ("failed", "mine", "leaver", 0) in listener.events
+    assert "leaver.py" in Store(tmp_path / "store").failures().trace.item()
+
+
+def test_an_interrupt_in_this_process_stops_the_comparison(table, place, tmp_path):
+    (tmp_path / "leaver.py").write_text(LEAVER.format(how="raise KeyboardInterrupt"))
+    table["datasets"][0]["file"] = str(place / "mine.csv")
+    table["methods"] = {"brl": {}, "leaver": {"use": "leaver.py:Leaver"}}
+    with pytest.raises(KeyboardInterrupt):
+        run(table, tmp_path, tmp_path / "store")
+    assert set(Store(tmp_path / "store").rows().status) == {"ok"}
+
+
+def test_an_interrupt_in_a_worker_ends_its_run_only(table, place, tmp_path):
+    (tmp_path / "leaver.py").write_text(LEAVER.format(how="raise KeyboardInterrupt"))
+    table["datasets"][0]["file"] = str(place / "mine.csv")
+    table["splits"]["number"] = 1
+    table["methods"] = {"leaver": {"use": "leaver.py:Leaver"}, "brl": {}}
+    for _ in range(2):
+        summary, listener = run(table, tmp_path, tmp_path / "store", jobs=2)
+        assert summary.failures == [("mine", "leaver", 0, "KeyboardInterrupt")]
+        assert ("failed", "mine", "leaver", 0) in listener.events, "a new start tries it again"
+
+
 def test_a_rule_that_needs_another_fit_is_refused(table, place, tmp_path):
     table["methods"] = {"br": {"also_judged": [{"params": {"C": 2.0}}]}}
     with pytest.raises(PlanError, match="'C' would need another fit of BinaryRelevance"):
@@ -209,6 +314,31 @@ def test_a_rule_that_needs_another_fit_is_refused(table, place, tmp_path):
     table["methods"] = {"forest": {"use": "own.py:Forest", "also_judged": [{"non_empty": True}]}}
     with pytest.raises(PlanError, match="Forest does not say what may change after a fit"):
         run(table, place, Store(tmp_path))
+
+
+def test_the_processors_time_of_a_search_done_before_counts(table, place, tmp_path):
+    table["methods"] = {"brl": table["methods"]["brl"]}
+    store = Store(tmp_path)
+    run(table, place, store)
+    with sqlite3.connect(tmp_path / "runs.sqlite") as connection:
+        connection.execute("UPDATE folds SET processor_seconds = 1000")
+    connection.close()
+    table["tuning"]["criterion"] = "coverage"
+    assert run(table, place, store)[0].n_done == 3
+    assert (store.effort().processor_seconds == 1000 * 4).all(), "two points, two folds"
+    again = store.rows()
+    assert again.processor_seconds.between(4000, 4100).all()
+    table["methods"]["brl"]["grid"]["ridge"] = [0.1, 1.0, 10.0]
+    run(table, place, store)
+    assert store.rows().processor_seconds.between(4000, 4100).all()
+    assert (store.effort().processor_seconds > 4000).all()
+
+
+def test_a_search_is_shared_out_to_its_points(expected):
+    rows, effort = expected.rows().drop_duplicates(["method", "split"]), expected.effort()
+    both = effort.merge(rows, on=["dataset", "method", "split"], suffixes=("", "_of_run"))
+    assert (both.processor_seconds > 0).all()
+    assert (both.processor_seconds <= both.processor_seconds_of_run).all()
 
 
 def test_a_larger_grid_tunes_only_the_new_points(table, place, tmp_path):
@@ -325,6 +455,11 @@ def test_a_set_that_is_not_there_fails_alone_and_is_tried_again(table, place, tm
         ({"use": "rbrl", "params": {"rigde": 1}}, "RBRLClassifier has no parameter 'rigde'. Did you mean 'ridge'?"),
         ({"use": "absent.py:A"}, "the file 'absent.py' is not there"),
         ({"use": "own.py:Forrest"}, "own.py has no 'Forrest'. Did you mean 'Forest'?"),
+        ({"use": "leaving.py:A"}, "'leaving.py:A' cannot be imported: SystemExit: bye"),
+        (
+            {"use": "clr", "params": {"estimator": {"use": "own.py:Odd"}}},
+            "cannot be made with these params: SystemExit",
+        ),
         ({"use": "no_such_module:A"}, "'no_such_module:A' cannot be imported: ModuleNotFoundError"),
     ],
 )

@@ -1,11 +1,17 @@
 """A process killed at any moment loses at most the runs in flight; several on one store share the work."""
 
+import json
+import os
 import random
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
-from comparison import start, timeless
+from comparison import environment, start, timeless
+from killed import MOMENTS
 
 from rbrl.experiments import Plan, Store, execute
 
@@ -111,3 +117,57 @@ def test_the_runs_of_a_killed_process_are_taken_over(slow, whole, tmp_path):
     assert second.wait(timeout=600) == 0, (tmp_path / "shared.log").read_text()
     pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole[0].rows()))
     assert not list((tmp_path / "shared" / "locks").iterdir())
+
+
+@pytest.fixture
+def quick(table, place, tmp_path):
+    """A plan of quick runs, one of whose methods is judged by another rule too; and the same for a number of splits."""
+    (tmp_path / "mine.csv").write_bytes((place / "mine.csv").read_bytes())
+    rule = {"params": {"scores": "decision"}, "convention": "paper"}
+    table["methods"] = {
+        "brl": {"grid": {"ridge": [0.1, 1.0]}},
+        "br": {"params": {"scores": "hard"}, "grid": {"C": [0.1, 1.0]}, "also_judged": [rule]},
+    }
+
+    def plan(n_splits):
+        table["splits"]["number"] = n_splits
+        path = tmp_path / "quick.toml"
+        path.write_text(Plan.from_dict(table).to_toml())
+        return path
+
+    return plan
+
+
+def killed_at_commits(plan, folder, n_kills, seed):
+    """Kill a comparison again and again in and around its transactions, finish it, and compare with one undisturbed."""
+    program = Path(__file__).with_name("killed.py")
+    command = [sys.executable, str(program), str(plan), str(folder / "killed"), str(n_kills), str(seed)]
+    ended = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    kills = json.loads(ended.stdout)
+    assert len(kills) == n_kills
+    store, whole = Store(folder / "killed"), Store(folder / "whole")
+    summary = execute(plan, store)
+    assert summary.n_reused >= sum(kill["finished"] for kill in kills)
+    execute(plan, whole)
+    pd.testing.assert_frame_equal(timeless(store.rows()), timeless(whole.rows()))
+    pd.testing.assert_frame_equal(timeless(store.tuning()), timeless(whole.tuning()))
+    return kills
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+@needs_fork
+def test_killed_in_and_around_commits(quick, tmp_path):
+    kills = killed_at_commits(quick(30), tmp_path, 10, seed=0)
+    assert {kill["moment"] for kill in kills} == set(MOMENTS)
+    assert sum(kill["finished"] > 1 for kill in kills) >= 5
+
+
+@needs_fork
+@pytest.mark.soak
+def test_killed_a_hundred_times_in_and_around_commits(quick, tmp_path):
+    kills = killed_at_commits(quick(250), tmp_path, 100, seed=1)
+    assert all(sum(kill["moment"] == moment for kill in kills) == 20 for moment in MOMENTS)
+    assert sum(kill["finished"] > 1 for kill in kills) >= 50

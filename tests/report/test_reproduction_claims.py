@@ -1,12 +1,14 @@
 """The seven observations: asked of the paper's own table, and of results that contradict it."""
 
+from pathlib import Path
+
 import pytest
 
 from published_rows import published_rows
 from rbrl.metrics import METRICS
 from rbrl.report.paper_tables import published_results
 from rbrl.report.reproduction.ablation import ablation_beside, ablation_summary
-from rbrl.report.reproduction.cost import cost
+from rbrl.report.reproduction.cost import cost, cost_table
 from rbrl.report.reproduction.names import as_published
 from rbrl.report.reproduction.observations import (
     FAILS,
@@ -20,6 +22,7 @@ from rbrl.report.reproduction.observations import (
     verdict_table,
 )
 from rbrl.report.reproduction.observations import observations as the_seven
+from rbrl.report.reproduction.sources import Recorded
 from rbrl.report.reproduction.terms import beaten_counts, beaten_table, metric_ranks, overall_ranks
 
 
@@ -114,3 +117,33 @@ def test_cost_sums_runs_and_fits():
     assert found.evaluations["rbrl"] == 20
     assert found.evaluations.isna()["br"]
     assert found.share.sum() == pytest.approx(1)
+
+
+def test_cost_counts_searches_done_before_a_run():
+    from published_rows import effort
+
+    rows = published_rows(datasets=["arts"])
+    rows.loc[rows.split == 0, ["tune_seconds", "processor_seconds"]] = 4000.0, 60.0
+    rows.loc[rows.split == 1, ["tune_seconds", "processor_seconds"]] = 0.0, 0.7
+    tuned = effort(rows).query("split == 0")
+    whole = cost(rows, tuned, by="method")
+    assert (whole.hours * 3600).tolist() == pytest.approx([60.7] * len(whole)), "recorded, searches and all"
+    for unsure in (tuned.drop(columns="processor_seconds"), tuned.assign(processor_seconds=float("nan"))):
+        found = cost(rows, unsure, by="method")
+        assert (found.hours * 3600).tolist() == pytest.approx([4000.75 + 0.7] * len(found))
+        assert (found.recorded_hours * 3600).tolist() == pytest.approx([60.7] * len(found))
+        table = cost_table(rows, unsure, "cost", by="method")
+        assert table.rows[0][3].text == "0.02 to 1.11"
+        assert "which leaves out a search done before a run" in table.note
+    assert cost_table(rows, tuned, "cost", by="method").rows[0][3].text == "0.02"
+
+
+def test_the_recorded_search_of_rakel_on_enron_counts():
+    """Its ten runs recorded less than two minutes, without the search of 4,132 seconds that they rest on."""
+    recorded = Recorded(Path(__file__).resolve().parents[2] / "results")
+    rows, effort = (
+        frame[(frame.dataset == "enron") & (frame.method == "rakel")]
+        for frame in (recorded.rows("paper"), recorded.effort("paper"))
+    )
+    (found,) = cost(rows, effort).itertuples()
+    assert found.hours * 3600 > effort.seconds.sum() > 4000

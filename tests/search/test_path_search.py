@@ -1,5 +1,7 @@
 """The search along a path: it chooses what separate fits choose, and says what it measured."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,13 +9,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import f1_score, make_scorer
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, ParameterGrid
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rbrl import BRLClassifier, RankSVM, RBRLClassifier, RBRLClassifierCV
 from rbrl.metrics import PAPER_METRICS, evaluate, hamming_loss
 from rbrl.search import PAPER_GRID, PathSearchCV, solve_grid, tune
-from rbrl.search.results import best_index
+from rbrl.search.choose import best_index, choose
+from rbrl.search.results import EXTRA, best_point, results_table
+from rbrl.search.scoring import Scoring
 
 X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
 GRID = {"ridges": [0.1, 1, 10], "rankings": [0.01, 1], "nuclears": [0.1, 3]}
@@ -90,9 +94,32 @@ def test_neighbours_save_evaluations():
 
 
 def test_ties_go_to_the_stronger_penalties():
-    params = [{"ridge": r, "nuclear": s} for r in (1.0, 10.0) for s in (1.0, 0.1)]
-    assert best_index({"rank_test_x": np.array([1, 1, 1, 1]), "params": params}, "x") == 2
-    assert best_index({"rank_test_x": np.array([2, 1, 2, 3]), "params": params}, "x") == 1
+    points = [{"ridge": r, "nuclear": s} for r in (1.0, 10.0) for s in (1.0, 0.1)]
+    assert best_index(points, [0.2, 0.2, 0.2, 0.2]) == 2
+    assert best_index(points, [0.2, 0.1, 0.2, 0.3]) == 1
+    assert best_index(points, [0.2, np.nan, 0.2 + 1e-15, np.nan]) == 2, "what differs by rounding alone is tied"
+    assert best_index([{"estimator__C": 1.0}, {"estimator__C": 0.1}], [0.0, 0.0]) == 1
+    assert best_index([{"max_iter": 5, "ridge": 1.0}, {"nuclear": 2.0}, {"nuclear": 3.0}], [1, 1, 1]) == 2
+
+
+def test_a_comparison_and_a_search_break_ties_alike():
+    """Of ridge 1, nuclear 10 and ridge 10, nuclear 1 both take the same, whoever searches."""
+    grid = {"ridge": [1.0, 10.0], "nuclear": [1.0, 10.0]}
+    points = [point for point in ParameterGrid(grid) if point["ridge"] != point["nuclear"]]
+    values = {json.dumps(point): {"hamming_loss": [0.5, 0.5]} for point in points}
+    compared = choose(values, "hamming_loss", ["hamming_loss"])
+    scoring = {"tied": lambda estimator, X, y: 1.0}
+    searched = results_table(
+        [[{"params": p, "tied": 1.0, **dict.fromkeys(EXTRA, 0.0)} for p in points]], Scoring(scoring)
+    )
+    assert points[best_point(searched, Scoring(scoring), "tied")] == compared == {"ridge": 1.0, "nuclear": 10.0}
+
+
+def test_a_search_takes_the_strongest_of_points_that_tie():
+    scoring = {"tied": lambda estimator, X, y: 1.0}
+    search = RBRLClassifierCV([1, 10], [0.1, 1], [1, 10], cv=2, scoring=scoring).fit(X, Y)
+    assert search.best_params_ == {"ridge": 10, "ranking": 1, "nuclear": 10}
+    assert set(search.cv_results_["rank_test_tied"]) == {1}
 
 
 def test_any_scorer_and_several_at_once():

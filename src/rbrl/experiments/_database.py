@@ -1,16 +1,23 @@
 """The SQLite file of a store: opening it, and its errors in words that help."""
 
+import errno
+import json
 import os
 import sqlite3
 import threading
+import tomllib
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from rbrl.experiments._schema import TABLES, VERSION
+from rbrl.experiments._schema import BEFORE, TABLES, UPGRADE, VERSION, VIEW
 from rbrl.experiments.errors import StoreError
 
 FILE = "runs.sqlite"
 PATIENCE = 60.0
+# What a disk, a quota and a limit on the size of files say when there is no more room.
+NO_SPACE = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+# What a store holds is text that rbrl wrote: where it cannot be read, the file was changed by something else.
+UNREADABLE = (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError)
 
 
 class Database:
@@ -62,37 +69,63 @@ class Database:
     def _open(self):
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            return self._checked(self._connect(f"file:{_quoted(self.path)}", wal=True))
+            return self._connect(f"file:{_quoted(self.path)}", self._prepare)
         except (sqlite3.OperationalError, OSError):
             if not self.path.exists() or (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
                 raise
-            # Without the right to write there is no write-ahead log to share, and so nobody who changes the file.
-            return self._checked(self._connect(f"file:{_quoted(self.path)}?mode=ro&immutable=1", wal=False))
+            return self._open_to_read()
 
-    def _connect(self, address, wal):
+    def _open_to_read(self):
+        """Open a file that may not be written. What was killed leaves results in its write-ahead log: they count too."""
+        try:
+            return self._connect(f"file:{_quoted(self.path)}?mode=ro", self._look_through)
+        except sqlite3.OperationalError as error:
+            log = self.path.with_name(f"{FILE}-wal")
+            if log.exists() and log.stat().st_size:
+                raise StoreError(
+                    f"{self.path} has results in {log.name} that cannot be read without writing ({error}). Copy the folder "
+                    "to where you may write, and read the copy. What was finished before is safe."
+                ) from error
+            # Without a log there is nobody who changes the file.
+            return self._connect(f"file:{_quoted(self.path)}?mode=ro&immutable=1", self._look_through)
+
+    def _connect(self, address, prepare):
         options = {"timeout": PATIENCE, "isolation_level": None, "check_same_thread": False, "uri": True}
         connection = sqlite3.connect(address, **options)
         try:
-            if wal:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.executescript(TABLES)
-                if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-                    connection.execute(f"PRAGMA user_version = {VERSION}")
+            prepare(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _checked(self, connection):
+    def _prepare(self, connection):
+        """Make the tables of a new store, and those of the format before into today's."""
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        version = self._version(connection)
+        if version == 0:
+            connection.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+        elif version == BEFORE:
+            connection.execute("BEGIN IMMEDIATE")
+            if self._version(connection) == BEFORE:  # no other process was faster
+                connection.execute(UPGRADE)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+
+    def _look_through(self, connection):
+        """See the tables of the format before as today's."""
+        if self._version(connection) == BEFORE:
+            connection.execute(VIEW)
+
+    def _version(self, connection):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version != VERSION:
-            connection.close()
+        if version not in (0, BEFORE, VERSION):
             raise StoreError(
-                f"{self.path} has format {version}; this version of rbrl reads format {VERSION}. Choose another folder, or "
-                "use the version of rbrl that wrote it."
+                f"{self.path} has format {version}; this version of rbrl reads formats {BEFORE} and {VERSION}. Choose "
+                "another folder, or use the version of rbrl that wrote it."
             )
-        return connection
+        return version
 
     @contextmanager
     def _in_words(self):
@@ -100,19 +133,42 @@ class Database:
             yield
         except StoreError:
             raise
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, *UNREADABLE) as error:
             raise StoreError(self._explain(error)) from error
 
     def _explain(self, error):
+        """What happened, what has become of the results, and the way out; no more is said to be safe than is."""
         kept = "What was finished before is safe"
-        text = str(error)
-        if "full" in text or getattr(error, "errno", None) == 28:
+        kind, number, text = _kind(error), getattr(error, "errno", None), str(error)
+        if kind == sqlite3.SQLITE_FULL or number in NO_SPACE:
             return f"no space is left for {self.path} ({text}). {kept}: free some space and start again."
-        if isinstance(error, sqlite3.DatabaseError) and "not a database" in text:
-            return f"{self.path} is not a store of rbrl ({text}). Choose another folder."
-        if isinstance(error, OSError) or "readonly" in text or "unable to open" in text:
+        if kind == sqlite3.SQLITE_NOTADB:
+            return f"{self.path} is not a store of rbrl, or a damaged one ({text}). Choose another folder."
+        if kind == sqlite3.SQLITE_CORRUPT or isinstance(error, UNREADABLE) or "decode" in text:
+            return (
+                f"{self.path} is damaged ({text}): some of what was finished before may be lost. Put back a copy of the "
+                "folder if there is one, or choose another folder, where all is done anew."
+            )
+        if kind == sqlite3.SQLITE_IOERR or number == errno.EIO:
+            return (
+                f"{self.path} could not be read or written ({text}): its disk is full, gone or failing. What was finished "
+                "before is in the file as far as the disk has kept it: mend that, and start again."
+            )
+        if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return f"another process has kept {self.path} locked for {PATIENCE:.0f} s ({text}). {kept}: start again."
+        if isinstance(error, OSError) or kind in (
+            sqlite3.SQLITE_READONLY,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_PERM,
+        ):
             return f"{self.path} cannot be written ({text}). Choose a folder that you may write to. {kept}."
-        return f"{self.path} cannot be used ({text}). {kept}."
+        return f"{self.path} cannot be used ({text}); what was about to be written was undone. Choose another folder."
+
+
+def _kind(error):
+    """SQLite's primary code of an error; None where it has none."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
 
 
 def _quoted(path):

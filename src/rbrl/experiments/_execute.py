@@ -84,7 +84,7 @@ def execute(
     PlanError
         Before anything is run: a method or parameter does not exist, or a file cannot be read.
     StoreError
-        The store cannot be written; what it held is still there.
+        The store cannot be read or written; the message says what has become of what it held, and the way out.
     """
     began, progress = time.perf_counter(), progress or Progress()
     plan = plan if isinstance(plan, Plan) else Plan.from_toml(plan)

@@ -11,7 +11,7 @@ ROWS = [
     *("gap", "evaluations", "seed", "version", "machine"),
 ]
 TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations"]
-EFFORT = ["dataset", "method", "split", "n_fits", "seconds", "evaluations", "gap", "certified"]
+EFFORT = ["dataset", "method", "split", "n_fits", "seconds", "evaluations", "gap", "certified", "processor_seconds"]
 DATASETS = ["dataset", "n_samples", "n_features", "n_labels", "cardinality", "density"]
 FAILURES = ["dataset", "method", "split", "error", "trace"]
 
@@ -22,7 +22,9 @@ FROM runs WHERE key = ?
 """
 _FOLDS = "SELECT point, fold, vals, fit_seconds, gap, evaluations FROM folds WHERE tune_key = ? ORDER BY point, fold"
 _EFFORT = """
-SELECT count(*), sum(fit_seconds), avg(evaluations), max(gap), avg(gap <= ?) FROM folds WHERE tune_key = ?
+SELECT count(*), sum(fit_seconds), avg(evaluations), max(gap), avg(gap <= ?),
+       CASE WHEN count(processor_seconds) = count(*) THEN sum(processor_seconds) END
+FROM folds WHERE tune_key = ?
 """
 _FAILED = "SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'"
 TIMES = [name for name in [*ROWS, *TUNING] if name.endswith("_seconds")]

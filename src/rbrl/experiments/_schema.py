@@ -1,6 +1,10 @@
 """Tables of a store."""
 
-VERSION = 2
+VERSION = 3
+# The format before is this one but for a column: how to add it, and how to read on where nothing may be written.
+BEFORE = 2
+UPGRADE = "ALTER TABLE folds ADD COLUMN processor_seconds REAL"
+VIEW = "CREATE TEMP VIEW folds AS SELECT *, NULL AS processor_seconds FROM main.folds"
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS plans (id INTEGER PRIMARY KEY, toml TEXT NOT NULL, folder TEXT NOT NULL);
@@ -15,7 +19,7 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 CREATE TABLE IF NOT EXISTS folds (
     tune_key TEXT NOT NULL, point TEXT NOT NULL, fold INTEGER NOT NULL, vals TEXT NOT NULL, fit_seconds REAL, gap REAL,
-    evaluations REAL, PRIMARY KEY (tune_key, point, fold)
+    evaluations REAL, processor_seconds REAL, PRIMARY KEY (tune_key, point, fold)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS datasets (
     dataset TEXT PRIMARY KEY, n_samples INTEGER, n_features INTEGER, n_labels INTEGER, cardinality REAL, density REAL

@@ -4,7 +4,7 @@ import os
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 
 from rbrl.experiments._check import check_choice, check_whole
-from rbrl.experiments.work import work
+from rbrl.experiments.work import work, work_apart
 
 BACKENDS = ("serial", "processes", "dask")
 
@@ -40,7 +40,7 @@ class Processes(Serial):
 
     def submit(self, task, X, Y, *what):
         """Send the run to a worker."""
-        return self._executor().submit(work, task, X, Y, *what)
+        return self._executor().submit(work_apart, task, X, Y, *what)
 
     def close(self, kill=False):
         """Stop the workers."""
@@ -73,7 +73,7 @@ class Dask(Serial):
         if id(X) not in self._sent:
             # The data itself is kept beside its copies: its id may otherwise be given to other data.
             self._sent = {id(X): (X, self._client.scatter([X, Y], hash=False))}
-        return self._client.submit(work, task, *self._sent[id(X)][1], *what, pure=False)
+        return self._client.submit(work_apart, task, *self._sent[id(X)][1], *what, pure=False)
 
     def first_done(self, futures):
         """Wait for one of the futures; return those that are done."""

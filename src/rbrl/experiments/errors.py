@@ -8,4 +8,4 @@ class PlanError(RBRLError, ValueError):
 
 
 class StoreError(RBRLError, OSError):
-    """A store cannot be read or written; what it held before is still there."""
+    """A store cannot be read or written; the message says what has become of what it held."""

@@ -1,10 +1,15 @@
 """Results of tuning as plain records: what is known, and what is missing."""
 
+from math import isnan
 from typing import NamedTuple
 
 
 class Fold(NamedTuple):
-    """What one grid point gave on one fold; `point` is JSON."""
+    """What one grid point gave on one fold; `point` is JSON.
+
+    `processor_seconds` is its part of the search's processor time, judging and preparing included; NaN where it was not
+    recorded.
+    """
 
     point: str
     fold: int
@@ -12,6 +17,7 @@ class Fold(NamedTuple):
     fit_seconds: float
     gap: float
     evaluations: float
+    processor_seconds: float = float("nan")
 
 
 def missing_points(task, known):
@@ -31,3 +37,10 @@ def by_point(task, folds):
         for point, rows in found.items()
         if len(rows) == task.folds
     }
+
+
+def processor_seconds(task, known):
+    """Processor time of the searches that gave what is known of a run's grid, as far as it was recorded."""
+    complete = by_point(task, known)
+    recorded = (one.processor_seconds for one in known if one.point in complete)
+    return sum(seconds for seconds in recorded if not isnan(seconds))

@@ -10,6 +10,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from rbrl.estimators import REGISTRY
+from rbrl.exceptions import in_words
 from rbrl.experiments._check import hint
 from rbrl.experiments.decided import NonEmptyClassifier
 from rbrl.experiments.errors import PlanError
@@ -117,8 +118,8 @@ def _module(place, use, folder):
         return _from_file(_file(place, folder)) if place.endswith(".py") else importlib.import_module(place)
     except PlanError:
         raise
-    except Exception as error:  # importing runs foreign code, which may raise anything
-        raise PlanError(f"{use!r} cannot be imported: {type(error).__name__}: {error}.") from error
+    except (Exception, SystemExit) as error:  # importing runs foreign code, which may raise anything
+        raise PlanError(f"{use!r} cannot be imported: {in_words(error)}.") from error
 
 
 def _file(place, folder):

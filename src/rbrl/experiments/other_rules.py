@@ -1,11 +1,13 @@
 """The same run under other decision rules: one fit, judged by each."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from rbrl.experiments.choose import choose
+from rbrl.exceptions import in_words
 from rbrl.experiments.folds import by_point
 from rbrl.experiments.judge import judge
 from rbrl.experiments.methods import build
+from rbrl.search.choose import choose
 from rbrl.search.predictions import predictions
 
 
@@ -18,13 +20,19 @@ class OtherRule:
     task : Task
     known : list of Fold
         What is already tuned of it; `tuning` adds what the fits of the run itself have shown.
+
+    Attributes
+    ----------
+    error : str
+        What judging by this rule raised. It is no error of the run itself; this one then needs a run of its own.
     """
 
     task: object
     known: list = field(default_factory=list)
     tuning: list = field(default_factory=list)
+    error: str = ""
 
-    @property
+    @cached_property
     def parameters(self):
         """Parameters that make a fitted model follow this rule."""
         task = self.task
@@ -32,7 +40,9 @@ class OtherRule:
         return {name: getattr(estimator, name) for name in estimator.decision_parameters}
 
     def outcome(self, chosen, done, estimator, X_test, Y_test):
-        """What this run gives, from the `done` one and its fitted estimator; None if it would choose other parameters.
+        """What this run gives, from the `done` one and its fitted estimator.
+
+        None if it would choose other parameters, or if it cannot be judged; `error` then says why.
 
         Parameters
         ----------
@@ -41,10 +51,16 @@ class OtherRule:
         done : Outcome
         """
         task = self.task
+        if self.error:
+            return None
         if task.points:
             points = by_point(task, [*self.known, *self.tuning])
             if len(points) < len(task.points) or choose(points, task.criterion, task.metrics) != chosen:
                 return None
-        predicted = predictions(estimator.set_params(**self.parameters), X_test, task.metrics)
-        values = judge(Y_test, *predicted, task.metrics, task.convention)
+        try:
+            predicted = predictions(estimator.set_params(**self.parameters), X_test, task.metrics)
+            values = judge(Y_test, *predicted, task.metrics, task.convention)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
+            self.error = in_words(error)
+            return None
         return replace(done, values=values, params={**task.params, **chosen}, tuning=[], others=[])

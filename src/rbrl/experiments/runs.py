@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from sklearn.model_selection import ParameterGrid
 
-from rbrl.experiments.choose import considered
+from rbrl.exceptions import in_words
 from rbrl.experiments.errors import PlanError
 from rbrl.experiments.methods import build, check_decision_parameters, check_parameters, code_of, find_class
+from rbrl.search.choose import considered
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,17 @@ def _check_method(plan, method):
         check_parameters(f"methods.{method.name} (on {data.name})", cls, names)
         for value in params.values():
             if isinstance(value, dict):
-                build(value["use"], value.get("params", {}), plan.folder)
+                _check_built(f"methods.{method.name}", value, plan.folder)
+
+
+def _check_built(where, value, folder):
+    """Refuse an estimator in a parameter that its class cannot make."""
+    try:
+        build(value["use"], value.get("params", {}), folder)
+    except PlanError:
+        raise
+    except (Exception, SystemExit) as error:  # a class of a plan may raise anything
+        raise PlanError(f"{where}: {value['use']!r} cannot be made with these params: {in_words(error)}.") from error
 
 
 def _run(plan, data, method, split, content, first=None):

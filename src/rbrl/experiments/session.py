@@ -1,6 +1,7 @@
 """The loop that gives runs to workers, keeps what they return, and shares the runs with other processes."""
 
 import time
+from concurrent.futures import CancelledError
 
 from rbrl.exceptions import RBRLError
 from rbrl.experiments.folds import missing_points
@@ -107,26 +108,35 @@ class Session:
         return [OtherRule(other.task, self.store.known(other.tune_key)) for other in run.others]
 
     def _land(self, run, future):
-        try:
-            outcome = future.result()
-        except Exception as error:
-            if not self.backend.died(error):
-                raise
-            if run.key not in self.lost:
-                self.lost.add(run.key)
-                self.alone.append(run)
-                return
+        error = _error(future)
+        if error is None:
+            self._keep(run, future.result())
+        elif not self.backend.died(error):
+            raise error
+        elif run.key in self.lost:
             lost = WorkerLost(f"the worker ended during the run; was there enough memory? ({type(error).__name__})")
-            outcome = Outcome().fail(lost, again=True)
-        self._keep(run, outcome)
+            self._keep(run, Outcome().fail(lost, again=True))
+        else:
+            self.lost.add(run.key)
+            self.alone.append(run)
 
     def _keep(self, run, outcome):
         self.store.save(run, outcome, self.version)
-        for other, (tuning, result) in zip(run.others, outcome.others):
+        for other, (tuning, result, error) in zip(run.others, outcome.others):
             self.store.save_other(other, tuning, result, self.version)
+            if error:
+                self.progress.noted(f"{run.title}: judging by another rule failed, and is left to its own run: {error}")
         self.settled.add(run.key)
         if outcome.status == "ok":
             self.n_done += 1
             self.progress.finished(run, outcome)
         else:
             self.progress.failed(run, outcome)
+
+
+def _error(future):
+    """What ended a worker's run, or None; returned, not raised, so that an interrupt that is raised is the user's."""
+    try:
+        return future.exception()
+    except CancelledError as error:
+        return error

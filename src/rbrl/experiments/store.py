@@ -42,7 +42,7 @@ class Store:
         """Return the plan that was started last, or None."""
         with self._database.reading() as cursor:
             found = cursor.execute("SELECT toml, folder FROM plans ORDER BY id DESC LIMIT 1").fetchone()
-        return None if found is None else Plan.from_text(*found)
+            return None if found is None else Plan.from_text(*found)
 
     def rows(self, plan=None, everything=False):
         """Return one row per (data set, method, split, metric) of a plan.
@@ -60,8 +60,9 @@ class Store:
         DataFrame
             With the columns dataset, method, split, metric, value, status ("ok" or "failed"), error, params (JSON),
             tune_seconds, train_seconds, test_seconds, processor_seconds (of all three), gap,
-            evaluations, seed, version, machine. Runs that are still to be done have
-            no rows; a failed run has them without values.
+            evaluations, seed, version, machine. Times of a run that tunes are those of its whole search, also of what
+            was searched before; older stores leave that out of the processor's time, see :meth:`effort`. Runs that are
+            still to be done have no rows; a failed run has them without values.
         """
         asked, chosen = self._asked(plan), plan or self.plan()
         with self._database.reading() as cursor:
@@ -87,7 +88,8 @@ class Store:
         -------
         DataFrame
             With the columns dataset, method, split, n_fits, seconds (of all fits), evaluations (mean per fit), gap (the
-            largest), certified (share of the fits with a gap of at most `within`).
+            largest), certified (share of the fits with a gap of at most `within`), processor_seconds (of the whole
+            search, judging included; NaN where a part was searched before this was recorded).
         """
         asked = self._asked(plan)
         with self._database.reading() as cursor:
@@ -133,15 +135,16 @@ class Store:
                 [(name, *one) for name, one in sizes.items()],
             )
             cursor.execute("INSERT INTO plans (toml, folder) VALUES (?, ?)", (plan.to_toml(), str(plan.folder)))
-        return {(dataset, method, split): json.loads(identity) for dataset, method, split, identity in before}
+            return {(dataset, method, split): json.loads(identity) for dataset, method, split, identity in before}
 
     def finished(self):
         """Return {key: (status, metric names, again, version)} of every run that has a result."""
         with self._database.reading() as cursor:
             found = cursor.execute("SELECT key, status, vals, again, version FROM runs").fetchall()
-        return {
-            key: (status, set(json.loads(vals)), bool(again), version) for key, status, vals, again, version in found
-        }
+            return {
+                key: (status, set(json.loads(vals)), bool(again), version)
+                for key, status, vals, again, version in found
+            }
 
     def result(self, key):
         """Return (status, error) of a run, or None."""
@@ -150,13 +153,15 @@ class Store:
 
     def known(self, tune_key):
         """Return what was tuned under this key, as a list of Fold."""
-        query = "SELECT point, fold, vals, fit_seconds, gap, evaluations FROM folds WHERE tune_key = ?"
+        query = (
+            "SELECT point, fold, vals, fit_seconds, gap, evaluations, processor_seconds FROM folds WHERE tune_key = ?"
+        )
         with self._database.reading() as cursor:
             found = cursor.execute(query, (tune_key,)).fetchall()
-        return [
-            Fold(point, fold, json.loads(vals), seconds, _number(gap), _number(evaluations))
-            for point, fold, vals, seconds, gap, evaluations in found
-        ]
+            return [
+                Fold(point, fold, json.loads(vals), seconds, *map(_number, rest))
+                for point, fold, vals, seconds, *rest in found
+            ]
 
     def claim(self, key, since):
         """Claim a run; return "ours", "theirs" (a living process has it) or "done" (it has a result after `since`)."""
@@ -215,11 +220,8 @@ def _insert(cursor, run, outcome, version):
 
 
 def _insert_folds(cursor, tune_key, folds):
-    lines = [
-        (tune_key, one.point, one.fold, json.dumps(one.values), one.fit_seconds, one.gap, one.evaluations)
-        for one in folds
-    ]
-    cursor.executemany("INSERT OR REPLACE INTO folds VALUES (?, ?, ?, ?, ?, ?, ?)", lines)
+    lines = [(tune_key, one.point, one.fold, json.dumps(one.values), *one[3:]) for one in folds]
+    cursor.executemany("INSERT OR REPLACE INTO folds VALUES (?, ?, ?, ?, ?, ?, ?, ?)", lines)
 
 
 def _number(value):

@@ -5,6 +5,7 @@ import math
 import numbers
 import time
 
+from rbrl.exceptions import in_words
 from rbrl.experiments.folds import Fold, missing_points
 from rbrl.experiments.methods import inner_names
 from rbrl.metrics import get_metric
@@ -14,7 +15,8 @@ from rbrl.search import tune
 def tune_missing(task, estimator, X, Y, known, others=()):
     """Tune the grid points that are not known; return (folds, seconds), the seconds those of the known ones too.
 
-    The same fits are judged by the `others`, a sequence of OtherRule, whose `tuning` grows.
+    The same fits are judged by the `others`, a sequence of OtherRule, whose `tuning` grows, or whose `error` says why it
+    does not.
     """
     missing = missing_points(task, known)
     seconds = sum(fold.fit_seconds for fold in known if fold.point in set(task.points) - set(missing))
@@ -23,15 +25,36 @@ def tune_missing(task, estimator, X, Y, known, others=()):
     started = time.perf_counter()
     metrics = [get_metric(metric) for metric in task.metrics]
     options = {"folds": task.folds, "seed": task.seed, "metrics": metrics, "convention": task.convention}
-    if others:
-        options["others"] = [(other.parameters, other.task.convention) for other in others]
+    followed = [other for other in others if _can_follow(other)]
+    if followed:
+        options["others"] = [(other.parameters, other.task.convention) for other in followed]
     folds = []
     for grid in _as_grids(missing):
+        used = time.process_time()
         table = tune(estimator, inner_names(estimator, grid), X, Y, **options)
-        by_rule = [table] if not others else [part.drop(columns="rule") for _, part in table.groupby("rule")]
-        for found, part in zip([folds, *(other.tuning for other in others)], by_rule):
-            found += _folds(part, estimator, missing, task.metrics)
+        table["processor_seconds"] = _shared_out(time.process_time() - used, table, 1 + len(followed))
+        own = table[table.rule == 0] if followed else table
+        folds += _folds(own, estimator, missing, task.metrics)
+        for i, other in enumerate(followed, 1):
+            part = table[table.rule == i]
+            other.error = other.error or next(filter(None, part.error), "")
+            other.tuning += _folds(part[part.error == ""], estimator, missing, task.metrics)
     return folds, seconds + time.perf_counter() - started
+
+
+def _can_follow(other):
+    """Whether a fitted model can be given the parameters of another rule."""
+    try:
+        other.parameters  # noqa: B018  # built when asked for, by the method's own code
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
+        other.error = in_words(error)
+    return not other.error
+
+
+def _shared_out(seconds, table, n_rules):
+    """What a search took, shared out to its rows by the time of their fits; under each rule the rows add up to it."""
+    weights = table.fit_seconds.to_numpy() + 1e-9
+    return seconds * n_rules * weights / weights.sum()
 
 
 def _as_grids(points):
@@ -60,7 +83,7 @@ def _folds(table, estimator, points, metrics):
         params = {name.removeprefix("param_"): row[name] for name in columns if not _absent(row[name])}
         values = {metric: float(row[metric]) for metric in metrics}
         point = named[_signature(params)]
-        measured = (float(row[name]) for name in ("fit_seconds", "gap", "evaluations"))
+        measured = (float(row[name]) for name in ("fit_seconds", "gap", "evaluations", "processor_seconds"))
         folds.append(Fold(point, int(row["fold"]), values, *measured))
     return folds
 

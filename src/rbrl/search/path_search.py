@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rbrl._validation import check_number, check_row_weights
 from rbrl.estimators.base import FLOATS
 from rbrl.search.fold import SearchData, search_fold
-from rbrl.search.results import best_index, results_table
+from rbrl.search.results import best_point, results_table
 from rbrl.search.scoring import Scoring
 from rbrl.targets import SignedTargets, check_not_label_sets
 
@@ -94,7 +94,7 @@ class PathSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         scoring = Scoring(self.scoring)
         metric = self._deciding(scoring, data)
         self.cv_results_ = results_table(self._search(estimator, data, scoring), scoring)
-        self.best_index_ = best_index(self.cv_results_, metric)
+        self.best_index_ = best_point(self.cv_results_, scoring, metric)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
         self.best_estimator_ = estimator.set_params(**self.best_params_).fit(X, y, sample_weight)

@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.stats import rankdata
 
+from rbrl.search.choose import best_index, rounded
+
 EXTRA = ("gap", "evaluations", "seconds")
 
 
@@ -23,19 +25,16 @@ def results_table(tables, scoring):
         results |= {f"split{i}_{prefix}": fold for i, fold in enumerate(values)}
         results[f"mean_{prefix}"], results[f"std_{prefix}"] = values.mean(axis=0), values.std(axis=0)
     for name in scoring.scorers:
-        sign = -1.0 if scoring.greater_is_better(name) else 1.0
-        results[f"rank_test_{name}"] = _ranks(sign * results[f"mean_test_{name}"])
+        results[f"rank_test_{name}"] = rankdata(_loss(results, scoring, name), method="min").astype(int)
     return results
 
 
-def _ranks(values):
-    """Minimum ranks, best first; what is undefined comes last."""
-    worst = np.nanmax(values, initial=0.0) + 1.0
-    return rankdata(np.where(np.isnan(values), worst, values), method="min").astype(int)
+def _loss(results, scoring, metric):
+    """Means over folds of which the smallest is best."""
+    sign = -1.0 if scoring.greater_is_better(metric) else 1.0
+    return rounded(sign * results[f"mean_test_{metric}"])
 
 
-def best_index(results, metric):
-    """The best point; among equals the one with the largest ridge, then the largest nuclear norm, then the first."""
-    ties = np.flatnonzero(results[f"rank_test_{metric}"] == 1)
-    strength = [tuple(results["params"][i].get(name, 0.0) for name in ("ridge", "nuclear")) for i in ties]
-    return int(ties[max(range(len(ties)), key=lambda k: (strength[k], -k))])
+def best_point(results, scoring, metric):
+    """Index of the point that a metric chooses; of those of rank 1, that of :func:`rbrl.search.choose.best_index`."""
+    return best_index(results["params"], _loss(results, scoring, metric))

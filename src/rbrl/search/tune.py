@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from rbrl.estimators.objective import ObjectiveClassifier
+from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, evaluate, get_metric
 from rbrl.search.fold import SearchData, search_fold
 from rbrl.search.predictions import predictions
@@ -73,7 +74,8 @@ def tune(
     -------
     DataFrame
         One row per point and fold: ``param_<name>``, ``fold``, the metrics, ``fit_seconds``, ``gap``,
-        ``evaluations``; with `others` also ``rule``, 0 for the estimator's own and 1, 2, … for theirs.
+        ``evaluations``; with `others` also ``rule``, 0 for the estimator's own and 1, 2, … for theirs, and ``error``:
+        what judging by another rule raised, where its metrics are NaN, or nothing.
     """
     names = [get_metric(metric).name for metric in metrics]
     splits = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
@@ -114,11 +116,22 @@ def _point_by_point(estimator, grid, X, Y, train, test, names, rules, tol):
     with threadpool_limits(limits=1):
         for params, model, seconds in _fitted(estimator, grid, X[train], Y[train]):
             certified = [getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_")]
-            for i, (decision, convention) in enumerate(rules):
-                predicted = predictions(model.set_params(**decision) if decision else model, X[test], names)
-                row = _row(params, evaluate(Y[test], *predicted, names, convention), seconds, *certified)
-                table.append({**row, "rule": i} if len(rules) > 1 else row)
+            for i, rule in enumerate(rules):
+                values, error = _judged(model, X[test], Y[test], names, *rule, strict=i == 0)
+                row = _row(params, values, seconds, *certified)
+                table.append({**row, "rule": i, "error": error} if len(rules) > 1 else row)
     return table
+
+
+def _judged(model, X, Y, names, decision, convention, strict):
+    """Metrics of a fitted model under a decision rule, and an error's text: only that of the first rule is raised."""
+    try:
+        predicted = predictions(model.set_params(**decision) if decision else model, X, names)
+        return evaluate(Y, *predicted, names, convention), ""
+    except (Exception, SystemExit) as error:
+        if strict:
+            raise
+        return dict.fromkeys(names, np.nan), in_words(error)
 
 
 def _fitted(estimator, grid, X, Y):

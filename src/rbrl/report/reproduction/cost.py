@@ -1,5 +1,6 @@
 """What a plan cost: fits, hours and evaluations, by data set, from its rows and tunings."""
 
+import numpy as np
 import pandas as pd
 
 from rbrl.report.reproduction.names import OURS, key
@@ -23,20 +24,36 @@ def cost(rows: pd.DataFrame, effort: pd.DataFrame, by: str = "dataset") -> pd.Da
     Returns
     -------
     DataFrame
-        One row per data set or method: n_runs, n_fits (of tuning, and one per run), hours (of processor time),
-        wall_hours (tuning, training and testing one after the other), evaluations (mean per fit of tuning), certified
-        (share of the fits of tuning), share (of the processor time).
+        One row per data set or method: n_runs, n_fits (of tuning, and one per run), hours (of processor time, searches
+        included), recorded_hours (what of that the runs recorded), wall_hours (tuning, training and testing one after
+        the other), evaluations (mean per fit of tuning), certified (share of the fits of tuning), share (of hours).
+        Where the two kinds of hours differ, the truth is between them: see `spent`.
     """
     runs = rows.drop_duplicates(["dataset", "method", "split"])
-    runs = runs[runs.status == "ok"].assign(wall=lambda r: r[TIMES].sum(axis=1))
+    runs = runs[runs.status == "ok"]
+    runs = runs.assign(wall=runs[TIMES].sum(axis=1), spent=spent(runs, effort))
     groups = runs.groupby(by, sort=False)
-    frame = pd.DataFrame({"n_runs": groups.size(), "hours": groups.processor_seconds.sum() / 3600})
+    frame = pd.DataFrame({"n_runs": groups.size(), "hours": groups.spent.sum() / 3600})
+    frame["recorded_hours"] = groups.processor_seconds.sum() / 3600
     frame["wall_hours"] = groups.wall.sum() / 3600
     frame["n_fits"] = (effort.groupby(by).n_fits.sum().reindex(frame.index).fillna(0) + frame.n_runs).astype(int)
     for name in MEANS:
         frame[name] = [mean_per_fit(effort[effort[by] == value], name) for value in frame.index]
     frame["share"] = frame.hours / frame.hours.sum()
     return frame.reset_index()
+
+
+def spent(runs: pd.DataFrame, effort: pd.DataFrame) -> pd.Series:
+    """Processor seconds of every run, its search included, whenever that was done.
+
+    A run whose search has its processor time recorded has counted it. One without may rest on a search that was done
+    before and not counted: then all that its clock counted is taken, the most that one thread can have used.
+    """
+    known = effort if "processor_seconds" in effort else effort.assign(processor_seconds=np.nan)
+    searched = runs.merge(known, on=["dataset", "method", "split"], how="left", suffixes=("", "_of_search"))
+    unsure = (searched.tune_seconds > 0) & searched.processor_seconds_of_search.isna()
+    most = searched[TIMES].sum(axis=1).clip(lower=searched.processor_seconds)
+    return searched.processor_seconds.where(~unsure, most).set_axis(runs.index)
 
 
 def mean_per_fit(effort: pd.DataFrame, name: str) -> float:
@@ -48,13 +65,34 @@ def mean_per_fit(effort: pd.DataFrame, name: str) -> float:
 def cost_table(rows: pd.DataFrame, effort: pd.DataFrame, title: str, by: str = "dataset") -> Table:
     """The cost as a table, with its total."""
     frame = cost(rows, effort, by)
-    total = {name: frame[name].sum() for name in ("n_runs", "n_fits", "hours", "share")}
+    total = {name: frame[name].sum() for name in ("n_runs", "n_fits", "hours", "recorded_hours", "share")}
     total |= {name: mean_per_fit(effort, name) for name in MEANS}
     lines = [_line(row[by], row) for row in frame.to_dict("records")]
     head = {"dataset": "Data set", "method": "Method"}[by]
     titles = (head, "Runs", "Fits", "Processor hours", "Share", "Evaluations per fit", "Certified")
     note = "Certified: share of the fits of the search, of methods that prove a gap, with one of at most 0.001."
+    if not is_exact(frame):
+        note += (
+            " Processor hours from … to …: what the runs recorded, which leaves out a search done before a run, and what "
+            "the clock counted for runs and searches beside other work. The share is that of the larger figure."
+        )
     return Table(f"cost-{by}", title, titles, (*lines, _line("All", total)), frame, n_foot=1, note=note)
+
+
+def is_exact(frame: pd.DataFrame) -> bool:
+    """Whether all that was spent is recorded, to the digits shown."""
+    return bool((frame.hours - frame.recorded_hours < 0.005).all())
+
+
+def hours_text(least: float, most: float) -> str:
+    """Hours between two bounds, as one number where they agree in the digits shown.
+
+    Examples
+    --------
+    >>> hours_text(1.5, 1.501), hours_text(1.5, 2)
+    ('1.50', '1.50 to 2.00')
+    """
+    return f"{least:.2f}" if f"{least:.2f}" == f"{most:.2f}" else f"{least:.2f} to {most:.2f}"
 
 
 def _line(name, row):
@@ -62,7 +100,7 @@ def _line(name, row):
         word(name),
         count(row["n_runs"]),
         Cell(f"{row['n_fits']:,}", int(row["n_fits"])),
-        number(row["hours"], 2),
+        Cell(hours_text(row["recorded_hours"], row["hours"]), float(row["hours"])),
         Cell(f"{row['share']:.0%}", float(row["share"])),
         number(row["evaluations"], 1),
         Cell(f"{row['certified']:.1%}", float(row["certified"])) if row["certified"] == row["certified"] else Cell("–"),

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from rbrl.experiments.choose import choose
 from rbrl.experiments.data import Shelf
 from rbrl.experiments.folds import by_point
 from rbrl.experiments.runs import expand
@@ -14,6 +13,7 @@ from rbrl.report.reproduction.cells import COUNTS, cells, counts
 from rbrl.report.reproduction.names import OURS
 from rbrl.report.results import Results
 from rbrl.report.table import Table, count, number, word
+from rbrl.search.choose import choose
 
 BOTH = ("subset_accuracy", "average_precision")
 CRITERIA = ("mean_rank", "average_precision", "hamming_loss", "subset_accuracy", BOTH)

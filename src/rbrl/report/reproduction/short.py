@@ -5,7 +5,7 @@ from collections import Counter
 import pandas as pd
 
 from rbrl.report.comparison import compare, rank_table
-from rbrl.report.reproduction.cost import cost, mean_per_fit
+from rbrl.report.reproduction.cost import cost, hours_text, mean_per_fit
 from rbrl.report.reproduction.names import OURS, key
 from rbrl.report.reproduction.observations import FAILS, HOLDS, UNKNOWN, WEAK, judge, observations
 from rbrl.report.reproduction.terms import beaten_counts
@@ -66,8 +66,9 @@ def _cost_sentence(rows, effort):
     if own.empty:
         return "not known yet"
     found = cost(own, tuned)
-    hours, evaluations = found.hours.sum(), mean_per_fit(tuned, "evaluations")
+    hours = hours_text(found.recorded_hours.sum(), found.hours.sum())
+    evaluations = mean_per_fit(tuned, "evaluations")
     return (
-        f"{found.n_fits.sum():,} fits in {hours:.2f} hours of processor time, half of that on two cores; "
+        f"{found.n_fits.sum():,} fits in {hours} hours of processor time, half of that on two cores; "
         f"{evaluations:.1f} evaluations per fit"
     )
