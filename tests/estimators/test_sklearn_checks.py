@@ -42,5 +42,7 @@ def test_scikit_learn_checks(estimator, check):
 def test_everything_exported_that_predicts_is_checked():
     """Here, or in the two neighbours with the methods of others."""
     found = [getattr(home, name) for home in (rbrl, rbrl.estimators, rbrl.search) for name in home.__all__]
-    models = {cls for cls in found if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "predict")}
+    models = {
+        cls for cls in found if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "predict")
+    }
     assert models == {type(model) for model in (*CHECKED, *METHODS, *SVMS)}
