@@ -9,6 +9,7 @@ __all__ = [
     "ConvergenceWarning",
     "DataFormatError",
     "DatasetNotFoundError",
+    "GuessWarning",
     "InvalidLabelsError",
     "ModelFileError",
     "RBRLError",
@@ -33,6 +34,10 @@ class DatasetNotFoundError(RBRLError, LookupError):
 
 class ModelFileError(RBRLError, ValueError):
     """A model file is damaged, not ours, or holds what a model file must not."""
+
+
+class GuessWarning(UserWarning):
+    """Something about a data file was guessed; the message says what, and how to say it instead."""
 
 
 def __getattr__(name: str) -> Any:
