@@ -12,6 +12,7 @@ __all__ = [
     "GuessWarning",
     "InvalidLabelsError",
     "ModelFileError",
+    "ModelVersionWarning",
     "RBRLError",
 ]
 
@@ -38,6 +39,10 @@ class ModelFileError(RBRLError, ValueError):
 
 class GuessWarning(UserWarning):
     """Something about a data file was guessed; the message says what, and how to say it instead."""
+
+
+class ModelVersionWarning(UserWarning):
+    """A model file was written by another version of rbrl or scikit-learn."""
 
 
 def __getattr__(name: str) -> Any:

@@ -107,11 +107,11 @@ def test_a_stream_keeps_to_the_labels_of_its_first_batch():
     model = RBRLClassifier().partial_fit(X, frame)
     assert list(model.label_names_) == list(DATA.label_names)
     with pytest.raises(
-        InvalidLabelsError, match="first batch: sea, sand.*Got wind, sun.*put the columns in that order"
+        InvalidLabelsError, match=r"first batch: sea, sand.*Got wind, sun.*put the columns in that order"
     ):
         model.partial_fit(X, frame[frame.columns[::-1]])
     with pytest.raises(
-        InvalidLabelsError, match="Got a batch of 5 columns.*begin another, and give each batch a column"
+        InvalidLabelsError, match=r"Got a batch of 5 columns.*begin another, and give each batch a column"
     ):
         model.partial_fit(X, np.hstack([Y, Y[:, :1]]))
     classes = RBRLClassifier().partial_fit(X, Y[:, 0], classes=[0, 1])

@@ -1,5 +1,6 @@
 """DATA on the command line: a name of the catalogue, or a file."""
 
+import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -83,7 +84,8 @@ def load_model(path: Path) -> Any:
 
     if not path.is_file():
         raise FileNotFoundError(f"no such model file: {path}")
-    return load(path)
+    # A file unpacks to no more than it has bytes, and whoever names one at a shell has seen its size.
+    return load(path, max_bytes=sys.maxsize)
 
 
 def rows_for(model: Any, X: Any) -> Any:
