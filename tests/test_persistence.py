@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rbrl
-from rbrl import RBRLClassifier, RBRLClassifierCV, persistence, solvers
+from rbrl import RBRLClassifier, RBRLClassifierCV, TunedThresholdClassifier, persistence, solvers
 from rbrl.estimators import REGISTRY
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
 from rbrl.persistence import MAGIC, describe
@@ -29,6 +29,9 @@ MODELS = {
     "poly": RBRLClassifier(kernel="poly", low_rank="function"),
     "paper": RBRLClassifier(solver=solvers.APG("paper", "paper")),
     "search": RBRLClassifierCV([1, 10], [0.1], [0.1], cv=2),
+    "br-rbf": REGISTRY["br"](kernel="rbf"),
+    "clr-rbf": REGISTRY["clr"](kernel="rbf"),
+    "thresholds": TunedThresholdClassifier(RBRLClassifier()),
     "pipeline": make_pipeline(StandardScaler(), RBRLClassifier()),
 }
 
@@ -232,6 +235,11 @@ def test_a_file_of_the_first_version_loads_with_a_note(tmp_path):
         again = rbrl.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert describe(tmp_path / "model")["version"] == "0.0.1"
+    tuned = TunedThresholdClassifier(RBRLClassifier()).fit(X, Y)
+    expected = tuned.predict(X)
+    del tuned.targets_, tuned.n_features_in_
+    rbrl.save(tuned, tmp_path / "model")
+    np.testing.assert_array_equal(rbrl.load(tmp_path / "model").predict(X), expected)
 
 
 def test_a_schema_that_names_foreign_code_is_refused(tmp_path):

@@ -67,7 +67,7 @@ AXES = {
     "Y_fit_": ("rows", "labels"),
 }
 # Plain containers that skops does not list among its own.
-HARMLESS = {"numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix"}
+HARMLESS = {"numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix", "scipy.sparse._csc.csc_array"}
 
 
 def save(model, path):

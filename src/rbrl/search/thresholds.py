@@ -74,12 +74,16 @@ class TunedThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     def decision_function(self, X):
         """Scores with the learned threshold subtracted, (n_samples, n_labels); 1-D for a binary 1-D target."""
         scores = self._moved_scores(X)
-        return scores.ravel() if self.targets_.kind == "binary" else scores
+        return scores.ravel() if self._encoder().kind == "binary" else scores
 
     def predict(self, X):
         """Labels in the coding that `fit` received: those whose moved score is positive, or the class of the largest."""
         scores = self._moved_scores(X)
-        return self.targets_.decode(scores > 0, scores)
+        return self._encoder().decode(scores > 0, scores)
+
+    def _encoder(self):
+        """The coding of the answers; model files written before it was kept answer in 0/1."""
+        return getattr(self, "targets_", None) or SignedTargets.of_matrix(len(self.classes_), 0, np.int64)
 
     def _moved_scores(self, X):
         check_is_fitted(self)
