@@ -35,10 +35,10 @@ def read_csv(path, options):
     return table.dataset(options)
 
 
-def csv_blocks(path, options, n_features, size):
+def csv_blocks(path, options, model, size):
     """Yield X, at most `size` rows at a time."""
     with streaming_text(path, options) as stream, _opened(path, stream) as (names, reader):
-        wanted = feature_columns(path, names, options.labels, n_features)
+        wanted = feature_columns(path, names, options, model)
         for rows, lines in _row_blocks(path, reader, names, size):
             cells = _block(rows)
             yield np.column_stack([_plain(path, names[j], cells[j], lines) for j in wanted])
