@@ -117,7 +117,7 @@ class Posed:
     nuclear: np.longdouble
     error: np.ndarray
     support: np.ndarray
-    is_kernel: bool = True
+    of_values: np.ndarray | None = None
 
     def value(self, W):
         """The objective, and what rounding leaves open about it."""
@@ -125,9 +125,14 @@ class Posed:
         ridge = self.ridge * ((self.P @ W) ** 2).sum() / 2
         nuclear = self.nuclear * singular_values(self.S @ W).sum() if self.nuclear else EXTENDED(0)
         value = self.loss.value(F) + ridge + nuclear
-        error = self.error @ np.abs(W)
-        in_ridge = self.ridge * (np.abs(W) * error).sum() / 2 if self.is_kernel else 0
-        return value, self.loss.doubt(F, error) + in_ridge + 100 * EPSILON * value
+        return value, self.loss.doubt(F, self.error @ np.abs(W)) + 100 * EPSILON * value
+
+    def value_doubt(self, W):
+        """How much the objective may differ because kernel values are numbers in double precision; 0 of features."""
+        if self.of_values is None:
+            return EXTENDED(0)
+        error = self.of_values @ np.abs(W)
+        return self.loss.doubt(self.Z @ W, error) + self.ridge * (np.abs(W) * error).sum() / 2
 
     @property
     def shape(self):
@@ -145,13 +150,13 @@ def pose(model, X, Y, weights=None):
     if model.kernel == "linear":
         Z = np.hstack([X[rows], np.ones((len(rows), 1), EXTENDED)]) if model.fit_intercept else X[rows]
         identity = np.eye(Z.shape[1], dtype=EXTENDED)
-        return Posed(Z, identity, identity, loss, *penalties, rounding(Z), np.arange(Z.shape[1]), is_kernel=False)
+        return Posed(Z, identity, identity, loss, *penalties, rounding(Z), np.arange(Z.shape[1]))
     K = kernel_values(model, X)[np.ix_(rows, rows)]
     root, pivots = cholesky(K)
-    error = rounding(K) + np.abs(K - root @ root.T) + double_rounding(model, X[rows])
+    error, of_values = rounding(K) + np.abs(K - root @ root.T), double_rounding(model, X[rows])
     if model.nuclear and model.low_rank == "coefficients":
-        return Posed(K, root.T, np.eye(len(K), dtype=EXTENDED), loss, *penalties, error, np.arange(len(K)))
-    return Posed(K, root.T, root.T, loss, *penalties, error, pivots)
+        return Posed(K, root.T, np.eye(len(K), dtype=EXTENDED), loss, *penalties, error, np.arange(len(K)), of_values)
+    return Posed(K, root.T, root.T, loss, *penalties, error, pivots, of_values)
 
 
 def rounding(Z):
@@ -188,10 +193,9 @@ def kernel_values(model, X):
 
 
 def double_rounding(model, X):
-    """What the kernel values of a model may differ by from those of exact arithmetic: they are numbers in double precision,
-    and where these cancel in a sum nobody can say what the sum of others would be."""
+    """What kernel values in double precision may differ by from exact ones; None where they were given."""
     if model.kernel == "precomputed":
-        return EXTENDED(0)
+        return None
     terms = X.shape[1] + 20
     if model.kernel == "rbf":
         K = kernel_values(model, X)
