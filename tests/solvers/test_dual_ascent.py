@@ -93,6 +93,16 @@ def test_free_biases_of_vanishing_weights_are_a_linear_programme():
     assert result.objective == pytest.approx(best, rel=2e-4)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_nested_labels_need_biases_only(seed):
+    """No row has the later of two labels without the earlier: the optimum is 0, where rounding alone is left to sum up."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((16, 4))
+    labels = np.where(X[:, :1] > np.sort(rng.uniform(-1, 1, 100)), 1, -1).astype(np.int8)
+    result = DualAscent().solve(GramRows(X @ X.T), ranking_pairs(labels, 1.0), np.inf, tol=1e-4, max_iter=100)
+    assert (result.converged, result.gap, result.objective) == (True, 0.0, 0.0)
+
+
 def test_a_label_that_is_never_relevant_is_pushed_down():
     rng = np.random.default_rng(0)
     Y = random_labels(rng, 30, 4)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rbrl.solvers.base import relative_gap, warn_unconverged
-from rbrl.solvers.bias_balance import balance
+from rbrl.solvers.bias_balance import ROUNDING, balance
 from rbrl.solvers.pair_interior import InteriorPoint, fits
 
 # Passes over one row's pairs in a sweep.
@@ -177,6 +177,9 @@ class _Run:
         imbalance, biases = 0.0, None
         if self.free:
             self.alpha, biases, imbalance = balance(self.pairs, self.F, self.biases, self.alpha, self.steps)
+            if self.alpha.sum() <= ROUNDING * self.pairs.cap.sum():
+                # Biases alone keep all margins, to rounding: a little wider they do so exactly, and the optimum is 0.
+                self.alpha, biases, imbalance = np.zeros_like(self.alpha), biases * (1.0 + 1e-9), 0.0
         B = self.pairs.coefficients(self.alpha)
         self.F, square = self.rows.place(B)
         if not self.free:
