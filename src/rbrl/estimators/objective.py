@@ -20,6 +20,7 @@ from rbrl.designs import (
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.in_blocks import LearnsFromBlocks, as_blocks
 from rbrl.estimators.kernel_model import KernelModel
+from rbrl.estimators.memory import says_memory_needed
 from rbrl.kernels import APPROXIMATIONS, check_gram, fit_feature_map
 from rbrl.objective import Objective
 from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, solve_kernel
@@ -108,6 +109,7 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
         self.__dict__.pop("stream_", None)
         return learned
 
+    @says_memory_needed
     def _fit(self, X, Y, weights):
         started = time.perf_counter()
         rows, weights = present_rows(weights, len(Y))
