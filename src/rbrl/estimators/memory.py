@@ -93,7 +93,8 @@ def _words(model, X, Y, needs, available):
     there = "" if available is None else f", and {_gigabytes(available)} are available"
     return (
         f"{type(model).__name__} usually needs about {_gigabytes(needs.usually)} for {X.shape[0]} rows, "
-        f"{X.shape[1]} features and {Y.shape[1]} labels, at least {_gigabytes(needs.least)}{there}. What needs less: {needs.way_out}."
+        f"{X.shape[1]} features and {Y.shape[1]} labels, at least {_gigabytes(needs.least)}{there}. What needs less: "
+        f"{needs.way_out}."
     )
 
 

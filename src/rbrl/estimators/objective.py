@@ -90,8 +90,8 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Shards`, a list of parts (X, Y), a Dask
-            array, or a list of delayed parts
+        X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Dataset`, which has its labels; or
+            :class:`rbrl.datasets.Shards`, a list of parts (X, Y), a Dask array or data frame, or a list of delayed parts
             With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples). What comes in blocks stays where it is:
             the linear model is learned in passes over it, with bounded memory.
         y : array or sparse matrix (n_samples, n_labels)
