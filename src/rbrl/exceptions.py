@@ -11,6 +11,7 @@ __all__ = [
     "DatasetNotFoundError",
     "GuessWarning",
     "InvalidLabelsError",
+    "MemoryWarning",
     "ModelFileError",
     "ModelVersionWarning",
     "RBRLError",
@@ -39,6 +40,10 @@ class ModelFileError(RBRLError, ValueError):
 
 class GuessWarning(UserWarning):
     """Something about a data file was guessed; the message says what, and how to say it instead."""
+
+
+class MemoryWarning(UserWarning):
+    """A fit usually needs more memory than there is; the message says how much, and what needs less."""
 
 
 class ModelVersionWarning(UserWarning):

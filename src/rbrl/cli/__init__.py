@@ -45,8 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _is_users(error):
-    """Whether the input is to blame, as far as one can tell: a wrong value, a file, a name, a missing extra."""
-    return isinstance(error, ValueError | OSError | ImportError) or type(error).__module__.startswith("rbrl")
+    """Whether the input is to blame, as far as one can tell: a wrong value, a file, a name, a missing extra, its size."""
+    return isinstance(error, ValueError | OSError | ImportError | MemoryError) or type(error).__module__.startswith(
+        "rbrl"
+    )
 
 
 def _line(error):

@@ -19,6 +19,7 @@ from rbrl.designs import (
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.in_blocks import LearnsFromBlocks, as_blocks
 from rbrl.estimators.kernel_model import KernelModel
+from rbrl.estimators.memory import says_memory_needed
 from rbrl.kernels import APPROXIMATIONS, check_gram, fit_feature_map
 from rbrl.objective import Objective
 from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, solve_kernel, solve_posed
@@ -89,8 +90,8 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Shards`, a list of parts (X, Y), a Dask
-            array, or a list of delayed parts
+        X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Dataset`, which has its labels; or
+            :class:`rbrl.datasets.Shards`, a list of parts (X, Y), a Dask array or data frame, or a list of delayed parts
             With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples). What comes in blocks stays where it is:
             the linear model is learned in passes over it, with bounded memory.
         y : array or sparse matrix (n_samples, n_labels)
@@ -108,6 +109,7 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
         self.__dict__.pop("stream_", None)
         return learned
 
+    @says_memory_needed
     def _fit(self, X, Y, weights):
         started = time.perf_counter()
         rows, weights = present_rows(weights, len(Y))

@@ -239,7 +239,8 @@ def _told(path, options):
         raise bad(
             path,
             "its first line does not say how many features and labels there are and what they count from, and one part "
-            "of a data set does not show it: pass n_features=, n_labels=, first_feature= and first_label=",
+            "of a data set does not show it: pass n_features=, n_labels=, first_feature= and first_label=, or cut one file "
+            "into parts that say it with `rbrl data convert FILE FOLDER --rows-per-shard N`",
         )
     return {key: value for key, value in told.items() if value is not None}
 

@@ -1,0 +1,126 @@
+"""A fit says what memory it needs before it takes it, and none that works is refused."""
+
+import subprocess
+import sys
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rbrl import CPNL, BRLClassifier, RBRLClassifier
+from rbrl.designs import choose
+from rbrl.estimators import memory
+from rbrl.exceptions import MemoryWarning
+
+RNG = np.random.default_rng(0)
+LABELS = (RNG.random((1500, 60)) < 0.1).astype(np.int8)
+TALL, WIDE = RNG.standard_normal((1500, 200)), RNG.standard_normal((150, 1500))
+SPARSE = sparse.random_array((300, 1500), density=0.02, format="csr", rng=RNG)
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "largest"),
+    [
+        (RBRLClassifier(), TALL, 8000),
+        (RBRLClassifier(), sparse.csr_array(TALL), 8000),
+        (RBRLClassifier(), WIDE, 8000),
+        (RBRLClassifier(), SPARSE, 8000),
+        (RBRLClassifier(), SPARSE, 100),
+        (BRLClassifier(max_iter=1), SPARSE, 100),
+        (RBRLClassifier(nuclear=1e9), SPARSE, 100),
+        (BRLClassifier(max_rank=3), SPARSE, 100),
+        (CPNL(), TALL, 8000),
+        (RBRLClassifier(kernel="rbf"), TALL, 8000),
+        (RBRLClassifier(kernel="rbf", low_rank="function"), TALL[:400], 100),
+        (RBRLClassifier(kernel="rbf", approximation="nystroem", n_components=100), TALL, 8000),
+    ],
+)
+def test_no_fit_needs_less_than_the_least_that_it_is_refused_below(monkeypatch, model, X, largest):
+    monkeypatch.setattr(memory, "LARGEST_DECOMPOSITION", largest)
+    monkeypatch.setattr(choose, "LARGEST_DECOMPOSITION", largest)
+    monkeypatch.setattr("rbrl.estimators.objective.LARGEST_DECOMPOSITION", largest)
+    Y = LABELS[: X.shape[0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[:40], Y[:40])  # what is compiled and imported is not the fit's
+        tracemalloc.start()
+        model.fit(X, Y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert memory.memory_needed(model, X, Y.shape[1]).least <= peak
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "way_out"),
+    [
+        (RBRLClassifier(), SPARSE, "max_rank=50"),
+        (RBRLClassifier(max_rank=5), SPARSE, "fewer features or labels"),
+        (RBRLClassifier(), TALL, "write_shards"),
+        (RBRLClassifier(kernel="rbf"), TALL, "approximation='nystroem'"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_once(monkeypatch, model, X, way_out):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10_000)
+    monkeypatch.setattr(type(model), "_solve", lambda *_: pytest.fail("the fit has begun"))
+    with pytest.raises(
+        MemoryError, match=rf"usually needs about .* GB for {X.shape[0]} rows, .* 1e-05 GB are available"
+    ) as caught:
+        model.fit(X, LABELS[: X.shape[0]])
+    assert way_out in str(caught.value)
+
+
+def test_what_will_hardly_be_is_warned_of_and_tried(monkeypatch):
+    needs = memory.memory_needed(RBRLClassifier(), SPARSE, 60)
+    monkeypatch.setattr(memory, "available_bytes", lambda: (needs.least + needs.usually) // 2)
+    with pytest.warns(MemoryWarning, match="What needs less: max_rank"):
+        model = RBRLClassifier().fit(SPARSE, LABELS[:300])
+    assert model.gap_ <= 1e-4
+
+
+def test_a_memory_error_all_the_same_is_explained(monkeypatch):
+    def fail(*_):
+        raise MemoryError("Unable to allocate 14.9 GiB")
+
+    monkeypatch.setattr(RBRLClassifier, "_solve", fail)
+    with pytest.raises(MemoryError, match=r"What needs less: max_rank.*\(Unable to allocate 14\.9 GiB\)"):
+        RBRLClassifier().fit(SPARSE, LABELS[:300])
+
+
+def test_twenty_thousand_rows_of_text_with_a_thousand_labels():
+    """Weights of 1.6 GB, of which a fit holds 22 at a time, or 6 in factors."""
+    X = sparse.csr_array((20_000, 200_000))
+    assert memory.memory_needed(RBRLClassifier(), X, 1000).usually == pytest.approx(36.8e9, rel=0.01)
+    assert memory.memory_needed(RBRLClassifier(max_rank=50), X, 1000).usually == pytest.approx(11.2e9, rel=0.01)
+
+
+def test_limits_of_control_groups(tmp_path):
+    own = tmp_path / "own"
+    group = tmp_path / "root" / "outer" / "inner"
+    group.mkdir(parents=True)
+    own.write_text("0::/outer/inner\n", encoding="utf-8")
+    assert memory._of_cgroups(tmp_path / "root", own) is None
+    for place, most in ((group, "max"), (group.parent, "5000")):
+        (place / "memory.max").write_text(most + "\n", encoding="utf-8")
+        (place / "memory.current").write_text("3000\n", encoding="utf-8")
+        (place / "memory.stat").write_text("anon 2500\nfile 500\n", encoding="utf-8")
+    assert memory._of_cgroups(tmp_path / "root", own) == 2500
+    old = tmp_path / "root" / "memory" / "jobs"
+    old.mkdir(parents=True)
+    own.write_text("4:memory:/jobs\n3:cpu:/jobs\n", encoding="utf-8")
+    (old / "memory.limit_in_bytes").write_text("9000\n", encoding="utf-8")
+    (old / "memory.usage_in_bytes").write_text("10000\n", encoding="utf-8")
+    assert memory._of_cgroups(tmp_path / "root", own) == 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address space is limited on Linux alone")
+def test_a_limited_address_space_is_seen():
+    program = (
+        "import resource; from rbrl.estimators.memory import available_bytes; "
+        "resource.setrlimit(resource.RLIMIT_AS, (2**36, 2**36)); print(available_bytes() is not None); "
+        "from rbrl.estimators import memory; size = memory._of_address_space(); "
+        "block = bytearray(2**28); print(size - memory._of_address_space() >= 2**28, size < 2**36)"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["True", "True", "True"]
