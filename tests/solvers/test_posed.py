@@ -110,7 +110,9 @@ def test_every_point_of_a_search_has_a_finite_gap():
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         search = PathSearchCV(RBRLClassifier(kernel="rbf"), grid, cv=2).fit(X, Y)
+        unpenalised = PathSearchCV(BRLClassifier(ridge=0), {"nuclear": [0.0]}, cv=2).fit(X, Y)
     assert np.isfinite(search.cv_results_["mean_gap"]).all()
+    assert np.isinf(unpenalised.cv_results_["mean_gap"]).all()
 
 
 class TestKernels:

@@ -23,7 +23,10 @@ def results_table(tables, scoring):
         values = np.array([[row[name] for row in table] for table in tables])
         prefix = name if name in EXTRA else f"test_{name}"
         results |= {f"split{i}_{prefix}": fold for i, fold in enumerate(values)}
-        results[f"mean_{prefix}"], results[f"std_{prefix}"] = values.mean(axis=0), values.std(axis=0)
+        results[f"mean_{prefix}"] = values.mean(axis=0)
+        # Without any penalty a gap is infinite, and has no deviation.
+        with np.errstate(invalid="ignore"):
+            results[f"std_{prefix}"] = values.std(axis=0)
     for name in scoring.scorers:
         results[f"rank_test_{name}"] = rankdata(_loss(results, scoring, name), method="min").astype(int)
     return results
