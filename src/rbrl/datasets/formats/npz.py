@@ -27,7 +27,6 @@ BROKEN = (
     SyntaxError,
     RuntimeError,
     OverflowError,
-    MemoryError,
     tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
