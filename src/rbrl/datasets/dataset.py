@@ -164,7 +164,8 @@ def _features(X):
     X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise DataFormatError(f"X must be a matrix of numbers; got shape {X.shape} of type {X.dtype}.")
-    return np.ascontiguousarray(X, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN of single precision is a NaN
+        return np.ascontiguousarray(X, dtype=np.float64)
 
 
 def _labels(Y):
@@ -182,7 +183,9 @@ def _labels(Y):
 
 def _compact(A):
     """Sort a CSR array and give it the 32-bit indexes that scikit-learn's solvers ask for, where they suffice."""
-    A.sum_duplicates()
+    if not A.has_canonical_format:
+        A = A.copy()  # what was given is the caller's, and may be read-only
+        A.sum_duplicates()
     if max(A.nnz, *A.shape) <= np.iinfo(np.int32).max:
         A.indices, A.indptr = A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int32, copy=False)
     return A

@@ -4,6 +4,7 @@
 `categorical_index` lists the columns that hold codes.
 """
 
+import lzma
 import math
 import tokenize
 import zipfile
@@ -16,7 +17,7 @@ from scipy import sparse
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.atomic import replacing
 from rbrl.datasets.formats.errors import bad, quote
-from rbrl.datasets.formats.limits import dense_labels
+from rbrl.datasets.formats.limits import check_compressed, dense_labels
 
 BROKEN = (
     OSError,
@@ -30,6 +31,7 @@ BROKEN = (
     tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
+    lzma.LZMAError,
 )
 PARTS = ("_train_index", "_test_index")
 
@@ -101,14 +103,24 @@ def _sparse(path, arrays, key):
         shape = tuple(int(size) for size in arrays[f"{key}_shape"])
         if len(shape) != 2 or min(shape) < 0:
             raise ValueError(f"{key}_shape must be two sizes; got {quote(shape)}")
-        pieces = tuple(arrays[f"{key}_{part}"] for part in ("data", "indices", "indptr"))
+        pieces = tuple(_native(arrays[f"{key}_{part}"]) for part in ("data", "indices", "indptr"))
+        check_compressed(*pieces, *shape)
         matrix = sparse.csr_array(pieces, shape=shape)
-        matrix.check_format(full_check=True)
     except KeyError as error:
         raise bad(path, f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise bad(path, f"the CSR arrays of {key} do not fit together: {error}") from error
     return matrix
+
+
+def _native(array):
+    """In a type that SciPy's sparse arrays take: numbers in the byte order of this machine, and no half precision."""
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"type {array.dtype.str} is not numbers")
+    return array.astype(
+        np.float64 if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array.dtype.newbyteorder("="),
+        copy=False,
+    )
 
 
 def _splits(arrays):

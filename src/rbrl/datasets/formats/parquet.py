@@ -14,7 +14,7 @@ from rbrl.datasets.formats.errors import bad, bad_word, quote
 from rbrl.datasets.formats.labels import feature_columns
 from rbrl.datasets.formats.limits import MAX_DENSE_CELLS
 from rbrl.datasets.formats.table import Table
-from rbrl.datasets.formats.values import OddWordError, column_codes, is_missing
+from rbrl.datasets.formats.values import OddWordError, column_codes, is_missing, number
 from rbrl.datasets.formats.writable import check_names
 
 KEY = b"rbrl"
@@ -25,9 +25,9 @@ def read_parquet(path, options):
     pa, pq = _pyarrow()
     with _reading(path, pa, options.max_bytes), pq.ParquetFile(path) as file:
         _check_size(path, file.metadata, options.max_bytes)
-        table = file.read(use_threads=False)
-        matrix, codes = _matrix(path, table, pa, {})
-    return _dataset(path, table.schema, matrix, codes, options)
+        batches = list(_batches(path, file))  # stricter with a damaged file than file.read()
+        matrix, codes = _matrix(path, pa.Table.from_batches(batches), pa, {})
+    return _dataset(path, file.schema_arrow, matrix, codes, options)
 
 
 def parquet_parts(path, options, rows):
@@ -35,9 +35,19 @@ def parquet_parts(path, options, rows):
     pa, pq = _pyarrow()
     with _reading(path, pa, options.max_bytes), pq.ParquetFile(path) as file:
         codes = _codes_of_all(path, file, pa)
-        for batch in file.iter_batches(batch_size=rows, use_threads=False):
+        for batch in _batches(path, file, batch_size=rows):
             matrix, codes = _matrix(path, pa.Table.from_batches([batch]), pa, codes)
             yield _dataset(path, file.schema_arrow, matrix, codes, options)
+
+
+def _batches(path, file, **options):
+    """Yield the rows, as many as the file says that it has."""
+    n_rows = 0
+    for batch in file.iter_batches(use_threads=False, **options):
+        n_rows += batch.num_rows
+        yield batch
+    if n_rows != file.metadata.num_rows:
+        raise bad(path, f"not a readable Parquet file: it has {n_rows} rows, and says {file.metadata.num_rows}")
 
 
 def _codes_of_all(path, file, pa):
@@ -45,7 +55,7 @@ def _codes_of_all(path, file, pa):
     codes = {}
     for j, field in enumerate(file.schema_arrow):
         if _is_text(field.type, pa):
-            batches = file.iter_batches(columns=[field.name], use_threads=False)
+            batches = _batches(path, file, columns=[field.name])
             counts = Counter(word for batch in batches for word in _words(batch.column(0)))
             codes[j] = _codes(path, field.name, counts)
     return codes
@@ -81,11 +91,23 @@ def parquet_blocks(path, options, n_features, size):
         own = _head(path, file.schema_arrow.metadata).get("labels")
         columns = [names[j] for j in feature_columns(path, names, options.labels, n_features, own)]
         size = min(size, file.metadata.num_rows + 1)
-        for batch in file.iter_batches(batch_size=size, columns=columns, use_threads=False):
-            matrix, codes = _matrix(path, pa.Table.from_batches([batch]), pa, {})
-            for j in codes:
-                raise bad_word(path, columns[j], next(iter(codes[j])))
-            yield matrix
+        for batch in _batches(path, file, batch_size=size, columns=columns):
+            table = pa.Table.from_batches([batch])
+            codes = {
+                j: _plain(path, columns[j], table.column(j))
+                for j in range(len(columns))
+                if _is_text(table.schema[j].type, pa)
+            }
+            yield _matrix(path, table, pa, codes)[0]
+
+
+def _plain(path, name, column):
+    """What the words of a block are worth that are numbers; others have no code here."""
+    values = {word: number(word) for word in _words(column)}
+    odd = next((word for word, value in values.items() if value is None), None)
+    if odd is not None:
+        raise bad_word(path, name, odd)
+    return values
 
 
 def write_parquet(dataset, path, labels_first=False):
@@ -133,7 +155,9 @@ def _matrix(path, table, pa, codes):
         if _is_text(column.type, pa):
             if j not in codes:
                 codes[j] = _codes(path, name, Counter(_words(column)))
-            matrix[:, j] = [np.nan if word is None else codes[j].get(word.strip(), np.nan) for word in column.to_pylist()]
+            matrix[:, j] = [
+                np.nan if word is None else codes[j].get(word.strip(), np.nan) for word in column.to_pylist()
+            ]
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
             matrix[:, j] = column.cast(pa.float64()).to_numpy()
         else:
