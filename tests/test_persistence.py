@@ -4,6 +4,8 @@ import hashlib
 import io
 import os
 import pickle
+import tracemalloc
+import warnings
 import zipfile
 
 import numpy as np
@@ -15,9 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rbrl
-from rbrl import RBRLClassifier, RBRLClassifierCV, solvers
+from rbrl import RBRLClassifier, RBRLClassifierCV, TunedThresholdClassifier, persistence, solvers
 from rbrl.estimators import REGISTRY
-from rbrl.exceptions import ModelFileError
+from rbrl.exceptions import ModelFileError, ModelVersionWarning
 from rbrl.persistence import MAGIC, describe
 
 X, Y = make_multilabel_classification(n_samples=40, n_features=6, n_classes=4, random_state=0)
@@ -27,6 +29,9 @@ MODELS = {
     "poly": RBRLClassifier(kernel="poly", low_rank="function"),
     "paper": RBRLClassifier(solver=solvers.APG("paper", "paper")),
     "search": RBRLClassifierCV([1, 10], [0.1], [0.1], cv=2),
+    "br-rbf": REGISTRY["br"](kernel="rbf"),
+    "clr-rbf": REGISTRY["clr"](kernel="rbf"),
+    "thresholds": TunedThresholdClassifier(RBRLClassifier()),
     "pipeline": make_pipeline(StandardScaler(), RBRLClassifier()),
 }
 
@@ -97,6 +102,144 @@ def test_a_thousand_forged_archives_are_refused_or_harmless(tmp_path):
             rbrl.load(tmp_path / "forged")
         except ModelFileError:
             continue
+
+
+def repacked(archive, change=lambda name, content: content, compression=zipfile.ZIP_STORED):
+    """The archive with changed entries."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as old, zipfile.ZipFile(out, "w", compression) as new:
+        for name in old.namelist():
+            new.writestr(name, change(name, old.read(name)))
+    return out.getvalue()
+
+
+def array_bytes(array):
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def refused(path, archive, message, **options):
+    path.write_bytes(sealed(archive))
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match=message):
+        rbrl.load(path, **options)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_packed_zeros_are_refused_before_they_are_unpacked(tmp_path):
+    model = RBRLClassifier().fit(X, Y)
+    model.coef_ = np.zeros((4, 2_000_000))
+    archive = skops.io.dumps({"model": model}, compression=zipfile.ZIP_DEFLATED)
+    assert len(archive) < 1_000_000
+    peak = refused(tmp_path / "model", archive, r"would unpack to 64\d{6}; rbrl.save, which packs nothing")
+    assert peak < 10_000_000
+
+
+def test_packed_zeros_in_a_sparse_array_are_refused_where_they_exceed_the_limit(tmp_path):
+    """SciPy packs sparse arrays, so these may unpack to more than they have bytes, but not to any size."""
+    rows = sparse.csr_array(
+        (np.zeros(2_000_000), np.zeros(2_000_000, int), np.r_[np.zeros(40, int), 2_000_000]), (40, 6)
+    )
+    model = RBRLClassifier(kernel="rbf").fit(X, Y)
+    model.X_fit_ = rows
+    archive = skops.io.dumps({"model": model})
+    assert len(archive) < 1_000_000
+    peak = refused(
+        tmp_path / "model", archive, r"arrays have 32\d{6} bytes, more than the 1000000 of", max_bytes=1_000_000
+    )
+    assert peak < 10_000_000
+    assert rbrl.load(tmp_path / "model").X_fit_.nnz == 2_000_000
+
+
+def test_a_file_above_the_limit_is_refused_unread(tmp_path):
+    rbrl.save(RBRLClassifier().fit(X, Y), tmp_path / "model")
+    with pytest.raises(ModelFileError, match=r"it has \d+ bytes, more than the 1000 of max_bytes="):
+        rbrl.load(tmp_path / "model", max_bytes=1000)
+
+
+def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path):
+    archive = skops.io.dumps({"model": RBRLClassifier().fit(X, Y)})
+    claim = array_bytes(np.zeros((4, 6))).replace(b"(4, 6)", b"(4,6000000000)").replace(b" " * 8 + b"\n", b"\n", 1)
+    name = next(n for n in zipfile.ZipFile(io.BytesIO(archive)).namelist() if n.endswith(".npy"))
+    forged = repacked(archive, lambda entry, content: claim if entry == name else content)
+    peak = refused(tmp_path / "model", forged, r"an array of shape \(4, 6000000000\) does not fit in \d+ bytes")
+    assert peak < 10_000_000
+
+
+def test_an_array_used_many_times_is_refused(tmp_path):
+    archive = skops.io.dumps({"model": RBRLClassifier().fit(X, Y)})
+    names = [n for n in zipfile.ZipFile(io.BytesIO(archive)).namelist() if n.endswith(".npy")]
+
+    def change(name, content):
+        return content.replace(names[0].encode(), names[1].encode()) if name == "schema.json" else content
+
+    refused(tmp_path / "model", repacked(archive, change), r"it asks for 2 copies of \d+\.npy")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("coef_", (4, 7)),
+        ("coef_", (3, 6)),
+        ("coef_", (24,)),
+        ("intercept_", (5,)),
+        ("classes_", (3,)),
+        ("label_names_", (3,)),
+        ("feature_names_in_", (7,)),
+        ("n_features_in_", 7),
+        ("dual_coef_", (40, 5)),
+        ("dual_coef_", (39, 4)),
+        ("X_fit_", (40, 5)),
+        ("Y_fit_", (39, 4)),
+        ("prior_", (5,)),
+        ("threshold_coef_", (3,)),
+        ("likelihood_relevant_", (4, 3)),
+        ("reconstruction_", (40, 39)),
+    ],
+)
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "pipeline"])
+def test_arrays_that_do_not_fit_together_are_refused(tmp_path, name, shape, inside):
+    kinds = [
+        RBRLClassifier(),
+        RBRLClassifier(kernel="rbf"),
+        *(REGISTRY[key]() for key in ("ml-knn", "rank-svm", "mlfe")),
+    ]
+    fitted = [model.fit(X, Y) for model in kinds]
+    model = next((model for model in fitted if hasattr(model, name)), fitted[0])
+    setattr(model, name, np.zeros(shape) if isinstance(shape, tuple) else shape)
+    rbrl.save(make_pipeline(model) if inside else model, tmp_path / "model")
+    with pytest.raises(ModelFileError, match="do not fit together"):
+        rbrl.load(tmp_path / "model")
+
+
+def test_other_versions_are_noted(tmp_path, monkeypatch):
+    model = RBRLClassifier().fit(X, Y)
+    rbrl.save(model, tmp_path / "model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rbrl.load(tmp_path / "model")
+    monkeypatch.setitem(persistence.VERSIONS, "scikit-learn", "99.0")
+    with pytest.warns(ModelVersionWarning, match=r"scikit-learn \d.*, here 99\.0\. Answers may differ"):
+        rbrl.load(tmp_path / "model")
+
+
+def test_a_file_of_the_first_version_loads_with_a_note(tmp_path):
+    """Without `versions`, names and bases, as files were at first."""
+    model = RBRLClassifier().fit(X, Y)
+    archive = skops.io.dumps({"version": "0.0.1", "class": "RBRLClassifier", "summary": {}, "model": model})
+    (tmp_path / "model").write_bytes(sealed(archive))
+    with pytest.warns(ModelVersionWarning, match=r"written by rbrl 0\.0\.1, here"):
+        again = rbrl.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert describe(tmp_path / "model")["version"] == "0.0.1"
+    tuned = TunedThresholdClassifier(RBRLClassifier()).fit(X, Y)
+    expected = tuned.predict(X)
+    del tuned.targets_, tuned.n_features_in_
+    rbrl.save(tuned, tmp_path / "model")
+    np.testing.assert_array_equal(rbrl.load(tmp_path / "model").predict(X), expected)
 
 
 def test_a_schema_that_names_foreign_code_is_refused(tmp_path):

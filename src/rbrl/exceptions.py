@@ -9,8 +9,10 @@ __all__ = [
     "ConvergenceWarning",
     "DataFormatError",
     "DatasetNotFoundError",
+    "GuessWarning",
     "InvalidLabelsError",
     "ModelFileError",
+    "ModelVersionWarning",
     "RBRLError",
 ]
 
@@ -33,6 +35,14 @@ class DatasetNotFoundError(RBRLError, LookupError):
 
 class ModelFileError(RBRLError, ValueError):
     """A model file is damaged, not ours, or holds what a model file must not."""
+
+
+class GuessWarning(UserWarning):
+    """Something about a data file was guessed; the message says what, and how to say it instead."""
+
+
+class ModelVersionWarning(UserWarning):
+    """A model file was written by another version of rbrl or scikit-learn."""
 
 
 def __getattr__(name: str) -> Any:

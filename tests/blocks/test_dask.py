@@ -5,6 +5,7 @@ import signal
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import make_multilabel_classification
 
@@ -15,6 +16,7 @@ from rbrl.losses import WeightedSum
 dask = pytest.importorskip("dask", reason="the extra `dask` is not installed")
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
 
 X, Y = make_multilabel_classification(200, 8, n_classes=5, n_labels=2, random_state=0)
 TOL = 1e-6
@@ -133,10 +135,30 @@ def test_bad_arrays_are_named():
         RBRLClassifier().fit(Xd, Yd[:, 0])
     with pytest.raises(ValueError, match=r"Got shapes \(200, 8\) and None"):
         RBRLClassifier().fit(Xd)
-    with pytest.raises(ValueError, match=r"y must be one too. Got ndarray"):
+    with pytest.raises(ValueError, match=r"y must be so too. Got ndarray"):
         RBRLClassifier().fit(Xd, Y)
     with pytest.raises(ValueError, match="block 2 of 12 holds NaN"):
         RBRLClassifier().fit(da.where(da.arange(200, chunks=17)[:, None] == 40, np.nan, Xd), Yd)
+
+
+def test_data_frames_are_learned_from_with_their_names():
+    features, labels = [f"f{j}" for j in range(X.shape[1])], [f"label {j}" for j in range(Y.shape[1])]
+    frames = pd.DataFrame(X, columns=features), pd.DataFrame(Y, columns=labels)
+    model = RBRLClassifier().fit(*(dd.from_pandas(frame, npartitions=4) for frame in frames))
+    alone = RBRLClassifier().fit(X, Y)
+    assert model.objective_ == pytest.approx(alone.objective_, rel=2e-4)
+    assert list(model.feature_names_in_) == features
+    assert list(model.label_names_) == labels
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frames[0].rename(columns={"f0": "other"}))
+
+
+def test_data_frames_cut_differently_are_refused_with_a_way_out():
+    frames = [dd.from_pandas(pd.DataFrame(side), npartitions=n) for side, n in ((X, 4), (Y, 3))]
+    with pytest.raises(ValueError, match=r"same rows in each block.*y\.repartition\(divisions=X\.divisions\)"):
+        RBRLClassifier().fit(*frames)
+    with pytest.raises(ValueError, match=r"y must be so too. Got ndarray; .*dask\.dataframe\.from_pandas"):
+        RBRLClassifier().fit(frames[0], Y)
 
 
 def test_dask_missing_is_said_plainly(monkeypatch):

@@ -80,23 +80,23 @@ def test_rows_without_labels(rbrl, model, dataset, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("f0,f1\n1,2\n", "does not say which of its 2 columns are labels"),
-        ("a,b,c,d,e,f,g\n1,2,3,4,5,6\n", "a row has 6 cells, the header 7 columns"),
-        ("a,b,c,d,e,f,g\n1,2,3,4,5,6,red\n", "column 'g' has 'red'"),
-        ("a,b,c,d,e,f,g,h,i\n1,2,3,4,5,6,7,8,9\n", "it has 8 features; there should be 7"),
+        ("f0,f1\n1,2\n", "it has no feature 'f2' and 4 more, which the model was fitted on; it has 'f0', 'f1'\n"),
+        ("f0,f1,f2,f3,f4,f5,f6\n1,2,3,4,5,6\n", "a row has 6 cells, the header 7 columns"),
+        ("f0,f1,f2,f3,f4,f5,f6\n1,2,3,4,5,6,red\n", "column 'f6' has 'red'"),
+        ("f0,f1,f2,f3,f4,f5,f6,f6\n1,2,3,4,5,6,7,8\n", "the feature 'f6' is the name of several columns"),
+        ("id,f0,f1,f2,f3,f4,f5,f6\n1,2,3,4,5,6,7,8\n", "its column 'id' is neither a feature nor a label"),
     ],
 )
 def test_wrong_files_are_explained(rbrl, model, tmp_path, text, message):
     (tmp_path / "wrong.csv").write_text(text, encoding="utf-8")
-    labels = ["--labels", "-1"] if text.startswith("a,b,c,d,e,f,g,h") else []
-    answer = rbrl("predict", model, tmp_path / "wrong.csv", *labels)
+    answer = rbrl("predict", model, tmp_path / "wrong.csv")
     assert answer.code == 2
     assert message in answer.err
     assert answer.err.count("\n") == 1
 
 
 def test_a_failed_prediction_leaves_no_file(rbrl, model, tmp_path):
-    (tmp_path / "wrong.csv").write_text("a,b,c,d,e,f,g\n1,2,3,4,5,6,7\n1,2,3,4,5,6,red\n", encoding="utf-8")
+    (tmp_path / "wrong.csv").write_text("f0,f1,f2,f3,f4,f5,f6\n1,2,3,4,5,6,7\n1,2,3,4,5,6,red\n", encoding="utf-8")
     assert rbrl("predict", model, tmp_path / "wrong.csv", "-o", tmp_path / "out.csv", "--block-size", 1).code == 2
     assert not (tmp_path / "out.csv").exists()
 

@@ -1,13 +1,14 @@
 """Files in blocks: the same rows as in one piece, for every format, and words for what cannot be read."""
 
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from rbrl.datasets import Dataset, load_file, read_blocks, save_file
-from rbrl.exceptions import DataFormatError
+from rbrl.datasets import Columns, Dataset, load_file, load_parts, read_blocks, save_file
+from rbrl.exceptions import DataFormatError, GuessWarning
 
 from .examples import dense, small
 from .test_dialects import MEKA, MULAN, NOMINAL, XML
@@ -150,3 +151,38 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_a_model_says_what_features_count_from(tmp_path):
+    path = tmp_path / "new.svm"
+    path.write_text("0 1:5 2:6\n", encoding="utf-8")
+    for base, row in ((0, [0, 5, 6]), (1, [5, 6, 0])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(joined(path, Columns(3, first_feature=base)), [row])
+            np.testing.assert_array_equal(joined(path, Columns(3, first_feature=1 - base), first_feature=base), [row])
+            told = load_file(path, first_feature=base, n_features=3)
+            assert (told.first_feature, told.first_label) == (base, 0)
+    with pytest.raises(ValueError, match="first_feature must be 0, 1 or None; got 2"):
+        load_file(path, first_feature=2)
+
+
+def test_a_guess_is_a_warning(tmp_path):
+    path = tmp_path / "new.svm"
+    path.write_text("1 1:5 2:6\n2 1:1\n", encoding="utf-8")
+    message = (
+        "features and labels are taken to count from 1, because none is 0; .* pass first_feature=0 and first_label=0"
+    )
+    with pytest.warns(GuessWarning, match=message) as caught:
+        dataset = load_file(path)
+    assert len(caught) == 1
+    assert (dataset.first_feature, dataset.first_label, dataset.X.shape, dataset.Y.shape) == (1, 1, (2, 2), (2, 2))
+    with pytest.warns(GuessWarning, match=message) as caught:
+        list(load_parts(path, rows=1))
+    assert len(caught) == 1
+    with pytest.warns(GuessWarning, match="its features are taken"):
+        joined(path, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load_file(path, first_feature=0, first_label=0).X.shape == (2, 3)
+        assert [part.X.shape[1] for part in load_parts(path, rows=1, first_feature=0, first_label=0)] == [3, 3]

@@ -74,6 +74,26 @@ def test_equal_scores_keep_the_order_of_the_labels():
     assert scores.tolist() == [[2.0, 2.0, 1.0]]
 
 
+@pytest.mark.parametrize("k", [1, 3, 7])
+def test_many_equal_scores_keep_the_order_of_the_labels(k):
+    scores = np.random.default_rng(0).integers(-1, 2, (50, 7)).astype(float)
+    labels, best = top_labels(scores, k)
+    np.testing.assert_array_equal(labels, np.argsort(-scores, axis=1, kind="stable")[:, :k])
+    np.testing.assert_array_equal(best, -np.sort(-scores, axis=1)[:, :k])
+
+
+def test_the_best_labels_do_not_keep_the_others(problem, monkeypatch):
+    """The answer of a block must not hold the order of all labels: 3000 x 500 of them are 12 MB."""
+    X = np.tile(problem[0], (60, 1))
+    model = RBRLClassifier().fit(problem[0], np.tile(problem[1], (1, 72))[:, :500])
+    monkeypatch.setattr(base, "BLOCK_ENTRIES", 50 * 500)
+    tracemalloc.start()
+    model.predict_top(X, 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.shape[0] * 500 * 8 / 4
+
+
 @pytest.mark.parametrize("k", [0, 10, 1.5])
 def test_a_wrong_number_of_best_labels_is_refused(problem, k):
     with pytest.raises(ValueError, match=f"Got {k}"):

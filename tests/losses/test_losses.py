@@ -13,6 +13,7 @@ from rbrl.losses import (
     SquaredHinge,
     WeightedSum,
 )
+from rbrl.losses.base import row_weights
 
 every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=repr)
 
@@ -152,3 +153,8 @@ def test_terms_of_weight_zero_are_left_out():
     nothing = WeightedSum((0, SquaredHinge()))
     assert nothing.value(Y, F) == 0
     assert nothing.line(Y, F, F, F[0]).value == 0
+
+
+def test_what_is_done_to_the_ones_of_no_weights_changes_no_other_loss():
+    row_weights(None, 4)[:] = 7
+    assert row_weights(None, 4).tolist() == [1, 1, 1, 1]

@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rbrl import BRLClassifier, RankSVM, RBRLClassifier, RBRLClassifierCV
 from rbrl.metrics import PAPER_METRICS, evaluate, hamming_loss
@@ -165,8 +164,3 @@ def test_tune_goes_along_a_path_over_C_and_finds_what_single_fits_find():
     keys, names = ["param_C", "fold"], ["ranking_loss", "coverage"]
     expected = alone.set_index(keys)[names].reindex(pd.MultiIndex.from_frame(table[keys]))
     np.testing.assert_allclose(table[names], expected, atol=1e-3)
-
-
-@parametrize_with_checks([RBRLClassifierCV([10.0], [0.1], [0.1, 1.0], estimator=RBRLClassifier(tol=1e-16), cv=2)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

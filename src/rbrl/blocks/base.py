@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 from rbrl.blocks.progress import Progress
+from rbrl.datasets import Columns
 
 
 class Block(NamedTuple):
@@ -24,10 +25,13 @@ class Blocks(ABC):
     ----------
     progress : Progress
         Who is told how far a pass has come.
+    columns : Columns or None
+        What is known of their columns, such as names.
     """
 
     n_blocks: int
     progress: Progress = Progress(0.0)
+    columns: Columns | None = None
 
     def __len__(self):
         """Number of blocks."""

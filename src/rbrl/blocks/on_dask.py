@@ -28,19 +28,26 @@ class DaskBlocks(Blocks):
 
     @classmethod
     def of_arrays(cls, X, y):
-        """Blocks of two Dask arrays with the same rows in each block."""
+        """Blocks of two Dask arrays or data frames with the same rows in each block."""
+        X, y = (side.to_dask_array() if hasattr(side, "to_dask_array") else side for side in (X, y))
         shapes = [getattr(side, "shape", None) for side in (X, y)]
         if any(shape is None or len(shape) != 2 for shape in shapes):
-            raise ValueError(f"X and y must be Dask arrays of two dimensions. Got shapes {shapes[0]} and {shapes[1]}.")
+            raise ValueError(
+                f"X and y must be Dask arrays or data frames of two dimensions. Got shapes {shapes[0]} and {shapes[1]}."
+            )
         if not hasattr(y, "to_delayed"):
             raise ValueError(
-                f"With a Dask array X, y must be one too. Got {type(y).__name__}; da.from_array(y, chunks=...) makes one."
+                f"With X of Dask, y must be so too. Got {type(y).__name__}; dask.array.from_array(y, chunks=...) makes an "
+                "array, dask.dataframe.from_pandas(y, npartitions=...) a data frame."
             )
         X, y = (side.rechunk({1: -1}) if side.numblocks[1] > 1 else side for side in (X, y))
         if X.numblocks[0] != y.numblocks[0] or not _same_rows(X.chunks[0], y.chunks[0]):
+            way_out = "y.rechunk({0: X.chunks[0]}) would do"
+            if np.isnan([*X.chunks[0], *y.chunks[0]]).any():
+                way_out = "cut both alike, data frames with y.repartition(divisions=X.divisions)"
             raise ValueError(
                 f"X and y must have the same rows in each block. Got {_shown(X.chunks[0])} and {_shown(y.chunks[0])} rows; "
-                "y.rechunk({0: X.chunks[0]}) would do."
+                f"{way_out}."
             )
         return cls(list(zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)))
 

@@ -1,12 +1,21 @@
 """The command line: each command parses, calls the library and prints."""
 
 import os
+import re
 import sys
+import warnings
 from collections.abc import Sequence
 
 __all__ = ["main"]
 
 STOPPED = 130
+# What the library calls its options, and what they are called here.
+OPTIONS = {
+    "labels": "--labels",
+    "first_feature": "--index-base",
+    "first_label": "--label-base",
+    "data_home": "--data-home",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -17,7 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from rbrl.cli.app import app
 
     try:
-        app(args=arguments, prog_name="rbrl")
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            # Columns are matched by name as files are read; models are given arrays.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            app(args=arguments, prog_name="rbrl")
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; nothing more may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -39,7 +52,17 @@ def _is_users(error):
 def _line(error):
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split()) or type(error).__name__
+    return _spelled(" ".join(str(error).split())) or type(error).__name__
+
+
+def _spelled(text):
+    """A message of the library with its options as they are typed at a shell."""
+    found = rf"(?<![\w-])({'|'.join(OPTIONS)})=(\w?)"
+    return re.sub(found, lambda match: f"{OPTIONS[match[1]]} {match[2]}".rstrip(), text)
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None):
+    _say(_spelled(str(message)))
 
 
 def _say(text):

@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from rbrl.cli.options import DataHome, DatasetName, Json, Labels
+from rbrl.cli.options import (
+    Base,
+    DataHome,
+    DatasetName,
+    IndexBase,
+    Json,
+    LabelBase,
+    Labels,
+    parse_bases,
+    parse_labels,
+)
 from rbrl.cli.output import say, show, show_json
 
 app = typer.Typer(no_args_is_help=True, help="List, show, fetch and convert data sets.", rich_markup_mode="markdown")
@@ -30,14 +40,21 @@ def list_(json: Json = False) -> None:
 
 
 @app.command("show")
-def show_(name: DatasetName, json: Json = False, labels: Labels = None, data_home: DataHome = None) -> None:
+def show_(
+    name: DatasetName,
+    json: Json = False,
+    labels: Labels = None,
+    index_base: IndexBase = Base.auto,
+    label_base: LabelBase = Base.auto,
+    data_home: DataHome = None,
+) -> None:
     """Show one data set: origin, sizes, labels, peculiarities.
 
     Example: `rbrl data show yeast`
     """
     from rbrl.cli.inputs import load_data
 
-    dataset = load_data(name, labels, data_home)
+    dataset = load_data(name, labels, data_home, parse_bases(index_base, label_base))
     summary = dataset.summary()
     if json:
         show_json({**summary, "label_names": list(dataset.label_names), "description": dataset.description})
@@ -82,6 +99,8 @@ def convert(
         int | None,
         typer.Option(min=1, help="Write NPZ files of N rows into the folder OUT, with bounded memory.", metavar="N"),
     ] = None,
+    index_base: IndexBase = Base.auto,
+    label_base: LabelBase = Base.auto,
     data_home: DataHome = None,
 ) -> None:
     """Convert a file; the endings tell the formats: .arff .csv .tsv .svm .npz .mat .parquet.
@@ -93,14 +112,15 @@ def convert(
     `rbrl data convert large.svm shards --rows-per-shard 50000`
     """
     from rbrl.cli.inputs import is_file, load_data
-    from rbrl.cli.options import parse_labels
     from rbrl.datasets import save_file, write_shards
 
+    bases = parse_bases(index_base, label_base)
     if rows_per_shard is not None:
         whole = Path(source) if is_file(source) else load_data(source, labels, data_home)
-        shards = write_shards(whole, target, rows_per_shard, parse_labels(labels))
+        options = bases if is_file(source) else {}
+        shards = write_shards(whole, target, rows_per_shard, parse_labels(labels), **options)
         say(f"{target}: {len(shards)} shards of {rows_per_shard} rows; learn from them with `rbrl fit {target}`")
         return
-    dataset = load_data(source, labels, data_home)
+    dataset = load_data(source, labels, data_home, bases)
     save_file(dataset, target, labels_first=labels_first)
     say(f"{target}: {dataset.n_samples} samples, {dataset.n_features} features, {dataset.n_labels} labels")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rbrl.cli.options import Data, DataHome, Json, Labels
+from rbrl.cli.options import Base, Data, DataHome, IndexBase, Json, LabelBase, Labels, parse_bases
 from rbrl.cli.output import show, show_json
 
 
@@ -16,10 +16,14 @@ def run(
         list[str] | None, typer.Option("--metric", help="A metric; may be repeated. Default: the paper's six.")
     ] = None,
     labels: Labels = None,
+    index_base: IndexBase = Base.auto,
+    label_base: LabelBase = Base.auto,
     data_home: DataHome = None,
     json: Json = False,
 ) -> None:
     """Compare the predictions of a model with the labels of DATA.
+
+    Features and labels are matched with those that the model was fitted on by their names.
 
     Example: `rbrl evaluate yeast.rbrl test.arff --metric ranking_loss --metric f1_macro`
     """
@@ -28,9 +32,7 @@ def run(
 
     metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
     fitted = load_model(model)
-    dataset = load_data(data, labels, data_home)
-    if dataset.n_features != fitted.n_features_in_:
-        raise ValueError(f"{model} was fitted on {fitted.n_features_in_} features; {data} has {dataset.n_features}.")
+    dataset = load_data(data, labels, data_home, parse_bases(index_base, label_base), fitted)
     predicted, scores = _predictions(fitted, dataset)
     values = evaluate(dataset.Y, predicted, scores, metrics)
     if json:
@@ -43,12 +45,16 @@ def _predictions(model, dataset, block_size=4096):
     """Labels as 0/1 and scores, in blocks: a kernel model needs a row of products for each row."""
     import numpy as np
 
+    from rbrl.cli.inputs import rows_for
+    from rbrl.datasets.blocks import row_blocks
     from rbrl.metrics import scores_of
 
-    starts = range(0, dataset.n_samples, block_size)
-    blocks = [dataset.X[start : start + block_size] for start in starts]
-    predicted = np.vstack([np.asarray(model.predict(X)) > 0 for X in blocks]).astype(np.int8)
-    return predicted, np.vstack([scores_of(model, X) for X in blocks])
+    predicted, scores = [], []
+    for block in row_blocks(dataset.X, block_size):
+        X = rows_for(model, block)
+        predicted.append((np.asarray(model.predict(X)) > 0).astype(np.int8))
+        scores.append(scores_of(model, X))
+    return np.vstack(predicted), np.vstack(scores)
 
 
 def _table(metrics, values, dataset):

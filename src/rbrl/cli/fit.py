@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from rbrl.cli.options import Data, DataHome, Json, Labels, Method, Quiet, parse_settings
+from rbrl.cli.options import (
+    Base,
+    Data,
+    DataHome,
+    IndexBase,
+    Json,
+    LabelBase,
+    Labels,
+    Method,
+    Quiet,
+    parse_bases,
+    parse_settings,
+)
 from rbrl.cli.output import say, show_json
 
 
@@ -22,6 +34,8 @@ def run(
         bool, typer.Option(help="Scale features to mean 0 and deviation 1 first; sparse data keep their zeros.")
     ] = False,
     labels: Labels = None,
+    index_base: IndexBase = Base.auto,
+    label_base: LabelBase = Base.auto,
     data_home: DataHome = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -45,12 +59,11 @@ def run(
     _check_folder(output)
     started = time.perf_counter()
     learn = _learn_shards if is_shards(data) else _learn
-    n_samples, label_names = learn(model, data, labels, data_home)
+    n_samples, n_labels = learn(model, data, labels, data_home, parse_bases(index_base, label_base))
     seconds = time.perf_counter() - started
-    model.label_names_ = list(label_names)
     save(model, output)
     last = model[-1] if hasattr(model, "steps") else model
-    facts = {"model": str(output), "method": method, "n_samples": n_samples, "n_labels": len(label_names)}
+    facts = {"model": str(output), "method": method, "n_samples": n_samples, "n_labels": n_labels}
     facts |= {"seconds": seconds, "gap": getattr(last, "gap_", None), "rank": getattr(last, "rank_", None)}
     if json:
         show_json(facts)
@@ -59,15 +72,17 @@ def run(
         say(f"{output}: {method} on {n_samples} samples, {seconds:.1f} s{proved}", quiet)
 
 
-def _learn(model, data, labels, data_home):
+def _learn(model, data, labels, data_home, bases):
     from rbrl.cli.inputs import load_data
+    from rbrl.estimators.base import remember_columns
 
-    dataset = load_data(data, labels, data_home)
+    dataset = load_data(data, labels, data_home, bases)
     _scaled(model, dataset.X).fit(dataset.X, dataset.Y)
-    return dataset.n_samples, dataset.label_names
+    remember_columns(model, dataset.columns)
+    return dataset.n_samples, dataset.n_labels
 
 
-def _learn_shards(model, data, labels, data_home):
+def _learn_shards(model, data, labels, data_home, bases):
     from rbrl.cli.options import parse_labels
     from rbrl.datasets import open_shards
     from rbrl.estimators.objective import ObjectiveClassifier
@@ -76,9 +91,8 @@ def _learn_shards(model, data, labels, data_home):
         raise ValueError(
             f"Shards train rbrl, brl and cpnl, without --standardise. Got {model}; load {data} as one file for others."
         )
-    shards = open_shards(data, parse_labels(labels))
-    model.fit(shards)
-    return model.n_samples_seen_, shards.read(0).label_names
+    model.fit(open_shards(data, parse_labels(labels), **bases))
+    return model.n_samples_seen_, model.targets_.n_columns
 
 
 def make_model(method, params, standardise):

@@ -1,5 +1,6 @@
 """DATA on the command line: a name of the catalogue, or a file."""
 
+import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -8,15 +9,34 @@ from typing import Any
 from rbrl.cli.options import parse_labels
 
 
-def load_data(data: str, labels: str | None = None, data_home: Path | None = None) -> Any:
-    """Return the `Dataset` that DATA means; a file goes before a name of the catalogue."""
-    from rbrl.datasets import load, load_file
+def load_data(
+    data: str,
+    labels: str | None = None,
+    data_home: Path | None = None,
+    bases: dict[str, int] | None = None,
+    model: Any = None,
+) -> Any:
+    """Return the `Dataset` that DATA means; a file goes before a name of the catalogue.
 
+    Parameters
+    ----------
+    data, labels, data_home
+        As on the command line.
+    bases : dict
+        What the columns of a svmlight file count from, where it was said.
+    model : fitted model, optional
+        That the data are for: they come with its columns, in its order.
+    """
+    from rbrl.datasets import load, load_file
+    from rbrl.estimators.base import columns_of
+
+    columns = None if model is None else columns_of(model)
     if is_file(data):
-        return load_file(Path(data), parse_labels(labels))
+        return load_file(Path(data), parse_labels(labels), columns=columns, **(bases or {}))
     if labels is not None:
         raise ValueError(f"--labels goes with a file; {data!r} is not one.")
-    return load(data, data_home)
+    dataset = load(data, data_home)
+    return dataset if columns is None else dataset.matching(columns)
 
 
 def is_shards(data: str) -> bool:
@@ -25,19 +45,28 @@ def is_shards(data: str) -> bool:
 
 
 def load_blocks(
-    data: str, n_features: int, labels: str | None, block_size: int, data_home: Path | None
+    data: str,
+    model: Any,
+    labels: str | None,
+    block_size: int,
+    data_home: Path | None,
+    bases: dict[str, int] | None = None,
 ) -> Iterator[Any]:
-    """Return the features of DATA, block of rows by block; of a folder or a pattern, file by file."""
+    """Return the features of DATA that a model needs, block of rows by block; of a folder or a pattern, file by file."""
     from rbrl.datasets import open_shards
     from rbrl.datasets.blocks import read_blocks, row_blocks
+    from rbrl.estimators.base import columns_of
+
+    columns = columns_of(model)
+
+    def blocks_of(path):
+        return read_blocks(path, columns, parse_labels(labels), block_size=block_size, **(bases or {}))
 
     if is_shards(data):
-        paths = open_shards(data).paths
-        files = (read_blocks(path, n_features, parse_labels(labels), block_size=block_size) for path in paths)
-        return chain.from_iterable(files)
+        return chain.from_iterable(blocks_of(path) for path in open_shards(data).paths)
     if is_file(data):
-        return read_blocks(data, n_features, parse_labels(labels), block_size=block_size)
-    X = load_data(data, labels, data_home).X
+        return blocks_of(data)
+    X = load_data(data, labels, data_home, model=model).X
     return row_blocks(X, block_size or X.shape[0])
 
 
@@ -55,7 +84,16 @@ def load_model(path: Path) -> Any:
 
     if not path.is_file():
         raise FileNotFoundError(f"no such model file: {path}")
-    return load(path)
+    # A file unpacks to no more than it has bytes, and whoever names one at a shell has seen its size.
+    return load(path, max_bytes=sys.maxsize)
+
+
+def rows_for(model: Any, X: Any) -> Any:
+    """Rows as a model takes them: a scaler that was fitted on dense rows moves zeros, so sparse ones are written out."""
+    from scipy import sparse
+
+    moves_zeros = hasattr(model, "steps") and getattr(model[0], "with_mean", False)
+    return X.toarray() if moves_zeros and sparse.issparse(X) else X
 
 
 def label_names(model: Any, n_labels: int) -> list[str]:

@@ -1,6 +1,7 @@
 """Options that several commands have, and how their text is read."""
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,10 +45,28 @@ Labels = Annotated[
     str | None,
     typer.Option(
         help="Label columns of an ARFF, CSV or Parquet file: N for the first N, -N for the last N, names with commas, "
-        "or Mulan's XML file. Default: as the file says.",
+        "or Mulan's XML file. Default: as the file says, or the model knows.",
         show_default=False,
     ),
 ]
+
+
+class Base(StrEnum):
+    """What the columns of a svmlight file count from."""
+
+    zero = "0"
+    one = "1"
+    auto = "auto"
+
+
+IndexBase = Annotated[
+    Base,
+    typer.Option(
+        help="What the features of a svmlight file count from. auto: as its first line or the model says, else from 0 if a "
+        "feature 0 occurs, and 1 if none does."
+    ),
+]
+LabelBase = Annotated[Base, typer.Option(help="What the labels of a svmlight file count from, likewise.")]
 DataHome = Annotated[Path | None, typer.Option(help="Folder of data files, NAME.npz or NAME.arff.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
@@ -67,6 +86,18 @@ def parse_labels(text: str | None) -> Any:
         return int(text)
     except ValueError:
         return text if text.lower().endswith(".xml") else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def parse_bases(index_base: Base, label_base: Base = Base.auto) -> dict[str, int]:
+    """What `load_file` takes for the bases that were said.
+
+    Examples
+    --------
+    >>> parse_bases(Base.zero)
+    {'first_feature': 0}
+    """
+    said = {"first_feature": index_base, "first_label": label_base}
+    return {name: int(base) for name, base in said.items() if base is not Base.auto}
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rbrl.cli.options import Data, DataHome, Labels, Quiet
+from rbrl.cli.options import Base, Data, DataHome, IndexBase, Labels, Quiet, parse_bases
 from rbrl.cli.output import say
 
 
@@ -31,12 +31,14 @@ def run(
     ] = None,
     block_size: Annotated[int, typer.Option(min=0, help="Rows at a time; 0 reads everything first.")] = 4096,
     labels: Labels = None,
+    index_base: IndexBase = Base.auto,
     data_home: DataHome = None,
     quiet: Quiet = False,
 ) -> None:
     """Predict the labels of DATA, in blocks, so that a file may be larger than memory.
 
-    Label columns in DATA are not needed; where they are, they are left out.
+    Columns are matched with those that the model was fitted on by their names. Label columns are not needed; where they are,
+    they are left out.
 
     Examples:
 
@@ -53,7 +55,7 @@ def run(
     fitted = load_model(model)
     n_rows = 0
     with _writer(output) as rows:
-        for X in load_blocks(data, fitted.n_features_in_, labels, block_size, data_home):
+        for X in load_blocks(data, fitted, labels, block_size, data_home, parse_bases(index_base)):
             answers = _answers(fitted, X, Answer.scores if top else write)
             names = label_names(fitted, answers.shape[1])
             if n_rows == 0:
@@ -79,8 +81,10 @@ def _answers(model, X, write):
     import numpy as np
     from scipy import sparse
 
+    from rbrl.cli.inputs import rows_for
     from rbrl.metrics import scores_of
 
+    X = rows_for(model, X)
     answers = scores_of(model, X) if write is Answer.scores else model.predict(X)
     answers = answers.toarray() if sparse.issparse(answers) else np.asarray(answers)
     return answers[:, None] if answers.ndim == 1 else answers

@@ -17,6 +17,7 @@ from rbrl.datasets.catalogue import catalogue, table
 from rbrl.datasets.dataset import Dataset, Part
 from rbrl.datasets.files import convert, load_file, save_file
 from rbrl.datasets.loading import load
+from rbrl.datasets.names import Columns
 from rbrl.datasets.parts import load_parts
 from rbrl.datasets.shard_writing import write_shards
 from rbrl.datasets.shards import Shards, open_shards
@@ -24,6 +25,7 @@ from rbrl.datasets.shards import Shards, open_shards
 __all__ = [
     "CARDS",
     "Card",
+    "Columns",
     "Dataset",
     "Part",
     "Shards",

@@ -10,11 +10,12 @@ from rbrl.datasets.formats.errors import bad, memory_said
 from rbrl.datasets.formats.options import ReadOptions
 from rbrl.datasets.formats.parquet import parquet_blocks
 from rbrl.datasets.formats.svmlight import svmlight_blocks
+from rbrl.datasets.names import Columns
 
 READERS = {"arff": arff_blocks, "csv": csv_blocks, "parquet": parquet_blocks, "svmlight": svmlight_blocks}
 
 
-def read_blocks(path, n_features, labels=None, *, block_size=4096, format=None):
+def read_blocks(path, n_features, labels=None, *, block_size=4096, format=None, first_feature=None):
     """Yield the features of a file in blocks of rows.
 
     ARFF, CSV, Parquet and svmlight files are read as the blocks are asked for, without a limit on their size; others are
@@ -23,13 +24,17 @@ def read_blocks(path, n_features, labels=None, *, block_size=4096, format=None):
     Parameters
     ----------
     path : path
-    n_features : int
-        How many features there must be: those of a model.
+    n_features : int or Columns
+        How many features there must be; or all that a model knows of its columns, such as the `columns` of the
+        :class:`Dataset` it was fitted on. Then features are found by name and come in the model's order, labels that it
+        knows are left out, and the features of a svmlight file count from where the model's did.
     labels : int, sequence of str, path of an XML file, or None
         Which columns are labels, as for `load_file`.
     block_size : int, default=4096
         The most rows that a block may have; 0: all of them.
     format : str, optional
+        As for `load_file`.
+    first_feature : {0, 1}, optional
         As for `load_file`.
 
     Yields
@@ -54,10 +59,13 @@ def read_blocks(path, n_features, labels=None, *, block_size=4096, format=None):
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     name = format_of(path, format)
+    columns = n_features if isinstance(n_features, Columns) else Columns(n_features)
+    n_features = columns.n_features
     if name in READERS:
-        blocks = READERS[name](path, ReadOptions(labels=labels, max_bytes=sys.maxsize), n_features, size)
+        options = ReadOptions(labels=labels, max_bytes=sys.maxsize, first_feature=first_feature)
+        blocks = READERS[name](path, options, columns, size)
     else:
-        blocks = row_blocks(load_file(path, labels, format=format).X, size)
+        blocks = row_blocks(load_file(path, labels, format=format, columns=columns).X, size)
     n_rows = 0
     with memory_said(path):
         for X in blocks:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from rbrl.datasets.canonical import canonical_order, row_digests
 from rbrl.datasets.card import Card
-from rbrl.datasets.names import column_names
+from rbrl.datasets.names import Columns, NumberedNames, column_names, find_names
 from rbrl.datasets.summary import summarise
 from rbrl.exceptions import DataFormatError
 
@@ -41,6 +41,8 @@ class Dataset:
         Columns of X that hold codes of categories with more than two values.
     card : Card, optional
         What the catalogue knows about the set.
+    first_feature, first_label : {0, 1}, optional
+        Of a svmlight file: the numbers that its columns count from.
 
     Examples
     --------
@@ -59,6 +61,8 @@ class Dataset:
     splits: Mapping[str, tuple] = field(default_factory=dict)
     categorical_index: Any = ()
     card: Card | None = None
+    first_feature: int | None = None
+    first_label: int | None = None
 
     def __post_init__(self):
         fix = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731
@@ -102,6 +106,57 @@ class Dataset:
     def test_index(self):
         """Test rows of the source's own split, or None."""
         return self.splits["source"][1] if "source" in self.splits else None
+
+    @property
+    def columns(self):
+        """What a model fitted on this set knows of its columns: a :class:`Columns`."""
+        features, labels = (
+            None if isinstance(names, NumberedNames) else names for names in (self.feature_names, self.label_names)
+        )
+        return Columns(self.n_features, self.n_labels, features, labels, self.first_feature, self.first_label)
+
+    def matching(self, columns):
+        """Return the set with the columns that a model was fitted on, in their order, matched by name.
+
+        Where either has no names the columns stay as they are. Labels that the model does not know are left out.
+
+        Parameters
+        ----------
+        columns : Columns
+
+        Raises
+        ------
+        DataFormatError
+            A column is missing, or a feature is not one of the model's.
+        """
+        features = find_names("feature", self.feature_names, columns.feature_names, "x")
+        labels = find_names("label", self.label_names, columns.label_names, "label")
+        if features is not None and len(features) < self.n_features:
+            strange = next(name for j, name in enumerate(self.feature_names) if j not in set(features))
+            raise DataFormatError(f"the model was not fitted on its feature {strange!r}: leave it out")
+        for what, found, n, wanted in (
+            ("features", features, self.n_features, columns.n_features),
+            ("labels", labels, self.n_labels, columns.n_labels),
+        ):
+            if found is None and wanted not in (None, n):
+                raise DataFormatError(f"it has {n} {what}; the model was fitted on {wanted} {what}")
+        return self._taking(
+            list(range(self.n_features)) if features is None else features,
+            list(range(self.n_labels)) if labels is None else labels,
+        )
+
+    def _taking(self, features, labels):
+        if features == list(range(self.n_features)) and labels == list(range(self.n_labels)):
+            return self
+        place = {j: i for i, j in enumerate(features)}
+        return replace(
+            self,
+            X=self.X[:, features],
+            Y=self.Y[:, labels],
+            feature_names=[self.feature_names[j] for j in features],
+            label_names=[self.label_names[j] for j in labels],
+            categorical_index=sorted(place[j] for j in self.categorical_index.tolist() if j in place),
+        )
 
     def __len__(self):
         return self.n_samples

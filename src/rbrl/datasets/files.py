@@ -56,9 +56,13 @@ def load_file(path, labels=None, *, format=None, **options):
         Refuse files that unpack to more; 4 GiB by default.
     n_features, n_labels, first_feature, first_label : int, optional
         Of a svmlight file whose first line does not say: its sizes, and the numbers, 0 or 1, that features and labels
-        count from. Default: as its rows show.
+        count from. Default: as its rows show; where no 0 occurs, counting from 1 is a guess, and a warning says so.
     part : bool, default=False
         The file is one of several that belong together: what would be guessed from its rows has to be said.
+    columns : Columns, optional
+        Those of the model that the file is for, such as the `columns` of the :class:`Dataset` it was fitted on: features and
+        labels are found by name and come in the model's order, and the columns of a svmlight file count from where the
+        model's did. Labels that the model does not know are left out; other features are refused.
 
     Returns
     -------
@@ -77,7 +81,8 @@ def load_file(path, labels=None, *, format=None, **options):
     read, _ = FORMATS[format_of(path, format)]
     try:
         with memory_said(path):
-            return read(path, options)
+            dataset = read(path, options)
+        return dataset if options.columns is None else dataset.matching(options.columns)
     except DataFormatError as error:
         if str(error).startswith(str(path)):
             raise

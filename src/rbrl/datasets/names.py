@@ -1,6 +1,10 @@
-"""Names of columns that have none."""
+"""Names of columns: numbers for those that have none, and the columns that a model was fitted on."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rbrl.exceptions import DataFormatError
 
 
 class NumberedNames(Sequence):
@@ -37,3 +41,64 @@ class NumberedNames(Sequence):
 def column_names(names, prefix, n_columns):
     """Return `names` as a tuple of str, or numbered names if None."""
     return NumberedNames(prefix, n_columns) if names is None else tuple(str(name) for name in names)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a data set: what a model has to know of those it was fitted on, to read another file alike.
+
+    Parameters
+    ----------
+    n_features, n_labels : int, optional
+    feature_names, label_names : sequence of str, optional
+        None: they had no names.
+    first_feature, first_label : {0, 1}, optional
+        The numbers that a svmlight file counted its columns from.
+    """
+
+    n_features: int | None = None
+    n_labels: int | None = None
+    feature_names: Sequence[str] | None = None
+    label_names: Sequence[str] | None = None
+    first_feature: int | None = None
+    first_label: int | None = None
+
+
+def find_names(what, names, wanted, prefix):
+    """Return the places of the columns `wanted` of a model among those of a file, or None if names do not tell.
+
+    Parameters
+    ----------
+    what : str
+        "feature" or "label", for messages.
+    names, wanted : sequence of str, or None
+        The names of the file, and of the model. Numbers that we gave to columns without names, `prefix1` and so on, tell
+        nothing, unless the other side has them too.
+    prefix : str
+
+    Raises
+    ------
+    DataFormatError
+        One is missing, or there are several of its name.
+    """
+    if names is None or wanted is None or isinstance(names, NumberedNames):
+        return None
+    names, wanted = list(map(str, names)), list(map(str, wanted))
+    if names == wanted:
+        return list(range(len(names)))
+    places, times = {name: i for i, name in enumerate(names)}, Counter(names)
+    missing = [name for name in wanted if name not in places]
+    if len(missing) == len(wanted) and (_are_numbers(names, prefix) or _are_numbers(wanted, prefix)):
+        return None
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        others = ", ".join([*map(repr, names[:3]), *["…"][: len(names) > 3]])
+        raise DataFormatError(f"it has no {what} {missing[0]!r}{more}, which the model was fitted on; it has {others}")
+    twice = next((name for name in wanted if times[name] > 1), None)
+    if twice is not None:
+        raise DataFormatError(f"the {what} {twice!r} is the name of several columns: they cannot be told apart")
+    return [places[name] for name in wanted]
+
+
+def _are_numbers(names, prefix):
+    return names == list(NumberedNames(prefix, len(names)))

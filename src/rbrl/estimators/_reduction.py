@@ -42,7 +42,7 @@ class ReductionClassifier(MultiLabelClassifier):
     A subclass writes ``_fit_learners(inputs, Y, weights)``, where all weights are positive, and ``_scores(X)``.
     """
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Learn from rows X and their labels y.
 
         Parameters

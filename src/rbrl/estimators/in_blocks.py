@@ -7,8 +7,9 @@ import numpy as np
 
 from rbrl.blocks import Blocks, LocalBlocks
 from rbrl.blocks.progress import progress_for
-from rbrl.datasets import Shards
+from rbrl.datasets import Columns, Shards
 from rbrl.designs import BlockDesign
+from rbrl.estimators.base import column_names, is_part, remember_columns
 from rbrl.objective import BlockObjective
 from rbrl.solvers import QuasiNewton
 from rbrl.targets import SignedTargets
@@ -31,6 +32,8 @@ class LearnsFromBlocks:
         self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
         self.classes_ = self.targets_.classes_
         self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
+        self.__dict__.pop("feature_names_in_", None)
+        remember_columns(self, blocks.columns or Columns())
         self._store_linear(found.n_features, np.float64, design.coefficients(result.weights))
         self._store_result(result)
         self._report(time.perf_counter() - started)
@@ -59,17 +62,19 @@ def as_blocks(X, y=None, sample_weight=None):
 
     Parameters
     ----------
-    X : Shards, sequence of parts (X, Y), Dask array, sequence of delayed parts, or anything else
-    y : Dask array or None
+    X : Shards, sequence of parts (X, Y), Dask array or data frame, sequence of delayed parts, or anything else
+    y : Dask array or data frame, or None
     """
     if _is_dask(X):
         blocks = _dask_blocks().of_arrays(X, y)
+        blocks.columns = Columns(feature_names=column_names(X), label_names=column_names(y))
     elif _is_sequence(X) and len(X) and all(_is_dask(part) for part in X):
         blocks = _dask_blocks().of_delayed(_alone(X, y))
     elif isinstance(X, Blocks):
         blocks = _alone(X, y)
-    elif isinstance(X, Shards) or (_is_sequence(X) and len(X) and all(_is_part(part) for part in X)):
+    elif isinstance(X, Shards) or (_is_sequence(X) and len(X) and all(is_part(part) for part in X)):
         blocks = LocalBlocks(_alone(X, y))
+        blocks.columns = X.read(0).columns if isinstance(X, Shards) and len(X) else None
     else:
         refuse_iterator(X)
         return None
@@ -103,10 +108,6 @@ def _alone(X, y):
 
 def _is_sequence(X):
     return isinstance(X, Sequence) and not isinstance(X, str | bytes)
-
-
-def _is_part(part):
-    return isinstance(part, tuple) and len(part) == 2 and all(len(getattr(side, "shape", ())) == 2 for side in part)
 
 
 def _is_dask(value):

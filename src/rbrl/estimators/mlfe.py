@@ -128,7 +128,7 @@ class MLFE(MultiLabelClassifier):
             shared, model._shared = model._shared, None
             yield model
 
-    def fit(self, X, y):
+    def fit(self, X, y=None):
         """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1."""
         self._shared = None
         self._learn(X, y)

@@ -57,7 +57,7 @@ class PairSVM(KernelModel, MultiLabelClassifier):
     def _pairs(self, Y, C, weights):
         """The hinges of labels Y, a HingePairs."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Learn from rows X and their labels y.
 
         Parameters

@@ -7,8 +7,9 @@ from sklearn.utils.validation import validate_data
 from rbrl._validation import check_row_weights
 from rbrl.blocks import LossAtZero, at_zero
 from rbrl.blocks.statistics import Sums
+from rbrl.datasets import Columns
 from rbrl.designs import LARGEST_GRAM, GramDesign, with_ones
-from rbrl.estimators.base import FLOATS
+from rbrl.estimators.base import FLOATS, column_names, remember_columns
 from rbrl.estimators.objective import present_rows
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.objective import SummedObjective
@@ -56,6 +57,7 @@ class LearnsFromStreams:
         self._check_parameters()
         check_not_label_sets(y)
         first = "stream_" not in self.__dict__
+        self._check_label_names(column_names(y), first)
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS, reset=first)
         if first:
             self._begin_stream(y, classes)
@@ -102,6 +104,17 @@ class LearnsFromStreams:
         self.targets_ = SignedTargets().fit(y if y.ndim == 2 else np.asarray(classes))
         self.classes_, self.stream_, self.n_samples_seen_ = self.targets_.classes_, {}, 0
 
+    def _check_label_names(self, names, first):
+        """Remember the names of the labels of the first batch; others, or another order, are refused."""
+        known = getattr(self, "label_names_", None)
+        if first:
+            remember_columns(self, Columns(label_names=names))
+        elif names is not None and known is not None and list(known) != names:
+            raise InvalidLabelsError(
+                f"Labels must come as in the first batch: {', '.join(known[:5])}. Got {', '.join(names[:5])}; put the "
+                "columns in that order. A model cannot learn new labels: begin another for them."
+            )
+
     def _encode_batch(self, y):
         """Signed labels, in the coding of the first batch."""
         known = self.targets_
@@ -109,14 +122,16 @@ class LearnsFromStreams:
             strange = np.setdiff1d(np.ravel(y), known.classes_)
             if len(strange):
                 raise InvalidLabelsError(
-                    f"y must hold classes among {known.classes_}. Got {strange[:5]} in this batch."
+                    f"y must hold classes among {known.classes_}. Got {strange[:5]} in this batch; a model cannot learn new "
+                    "classes: begin another, with all that there will be as classes= in its first call."
                 )
             return known.encode(y)
         batch = SignedTargets().fit(y)
         if not batch.is_matrix or len(batch.classes_) != len(known.classes_) or batch.low < known.low:
             raise InvalidLabelsError(
                 f"Labels must come as in the first batch: {len(known.classes_)} columns of {known.low}/1. Got a batch of "
-                f"{batch.n_columns} columns{f' of {batch.low}/1' if batch.is_matrix else ''}."
+                f"{batch.n_columns} columns{f' of {batch.low}/1' if batch.is_matrix else ''}; a model cannot learn new "
+                "labels: begin another, and give each batch a column for every label there will be."
             )
         return batch.encode(y)
 

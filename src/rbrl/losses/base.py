@@ -6,7 +6,6 @@ distributed training.
 """
 
 from abc import ABC, abstractmethod
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -83,9 +82,4 @@ class Loss(ABC):
 
 def row_weights(weights, n_samples):
     """Weights as a float64 vector: ones when there are none."""
-    return _ones(n_samples) if weights is None else np.asarray(weights, dtype=np.float64)
-
-
-@lru_cache(maxsize=4)
-def _ones(n_samples):
-    return np.ones(n_samples)
+    return np.ones(n_samples) if weights is None else np.asarray(weights, dtype=np.float64)

@@ -1,12 +1,15 @@
 """A decision rule learned on cross-validated scores, around any classifier."""
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import KFold, cross_val_predict
-from sklearn.utils.validation import check_is_fitted
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.utils import check_array, column_or_1d, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbrl.decision import LabelThresholds
 from rbrl.metrics import scores_of
+from rbrl.targets import SignedTargets, check_not_label_sets
 
 
 class TunedThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -45,20 +48,74 @@ class TunedThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         self.n_jobs = n_jobs
 
     def fit(self, X, y):
-        """Learn the rule on held-out scores, then the classifier on all rows; y is a 0/1 matrix."""
-        cv = KFold(self.cv, shuffle=True, random_state=self.random_state) if isinstance(self.cv, int) else self.cv
-        scores = cross_val_predict(self.estimator, X, y, cv=cv, method="decision_function", n_jobs=self.n_jobs)
-        self.rule_ = clone(LabelThresholds() if self.rule is None else self.rule).fit(np.asarray(scores), y)
+        """Learn the rule on held-out scores, then the classifier on all rows.
+
+        Parameters
+        ----------
+        X : as the classifier takes it
+        y : array or sparse matrix (n_samples, n_labels), 0/1 or -1/+1; or (n_samples,), classes
+            `predict` answers in the same coding.
+
+        Returns
+        -------
+        self
+        """
+        check_not_label_sets(y)
+        y = _checked_target(self, y)
+        validate_data(self, X, y, skip_check_array=True)
+        self.targets_ = SignedTargets().fit(y)
+        y = y if self.targets_.is_matrix else column_or_1d(y, warn=True)
+        rule = clone(LabelThresholds() if self.rule is None else self.rule)
+        self.rule_ = rule.fit(self._held_out_scores(X, y), self.targets_.encode(y))
         self.estimator_ = clone(self.estimator).fit(X, y)
-        self.classes_ = self.estimator_.classes_
+        self.classes_ = self.targets_.classes_
         return self
 
     def decision_function(self, X):
-        """Scores with the learned threshold subtracted."""
-        check_is_fitted(self)
-        return self.rule_.shift(scores_of(self.estimator_, X))
+        """Scores with the learned threshold subtracted, (n_samples, n_labels); 1-D for a binary 1-D target."""
+        scores = self._moved_scores(X)
+        return scores.ravel() if self._encoder().kind == "binary" else scores
 
     def predict(self, X):
-        """0/1 labels."""
+        """Labels in the coding that `fit` received: those whose moved score is positive, or the class of the largest."""
+        scores = self._moved_scores(X)
+        return self._encoder().decode(scores > 0, scores)
+
+    def _encoder(self):
+        """The coding of the answers; model files written before it was kept answer in 0/1."""
+        return getattr(self, "targets_", None) or SignedTargets.of_matrix(len(self.classes_), 0, np.int64)
+
+    def _moved_scores(self, X):
         check_is_fitted(self)
-        return self.rule_.labels(scores_of(self.estimator_, X))
+        if getattr(X, "ndim", 2) == 2:  # of anything else the classifier says what is wrong with it
+            validate_data(self, X, skip_check_array=True, reset=False)
+        return self.rule_.shift(scores_of(self.estimator_, X))
+
+    def _held_out_scores(self, X, y):
+        y = y.toarray() if sparse.issparse(y) else y  # as the scores are; folds of a sparse y cannot be drawn
+        cv = self._splitter()
+        scores = cross_val_predict(self.estimator, X, y, cv=cv, method="decision_function", n_jobs=self.n_jobs)
+        return scores if scores.ndim == 2 else scores[:, None]
+
+    def _splitter(self):
+        """Shuffled folds for a number of them; of classes each in every fold, so that no model misses one."""
+        if not isinstance(self.cv, int | np.integer):
+            return self.cv
+        folds = KFold if self.targets_.is_matrix else StratifiedKFold
+        return folds(int(self.cv), shuffle=True, random_state=self.random_state)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags, tags.classifier_tags.multi_label = inner.input_tags, inner.classifier_tags.multi_label
+        tags.target_tags.multi_output = inner.target_tags.multi_output
+        return tags
+
+
+def _checked_target(owner, y):
+    """y as an array, or sparse as it is."""
+    if y is None:
+        raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
+    if sparse.issparse(y):
+        return y
+    return check_array(y, ensure_2d=False, dtype=None, input_name="y")

@@ -25,12 +25,12 @@ def read_arff(path, options):
     return table.dataset(options)
 
 
-def arff_blocks(path, options, n_features, size):
+def arff_blocks(path, options, model, size):
     """Yield X, at most `size` rows at a time; the labels are not looked at."""
     with streaming_text(path, options) as stream:
         header = read_header(stream, path)
         columns = Columns(header)
-        wanted = feature_columns(path, columns.names, options.labels, n_features, header.n_labels)
+        wanted = feature_columns(path, columns.names, options, model, header.n_labels)
         for block in _row_lines(stream, header.n_lines, size):
             matrix, _ = _reader(block)(path, columns, [block])
             yield matrix[:, wanted]

@@ -50,10 +50,10 @@ def csv_parts(path, options, rows):
             yield _dataset(path, names, matrix, lines, codes, options)
 
 
-def csv_blocks(path, options, n_features, size):
+def csv_blocks(path, options, model, size):
     """Yield X, at most `size` rows at a time."""
     with _opened(path, options) as (names, reader):
-        wanted = feature_columns(path, names, options.labels, n_features)
+        wanted = feature_columns(path, names, options, model)
         for rows, lines in _row_blocks(path, reader, names, size):
             cells = list(zip(*rows))
             yield np.column_stack([_plain(path, names[j], cells[j], lines) for j in wanted])

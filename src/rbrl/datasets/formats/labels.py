@@ -1,4 +1,4 @@
-"""Which columns of a table are labels."""
+"""Which columns of a table are labels, and which are the features of a model."""
 
 import os
 from collections import Counter
@@ -7,9 +7,11 @@ from pathlib import Path
 
 from rbrl.datasets.formats.errors import bad, quote
 from rbrl.datasets.formats.mulan_xml import read_labels
+from rbrl.datasets.names import find_names
+from rbrl.exceptions import DataFormatError
 
 
-def label_columns(path, names, labels, own=None):
+def label_columns(path, names, labels, own=None, known=None):
     """Return the indexes of the label columns.
 
     Parameters
@@ -22,10 +24,14 @@ def label_columns(path, names, labels, own=None):
         As in `ReadOptions`.
     own : int, list of str or None
         What the file says itself; used when `labels` is None and there is no XML file.
+    known : sequence of str or None
+        The labels of the model that the file is for; used where the file says nothing, or names others.
     """
     if labels is None:
         beside = xml_path(path)
         labels = beside if beside.is_file() else own
+        if set(known or ()) & set(names) and not beside.is_file():
+            labels = own if own is not None and _covers(path, names, own, known) else list(known)
     if labels is None:
         raise bad(
             path,
@@ -39,15 +45,54 @@ def label_columns(path, names, labels, own=None):
     return _named(path, names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
 
 
-def feature_columns(path, names, labels, n_features, own=None):
-    """Return the indexes of the columns that are no labels; a file with `n_features` columns need not have any labels.
+def _covers(path, names, own, known):
+    """Whether the labels that the file names itself are all that a model knows."""
+    return set(known) <= {names[j] for j in label_columns(path, names, own)}
 
-    Parameters as for `label_columns`.
+
+def feature_columns(path, names, options, columns, own=None):
+    """Return the indexes of the features of a model, in its order.
+
+    By name where model and file have names; then any other column must be a label. Without names, they are the columns
+    that are no labels; a file with as many columns as the model has features need not have any labels.
+
+    Parameters
+    ----------
+    path, names, own
+        As for `label_columns`.
+    options : ReadOptions
+    columns : Columns
+        Those of the model.
     """
-    if labels is None and len(names) == n_features and not xml_path(path).is_file():
-        return list(range(n_features))
-    taken = set(label_columns(path, names, labels, own))
-    return [j for j in range(len(names)) if j not in taken]
+    labels = _labels_in(path, names, options.labels, columns, own)
+    rest = [j for j in range(len(names)) if j not in labels]
+    try:
+        found = find_names("feature", [names[j] for j in rest], columns.feature_names, "x")
+    except DataFormatError as error:
+        raise bad(path, str(error)) from error
+    if found is None:
+        return rest
+    strange = next((names[j] for i, j in enumerate(rest) if i not in set(found)), None)
+    if strange is not None:
+        raise bad(
+            path,
+            f"its column {quote(strange)} is neither a feature nor a label that the model was fitted on: leave it out, or "
+            "name it among labels=",
+        )
+    return [rest[i] for i in found]
+
+
+def _labels_in(path, names, labels, columns, own):
+    """The indexes of columns that are labels: as said, as the file says, and those that the model knows as such."""
+    features = set(columns.feature_names or ())
+    known = {j for j, name in enumerate(names) if name in set(columns.label_names or ()) - features}
+    if labels is not None:
+        return known | set(label_columns(path, names, labels))
+    as_many = len(names) == columns.n_features
+    unsaid = not xml_path(path).is_file() and (own is None or as_many)
+    if unsaid and (known or as_many or features & set(names)):
+        return known
+    return known | {j for j in label_columns(path, names, None, own) if names[j] not in features}
 
 
 def xml_path(path):

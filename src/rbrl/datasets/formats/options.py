@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rbrl.datasets.formats.limits import MAX_BYTES
+from rbrl.datasets.names import Columns
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class ReadOptions:
         Of a svmlight file that does not say: its sizes, and the numbers, 0 or 1, that its columns count from.
     part : bool
         The file is one of several that belong together: what would be guessed from its rows has to be said.
+    columns : Columns or None
+        Those of the model that the file is for: its labels and features are found by name, and where the columns of a
+        svmlight file count from is not guessed.
     """
 
     labels: int | Sequence[str] | str | None = None
@@ -42,7 +46,16 @@ class ReadOptions:
     first_feature: int | None = None
     first_label: int | None = None
     part: bool = False
+    columns: Columns | None = None
 
     def __post_init__(self):
         if self.nominal not in ("codes", "onehot"):
             raise ValueError(f"nominal must be 'codes' or 'onehot'; got {self.nominal!r}.")
+        for name in ("first_feature", "first_label"):
+            if getattr(self, name) not in (None, 0, 1):
+                raise ValueError(f"{name} must be 0, 1 or None; got {getattr(self, name)!r}.")
+
+    @property
+    def known_labels(self):
+        """The names of the labels of the model that the file is for, or None."""
+        return None if self.columns is None else self.columns.label_names

@@ -83,13 +83,13 @@ def _dataset(path, schema, matrix, codes, options):
     return replace(dataset, categorical_index=coded) if coded else dataset
 
 
-def parquet_blocks(path, options, n_features, size):
+def parquet_blocks(path, options, model, size):
     """Yield X, at most `size` rows at a time, without the label columns, which are not read."""
     pa, pq = _pyarrow()
     with _reading(path, pa, options.max_bytes), pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
         own = _head(path, file.schema_arrow.metadata).get("labels")
-        columns = [names[j] for j in feature_columns(path, names, options.labels, n_features, own)]
+        columns = [names[j] for j in feature_columns(path, names, options, model, own)]
         size = min(size, file.metadata.num_rows + 1)
         for batch in _batches(path, file, batch_size=size, columns=columns):
             table = pa.Table.from_batches([batch])

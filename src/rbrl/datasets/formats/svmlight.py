@@ -1,12 +1,16 @@
 """svmlight files with several labels per row: `1,3 5:0.25 7:1 # comment`.
 
-Features count from 1 unless a feature 0 occurs, labels from 0 unless none is 0, as collections have it. A first line of
-three integers, as in the extreme classification repository, gives the numbers of rows, features and labels, which then
-count from 0. What we write begins with a comment `# rbrl: {…}` with sizes and names, which other programs skip.
+What columns count from, 0 or 1, is said by the file's first line, by the reader's options, or by the model that the file
+is for. Else a 0 among them shows it; where none occurs they are taken to count from 1, and a warning says that this is a
+guess. A first line of three integers, as in the extreme classification repository, gives the numbers of rows, features and
+labels, which then count from 0. What we write begins with a comment `# rbrl: {…}` with sizes and names, which other
+programs skip.
 """
 
 import json
 import re
+import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -18,9 +22,12 @@ from rbrl.datasets.formats.pairs import SVMLIGHT, read_pairs, repeated_row
 from rbrl.datasets.formats.text import line_blocks, read_text, streaming_text, writing_text
 from rbrl.datasets.formats.values import number, spell
 from rbrl.datasets.formats.writable import check_writable, json_names
+from rbrl.datasets.names import find_names
+from rbrl.exceptions import DataFormatError, GuessWarning
 
 MARK = "# rbrl: "
 MAX_INDEX = 2**31 - 2
+PARTS = (("", "s"), ("first_", "=0"))  # of a word that names columns, and of the option about it
 FEATURE_0 = re.compile(r"(?<!\S)0+:")
 
 
@@ -30,28 +37,58 @@ def read_svmlight(path, options):
     return read_text(path, lambda stream: _dataset(path, stream, options), options)
 
 
-def svmlight_blocks(path, options, n_features, size):
-    """Yield X, at most `size` rows at a time. Where features count from is known only after a pass over the file."""
+def svmlight_blocks(path, options, model, size):
+    """Yield X, at most `size` rows at a time. Where neither file nor model say what features count from, a pass over the
+    file looks for a feature 0.
+    """
     _check_options(path, options)
     with streaming_text(path, options) as stream:
         head = _head(path, stream.readline())
+    _check_said(path, head, options)
     if not head:
-        with streaming_text(path, options) as stream:
-            counts_from_0 = any(FEATURE_0.search(text) for texts, _, _ in _blocks(stream) for text in texts)
-        base = {"feature_base": 0 if counts_from_0 else 1}
-        head = {"n_features": n_features, "said": "that there should be", **base}
+        base = model.first_feature if options.first_feature is None else options.first_feature
+        base = _seen_base(path, options) if base is None else base
+        head = {"n_features": model.n_features, "said": "that there should be", "feature_base": base}
+    order = _order(path, head, model)
     with streaming_text(path, options) as stream:
         for texts, numbers, first in _blocks(stream, size):
             if "n_rows" in head and first:
                 texts, numbers = texts[1:], numbers[1:]
             if texts:
                 rows = [_labels(path, text, line)[1] for text, line in zip(texts, numbers)]
-                yield _matrix(path, numbers, "feature", *_pairs(path, rows, numbers), head)
+                X = _matrix(path, numbers, "feature", *_pairs(path, rows, numbers), head)
+                yield X if order is None else X[:, order]
+
+
+def _seen_base(path, options):
+    with streaming_text(path, options) as stream:
+        if any(FEATURE_0.search(text) for texts, _, _ in _blocks(stream) for text in texts):
+            return 0
+    _say_guess(path, ["feature"])
+    return 1
+
+
+def _order(path, head, model):
+    """Where the features of the model are, if the names in the first line tell."""
+    if head["n_features"] != model.n_features:
+        raise bad(path, f"it has {head['n_features']} features; there should be {model.n_features}")
+    try:
+        return find_names("feature", head.get("feature_names"), model.feature_names, "x")
+    except DataFormatError as error:
+        raise bad(path, str(error)) from error
 
 
 def _check_options(path, options):
     if options.labels is not None:
         raise bad(path, f"a svmlight file has its labels in front; got labels={options.labels!r}")
+
+
+def _check_said(path, head, options):
+    """What the reader was told must not contradict what the file says."""
+    for what in ("feature", "label"):
+        said, told = head.get(f"{what}_base"), getattr(options, f"first_{what}")
+        if None not in (said, told) and said != told:
+            raise bad(path, f"by its first line, {what}s count from {said}; got first_{what}={told}", 1)
 
 
 def write_svmlight(dataset, path):
@@ -74,10 +111,10 @@ def write_svmlight(dataset, path):
 
 def scan_svmlight(path, options):
     """What `ReadOptions` should tell about each part of a file, and how many lines to skip: a pass with bounded memory."""
-    return read_text(path, lambda stream: _scan(path, stream), options)
+    return read_text(path, lambda stream: _scan(path, stream, options), options)
 
 
-def _scan(path, stream):
+def _scan(path, stream, options):
     head, ranges, first_block = {}, {"feature": [], "label": []}, True
     for found, rows, (indexes, _, _), _ in _parsed(path, stream):
         head = found if first_block else head
@@ -85,14 +122,33 @@ def _scan(path, stream):
         tags = [label for row in rows for label in row]
         for what, numbers in (("feature", indexes), ("label", np.array(tags, dtype=np.int64))):
             ranges[what] += [numbers.min(), numbers.max()] if len(numbers) else []
-    told = {}
-    for what, numbers in ranges.items():
-        base = head.get(f"{what}_base", 1 if numbers and min(numbers) >= 1 else 0)
-        told |= {
-            f"first_{what}": base,
-            f"n_{what}s": head.get(f"n_{what}s", int(max(numbers, default=base)) + 1 - base),
-        }
+    _check_said(path, head, options)
+    whole = _settled(path, head or _told(path, replace(options, part=False)), ranges)
+    told = {f"first_{what}": whole[f"{what}_base"] for what in ranges}
+    told |= {f"n_{what}s": whole.get(f"n_{what}s") or _size(ranges[what], whole[f"{what}_base"]) for what in ranges}
     return told, 1 if "n_rows" in head else 0
+
+
+def _settled(path, head, numbers):
+    """What is known of the file, with the base of its columns: known already, or as the numbers in it show."""
+    unknown = [what for what in numbers if head.get(f"{what}_base") is None]
+    bases = {what: 1 if len(numbers[what]) and np.min(numbers[what]) >= 1 else 0 for what in unknown}
+    _say_guess(path, [what for what in unknown if bases[what]])
+    return {**head, **{f"{what}_base": base for what, base in bases.items()}}
+
+
+def _say_guess(path, guessed):
+    if guessed:
+        names, options = (" and ".join(f"{before}{what}{after}" for what in guessed) for before, after in PARTS)
+        warnings.warn(
+            f"{path}: its {names} are taken to count from 1, because none is 0; if they count from 0, pass {options}.",
+            GuessWarning,
+            stacklevel=2,
+        )
+
+
+def _size(numbers, base):
+    return int(np.max(numbers, initial=base - 1)) + 1 - base
 
 
 def _parsed(path, stream):
@@ -113,14 +169,16 @@ def _dataset(path, stream, options):
         rows += labels
         blocks.append(pairs)
         lines += numbers
-    head = head or _told(path, options)
+    _check_said(path, head, options)
     if not rows:
         raise bad(path, f"there are no rows after its first line {quote(head)}" if head else "the file has no rows")
+    head = head or _told(path, options)
     if head.get("n_rows", len(rows)) != len(rows):
         raise bad(path, f"the first line announces {head['n_rows']} rows; there are {len(rows)}", 1)
     indexes, values, counts = (np.concatenate(pieces) for pieces in zip(*blocks))
     tags = np.array([label for row in rows for label in row], dtype=np.int64)
     tag_counts = np.array([len(row) for row in rows])
+    head = _settled(path, head, {"feature": indexes, "label": tags})
     X = _matrix(path, lines, "feature", indexes, values, counts, head)
     Y = _matrix(path, lines, "label", tags, np.ones(len(tags), dtype=np.int8), tag_counts, head)
     return Dataset(
@@ -129,6 +187,8 @@ def _dataset(path, stream, options):
         feature_names=head.get("feature_names"),
         label_names=head.get("label_names"),
         name=path.name.split(".")[0],
+        first_feature=head["feature_base"],
+        first_label=head["label_base"],
     )
 
 
@@ -164,13 +224,17 @@ def _head(path, line):
 
 
 def _told(path, options):
-    """What the reader was told about a file without a head."""
-    told = {
-        "n_features": options.n_features,
-        "n_labels": options.n_labels,
-        "feature_base": options.first_feature,
-        "label_base": options.first_label,
+    """What the reader was told about a file without a head, or the model knows that the file is for."""
+    names = {
+        "n_features": "n_features",
+        "n_labels": "n_labels",
+        "feature_base": "first_feature",
+        "label_base": "first_label",
     }
+    told = {key: getattr(options, name) for key, name in names.items()}
+    if options.columns is not None:
+        told = {key: getattr(options.columns, names[key]) if told[key] is None else told[key] for key in told}
+        told["said"] = "that there should be"
     if options.part and None in told.values():
         raise bad(
             path,
@@ -228,11 +292,9 @@ def _row(path, text, line):
 
 
 def _matrix(path, lines, what, indexes, values, counts, head):
-    size, base = head.get(f"n_{what}s"), head.get(f"{what}_base")
-    if base is None:
-        base = 1 if len(indexes) and indexes.min() >= 1 else 0
+    size, base = head.get(f"n_{what}s"), head[f"{what}_base"]
     if size is None:
-        size = int(indexes.max()) + 1 - base if len(indexes) else 0
+        size = _size(indexes, base)
     if size == 0:
         raise bad(path, f"none of its {len(counts)} rows has a {what}")
     indexes = indexes - base
@@ -241,5 +303,5 @@ def _matrix(path, lines, what, indexes, values, counts, head):
         place = int(np.argmax(outside))
         said = head.get("said", "that the first line announces")
         line = lines[int(np.searchsorted(np.cumsum(counts), place, side="right"))]
-        raise bad(path, f"{what} {indexes[place] + base} is not among the {size} {said}", line)
+        raise bad(path, f"{what} {indexes[place] + base} is not among the {size} {said}, which count from {base}", line)
     return sparse.csr_array((values, indexes, np.concatenate([[0], np.cumsum(counts)])), shape=(len(counts), size))

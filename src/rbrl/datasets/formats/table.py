@@ -47,7 +47,7 @@ class Table:
     def dataset(self, options):
         """Return the `Dataset`, its label columns as `options.labels` or the file says."""
         own = options.default_labels if self.own_labels is None else self.own_labels
-        labels = label_columns(self.path, self.names, options.labels, own)
+        labels = label_columns(self.path, self.names, options.labels, own, options.known_labels)
         taken = set(labels)
         features = [j for j in range(len(self.names)) if j not in taken]
         if not features:
