@@ -11,6 +11,7 @@ import argparse
 import multiprocessing
 import random
 import resource
+import sys
 import tempfile
 import time
 import traceback
@@ -73,7 +74,8 @@ def _read(path, options):
     try:
         return load_file(path, max_bytes=MAX_BYTES, **options)
     except DataFormatError as error:
-        assert path.stem in str(error), f"the message does not name the file {path}: {error}"
+        if path.stem not in str(error):
+            raise AssertionError(f"the message does not name the file {path}: {error}") from error
         return None
 
 
@@ -102,7 +104,8 @@ def _check_parts(path, data, options):
     try:
         blocks = [dense(X) for X in read_blocks(path, data.n_features, options.get("labels"), block_size=2)]
     except DataFormatError as error:
-        assert "the code of a word depends" in str(error), f"read at once, and not in blocks: {error}"
+        if "the code of a word depends" not in str(error):
+            raise AssertionError(f"read at once, and not in blocks: {error}") from error
     else:
         np.testing.assert_array_equal(np.vstack(blocks), dense(data.X))
 
@@ -147,7 +150,7 @@ def _other(read, *arguments):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return read(*arguments)
-    except Exception:
+    except Exception:  # noqa: BLE001
         return None
 
 
@@ -160,7 +163,7 @@ def _work(kind, seed, start, stop, folder, counts):
             name, content, options, checks = one_input(kind, seed, i)
             try:
                 read, compared = examine(Path(place, f"fuzz{KINDS[name][0]}"), name, content, options, checks)
-            except Exception:
+            except Exception:  # noqa: BLE001 - whatever it is, it is a finding
                 _keep(folder, kind, seed, i, name, content, f"{options}\n{traceback.format_exc()}")
                 counts[3] += 1
             else:
@@ -229,14 +232,13 @@ def main():
     arguments = parser.parse_args()
     for kind in arguments.kinds:
         started = time.monotonic()
-        found = run(
-            kind,
-            arguments.count,
-            arguments.seed,
-            arguments.folder / kind,
-            lambda line: print(line, end="\r", flush=True),
-        )
-        print(f"{kind}, seed {arguments.seed}: {found}, {time.monotonic() - started:.0f} s", flush=True)
+        found = run(kind, arguments.count, arguments.seed, arguments.folder / kind, lambda line: _say(line, "\r"))
+        _say(f"{kind}, seed {arguments.seed}: {found}, {time.monotonic() - started:.0f} s", "\n")
+
+
+def _say(line, end):
+    sys.stdout.write(line + end)
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

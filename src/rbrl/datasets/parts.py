@@ -1,11 +1,10 @@
 """`load_parts`: a file of any size as data sets of some rows each."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.files import format_of, load_file
 from rbrl.datasets.formats.arff import arff_parts
 from rbrl.datasets.formats.csv_ import csv_parts
@@ -33,18 +32,19 @@ def load_parts(path, labels=None, *, rows=50_000, format=None, **options):
         dataset = load_file(path, labels, format=format, **options)
         return _slices(dataset, rows)
     options = ReadOptions(labels=labels, **{"max_bytes": UNLIMITED, **options})
-    return _named_memory(path, _READERS[kind](path, options, rows))
+    return _checked(path, _READERS[kind](path, options, rows), options.columns)
 
 
-def _named_memory(path, parts):
+def _checked(path, parts, columns):
     with memory_said(path):
-        yield from parts
+        for part in parts:
+            yield part if columns is None else part.matching(columns)
 
 
 def _slices(dataset, rows):
-    names = dataset.feature_names, dataset.label_names
     for start in range(0, dataset.n_samples, rows):
-        yield Dataset(*dataset.take(slice(start, start + rows)), *names, name=dataset.name)
+        X, Y = dataset.take(slice(start, start + rows))
+        yield replace(dataset, X=X, Y=Y, splits={})
 
 
 def _read_cuts(path, cuts, kind, options):
@@ -54,7 +54,7 @@ def _read_cuts(path, cuts, kind, options):
         for text in cuts:
             block.write_text(text, encoding="utf-8", newline="\n")
             try:
-                yield load_file(block, format=kind, **asdict(replace(options, encoding="utf-8")))
+                yield load_file(block, format=kind, **vars(replace(options, encoding="utf-8")))
             except MemoryError as error:
                 raise (error.__cause__ or error) from error
             except DataFormatError as error:

@@ -37,7 +37,7 @@ def arff_blocks(path, options, model, size):
 
 
 def arff_parts(path, options, rows):
-    """Yield the rows as data sets of `rows` rows; nominal values are declared in the header, so codes are those of the whole."""
+    """Yield the rows as data sets of `rows` rows; the header declares what words are worth."""
     with streaming_text(path, options) as stream:
         header = read_header(stream, path)
         columns, reader = Columns(header), None

@@ -25,10 +25,11 @@ def memory_said(path):
     try:
         yield
     except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
         raise MemoryError(
-            f"{path}: there is not enough memory to read it{f' ({error})' if str(error) else ''}. rbrl.datasets.load_parts reads "
-            "text and Parquet files some rows at a time, and rbrl.datasets.write_shards (rbrl data convert --rows-per-shard) "
-            "splits them into files that are fitted one at a time."
+            f"{path}: there is not enough memory to read it{why}. rbrl.datasets.load_parts reads text and Parquet files "
+            "some rows at a time, and rbrl.datasets.write_shards (rbrl data convert --rows-per-shard) splits them into "
+            "files that are fitted one at a time."
         ) from error
 
 

@@ -18,6 +18,7 @@ from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.atomic import replacing
 from rbrl.datasets.formats.errors import bad, quote
 from rbrl.datasets.formats.limits import check_compressed, dense_labels
+from rbrl.datasets.names import NumberedNames
 
 BROKEN = (
     OSError,
@@ -57,7 +58,8 @@ def read_npz(path, options):
 def write_npz(dataset, path, compressed=True):
     """Write an NPZ file that `read_npz` reads back; uncompressed ones are larger, and read several times faster."""
     arrays = {**_pieces("X", dataset.X), **_pieces("Y", dataset.Y)}
-    arrays |= {"feature_names": _text(dataset.feature_names), "label_names": _text(dataset.label_names)}
+    names = {"feature_names": dataset.feature_names, "label_names": dataset.label_names}
+    arrays |= {key: _text(value) for key, value in names.items() if not isinstance(value, NumberedNames)}
     if len(dataset.categorical_index):
         arrays["categorical_index"] = dataset.categorical_index
     for name, split in dataset.splits.items():

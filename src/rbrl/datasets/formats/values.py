@@ -4,9 +4,26 @@ import math
 import re
 
 MISSING = frozenset(
-    ("", "?", "-", "--", ".", "na", "n/a", "n.a.", "#n/a", "#n/a n/a", "#na", "<na>", "null", "none")
-    + ("nan", "+nan", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan")
-)
+    [
+        "",
+        "?",
+        "-",
+        "--",
+        ".",
+        "na",
+        "n/a",
+        "n.a.",
+        "#n/a",
+        "#n/a n/a",
+        "#na",
+        "<na>",
+        "null",
+        "none",
+        "nan",
+        "+nan",
+        "-nan",
+    ]
+) | {"1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 FIGURE = re.compile(  # what a person reads as a number and `number` does not: 1,234.5 or 12 % or $5 or 1_000
     r"[-+]?[$€£¥]?\s?[-+]?(?:(?:\d{1,3}(?:[,'’_\s]\d{3})+|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[ed][-+]?\d+)?\s?[%$€£¥]?",
@@ -94,8 +111,8 @@ def column_codes(counts):
     if words and (2 * n_plain <= n_cells or 2 * len(plain) < len(counts)):
         raise OddWordError(
             words[0],
-            f"no number, where {n_cells - n_plain} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, if "
-            "the value is missing, and write all of it as numbers otherwise; a column of categories must be words, or "
+            f"no number, where {n_cells - n_plain} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, "
+            "if the value is missing, and write all of it as numbers otherwise; a column of categories must be words, or "
             "declared in an ARFF file",
         )
     if len(counts) > MAX_WORDS:
