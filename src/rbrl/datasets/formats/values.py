@@ -108,7 +108,7 @@ def column_codes(counts):
             raise OddWordError(word, "a decimal comma: write a point")
     plain = [word for word in words if not FIGURE.fullmatch(word)]
     n_cells, n_plain = sum(counts.values()), sum(counts[word] for word in plain)
-    if words and (2 * n_plain <= n_cells or 2 * len(plain) < len(counts)):
+    if words and (2 * n_plain < n_cells or 2 * len(plain) < len(counts)):
         raise OddWordError(
             words[0],
             f"no number, where {n_cells - n_plain} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, "
