@@ -261,3 +261,25 @@ def test_writing_keeps_to_a_few_parts_of_memory(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8e6, "all parts together are 16 MB"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_fit_of_reordered_shards_is_that_of_the_rows(ending, tmp_path):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    from rbrl import BRLClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 4))
+    Y = (X @ rng.standard_normal((4, 3)) > 0).astype(np.int8)
+    names = np.array(list("abcd")), np.array(["l", "m", "n"])
+    for i, (features, labels) in enumerate(
+        [([0, 1, 2, 3], [0, 1, 2]), ([3, 1, 0, 2], [2, 0, 1]), ([2, 3, 0, 1], [1, 0, 2])]
+    ):
+        rows = slice(30 * i, 30 * i + 30)
+        part = Dataset(X[rows][:, features], Y[rows][:, labels], names[0][features], names[1][labels])
+        save_file(part, tmp_path / f"{i}.{ending}")
+    model = BRLClassifier(tol=1e-6).fit(open_shards(str(tmp_path / f"*.{ending}")))
+    expected = BRLClassifier(tol=1e-6).fit([(X, Y)])
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-2)
+    assert (model.predict(X) == Y).mean() > 0.95
