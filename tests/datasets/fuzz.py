@@ -1,117 +1,245 @@
-"""A mutation fuzzer for the readers."""
+"""A fuzzer for the readers: every input is a data set, as other programs read it, or our error with the file's name.
 
+    PYTHONPATH=tests python -m datasets.fuzz --count 1000000 text
+    PYTHONPATH=tests python -m datasets.fuzz --count 50000 npz mat parquet
+
+Input i of a seed depends on these two alone. Each process that reads is watched by another, so that a crash and a hang are
+findings as well; what is found is kept, file and traceback, in --folder.
+"""
+
+import argparse
+import multiprocessing
 import random
+import resource
+import sys
+import tempfile
 import time
+import traceback
+import warnings
+from pathlib import Path
 
 import numpy as np
-from scipy import sparse
-from scipy.io import savemat
 
-from rbrl.datasets import load_file, save_file
+from rbrl.datasets import load_file, load_parts, read_blocks
+from rbrl.datasets.formats.csv_ import _separator
+from rbrl.datasets.formats.mulan_xml import read_labels
 from rbrl.exceptions import DataFormatError
 
-from .examples import small
-from .test_dialects import MEKA, MULAN, NOMINAL, XML
+from . import oracles
+from .examples import dense
+from .mutations import KINDS, TEXT
+from .test_dialects import MULAN
 
-SCRAPS = [b"{", b"}", b",", b"'", b'"', b"\\", b"%", b"?", b"@data\n", b"@attribute ", b"-C 9", b"nan", b"1e999", b"-1"]
-SCRAPS += [
-    b"\n",
-    b"\r",
-    b"\x00",
-    b"\xff",
-    b" ",
-    b"\t",
-    b"#",
-    b"0",
-    b":",
-    b"99999999999",
-    b"<!DOCTYPE x>",
-    b"_",
-    b"\\u12",
-]
-ENDINGS = [".arff", ".csv", ".tsv", ".svm", ".npz", ".mat", ".parquet", ".arff.gz"]
-TABLES = {".arff", ".csv", ".tsv", ".parquet", ".arff.gz"}
-LABELS = [None, None, 2, -3, ["label1"]]
-MAX_BYTES, MAX_SECONDS = 1 << 24, 20
+MAX_BYTES, MAX_SECONDS, MAX_MEMORY = 1 << 24, 60, 6 << 30
+MAX_CELLS = 1_000_000  # of a sparse matrix that is compared as a dense one
+TABLES = {"csv", "arff", "parquet"}
+STREAMED = {"csv", "arff", "svmlight", "parquet"}
+CHECKS = {"parts": 0.15, "others": 0.4}  # dearer than reading: done with a share of the files that read
+COUNTS = ("inputs", "read", "compared", "findings")
 
 
-def seeds(folder):
-    """Write valid files into `folder`; return {ending: [their bytes]}."""
-    found = {".arff": [text.encode() for text in (MEKA, NOMINAL)], ".svm": [b"2 5 4\n1,2 1:0.5 4:2\n3 2:1\n"]}
-    for ending in ENDINGS:
-        for is_sparse in (False, True):
-            save_file(small(is_sparse, n_samples=6, n_features=4, n_labels=3), folder / f"seed{ending}")
-            found.setdefault(ending, []).append((folder / f"seed{ending}").read_bytes())
-    found[".xml"] = [XML.encode()]
-    names = np.array(["a", "bc", "d"], dtype=object)
-    for matrix in (np.eye(3), sparse.eye_array(3, format="csc")):
-        savemat(folder / "seed.mat", {"X": matrix, "Y": np.eye(3), "label_names": names})
-        found[".mat"].append((folder / "seed.mat").read_bytes())  # not packed: no checksum stops a mutation
-    np.savez(folder / "seed.npz", X=np.eye(3), Y=np.eye(3), label_names=list("abc"), train_index=[0], test_index=[1])
-    found[".npz"].append((folder / "seed.npz").read_bytes())
-    return found
+def one_input(kind, seed, i):
+    """Return (format, its bytes, options of the reader) of input i."""
+    rng = random.Random(f"{kind} {seed} {i}")
+    name = rng.choice(TEXT) if kind == "text" else kind
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of numbers that overflow, and of archives with a name twice: both are wanted
+        content = KINDS[name][1](rng)
+    options = {"labels": -2} if name in TABLES else {}
+    if rng.random() < 0.2:
+        options = {"nominal": "onehot", **options}
+    if name in TABLES and rng.random() < 0.1:
+        options["labels"] = rng.choice([None, 2, ["l1"], -1])
+    checks = {check for check, share in CHECKS.items() if rng.random() < share}
+    return name, content, options, checks
 
 
-def mutate(rng, content):
-    """Return `content` with one to three random changes."""
-    content = bytearray(content)
-    for _ in range(rng.randint(1, 3)):
-        place = rng.randrange(len(content) + 1)
-        stop = min(len(content), place + rng.choice([1, 1, 2, 8, 40]))
-        change = rng.randrange(5)
-        if change == 0:
-            content[place:stop] = b""
-        elif change == 1:
-            content[place:place] = rng.choice(SCRAPS)
-        elif change == 2:
-            content[place:stop] = bytes(rng.randrange(256) for _ in range(stop - place))
-        elif change == 3:
-            content[place:place] = content[place:stop] * rng.choice([1, 2, 50])
-        elif stop > place:
-            content[place] ^= 1 << rng.randrange(8)
-    return bytes(content)
+def examine(path, name, content, options, checks):
+    """Read one file; return (whether it reads, whether another program read the same). Raises what should not be."""
+    path.write_bytes(content)
+    if name == "xml":
+        return _examine_xml(path, content)
+    data = _read(path, options)
+    if data is None:
+        return False, False
+    if data.n_samples * data.n_features > MAX_CELLS:
+        return True, False
+    if name in STREAMED and "parts" in checks:
+        _check_parts(path, data, options)
+    plain = "others" in checks and options.get("labels", -2) == -2 and "nominal" not in options
+    return True, plain and _agrees(name, content, data)
 
 
-def run(folder, n_inputs, seed):
-    """Feed mutated files to the readers; each must read or raise our error with the file's name."""
-    rng = random.Random(seed)
-    files = seeds(folder)
-    for old in folder.glob("seed*"):
-        old.unlink()
-    n_read = 0
-    for i in range(n_inputs):
-        ending = rng.choice(sorted(files))
-        path = folder / f"fuzz{ending}"
-        path.write_bytes(mutate(rng, rng.choice(files[ending])))
-        labels = rng.choice(LABELS) if ending in TABLES else None
-        options = {"labels": labels, "nominal": rng.choice(["codes", "onehot"])}
-        try:
-            n_read += reads(_data_file(path), **options)
-        except BaseException as error:
-            error.add_note(f"input {i} of seed {seed}, {ending}, {options}: {path.read_bytes()!r}")
-            raise
-        finally:
-            (folder / "fuzz.xml").unlink(missing_ok=True)
-    return n_read
-
-
-def reads(path, **options):
-    """Whether a file reads; if not, the error must be ours and name the file."""
-    start = time.process_time()
+def _read(path, options):
     try:
-        load_file(path, max_bytes=MAX_BYTES, **options)
+        return load_file(path, max_bytes=MAX_BYTES, **options)
     except DataFormatError as error:
         if path.stem not in str(error):
             raise AssertionError(f"the message does not name the file {path}: {error}") from error
-        return False
-    finally:
-        assert time.process_time() - start < MAX_SECONDS
-    return True
+        return None
 
 
-def _data_file(path):
-    """Return `path`, or a good data file beside it if it is the XML that was mutated."""
-    if path.suffix != ".xml":
-        return path
+def _examine_xml(path, content):
     path.with_suffix(".arff").write_text(MULAN)
-    return path.with_suffix(".arff")
+    _read(path.with_suffix(".arff"), {})
+    try:
+        names = read_labels(path)
+    except DataFormatError:
+        return False, False
+    finally:
+        path.unlink()
+    expected = _other(oracles.xml_names, content)
+    assert expected is None or names == expected, f"{names} where ElementTree reads {expected}"
+    return True, expected is not None
+
+
+def _check_parts(path, data, options):
+    """What is read in parts or in blocks must be what is read at once."""
+    parts = list(load_parts(path, rows=2, **options))
+    np.testing.assert_array_equal(np.vstack([dense(part.X) for part in parts]), dense(data.X))
+    np.testing.assert_array_equal(np.vstack([part.Y for part in parts]), data.Y)
+    assert all(part.feature_names == data.feature_names for part in parts)
+    if "nominal" in options:
+        return
+    try:
+        blocks = [dense(X) for X in read_blocks(path, data.n_features, options.get("labels"), block_size=2)]
+    except DataFormatError as error:
+        if "the code of a word depends" not in str(error):
+            raise AssertionError(f"read at once, and not in blocks: {error}") from error
+    else:
+        np.testing.assert_array_equal(np.vstack(blocks), dense(data.X))
+
+
+def _agrees(name, content, data):
+    """Whether another program reads the file; its numbers must be ours."""
+    X = dense(data.X)
+    if name == "svmlight":
+        found = None if _has_own_ways(content) else _other(oracles.svmlight_matrix, content)
+        if found is not None:
+            np.testing.assert_array_equal(X, found)
+    elif name in ("npz", "mat"):
+        found = _other(oracles.npz_matrices if name == "npz" else oracles.mat_matrices, content)
+        if found is not None:
+            np.testing.assert_array_equal(X, found[0])
+            assert any(np.array_equal(data.Y, Y > 0) for Y in (found[1], found[1].T))
+    else:
+        found = _columns(name, content)
+        found = None if found is None or len(found) != data.n_features + data.n_labels else found
+        for j, column in enumerate(found[:-2] if found else ()):
+            if column is not None:
+                np.testing.assert_array_equal(X[:, j], column, err_msg=f"column {j}")
+    return found is not None
+
+
+def _columns(name, content):
+    if name == "csv":
+        text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
+        return _other(oracles.csv_columns, content, _separator(text.splitlines(keepends=True)[:20]))
+    return _other(oracles.arff_columns if name == "arff" else oracles.parquet_columns, content)
+
+
+def _has_own_ways(content):
+    """Whether a svmlight file has a head with sizes, an encoding, or line ends that scikit-learn does not know."""
+    marks = (b"# rbrl: ", b"\xff", b"\xfe", b"\xef")
+    return content.startswith(marks) or b"\r" in content or len(content.split(b"\n")[0].split()) == 3
+
+
+def _other(read, *arguments):
+    """What another program reads, or None: whatever it says of a file that it cannot read is its own affair."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return read(*arguments)
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _work(kind, seed, start, stop, folder, counts):
+    """Examine inputs `start` to `stop`; `counts` is shared with the process that watches."""
+    warnings.simplefilter("error", RuntimeWarning)
+    with tempfile.TemporaryDirectory(dir=_fast_folder()) as place:
+        for i in range(start, stop):
+            counts[0] = i
+            name, content, options, checks = one_input(kind, seed, i)
+            try:
+                read, compared = examine(Path(place, f"fuzz{KINDS[name][0]}"), name, content, options, checks)
+            except Exception:  # noqa: BLE001 - whatever it is, it is a finding
+                _keep(folder, kind, seed, i, name, content, f"{options}\n{traceback.format_exc()}")
+                counts[3] += 1
+            else:
+                counts[1], counts[2] = counts[1] + read, counts[2] + compared
+    counts[0] = stop
+
+
+def _fast_folder():
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def _keep(folder, kind, seed, i, name, content, what):
+    place = folder / f"{kind}-{seed}-{i}{KINDS[name][0]}"
+    place.write_bytes(content)
+    place.with_suffix(place.suffix + ".txt").write_text(what, encoding="utf-8", errors="backslashreplace")
+
+
+def run(kind, n_inputs, seed, folder, say=None):
+    """Examine inputs 0 to n_inputs of a kind and a seed; return a dict of `COUNTS`. Findings are in `folder`."""
+    context = multiprocessing.get_context("spawn")
+    counts = context.Array("q", 4, lock=False)
+    done, folder = 0, Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    while done < n_inputs:
+        worker = context.Process(target=_limited_work, args=(kind, seed, done, n_inputs, folder, counts))
+        worker.start()
+        hangs = _watch(worker, counts, n_inputs, say)
+        done = counts[0]
+        if done < n_inputs:
+            name, content, options, _ = one_input(kind, seed, done)
+            what = f"no answer after {MAX_SECONDS} s" if hangs else f"the process ended with {worker.exitcode}"
+            _keep(folder, kind, seed, done, name, content, f"{options}\n{what}")
+            counts[3] += 1
+            done += 1
+    return {"inputs": n_inputs, "read": counts[1], "compared": counts[2], "findings": counts[3]}
+
+
+def _limited_work(*arguments):
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    _work(*arguments)
+
+
+def _watch(worker, counts, n_inputs, say):
+    """Wait for the end of a process; end it, and return True, if it stays too long with one input."""
+    seen, since = -1, time.monotonic()
+    while worker.is_alive():
+        worker.join(5)
+        if counts[0] != seen:
+            seen, since = counts[0], time.monotonic()
+            if say:
+                say(f"{seen} of {n_inputs}: {counts[1]} read, {counts[2]} compared, {counts[3]} findings")
+        elif time.monotonic() - since > MAX_SECONDS:
+            worker.kill()
+            worker.join()
+            return True
+    return False
+
+
+def main():
+    """Run from a shell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="+", choices=["text", *KINDS])
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, default=Path("fuzz-findings"))
+    arguments = parser.parse_args()
+    for kind in arguments.kinds:
+        started = time.monotonic()
+        found = run(kind, arguments.count, arguments.seed, arguments.folder / kind, lambda line: _say(line, "\r"))
+        _say(f"{kind}, seed {arguments.seed}: {found}, {time.monotonic() - started:.0f} s", "\n")
+
+
+def _say(line, end):
+    sys.stdout.write(line + end)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -5,8 +5,10 @@ import zipfile
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.io import savemat
 
-from rbrl.datasets import Dataset, load_file, save_file
+from rbrl.datasets import Dataset, load_file, load_parts, save_file
 from rbrl.exceptions import DataFormatError
 
 HEAD = "@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute x numeric\n@attribute n {a,b}\n"
@@ -63,7 +65,7 @@ CSV = [
     ("a,y\n1,0\n1,2\n", "line 3: the label 'y' must be 0 or 1"),
     ("a,y\n1,0\n1,\n", "line 3: the label 'y' is missing"),
     ('a,y\n1,"0\n', "unexpected end of data"),
-    ("a;y\n1,5;0\n", "line 2: column 'a' has a decimal comma: '1,5'"),
+    ("a;y\n1,5;0\n", "line 2: column 'a' has '1,5', a decimal comma"),
     ("a,y\n1,maybe\n", "the label 'y' has one word only"),
 ]
 
@@ -160,3 +162,73 @@ def test_missing_file(tmp_path):
 def test_numeric_labels_must_be_zero_or_one(tmp_path):
     text = "@relation r\n@attribute x numeric\n@attribute y numeric\n@data\n1,0\n2,0.5\n"
     check(tmp_path / "data.arff", text, "line 6: the label 'y' must be 0 or 1; got '0.5'", labels=-1)
+
+
+@pytest.mark.parametrize("ending", ["npz", "mat", "parquet", "csv", "arff", "svm"])
+def test_too_little_memory_is_said_as_what_it_is(tmp_path, ending, monkeypatch):
+    """Nothing is wrong with the file."""
+    path = tmp_path / f"data.{ending}"
+    save_file(Dataset(np.eye(3), np.eye(3)), path)
+
+    def exhausted(*arguments, **options):
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr("rbrl.datasets.dataset.Dataset.__post_init__", exhausted)
+    monkeypatch.setattr("numpy.frombuffer", exhausted)
+    with pytest.raises(
+        MemoryError, match=rf"data\.{ending}: there is not enough memory to read it \(Unable.*load_parts"
+    ):
+        load_file(path)
+    with pytest.raises(MemoryError, match=rf"^\S*data\.{ending}: there is not enough memory to read it \(Unable"):
+        list(load_parts(path))
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "shift_jis", "big5", "euc-kr", "utf-16", "windows-1251"])
+def test_xml_in_any_encoding(tmp_path, encoding):
+    name = "вес" if encoding == "windows-1251" else "重"
+    head = HEAD.replace("y {0,1}", f"{name} {{0,1}}")
+    (tmp_path / "data.arff").write_text(head + "@data\n1,2,a\n", encoding="utf-8")
+    xml = f'<?xml version="1.0" encoding="{encoding}"?>\n<labels><label name="{name}"/></labels>'
+    (tmp_path / "data.xml").write_bytes(xml.encode(encoding))
+    assert load_file(tmp_path / "data.arff").label_names == (name,)
+
+
+@pytest.mark.parametrize(("declared", "content"), [("gbk", b"\xff\xff"), ("shift_jis", b"<\x80"), ("punycode", b"x")])
+def test_xml_that_is_not_in_the_encoding_it_declares(tmp_path, declared, content):
+    (tmp_path / "data.arff").write_text(HEAD + "@data\n1,2,a\n")
+    (tmp_path / "data.xml").write_bytes(b'<?xml version="1.0" encoding="%s"?>' % declared.encode() + content)
+    with pytest.raises(DataFormatError, match=r"data\.xml.*not XML"):
+        load_file(tmp_path / "data.arff")
+
+
+@pytest.mark.parametrize("ending", ["npz", "mat"])
+def test_falling_starts_of_a_sparse_matrix_are_refused(tmp_path, ending):
+    """SciPy's check passes over them where the last is 0; its conversion then writes where it must not."""
+    path = tmp_path / f"data.{ending}"
+    if ending == "npz":
+        arrays = {"X_data": [1.0, 1.0], "X_indices": [2, 2], "X_indptr": [0, 1, 0], "X_shape": [2, 3]}
+        np.savez(path, Y=np.eye(2), **arrays)
+    else:
+        X = sparse.csc_array(np.ones((3, 2)))
+        savemat(path, {"X": X, "Y": np.eye(3)})
+        content = path.read_bytes()
+        starts, broken = (np.array(numbers, dtype="<i4").tobytes() for numbers in ([0, 3, 6], [0, 3, 0]))
+        assert content.count(starts) == 1
+        path.write_bytes(content.replace(starts, broken))
+    with pytest.raises(DataFormatError, match=r"data\.\w+: .*(starts must rise|the sparse matrix 'X')"):
+        load_file(path)
+
+
+def test_sparse_arrays_in_any_order_and_type_are_read(tmp_path):
+    arrays = {"X_data": np.array([1, 2, 3], ">f4"), "X_indices": [2, 0, 0], "X_indptr": [0, 2, 3], "X_shape": [2, 3]}
+    np.savez(tmp_path / "data.npz", Y=np.eye(2), **arrays)
+    np.testing.assert_array_equal(load_file(tmp_path / "data.npz").X.toarray(), [[2, 0, 1], [3, 0, 0]])
+
+
+def test_a_damaged_packing_of_any_kind_is_said(tmp_path):
+    path = tmp_path / "data.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("X.npy", bytes(1000))
+    content = bytearray(path.read_bytes())
+    content[45:60] = b"\xff" * 15
+    check(path, bytes(content), "not a readable NPZ file")

@@ -1,6 +1,9 @@
 """Data sets in several files: written, opened and read with the same content, and refused where they do not fit together."""
 
+import pickle
+import shutil
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -96,8 +99,7 @@ def test_words_are_coded_for_the_whole_or_refused(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\nred,1\nblue,0\n")
     with pytest.raises(DataFormatError, match=r"a\.csv: column 'x' has words, such as 'blue', whose codes depend"):
         open_shards([tmp_path / "a.csv"], -1)[0]
-    with pytest.raises(DataFormatError, match=r"a\.csv \(in a block of its rows\): column 'x' has words"):
-        list(load_parts(tmp_path / "a.csv", -1, rows=1))
+    assert [block.X[0, 0] for block in load_parts(tmp_path / "a.csv", -1, rows=1)] == [1, 0]
     (tmp_path / "b.arff").write_text(
         "@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute x {red,blue}\n@data\n1,blue\n% no\n0,red\n"
     )
@@ -138,6 +140,116 @@ def test_bad_shards_are_named(tmp_path):
         write_shards(iter(()), tmp_path / "u")
 
 
+def test_a_path_is_no_sequence_of_letters(tmp_path):
+    shards = write_shards(small(), tmp_path, rows_per_shard=5)
+    for where in (tmp_path, str(tmp_path), str(tmp_path / "*.npz")):
+        assert Shards(where).paths == shards.paths
+    assert Shards(str(shards.paths[1])).paths == open_shards(shards.paths[1]).paths == shards.paths[1:2]
+    with pytest.raises(FileNotFoundError, match="no data files: nothing"):
+        Shards("nothing")
+
+
+def pieces(folder, ending, orders):
+    """Write `small` in three files of four rows; file i has its features and labels in the order `orders[i]` says."""
+    data = small(n_samples=12)
+    for i, order in enumerate(orders):
+        X, Y = data.take(np.arange(4 * i, 4 * i + 4))
+        names = [np.array(side)[::order].tolist() for side in (data.feature_names, data.label_names)]
+        part = Dataset(X[:, ::order], Y[:, ::order], *names)
+        save_file(part, folder / f"{i}.{ending}", **({"labels_first": order < 0} if ending in STREAMED[:3] else {}))
+    return data
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "arff", "parquet", "npz", "mat", "svm"])
+def test_columns_are_matched_by_name(ending, tmp_path):
+    data = pieces(tmp_path, ending, [1, -1, 1])
+    shards = open_shards(str(tmp_path / f"*.{ending}"))
+    again = pickle.loads(pickle.dumps(shards))
+    later = [shards[1:][0], shards[-1]]  # the first file is not among them, and its order counts
+    for some in (shards, again, later):
+        for _ in range(3):  # the third time from copies
+            X, Y = (np.vstack([dense(side) for side in sides]) for sides in zip(*some))
+            np.testing.assert_array_equal(X, data.X[-len(X) :])
+            np.testing.assert_array_equal(Y, data.Y[-len(Y) :])
+    assert shards.read(1).feature_names == data.feature_names
+    assert shards.read(1).label_names == data.label_names
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_counted_labels_are_those_of_the_first_file(ending, tmp_path):
+    """The last columns of the second file are no labels, and might pass for such."""
+    tables = ["x,y,a,b\n5,1,0,1\n6,0,1,0\n", "a,b,x,y\n0,1,1,0\n1,1,0,1\n"]
+    for i, text in enumerate(tables):
+        (tmp_path / f"{i}.csv").write_text(text)
+        if ending == "parquet":
+            pd = pytest.importorskip("pandas")
+            pd.read_csv(tmp_path / f"{i}.csv").to_parquet(tmp_path / f"{i}.parquet")
+    shards = open_shards(str(tmp_path / f"*.{ending}"), labels=-2)
+    np.testing.assert_array_equal(shards[1].X, [[1, 0], [0, 1]])
+    np.testing.assert_array_equal(shards[1].Y, [[0, 1], [1, 1]])
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz"])
+def test_other_columns_are_refused(ending, tmp_path):
+    tables = {
+        "a": (["x", "y"], ["l", "m"]),
+        "b": (["x", "z"], ["l", "m"]),
+        "c": (["x", "y"], ["l", "n"]),
+        "d": (["x", "y", "z"], ["l", "m"]),
+        "e": (["x", "y"], ["l", "m", "n"]),
+    }
+    for name, (features, labels) in tables.items():
+        numbers = np.zeros((2, len(features))), np.eye(2, len(labels))
+        save_file(Dataset(*numbers, features, labels), tmp_path / f"{name}.{ending}")
+    shards = open_shards(str(tmp_path / f"*.{ending}"))
+    for i, message in enumerate(["'y'", "'m'", "'z'", "'n'|3 labels"], 1):
+        with pytest.raises(DataFormatError, match=rf"{'abcde'[i]}\.{ending}: .*({message})"):
+            shards[i]
+
+
+def test_a_file_without_names_has_the_columns_in_order(tmp_path):
+    data = small()
+    save_file(data, tmp_path / "0.npz")
+    np.savez(tmp_path / "1.npz", X=data.X, Y=data.Y)
+    np.testing.assert_array_equal(open_shards(tmp_path)[1].X, data.X)
+
+
+@pytest.mark.parametrize("ending", ["csv", "arff", "svm", "parquet", "mat"])
+def test_files_are_parsed_twice_and_then_kept(ending, tmp_path, monkeypatch):
+    data = pieces(tmp_path, ending, [1, 1])
+    files, parsed = "rbrl.datasets.shards.load_file", []
+    monkeypatch.setattr(files, lambda path, **options: parsed.append(path.name) or load_file(path, **options))
+    shards = open_shards(str(tmp_path / f"*.{ending}"))
+    for _ in range(5):
+        assert len(list(shards)) == 2
+    assert sorted(parsed) == [f"0.{ending}"] * 2 + [f"1.{ending}"] * 2
+    np.testing.assert_array_equal(dense(shards[1].X), data.X[4:8])
+    folder = shards._copies.folder.name
+    part = Dataset(data.X[:2], data.Y[:2], data.feature_names, data.label_names)
+    save_file(part, tmp_path / f"1.{ending}")  # what has changed is parsed again
+    assert len(dense(shards[1].X)) == 2
+    del shards
+    assert not shutil.os.path.exists(folder)
+
+
+def test_no_room_for_copies_is_said_once(tmp_path, monkeypatch):
+    pieces(tmp_path, "csv", [1, 1])
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=100))
+    shards = open_shards(tmp_path / "*.csv")
+    list(shards)
+    with pytest.warns(UserWarning, match=r"no room in .*0\.csv.*parsed in every pass.*write_shards") as said:
+        passes = [list(shards) for _ in range(3)]
+    assert [len(parts) for parts in passes] == [2, 2, 2]
+    assert len(said) == 1
+    assert open_shards(tmp_path / "*.csv", cache=False)._copies.where is False
+
+
+def test_shards_are_rewritten_with_their_names(tmp_path):
+    data = pieces(tmp_path, "csv", [1, -1, 1])
+    shards = write_shards(open_shards(tmp_path / "*.csv"), tmp_path / "new")
+    assert_same(shards.read(0), data)
+
+
 def test_writing_keeps_to_a_few_parts_of_memory(tmp_path):
     def parts():
         for _ in range(40):
@@ -149,3 +261,25 @@ def test_writing_keeps_to_a_few_parts_of_memory(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8e6, "all parts together are 16 MB"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_fit_of_reordered_shards_is_that_of_the_rows(ending, tmp_path):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    from rbrl import BRLClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 4))
+    Y = (X @ rng.standard_normal((4, 3)) > 0).astype(np.int8)
+    names = np.array(list("abcd")), np.array(["l", "m", "n"])
+    for i, (features, labels) in enumerate(
+        [([0, 1, 2, 3], [0, 1, 2]), ([3, 1, 0, 2], [2, 0, 1]), ([2, 3, 0, 1], [1, 0, 2])]
+    ):
+        rows = slice(30 * i, 30 * i + 30)
+        part = Dataset(X[rows][:, features], Y[rows][:, labels], names[0][features], names[1][labels])
+        save_file(part, tmp_path / f"{i}.{ending}")
+    model = BRLClassifier(tol=1e-6).fit(open_shards(str(tmp_path / f"*.{ending}")))
+    expected = BRLClassifier(tol=1e-6).fit([(X, Y)])
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-2)
+    assert (model.predict(X) == Y).mean() > 0.95

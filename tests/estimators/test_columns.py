@@ -39,7 +39,7 @@ def test_what_does_not_match_is_refused():
         DataFormatError, match="it has no feature 'e', which the model was fitted on; it has 'a', 'b', 'c', …"
     ):
         model.predict(Dataset(X[:, :4], Y, list("abcd")))
-    with pytest.raises(DataFormatError, match="not fitted on its feature 'f'"):
+    with pytest.raises(DataFormatError, match="its feature 'f' is not one that the model was fitted on"):
         model.predict(Dataset(np.hstack([X, X[:, :1]]), Y, list("abcdef")))
     with pytest.raises(DataFormatError, match="it has 4 features; the model was fitted on 5"):
         model.predict(Dataset(X[:, :4], Y))

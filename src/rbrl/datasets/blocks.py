@@ -6,7 +6,7 @@ from pathlib import Path
 from rbrl.datasets.files import format_of, load_file
 from rbrl.datasets.formats.arff import arff_blocks
 from rbrl.datasets.formats.csv_ import csv_blocks
-from rbrl.datasets.formats.errors import bad
+from rbrl.datasets.formats.errors import bad, memory_said
 from rbrl.datasets.formats.options import ReadOptions
 from rbrl.datasets.formats.parquet import parquet_blocks
 from rbrl.datasets.formats.svmlight import svmlight_blocks
@@ -67,11 +67,12 @@ def read_blocks(path, n_features, labels=None, *, block_size=4096, format=None, 
     else:
         blocks = row_blocks(load_file(path, labels, format=format, columns=columns).X, size)
     n_rows = 0
-    for X in blocks:
-        if X.shape[1] != n_features:
-            raise bad(path, f"it has {X.shape[1]} features; there should be {n_features}")
-        n_rows += X.shape[0]
-        yield X
+    with memory_said(path):
+        for X in blocks:
+            if X.shape[1] != n_features:
+                raise bad(path, f"it has {X.shape[1]} features; there should be {n_features}")
+            n_rows += X.shape[0]
+            yield X
     if not n_rows:
         raise bad(path, f"it has {n_rows} rows")
 

@@ -115,7 +115,7 @@ class Dataset:
         )
         return Columns(self.n_features, self.n_labels, features, labels, self.first_feature, self.first_label)
 
-    def matching(self, columns):
+    def matching(self, columns, owner="the model was fitted on"):
         """Return the set with the columns that a model was fitted on, in their order, matched by name.
 
         Where either has no names the columns stay as they are. Labels that the model does not know are left out.
@@ -123,23 +123,25 @@ class Dataset:
         Parameters
         ----------
         columns : Columns
+        owner : str
+            Whose they are, for messages.
 
         Raises
         ------
         DataFormatError
             A column is missing, or a feature is not one of the model's.
         """
-        features = find_names("feature", self.feature_names, columns.feature_names, "x")
-        labels = find_names("label", self.label_names, columns.label_names, "label")
+        features = find_names("feature", self.feature_names, columns.feature_names, "x", owner)
+        labels = find_names("label", self.label_names, columns.label_names, "label", owner)
         if features is not None and len(features) < self.n_features:
             strange = next(name for j, name in enumerate(self.feature_names) if j not in set(features))
-            raise DataFormatError(f"the model was not fitted on its feature {strange!r}: leave it out")
+            raise DataFormatError(f"its feature {strange!r} is not one that {owner}: leave it out")
         for what, found, n, wanted in (
             ("features", features, self.n_features, columns.n_features),
             ("labels", labels, self.n_labels, columns.n_labels),
         ):
             if found is None and wanted not in (None, n):
-                raise DataFormatError(f"it has {n} {what}; the model was fitted on {wanted} {what}")
+                raise DataFormatError(f"it has {n} {what}; {owner} {wanted} {what}")
         return self._taking(
             list(range(self.n_features)) if features is None else features,
             list(range(self.n_labels)) if labels is None else labels,
@@ -219,7 +221,8 @@ def _features(X):
     X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise DataFormatError(f"X must be a matrix of numbers; got shape {X.shape} of type {X.dtype}.")
-    return np.ascontiguousarray(X, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN of single precision is a NaN
+        return np.ascontiguousarray(X, dtype=np.float64)
 
 
 def _labels(Y):
@@ -237,7 +240,9 @@ def _labels(Y):
 
 def _compact(A):
     """Sort a CSR array and give it the 32-bit indexes that scikit-learn's solvers ask for, where they suffice."""
-    A.sum_duplicates()
+    if not A.has_canonical_format:
+        A = A.copy()  # what was given is the caller's, and may be read-only
+        A.sum_duplicates()
     if max(A.nnz, *A.shape) <= np.iinfo(np.int32).max:
         A.indices, A.indptr = A.indices.astype(np.int32, copy=False), A.indptr.astype(np.int32, copy=False)
     return A

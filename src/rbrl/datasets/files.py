@@ -6,6 +6,7 @@ from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.arff import read_arff
 from rbrl.datasets.formats.arff_write import write_arff
 from rbrl.datasets.formats.csv_ import read_csv, write_csv
+from rbrl.datasets.formats.errors import memory_said
 from rbrl.datasets.formats.mat import read_mat, write_mat
 from rbrl.datasets.formats.npz import read_npz, write_npz
 from rbrl.datasets.formats.options import ReadOptions
@@ -71,13 +72,16 @@ def load_file(path, labels=None, *, format=None, **options):
     ------
     DataFormatError
         The file cannot be read; the message has file, line and reason.
+    MemoryError
+        The file may be good; there is not enough memory for it.
     """
     path, options = Path(path), ReadOptions(labels=labels, **options)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     read, _ = FORMATS[format_of(path, format)]
     try:
-        dataset = read(path, options)
+        with memory_said(path):
+            dataset = read(path, options)
         return dataset if options.columns is None else dataset.matching(options.columns)
     except DataFormatError as error:
         if str(error).startswith(str(path)):

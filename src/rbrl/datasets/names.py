@@ -64,7 +64,7 @@ class Columns:
     first_label: int | None = None
 
 
-def find_names(what, names, wanted, prefix):
+def find_names(what, names, wanted, prefix, owner="the model was fitted on"):
     """Return the places of the columns `wanted` of a model among those of a file, or None if names do not tell.
 
     Parameters
@@ -75,6 +75,8 @@ def find_names(what, names, wanted, prefix):
         The names of the file, and of the model. Numbers that we gave to columns without names, `prefix1` and so on, tell
         nothing, unless the other side has them too.
     prefix : str
+    owner : str
+        Whose columns are wanted, for messages.
 
     Raises
     ------
@@ -93,7 +95,7 @@ def find_names(what, names, wanted, prefix):
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         others = ", ".join([*map(repr, names[:3]), *["…"][: len(names) > 3]])
-        raise DataFormatError(f"it has no {what} {missing[0]!r}{more}, which the model was fitted on; it has {others}")
+        raise DataFormatError(f"it has no {what} {missing[0]!r}{more}, which {owner}; it has {others}")
     twice = next((name for name in wanted if times[name] > 1), None)
     if twice is not None:
         raise DataFormatError(f"the {what} {twice!r} is the name of several columns: they cannot be told apart")

@@ -19,7 +19,7 @@ def write_shards(source, folder, rows_per_shard=ROWS_PER_SHARD, labels=None, **o
 
     Parameters
     ----------
-    source : Dataset, (X, Y), path of a data file, or iterable of (X, Y)
+    source : Dataset, (X, Y), path of a data file, Shards, or iterable of (X, Y)
         CSV, svmlight, ARFF and Parquet files are read block by block; NPZ and MATLAB files whole. Of an iterable, one part
         and one shard are in memory at a time.
     folder : path
@@ -55,6 +55,10 @@ def _parts(source, rows, labels, options):
     """Yield (X, Y, names of columns)."""
     if isinstance(source, str | Path):
         for dataset in load_parts(source, labels, rows=rows, **options):
+            yield dataset.X, dataset.Y, (dataset.feature_names, dataset.label_names)
+    elif isinstance(source, Shards):
+        for i in range(len(source)):
+            dataset = source.read(i)
             yield dataset.X, dataset.Y, (dataset.feature_names, dataset.label_names)
     elif isinstance(source, Dataset):
         yield source.X, source.Y, (source.feature_names, source.label_names)

@@ -1,13 +1,23 @@
 """`Shards`: a data set in several files, of which one is in memory at a time."""
 
 import glob
+import shutil
+import tempfile
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
+from scipy import sparse
+
 from rbrl.datasets.dataset import Dataset, Part
-from rbrl.datasets.files import ENDINGS, load_file
+from rbrl.datasets.files import ENDINGS, SIDED, format_of, load_file
+from rbrl.datasets.formats.npz import read_npz, write_npz
+from rbrl.datasets.formats.options import ReadOptions
 from rbrl.exceptions import DataFormatError
+
+UNLIMITED = 1 << 62
 
 
 class Shards(Sequence):
@@ -16,15 +26,23 @@ class Shards(Sequence):
     Item i is the :class:`Part` ``(X, Y)`` of file i, read each time that it is asked for; only one file need fit in memory.
     Classifiers with an objective learn from it: ``RBRLClassifier().fit(shards)``.
 
+    The columns are those of the first file. In others they may stand in another order, and are put into that of the first
+    by their names; a file with other names is refused.
+
     Parameters
     ----------
-    paths : sequence of paths
+    paths : folder, file, pattern such as "folder/*.npz", or sequence of paths
+        A folder stands for all data files in it, in the order of their names, as a pattern does.
+    cache : bool or folder, default=True
+        A fit reads every file many times, and parsing takes longer than a pass over its rows, for all formats but NPZ: the
+        second time that a file is read, its rows are kept as NPZ in a folder that is removed with this object, in the
+        system's folder for temporary files or in the one named here. Where there is no room for twice the file's rows, a
+        warning says so. False: parse each time.
     **options
         As for :func:`load_file`.
 
     Examples
     --------
-    >>> import tempfile
     >>> from rbrl.datasets import load, open_shards, write_shards
     >>> folder = tempfile.TemporaryDirectory()
     >>> shards = write_shards(load("yeast"), folder.name, rows_per_shard=1000)
@@ -35,9 +53,11 @@ class Shards(Sequence):
     >>> folder.cleanup()
     """
 
-    def __init__(self, paths, **options):
-        self.paths = [Path(path) for path in paths]
-        self.options = options
+    def __init__(self, paths, *, cache=True, **options):
+        self.paths = _found(paths, options) if isinstance(paths, str | Path) else [Path(path) for path in paths]
+        self.cache, self.options = cache, options
+        self._first, self._columns = next(iter(self.paths), None), None
+        self._copies = _Copies(cache, options)
         missing = next((path for path in self.paths if not path.is_file()), None)
         if missing is not None:
             raise FileNotFoundError(f"no such file: {missing}, one of {len(self.paths)} shards")
@@ -49,7 +69,31 @@ class Shards(Sequence):
 
     def read(self, i):
         """Return shard i as a :class:`Dataset`, with the names of its columns."""
-        return load_file(self.paths[i], **{"part": True, **self.options})
+        path = self.paths[i]
+        dataset = self._copies.get(path)
+        if dataset is None:
+            dataset = self._parsed(path)
+            self._copies.offer(path, dataset)
+        return dataset
+
+    def _parsed(self, path):
+        if self._columns is None:
+            first = self._load(self._first)
+            self._columns = first.columns
+            if path == self._first:
+                return first
+        labels, owner = self._columns.label_names, f"{self._first.name}, the first shard, has"
+        named = labels is not None and format_of(path, self.options.get("format")) in SIDED
+        dataset = self._load(path, **({"labels": list(labels)} if named else {}))
+        try:
+            if dataset.n_labels != self._columns.n_labels:
+                raise DataFormatError(f"it has {dataset.n_labels} labels; {owner} {self._columns.n_labels}")
+            return dataset.matching(self._columns, owner)
+        except DataFormatError as error:
+            raise DataFormatError(f"{path}: {error}") from error
+
+    def _load(self, path, **more):
+        return load_file(path, **{"part": True, **self.options, **more})
 
     def __len__(self):
         return len(self.paths)
@@ -60,7 +104,9 @@ class Shards(Sequence):
     def __getitem__(self, index: slice) -> "Shards": ...
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return Shards(self.paths[index], **self.options)
+            some = Shards(self.paths[index], cache=self.cache, **self.options)
+            some._first, some._columns = self._first, self._columns
+            return some
         dataset: Dataset = self.read(index)
         return Part(dataset.X, dataset.Y)
 
@@ -68,18 +114,84 @@ class Shards(Sequence):
         ends = f"{self.paths[0].name!r} to {self.paths[-1].name!r}" if self.paths else "none"
         return f"Shards({len(self)} files, {ends})"
 
+    def __getstate__(self):
+        return {
+            **self.__dict__,
+            "_copies": _Copies(self.cache, self.options),
+        }  # another process makes its own
+
+
+class _Copies:
+    """Copies, as NPZ, of files that are slow to parse, from their second reading on."""
+
+    def __init__(self, where, options):
+        self.where, self.options = where, options
+        self.folder: Any = None
+        self.seen: dict = {}  # {path: (its size and time, the fields of its data set, its copy or None)}
+
+    def get(self, path):
+        """Return the data set of a file of which there is a copy, and which has not changed since, or None."""
+        stamp, fields, copy = self.seen.get(path, (None, None, None))
+        if copy is None or stamp != _stamp(path):
+            return None
+        own = ReadOptions(max_bytes=UNLIMITED, sparse_labels=self.options.get("sparse_labels", False))
+        return replace(read_npz(copy, own), **fields)
+
+    def offer(self, path, dataset):
+        """Take note of a file that was parsed; keep its rows if it was before."""
+        if not self.where or format_of(path, self.options.get("format")) == "npz":
+            return
+        stamp, (before, *_) = _stamp(path), self.seen.get(path, (None,))
+        copy = self._written(path, dataset) if before == stamp else None
+        keys = ("feature_names", "label_names", "name", "categorical_index", "first_feature", "first_label")
+        self.seen[path] = stamp, {key: getattr(dataset, key) for key in keys} if copy else None, copy
+
+    def _written(self, path, dataset):
+        if self.folder is None:
+            parent = None if self.where is True else self.where
+            self.folder = tempfile.TemporaryDirectory(prefix="rbrl-shards-", dir=parent)
+        copy = Path(self.folder.name, f"{len(self.seen)}-{path.name}.npz")
+        room = shutil.disk_usage(self.folder.name).free
+        try:
+            if room < 2 * _n_bytes(dataset):
+                raise OSError(f"{room} bytes are free")
+            write_npz(Dataset(dataset.X, dataset.Y), copy, compressed=False)
+        except OSError as error:
+            warnings.warn(
+                f"There is no room in {self.folder.name} for the rows of {path} ({error}), so that they are parsed in every "
+                "pass, which may take several times as long: name another folder with cache=, or convert the files once "
+                "with rbrl.datasets.write_shards(shards, folder).",
+                stacklevel=5,
+            )
+            self.where = False
+            return None
+        return copy
+
+
+def _stamp(path):
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _n_bytes(dataset):
+    return sum(
+        array.nbytes
+        for side in (dataset.X, dataset.Y)
+        for array in ((side.data, side.indices, side.indptr) if sparse.issparse(side) else (side,))
+    )
+
 
 def open_shards(where, labels=None, **options):
     """Open a data set that is in several files.
 
     Parameters
     ----------
-    where : folder, pattern such as "folder/*.npz", or sequence of paths
-        A folder stands for all data files in it. Files are taken in the order of their names.
+    where : folder, file, pattern such as "folder/*.npz", or sequence of paths
+        As for :class:`Shards`.
     labels, **options
-        As for :func:`load_file`. svmlight files that do not begin with their sizes need `n_features`, `n_labels`,
-        `first_feature` and `first_label`. Words must be declared (ARFF) or coded as numbers: codes made from one file would
-        not be those of another.
+        As for :class:`Shards` and :func:`load_file`. svmlight files that do not begin with their sizes need `n_features`,
+        `n_labels`, `first_feature` and `first_label`. Words must be declared (ARFF) or coded as numbers: codes made from one
+        file would not be those of another.
 
     Returns
     -------
@@ -90,12 +202,15 @@ def open_shards(where, labels=None, **options):
     FileNotFoundError
         Nothing is there.
     """
-    if not isinstance(where, str | Path):
-        return Shards(where, labels=labels, **options)
+    return Shards(where, labels=labels, **options)
+
+
+def _found(where, options):
     if Path(where).is_dir():
         found = [path for path in Path(where).iterdir() if _is_data(path)]
     else:
-        found = [Path(name) for name in glob.glob(str(where), recursive=True) if Path(name).is_file()]
+        names = [where] if Path(where).is_file() else glob.glob(str(where), recursive=True)
+        found = [Path(name) for name in names if Path(name).is_file()]
     if not found:
         raise FileNotFoundError(
             f"no data files: {where}; name a folder of them, a pattern such as 'folder/*.npz', or a list"
@@ -103,7 +218,7 @@ def open_shards(where, labels=None, **options):
     kinds = sorted({path.name.removesuffix(".gz").rpartition(".")[2] for path in found})
     if len(kinds) > 1 and options.get("format") is None:
         raise DataFormatError(f"{where}: shards are files of one format. Got the endings {', '.join(kinds)}.")
-    return Shards(sorted(found), labels=labels, **options)
+    return sorted(found)
 
 
 def _is_data(path):

@@ -1,6 +1,6 @@
 """ARFF files, dense and sparse, in the dialects of Weka, Mulan, MEKA and scikit-multilearn."""
 
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 from scipy import sparse
@@ -36,6 +36,17 @@ def arff_blocks(path, options, model, size):
             yield matrix[:, wanted]
 
 
+def arff_parts(path, options, rows):
+    """Yield the rows as data sets of `rows` rows; the header declares what words are worth."""
+    with streaming_text(path, options) as stream:
+        header = read_header(stream, path)
+        columns, reader = Columns(header), None
+        for block in _row_lines(stream, header.n_lines, rows):
+            reader = reader or _reader(block)
+            matrix, lines = reader(path, columns, [block])
+            yield _named(path, columns, header, matrix, lines).dataset(options)
+
+
 def _table(path, stream):
     header = read_header(stream, path)
     columns = Columns(header)
@@ -44,6 +55,10 @@ def _table(path, stream):
     if first is None:
         raise bad(path, "there are no rows after @data", header.n_lines)
     matrix, lines = _reader(first)(path, columns, chain([first], blocks))
+    return _named(path, columns, header, matrix, lines)
+
+
+def _named(path, columns, header, matrix, lines):
     return Table(path, columns.names, matrix, lines, columns.codes, header.n_labels, header.relation)
 
 
@@ -52,15 +67,25 @@ def _reader(block):
 
 
 def _row_lines(stream, n_lines, size=None):
-    """Yield (lines, their numbers) without blank lines and comments."""
-    for lines in line_blocks(stream, size):
+    """Yield (lines, their numbers) without blank lines and comments: `size` of them, or about four million characters."""
+    if size is not None:
+        rows = (numbered for numbered in enumerate(stream, n_lines + 1) if _is_row(numbered[1]))
+        while block := list(islice(rows, size)):
+            numbers, lines = zip(*block)
+            yield list(lines), np.array(numbers)
+        return
+    for lines in line_blocks(stream):
         numbers = np.arange(n_lines + 1, n_lines + 1 + len(lines))
         n_lines += len(lines)
-        keep = [not line.isspace() and not line.lstrip().startswith("%") for line in lines]
+        keep = [_is_row(line) for line in lines]
         if not all(keep):
             lines, numbers = [line for line, good in zip(lines, keep) if good], numbers[keep]
         if lines:
             yield lines, numbers
+
+
+def _is_row(line):
+    return not line.isspace() and not line.lstrip().startswith("%")
 
 
 def _dense_rows(path, columns, blocks):

@@ -1,13 +1,14 @@
 """CSV and TSV files: a header of column names, then numbers or words.
 
 Labels are told by name or count, or by Mulan's XML file of the same name, which the writer puts beside the file.
-An empty cell, `?`, `NA` and `nan` are missing values. A column with words is nominal, its values in alphabetical order.
+An empty cell, `?`, `NA`, `null` and the like (`values.MISSING`) are missing values. A column of words is nominal, its
+values in alphabetical order; numbers with a stray word among them are refused.
 """
 
 import csv
-import re
+from collections import Counter
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 from scipy import sparse
@@ -17,38 +18,53 @@ from rbrl.datasets.formats.labels import feature_columns, xml_path
 from rbrl.datasets.formats.limits import MAX_DENSE_CELLS
 from rbrl.datasets.formats.mulan_xml import write_labels
 from rbrl.datasets.formats.table import Table
-from rbrl.datasets.formats.text import read_text, streaming_text, writing_text
-from rbrl.datasets.formats.values import nominal_codes, number, spell
+from rbrl.datasets.formats.text import streaming_text, writing_text
+from rbrl.datasets.formats.values import MAX_WORDS, OddWordError, column_codes, is_missing, number, spell
 from rbrl.datasets.formats.writable import check_writable
 
-MISSING = {"", "?", "NA", "nan", "NaN"}
-QUOTED = re.compile(r'"(?:[^"]|"")*+(?:"|\Z)')
-DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+SEPARATORS = ",;\t|"
+HEAD_LINES = 20  # from which the separator is guessed
 ROWS = 4096
-MAX_WORDS = 10_000
 
 
 def read_csv(path, options):
-    """Read a CSV file; the separator (comma, semicolon, tab) is the one that the header has most of."""
-    table = read_text(path, lambda stream: _table(path, stream), options)
-    table.check_part(options)
-    return table.dataset(options)
+    """Read a CSV file; the separator (comma, semicolon, tab, |) is the one that header and first row have most of."""
+    names, lines, blocks, wordy = _numbers(path, options)
+    if not lines:
+        raise bad(path, f"there are no rows below the header of {len(names)} columns", 1)
+    matrix = np.concatenate(blocks)
+    codes, cells = _words(path, options, names, wordy)
+    for j in codes:
+        matrix[:, j] = cells[j]
+    return _dataset(path, names, matrix, lines, codes, options)
+
+
+def csv_parts(path, options, rows):
+    """Yield the rows as data sets of `rows` rows; words have the codes that they have in the whole file."""
+    names, _, _, wordy = _numbers(path, options, keep=False)
+    codes, _ = _words(path, options, names, wordy, keep=False)
+    with _opened(path, options) as (names, reader):
+        for block, lines in _row_blocks(path, reader, names, rows):
+            columns = list(zip(*block))
+            matrix = np.column_stack([_coded(columns[j], codes.get(j)) for j in range(len(names))])
+            yield _dataset(path, names, matrix, lines, codes, options)
 
 
 def csv_blocks(path, options, model, size):
     """Yield X, at most `size` rows at a time."""
-    with streaming_text(path, options) as stream, _opened(path, stream) as (names, reader):
+    with _opened(path, options) as (names, reader):
         wanted = feature_columns(path, names, options, model)
         for rows, lines in _row_blocks(path, reader, names, size):
-            cells = _block(rows)
+            cells = list(zip(*rows))
             yield np.column_stack([_plain(path, names[j], cells[j], lines) for j in wanted])
 
 
 def _plain(path, name, cells, lines):
-    if isinstance(cells, list):
-        place = next(i for i, cell in enumerate(cells) if cell not in MISSING and number(cell) is None)
-        raise bad_word(path, name, cells[place], lines[place])
-    return cells
+    values = [_value(cell) for cell in cells]
+    if None in values:
+        place = values.index(None)
+        raise bad_word(path, name, cells[place].strip(), lines[place])
+    return np.array(values)
 
 
 def write_csv(dataset, path, labels_first=False):
@@ -72,39 +88,93 @@ def _row(block, i):
     return (block[[i]].toarray()[0] if sparse.issparse(block) else block[i]).tolist()
 
 
-def _table(path, stream):
-    with _opened(path, stream) as (names, reader):
-        blocks, lines = _read(path, reader, names)
-    if not lines:
-        raise bad(path, f"there are no rows below the header of {len(names)} columns", 1)
-    matrix, codes = _numbers(path, names, blocks, lines)
-    return Table(path, names, matrix, lines, codes)
+def _dataset(path, names, matrix, lines, codes, options):
+    table = Table(path, names, matrix, lines, codes, hint="; cells are separated by a comma, semicolon, tab or |")
+    table.check_part(options)
+    return table.dataset(options)
 
 
 @contextmanager
-def _opened(path, stream):
+def _opened(path, options):
     """Yield the names of the columns, and a reader of the rows."""
-    first = stream.readline()
-    plain = QUOTED.sub("", first)
-    reader = csv.reader(chain([first], stream), delimiter=max(",;\t", key=plain.count), strict=True)
+    with streaming_text(path, options) as stream:
+        head = list(islice(stream, HEAD_LINES))
+        reader = csv.reader(chain(head, stream), delimiter=_separator(head), strict=True)
+        try:
+            names = next(reader, None)
+            if not names:
+                first = head[0] if head else ""
+                raise bad(path, f"there is no header of column names; the file begins with {quote(first)}", 1)
+            yield names, reader
+        except csv.Error as error:
+            raise bad(path, f"{error}", reader.line_num) from error
+
+
+def _separator(head):
+    """The mark that gives the header as many cells as the first row, and most of them."""
+
+    def cells(mark):
+        try:
+            header, row, *_ = chain(islice(filter(None, csv.reader(head, delimiter=mark)), 2), ([], []))
+        except csv.Error:
+            return False, 0
+        return 1 < len(header) == len(row), len(header)
+
+    return max(SEPARATORS, key=cells)
+
+
+def _numbers(path, options, keep=True):
+    """A pass over the file: its names, the line of each row, the rows as numbers in blocks, which columns have words."""
+    blocks, all_lines, wordy = [], [], set()
+    with _opened(path, options) as (names, reader):
+        for rows, lines in _row_blocks(path, reader, names, ROWS):
+            columns = [[_value(cell) for cell in cells] for cells in zip(*rows)]
+            wordy |= {j for j, values in enumerate(columns) if None in values}
+            if keep:
+                blocks.append(np.array(columns, dtype=np.float64).T)  # None is NaN here, until its code is known
+                all_lines += lines
+            if len(all_lines) * len(names) > MAX_DENSE_CELLS:
+                raise bad(path, f"more than {MAX_DENSE_CELLS} cells: use a sparse format", lines[-1])
+    return names, all_lines, blocks, sorted(wordy)
+
+
+def _words(path, options, names, wordy, keep=True):
+    """Another pass, if any column is `wordy`: {column: {word: code}}, and {column: its values}."""
+    counts, seen, cells = {j: Counter() for j in wordy}, {j: {} for j in wordy}, {j: [] for j in wordy}
+    if not wordy:
+        return {}, {}
+    with _opened(path, options) as (_, reader):
+        for rows, lines in _row_blocks(path, reader, names, ROWS):
+            for j in wordy:
+                words = [row[j].strip() for row in rows]
+                for word, line in zip(words, lines):
+                    seen[j].setdefault(word, line)
+                counts[j].update(word for word in words if not is_missing(word))
+                if keep:
+                    cells[j] += words
+                if len(counts[j]) > MAX_WORDS:
+                    _codes(path, names[j], counts[j], seen[j])
+    codes = {j: _codes(path, names[j], counts[j], seen[j]) for j in wordy}
+    return codes, {j: _coded(cells[j], codes[j]) for j in wordy}
+
+
+def _codes(path, name, counts, seen):
     try:
-        names = next(reader, None)
-        if not names:
-            raise bad(path, f"there is no header of column names; the file begins with {quote(first)}", 1)
-        yield names, reader
-    except csv.Error as error:
-        raise bad(path, f"{error}", reader.line_num) from error
+        return column_codes(counts)
+    except OddWordError as error:
+        raise bad(path, f"column {quote(name)} has {quote(error.word)}, {error}", seen[error.word]) from error
 
 
-def _read(path, reader, names):
-    """Return the cells in blocks, numbers where a whole block is numbers, and the line of each row."""
-    blocks, lines = [], []
-    for rows, numbers in _row_blocks(path, reader, names, ROWS):
-        blocks.append(_block(rows))
-        lines += numbers
-        if len(lines) * len(names) > MAX_DENSE_CELLS:
-            raise bad(path, f"more than {MAX_DENSE_CELLS} cells: use a sparse format", lines[-1])
-    return blocks, lines
+def _coded(cells, codes):
+    if codes is None:
+        return np.array([_value(cell) for cell in cells])
+    return np.array([codes.get(cell.strip(), np.nan) for cell in cells])
+
+
+def _value(cell):
+    """The number in a cell, NaN if it is missing, None if it is a word."""
+    value = number(cell)
+    return np.nan if value is None and is_missing(cell.strip()) else value
 
 
 def _row_blocks(path, reader, names, size):
@@ -122,40 +192,3 @@ def _row_blocks(path, reader, names, size):
             rows, lines = [], []
     if rows:
         yield rows, lines
-
-
-def _block(rows):
-    """Return {column: array of numbers, or list of words}."""
-    return [_column(cells) for cells in zip(*rows)]
-
-
-def _column(cells):
-    values = [np.nan if cell.strip() in MISSING else number(cell) for cell in cells]
-    return [cell.strip() for cell in cells] if None in values else np.array(values)
-
-
-def _numbers(path, names, blocks, lines):
-    matrix, codes = np.empty((len(lines), len(names))), {}
-    for j in range(len(names)):
-        parts = [block[j] for block in blocks]
-        if any(isinstance(part, list) for part in parts):
-            cells = [word for part in parts for word in _words(part)]
-            codes[j] = _codes(path, names[j], cells, lines)
-            parts = [[codes[j].get(word, np.nan) for word in cells]]
-        matrix[:, j] = np.concatenate(parts)
-    return matrix, codes
-
-
-def _words(part):
-    return part if isinstance(part, list) else ["" if value != value else spell(value) for value in part.tolist()]
-
-
-def _codes(path, name, cells, lines):
-    values = sorted(set(cells) - MISSING)
-    comma = next((i for i, cell in enumerate(cells) if DECIMAL_COMMA.fullmatch(cell)), None)
-    if comma is not None:
-        raise bad(path, f"column {quote(name)} has a decimal comma: {quote(cells[comma])}", lines[comma])
-    if len(values) > MAX_WORDS:
-        word = next(i for i, cell in enumerate(cells) if cell not in MISSING and number(cell) is None)
-        raise bad(path, f"column {quote(name)} has over {MAX_WORDS} words, such as {quote(cells[word])}", lines[word])
-    return nominal_codes(values)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from rbrl.datasets.formats.limits import check_compressed
+
 HEADER = 128
 MATRIX, COMPRESSED = 14, 15
 CELL, CHAR, SPARSE, OPAQUE = 1, 4, 5, 17
@@ -132,12 +134,12 @@ class _Reader:
             raise BrokenMatError(f"the sparse matrix {head.name!r} of sizes {head.shape} is damaged")
         if n_rows > max(MANY_ROWS, ROWS_PER_BYTE * rows.nbytes):
             raise BrokenMatError(f"the sparse matrix {head.name!r} claims {n_rows} rows for {len(rows)} values")
+        values, rows = values[:n_values], rows[:n_values]
         try:
-            matrix = sparse.csc_array((values[:n_values], rows[:n_values], starts), shape=(n_rows, n_columns))
-            matrix.check_format(full_check=True)
+            check_compressed(values, rows, starts, n_columns, n_rows)
+            return sparse.csc_array((values, rows, starts), shape=(n_rows, n_columns))
         except ValueError as error:
             raise BrokenMatError(f"the sparse matrix {head.name!r} is damaged: {error}") from error
-        return matrix
 
     def text(self, content):
         """Return the text in one cell."""

@@ -4,6 +4,7 @@
 `categorical_index` lists the columns that hold codes.
 """
 
+import lzma
 import math
 import tokenize
 import zipfile
@@ -16,7 +17,8 @@ from scipy import sparse
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.atomic import replacing
 from rbrl.datasets.formats.errors import bad, quote
-from rbrl.datasets.formats.limits import dense_labels
+from rbrl.datasets.formats.limits import check_compressed, dense_labels
+from rbrl.datasets.names import NumberedNames
 
 BROKEN = (
     OSError,
@@ -27,10 +29,10 @@ BROKEN = (
     SyntaxError,
     RuntimeError,
     OverflowError,
-    MemoryError,
     tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
+    lzma.LZMAError,
 )
 PARTS = ("_train_index", "_test_index")
 
@@ -56,7 +58,8 @@ def read_npz(path, options):
 def write_npz(dataset, path, compressed=True):
     """Write an NPZ file that `read_npz` reads back; uncompressed ones are larger, and read several times faster."""
     arrays = {**_pieces("X", dataset.X), **_pieces("Y", dataset.Y)}
-    arrays |= {"feature_names": _text(dataset.feature_names), "label_names": _text(dataset.label_names)}
+    names = {"feature_names": dataset.feature_names, "label_names": dataset.label_names}
+    arrays |= {key: _text(value) for key, value in names.items() if not isinstance(value, NumberedNames)}
     if len(dataset.categorical_index):
         arrays["categorical_index"] = dataset.categorical_index
     for name, split in dataset.splits.items():
@@ -102,14 +105,24 @@ def _sparse(path, arrays, key):
         shape = tuple(int(size) for size in arrays[f"{key}_shape"])
         if len(shape) != 2 or min(shape) < 0:
             raise ValueError(f"{key}_shape must be two sizes; got {quote(shape)}")
-        pieces = tuple(arrays[f"{key}_{part}"] for part in ("data", "indices", "indptr"))
+        pieces = tuple(_native(arrays[f"{key}_{part}"]) for part in ("data", "indices", "indptr"))
+        check_compressed(*pieces, *shape)
         matrix = sparse.csr_array(pieces, shape=shape)
-        matrix.check_format(full_check=True)
     except KeyError as error:
         raise bad(path, f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise bad(path, f"the CSR arrays of {key} do not fit together: {error}") from error
     return matrix
+
+
+def _native(array):
+    """In a type that SciPy's sparse arrays take: numbers in the byte order of this machine, and no half precision."""
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"type {array.dtype.str} is not numbers")
+    return array.astype(
+        np.float64 if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array.dtype.newbyteorder("="),
+        copy=False,
+    )
 
 
 def _splits(arrays):

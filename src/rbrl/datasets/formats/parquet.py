@@ -1,6 +1,8 @@
 """Parquet files (needs pyarrow): a column per feature and label; the file's metadata says which are labels."""
 
 import json
+import re
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,7 +14,7 @@ from rbrl.datasets.formats.errors import bad, bad_word, quote
 from rbrl.datasets.formats.labels import feature_columns
 from rbrl.datasets.formats.limits import MAX_DENSE_CELLS
 from rbrl.datasets.formats.table import Table
-from rbrl.datasets.formats.values import nominal_codes
+from rbrl.datasets.formats.values import OddWordError, column_codes, is_missing, number
 from rbrl.datasets.formats.writable import check_names
 
 KEY = b"rbrl"
@@ -21,34 +23,60 @@ KEY = b"rbrl"
 def read_parquet(path, options):
     """Read a Parquet file; words become codes, nulls missing values."""
     pa, pq = _pyarrow()
-    with _reading(path, pa), pq.ParquetFile(path) as file:
+    with _reading(path, pa, options.max_bytes), pq.ParquetFile(path) as file:
         _check_size(path, file.metadata, options.max_bytes)
-        table = file.read(use_threads=False)
-    return _dataset(path, table, options, pa)
+        batches = list(_batches(path, file))  # stricter with a damaged file than file.read()
+        matrix, codes = _matrix(path, pa.Table.from_batches(batches), pa, {})
+    return _dataset(path, file.schema_arrow, matrix, codes, options)
 
 
 def parquet_parts(path, options, rows):
-    """Yield the rows of a Parquet file as data sets of `rows` rows."""
+    """Yield the rows of a Parquet file as data sets of `rows` rows; words have the codes that they have in all of it."""
     pa, pq = _pyarrow()
-    with _reading(path, pa), pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=rows, use_threads=False):
-            table = pa.Table.from_batches([batch]).replace_schema_metadata(file.schema_arrow.metadata)
-            yield _dataset(path, table, options, pa)
+    with _reading(path, pa, options.max_bytes), pq.ParquetFile(path) as file:
+        codes = _codes_of_all(path, file, pa)
+        for batch in _batches(path, file, batch_size=rows):
+            matrix, codes = _matrix(path, pa.Table.from_batches([batch]), pa, codes)
+            yield _dataset(path, file.schema_arrow, matrix, codes, options)
+
+
+def _batches(path, file, **options):
+    """Yield the rows, as many as the file says that it has."""
+    n_rows = 0
+    for batch in file.iter_batches(use_threads=False, **options):
+        n_rows += batch.num_rows
+        yield batch
+    if n_rows != file.metadata.num_rows:
+        raise bad(path, f"not a readable Parquet file: it has {n_rows} rows, and says {file.metadata.num_rows}")
+
+
+def _codes_of_all(path, file, pa):
+    """{column: codes} of the columns of words, from a pass over these."""
+    codes = {}
+    for j, field in enumerate(file.schema_arrow):
+        if _is_text(field.type, pa):
+            batches = _batches(path, file, columns=[field.name])
+            counts = Counter(word for batch in batches for word in _words(batch.column(0)))
+            codes[j] = _codes(path, field.name, counts)
+    return codes
 
 
 @contextmanager
-def _reading(path, pa):
+def _reading(path, pa, max_bytes):
     try:
         yield
-    except (pa.ArrowException, OSError, OverflowError, MemoryError, UnicodeError) as error:
+    except MemoryError as error:
+        claimed = re.search(r"size (\d+)", str(error))
+        if claimed is None or int(claimed[1]) <= max_bytes:
+            raise
+        raise bad(path, f"not a readable Parquet file: a part of it claims {claimed[1]} bytes") from error
+    except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
         raise bad(path, f"not a readable Parquet file: {error}") from error
 
 
-def _dataset(path, table, options, pa):
-    with _reading(path, pa):
-        matrix, codes = _matrix(path, table, pa)
-    head = _head(path, table.schema.metadata)
-    columns = Table(path, table.column_names, matrix, None, codes, head.get("labels"))
+def _dataset(path, schema, matrix, codes, options):
+    head = _head(path, schema.metadata)
+    columns = Table(path, schema.names, matrix, None, codes, head.get("labels"))
     columns.check_part(options)
     dataset = columns.dataset(options)
     coded = head.get("categorical_index") if options.labels is None else None
@@ -58,16 +86,28 @@ def _dataset(path, table, options, pa):
 def parquet_blocks(path, options, model, size):
     """Yield X, at most `size` rows at a time, without the label columns, which are not read."""
     pa, pq = _pyarrow()
-    with _reading(path, pa), pq.ParquetFile(path) as file:
+    with _reading(path, pa, options.max_bytes), pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
         own = _head(path, file.schema_arrow.metadata).get("labels")
         columns = [names[j] for j in feature_columns(path, names, options, model, own)]
         size = min(size, file.metadata.num_rows + 1)
-        for batch in file.iter_batches(batch_size=size, columns=columns, use_threads=False):
-            matrix, codes = _matrix(path, pa.Table.from_batches([batch]), pa)
-            for j in codes:
-                raise bad_word(path, columns[j], next(iter(codes[j])))
-            yield matrix
+        for batch in _batches(path, file, batch_size=size, columns=columns):
+            table = pa.Table.from_batches([batch])
+            codes = {
+                j: _plain(path, columns[j], table.column(j))
+                for j in range(len(columns))
+                if _is_text(table.schema[j].type, pa)
+            }
+            yield _matrix(path, table, pa, codes)[0]
+
+
+def _plain(path, name, column):
+    """What the words of a block are worth that are numbers; others have no code here."""
+    values = {word: number(word) for word in _words(column)}
+    odd = next((word for word, value in values.items() if value is None), None)
+    if odd is not None:
+        raise bad_word(path, name, odd)
+    return values
 
 
 def write_parquet(dataset, path, labels_first=False):
@@ -107,19 +147,43 @@ def _check_size(path, metadata, max_bytes):
         raise bad(path, f"it has {metadata.num_rows} rows and {metadata.num_columns} columns")
 
 
-def _matrix(path, table, pa):
-    matrix, codes = np.empty((table.num_rows, table.num_columns)), {}
+def _matrix(path, table, pa, codes):
+    """The columns as numbers, and the codes of their words: those given, or made from this table."""
+    matrix, codes = np.empty((table.num_rows, table.num_columns)), dict(codes)
     for j, (name, column) in enumerate(zip(table.column_names, table.columns)):
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            words = column.to_pylist()
-            codes[j] = nominal_codes(sorted({word for word in words if word is not None}))
-            matrix[:, j] = [codes[j].get(word, np.nan) for word in words]
+        kind = _kind(column.type, pa)
+        if _is_text(column.type, pa):
+            if j not in codes:
+                codes[j] = _codes(path, name, Counter(_words(column)))
+            matrix[:, j] = [
+                np.nan if word is None else codes[j].get(word.strip(), np.nan) for word in column.to_pylist()
+            ]
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
             matrix[:, j] = column.cast(pa.float64()).to_numpy()
         else:
             raise bad(path, f"column {quote(name)} has type {column.type}; numbers and words can be read")
     return matrix, codes
+
+
+def _kind(column_type, pa):
+    return column_type.value_type if pa.types.is_dictionary(column_type) else column_type
+
+
+def _is_text(column_type, pa):
+    kind = _kind(column_type, pa)
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _words(column):
+    """The words of a column, missing values left out."""
+    return [word.strip() for word in column.to_pylist() if word is not None and not is_missing(word.strip())]
+
+
+def _codes(path, name, counts):
+    try:
+        return column_codes(counts)
+    except OddWordError as error:
+        raise bad(path, f"column {quote(name)} has {quote(error.word)}, {error}") from error
 
 
 def _head(path, metadata):

@@ -31,6 +31,8 @@ class Table:
     own_labels : int, list of str or None
         Which columns the file itself calls labels.
     name : str
+    hint : str
+        What to think of where no column is left for the features.
     """
 
     path: Path
@@ -40,6 +42,7 @@ class Table:
     codes: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     own_labels: Any = None
     name: str = ""
+    hint: str = ""
 
     def dataset(self, options):
         """Return the `Dataset`, its label columns as `options.labels` or the file says."""
@@ -47,6 +50,9 @@ class Table:
         labels = label_columns(self.path, self.names, options.labels, own, options.known_labels)
         taken = set(labels)
         features = [j for j in range(len(self.names)) if j not in taken]
+        if not features:
+            columns = f"its {len(self.names)} columns are" if len(self.names) > 1 else "its only column is"
+            raise bad(self.path, f"no feature is left, {columns} labels: {quote(list(self.names))}{self.hint}")
         Y = self._label_matrix(labels, options.sparse_labels)
         names = [self.names[j] for j in features]
         X, nominal = self.matrix[:, features], {i: self.codes[j] for i, j in enumerate(features) if j in self.codes}

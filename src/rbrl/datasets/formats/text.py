@@ -25,16 +25,14 @@ def read_text(path, parse, options):
         except UnicodeError as error:
             if encoding == encodings[-1]:
                 raise bad(path, f"not text in {encoding}: {error}") from error
-        except LookupError as error:
-            raise bad(path, f"unknown encoding {encoding!r}") from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise bad(path, f"damaged gzip file: {error}") from error
 
 
 @contextmanager
 def streaming_text(path, options):
-    """Yield a stream of the text of `path`, to be read once: its encoding is that of its mark, or else UTF-8."""
-    encoding = options.encoding or _encodings(path, options)[0]
+    """Yield a stream of the text of `path`, in the encoding in which `read_text` reads it, found by a look at all bytes."""
+    encoding = options.encoding or _encoding(path, options)
     try:
         with _open(path, encoding, options.max_bytes) as stream:
             yield stream
@@ -84,10 +82,33 @@ def _encodings(path, options):
     return marked or ["utf-8", "latin-1"]
 
 
+def _encoding(path, options):
+    """The first of `_encodings` in which all of the file is text."""
+    first, *others = _encodings(path, options)
+    if not others:
+        return first
+    decoder = codecs.getincrementaldecoder(first)()
+    try:
+        with _binary(path, options.max_bytes) as stream:
+            while block := stream.read(BUFFER):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+    except UnicodeError:
+        return others[0]
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise bad(path, f"damaged gzip file: {error}") from error
+    return first
+
+
 @contextmanager
 def _open(path, encoding, max_bytes):
-    with _binary(path, max_bytes) as stream, io.TextIOWrapper(stream, encoding=encoding) as text:
-        yield text
+    with _binary(path, max_bytes) as stream:
+        try:
+            text = io.TextIOWrapper(stream, encoding=encoding)
+        except LookupError as error:
+            raise bad(path, f"unknown encoding {encoding!r}") from error
+        with text:
+            yield text
 
 
 def _binary(path, max_bytes):

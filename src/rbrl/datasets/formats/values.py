@@ -1,19 +1,51 @@
 """What a word in a data file means as a number."""
 
 import math
+import re
 
+MISSING = frozenset(
+    [
+        "",
+        "?",
+        "-",
+        "--",
+        ".",
+        "na",
+        "n/a",
+        "n.a.",
+        "#n/a",
+        "#n/a n/a",
+        "#na",
+        "<na>",
+        "null",
+        "none",
+        "nan",
+        "+nan",
+        "-nan",
+    ]
+) | {"1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+FIGURE = re.compile(  # what a person reads as a number and `number` does not: 1,234.5 or 12 % or $5 or 1_000
+    r"[-+]?[$€£¥]?\s?[-+]?(?:(?:\d{1,3}(?:[,'’_\s]\d{3})+|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[ed][-+]?\d+)?\s?[%$€£¥]?",
+    re.IGNORECASE,
+)
+MAX_WORDS = 10_000
 TRUTH = ({"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"t": 1.0, "f": 0.0}, {"y": 1.0, "n": 0.0})
 
 
 def number(text):
     """Return the float that `text` spells, or None; stricter than `float`, which takes 1_0, inf and ٣."""
+    value = _float(text)
+    return None if value is None or math.isinf(value) else value
+
+
+def _float(text):
     if "_" in text or not text.isascii():
         return None
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
         return None
-    return None if math.isinf(value) else value
 
 
 def nominal_codes(values):
@@ -33,6 +65,59 @@ def nominal_codes(values):
     if all(value is not None and value == value for value in numbers):
         return dict(zip(values, numbers))
     return {value: float(code) for code, value in enumerate(dict.fromkeys(values))}
+
+
+def is_missing(word):
+    """Whether `word`, without white space around it, is one of the usual spellings of a missing value, in any case."""
+    return word.lower() in MISSING
+
+
+class OddWordError(ValueError):
+    """A column holds a word that makes it neither numbers nor words; `word` is the word."""
+
+    def __init__(self, word, reason):
+        super().__init__(reason)
+        self.word = word
+
+
+def column_codes(counts):
+    """Return {word: code} for a column of a file that does not declare its words.
+
+    The words, in alphabetical order, are coded as by `nominal_codes`. A column with more numbers than words, by cells or by
+    different values, is one of numbers with a stray word: coding it would replace each number by its place in the alphabet.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        How often each word occurs, missing values left out; more than `MAX_WORDS` of them are refused.
+
+    Raises
+    ------
+    OddWordError
+
+    Examples
+    --------
+    >>> column_codes({"red": 3, "blue": 2})
+    {'blue': 0.0, 'red': 1.0}
+    """
+    words = [word for word in counts if number(word) is None]
+    for word in words:
+        if _float(word) is not None or word.lower().endswith("1.#inf"):
+            raise OddWordError(word, "an infinite value: give a finite number, or leave the cell empty")
+        if DECIMAL_COMMA.fullmatch(word):
+            raise OddWordError(word, "a decimal comma: write a point")
+    plain = [word for word in words if not FIGURE.fullmatch(word)]
+    n_cells, n_plain = sum(counts.values()), sum(counts[word] for word in plain)
+    if words and (2 * n_plain < n_cells or 2 * len(plain) < len(counts)):
+        raise OddWordError(
+            words[0],
+            f"no number, where {n_cells - n_plain} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, "
+            "if the value is missing, and write all of it as numbers otherwise; a column of categories must be words, or "
+            "declared in an ARFF file",
+        )
+    if len(counts) > MAX_WORDS:
+        raise OddWordError(words[0] if words else next(iter(counts)), f"one of over {MAX_WORDS} words")
+    return nominal_codes(sorted(counts))
 
 
 def is_plain(word):
