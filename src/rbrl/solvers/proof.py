@@ -234,8 +234,7 @@ def prove_function(objective, product, A, dual_scores):
         bound, theta = clipped_maximum(pull, dual.loss, ridge, nuclear)
         bound -= along(dual.loss, theta) - _along(dual.loss, theta, R.size)
     else:
-        theta = best_theta(dual.loss, limit=nuclear / max(pull.max(), np.finfo(float).tiny))
-        bound = _along(dual.loss, theta, R.size)
+        bound = _unridged(dual.loss, float(pull.max()), nuclear, R.size)
     return Proof(value, relative_gap(value + doubt, max(bound, 0.0)), sigma)
 
 
@@ -259,11 +258,16 @@ def _bound(objective, dual, M, blur, W, r=1.0):
     if dual.loss.value <= 0:
         return 0.0
     if ridge == 0:
-        size = max(spectral_norm(M) + float(np.linalg.norm(blur)), np.finfo(float).tiny)
-        return max(0.0, _along(dual.loss, best_theta(dual.loss, limit=nuclear / size), n_terms))
+        return max(0.0, _unridged(dual.loss, spectral_norm(M) + float(np.linalg.norm(blur)), nuclear, n_terms))
     theta, N = multiplier(dual.loss, M, W, ridge, r, nuclear)
     over = np.abs(theta * M - _shrinkage(N, nuclear) * N) + theta * blur
     return max(0.0, _along(dual.loss, theta, n_terms) - float(np.sum(over**2 / r)) / (2 * ridge))
+
+
+def _unridged(loss, size, nuclear, n_terms):
+    """The bound without ridge, where theta M of this size must stay within the nuclear weight."""
+    theta = best_theta(loss, limit=nuclear / size if size > 0 else np.inf)
+    return _along(loss, theta, n_terms)
 
 
 def _along(loss, theta, n_terms):
