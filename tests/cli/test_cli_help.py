@@ -37,7 +37,19 @@ def python(*arguments):
 
 def test_help_imports_nothing_heavy():
     """So that it is quick, on any machine."""
-    heavy = ["numpy", "scipy", "sklearn", "pandas", "matplotlib", "numba", "jinja2", "joblib", "skops", "requests", "pooch"]
+    heavy = [
+        "numpy",
+        "scipy",
+        "sklearn",
+        "pandas",
+        "matplotlib",
+        "numba",
+        "jinja2",
+        "joblib",
+        "skops",
+        "requests",
+        "pooch",
+    ]
     after = f"import atexit, sys; atexit.register(lambda: print([name for name in {heavy} if name in sys.modules]))"
     answer = python("-c", f"{after}; import rbrl.cli; rbrl.cli.main(['--help'])")
     assert answer.returncode == 0, answer.stderr

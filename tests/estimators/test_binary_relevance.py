@@ -114,7 +114,9 @@ def test_weights_and_repetitions_differ_by_no_more_than_their_gradients_allow(se
     X_all, Y_all = X.repeat(weights, axis=0)[order], Y.repeat(weights, axis=0)[order]
     weighted = BinaryRelevance(tol=tol).fit(X, Y, weights)
     repeated = BinaryRelevance(tol=tol).fit(X_all, Y_all)
-    distance = gradient_norms(weighted, X, Y, weights)[0] + gradient_norms(repeated, X_all, Y_all, np.ones(len(order)))[0]
+    distance = (
+        gradient_norms(weighted, X, Y, weights)[0] + gradient_norms(repeated, X_all, Y_all, np.ones(len(order)))[0]
+    )
     allowed = np.sqrt(1 + np.sum(X**2, axis=1))[:, None] * distance
     apart = np.abs(weighted.decision_function(X) - repeated.decision_function(X))
     several = np.ptp(Y, axis=0) > 0

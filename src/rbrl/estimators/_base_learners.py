@@ -90,7 +90,9 @@ def _minimises_squared_hinge(learner):
     """Whether a learner is what `linear_svm` makes, whose problem `_SquaredHinge` writes down."""
     ours = linear_svm(1.0, None).get_params()
     return isinstance(learner, LinearSVC) and all(
-        getattr(learner, name) == value for name, value in ours.items() if name not in ("C", "tol", "max_iter", "verbose")
+        getattr(learner, name) == value
+        for name, value in ours.items()
+        if name not in ("C", "tol", "max_iter", "verbose")
     )
 
 
