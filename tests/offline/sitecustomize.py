@@ -34,7 +34,7 @@ def _is_address(host):
 
 
 def _leaves_the_machine(event, arguments):
-    """The host that an event would reach, or None. Connecting a datagram socket sends nothing; Dask does."""
+    """The host an event would reach, or None. To connect a datagram socket sends nothing: Dask learns its address so."""
     if event in ("socket.sendto", "socket.sendmsg") or (
         event == "socket.connect" and arguments[0].type == socket.SOCK_STREAM
     ):
