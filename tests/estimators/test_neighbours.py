@@ -68,7 +68,18 @@ def underflowing(random, shape):
     return random.integers(-2, 3, shape) * 1e-161
 
 
-KINDS = [normal, binary, thirds, repeated, with_time, all_scales, overflowing, underflowing]
+def nearly_integers(random, shape):
+    """Integers in the training rows; in the others numbers that a shift would round to integers."""
+    X = random.choice([0.0, 1.0, 12.0], shape)
+    X[60:] = random.choice([0.0, 1e-16, 1.0], X[60:].shape)
+    return X
+
+
+def largest(random, shape):
+    return random.choice([-1.7e308, 0.0, 1.7e308], shape)
+
+
+KINDS = [normal, binary, thirds, repeated, with_time, all_scales, overflowing, underflowing, nearly_integers, largest]
 
 
 @pytest.mark.parametrize("n_features", [3, 8, 20])
@@ -120,7 +131,9 @@ def test_bounds_hold_and_are_narrow():
     computed = []
     original = neighbours.squared_distances
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neighbours, "squared_distances", lambda A, i, B, j: computed.append(len(i)) or original(A, i, B, j))
+        patch.setattr(
+            neighbours, "squared_distances", lambda A, i, B, j: computed.append(len(i)) or original(A, i, B, j)
+        )
         search.of(rows)
     assert sum(computed) == 0
 

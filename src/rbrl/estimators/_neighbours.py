@@ -47,9 +47,10 @@ class NeighbourSearch:
 
     def __init__(self, X, k, n_jobs=None):
         self.X, self.k, self.n_jobs = _canonical(X), k, n_jobs
-        self.filter = ProductFilter(self.X, k)
-        has_tree = not sparse.issparse(X) and X.shape[1] <= TREE_FEATURES and 2 * k < X.shape[0]
-        self.tree = TreeFilter(self.X, k) if has_tree else None
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.filter = ProductFilter(self.X, k)
+            has_tree = not sparse.issparse(X) and X.shape[1] <= TREE_FEATURES and 2 * k < X.shape[0]
+            self.tree = TreeFilter(self.X, k) if has_tree else None
 
     def among_themselves(self):
         """Indices (n_samples, k) of every row's nearest, itself left out; in the order of the indices."""
@@ -146,13 +147,16 @@ class ProductFilter:
         self.group = max(1, min(16, X.shape[0] // (4 * k)))
 
     def _prepared(self, rows):
-        """The rows as they are multiplied, their sums of squares, and whether products with integers are exact."""
+        """The rows as they are multiplied, their sums of squares, and whether products with integers are exact.
+
+        The rows themselves must be integers: what is left of 1e-16 after a shift by 5 is one, too.
+        """
         shifted = rows.astype(np.float64, copy=False) if self.centre is None else rows - self.centre
         if sparse.issparse(shifted):
             squares = np.asarray(shifted.multiply(shifted).sum(axis=1)).ravel()
         else:
             squares = np.einsum("ij,ij->i", shifted, shifted)
-        return shifted, squares, bool(squares.max(initial=0.0) < EXACT and _are_integers(shifted))
+        return shifted, squares, bool(squares.max(initial=0.0) < EXACT and _are_integers(rows))
 
     def candidates(self, rows, own):
         """Every row's candidates, at least k; `own` is what to leave out."""
@@ -204,7 +208,8 @@ class TreeFilter:
     def nearest(self, rows, own):
         """Indices (n_rows, k), in their order; -1 in the rows that it cannot settle. `own` is what to leave out."""
         n_wanted = self.k + int((own >= 0).any())
-        distances, columns = self.tree.query(rows, k=n_wanted + 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            distances, columns = self.tree.query(rows, k=n_wanted + 1)
         last, following = distances[:, -2], distances[:, -1]
         # Beyond the wanted ones there is no row as near as the last: so they hold the row itself, too.
         is_settled = following > last * (1 + self.slack) + np.sqrt(UNDERFLOW)
