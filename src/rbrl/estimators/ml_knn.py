@@ -2,15 +2,11 @@
 
 import numpy as np
 from scipy import sparse
-from sklearn import config_context, get_config
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from rbrl._validation import check_choice, check_number
+from rbrl.estimators._neighbours import NeighbourSearch
 from rbrl.estimators.base import MultiLabelClassifier
-
-# Distances between sparse rows are taken a few rows at a time: as fast as scikit-learn's default of 1 GB at once.
-DISTANCE_MEGABYTES, DISTANCE_ROWS = 16, 256
 
 
 class MLkNN(MultiLabelClassifier):
@@ -22,8 +18,8 @@ class MLkNN(MultiLabelClassifier):
 
     with the prior and both distributions of c counted on the training rows, every count raised by `smoothing`.
     A training row is not a neighbour of itself. The rule and the counts are those of Mulan, where equal sides are
-    decided by a coin: here they are always irrelevant. Neighbours at equal distance are taken as scikit-learn's search
-    returns them.
+    decided by a coin: here they are always irrelevant. Of neighbours at equal distance those that come first in the
+    training rows are taken; distances, and so ties, are the same on every processor, and for dense and sparse rows.
 
     Parameters
     ----------
@@ -108,21 +104,15 @@ class MLkNN(MultiLabelClassifier):
         n_rows = len(self.Y_fit_) if X is None else X.shape[0]
         counts = np.zeros((n_rows, self.Y_fit_.shape[1]), dtype=np.intp)
         if self.n_neighbors_:
-            for neighbour in self._neighbours(None if X is None else self._scaled(X)).T:
+            search = self._search()
+            for neighbour in (search.among_themselves() if X is None else search.of(self._scaled(X))).T:
                 counts += self.Y_fit_[neighbour]
         return counts
-
-    def _neighbours(self, rows):
-        megabytes = max(DISTANCE_MEGABYTES, DISTANCE_ROWS * len(self.Y_fit_) * 8 / 2**20)
-        with config_context(working_memory=min(megabytes, get_config()["working_memory"])):
-            return self._search().kneighbors(rows, return_distance=False)
 
     def _search(self):
         """The index of the training rows, built once; a model file holds the rows only."""
         if self._index is None:
-            # kneighbors without rows leaves every training row out of its own neighbours; 1 only keeps the search valid
-            # where a single row has none.
-            self._index = NearestNeighbors(n_neighbors=max(self.n_neighbors_, 1), n_jobs=self.n_jobs).fit(self.X_fit_)
+            self._index = NeighbourSearch(self.X_fit_, self.n_neighbors_, self.n_jobs)
         return self._index
 
     def __getstate__(self):
@@ -132,7 +122,11 @@ class MLkNN(MultiLabelClassifier):
         # Distances do not see a shift of the features: division by the range is all of min-max scaling.
         if self.feature_scale_ is None:
             return X
-        return X @ sparse.diags_array(self.feature_scale_) if sparse.issparse(X) else X * self.feature_scale_
+        if not sparse.issparse(X):
+            return X * self.feature_scale_
+        scaled = X.astype(np.result_type(X, self.feature_scale_))  # a copy
+        scaled.data *= self.feature_scale_[scaled.indices]
+        return scaled
 
     def _check_parameters(self):
         owner = type(self).__name__
