@@ -1,7 +1,6 @@
 """Small spectral tools: singular values and thresholding of tall matrices, largest eigenvalues."""
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.linalg.lapack import dsyevd
 from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -77,9 +76,8 @@ def spectral_norm(W):
     """The largest singular value, to full accuracy."""
     if not W.size:
         return 0.0
-    G = small_gram(W)
-    last = len(G) - 1
-    return float(np.sqrt(max(eigh(G, eigvals_only=True, subset_by_index=[last, last])[0], 0.0)))
+    # Not one eigenvalue alone: that LAPACK routine gives up on matrices whose entries differ by many orders of magnitude.
+    return float(gram_singular_values(W)[-1])
 
 
 def threshold_singular_values(W, amount):
@@ -127,7 +125,7 @@ def largest_eigenvalue(product, size, exact_below=500, seed=0):
         return 0.0
     if size <= exact_below:
         matrix = product(np.eye(size))
-        return float(eigh(0.5 * (matrix + matrix.T), eigvals_only=True, subset_by_index=[size - 1, size - 1])[0])
+        return float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[-1])
     operator = LinearOperator((size, size), matvec=lambda v: product(v.reshape(size, -1)).ravel(), dtype=np.float64)
     start = np.random.default_rng(seed).standard_normal(size)
     value, vector = eigsh(operator, k=1, which="LA", v0=start, tol=1e-4)

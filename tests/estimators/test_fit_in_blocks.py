@@ -90,7 +90,7 @@ def test_a_shard_of_other_columns_is_named(tmp_path):
     write_shards((X[:, :7], Y), tmp_path / "thin", rows_per_shard=120)
     mixed = open_shards([*sorted(tmp_path.glob("*.npz")), *(tmp_path / "thin").glob("*")])
     with pytest.raises(
-        DataFormatError, match=r"thin/part-00000\.npz has 7 features and 5 labels, .*part-00000\.npz has 8"
+        DataFormatError, match=r"thin/part-00000\.npz: it has 7 features; part-00000\.npz, the first shard, has 8"
     ):
         RBRLClassifier().fit(mixed)
 

@@ -23,8 +23,8 @@ class Evaluated(NamedTuple):
     label_hessian : array (n_labels, n_labels)
     coefficients, gradient : arrays (n_columns, n_labels)
         Of the features themselves, as the blocks saw and gave them.
-    gradient_squares, rounding_squares : arrays (n_labels,)
-        Sums of squares of the loss gradient in the scores, and of `Loss.rounding_reach`.
+    gradient_squares, rounding_squares, score_squares : arrays (n_labels,)
+        Sums of squares of the loss gradient in the scores, of `Loss.rounding_reach`, and of the scores.
     """
 
     weights: np.ndarray
@@ -35,6 +35,7 @@ class Evaluated(NamedTuple):
     gradient: np.ndarray
     gradient_squares: np.ndarray
     rounding_squares: np.ndarray
+    score_squares: np.ndarray
 
 
 class BlockLoss:
@@ -69,7 +70,7 @@ class BlockLoss:
         is known."""
         known = [*self._known, *([] if self._zero is None else [self._zero])]
         here = [point for point in known if np.array_equal(point.coefficients, coefficients)]
-        return (here or [self._at(self.design.weights(coefficients))])[0], known
+        return (here or [self._pass(self.design.weights(coefficients), coefficients)])[0], known
 
     def extended(self, coefficients):
         """The value at these coefficients, by scores in extended precision: one pass."""
@@ -113,18 +114,17 @@ class BlockLoss:
         for known in self._known:
             if np.array_equal(known.weights, W):
                 return known
-        found = self._pass(W)
+        found = self._pass(W, self.design.coefficients(W))
         if zero:
             self._zero = found
         else:
             self._known = [found, *self._known[: REMEMBERED - 1]]
         return found
 
-    def _pass(self, W):
+    def _pass(self, W, coefficients):
         design = self.design
         design.columns += W.shape[1] * (2 if W.any() else 1)
-        coefficients = design.coefficients(W)
-        value, linear, quadratic, reach, gradient, hessian, *sums = design.blocks.total(
+        value, linear, quadratic, reach, gradient, hessian, sums = design.blocks.total(
             evaluate, self.loss, coefficients
         )
         terms = Terms(value, linear, quadratic, min(reach))
@@ -140,7 +140,7 @@ def evaluate(block, loss, coefficients):
     """The terms of a loss on one block, its gradient in the coefficients, its label Hessian, and the sums of squares that
     tell how far rounding can reach."""
     l = coefficients.shape[1]
-    G, H, of_gradient, of_rounding = np.zeros(coefficients.shape), np.zeros((l, l)), np.zeros(l), np.zeros(l)
+    G, H, sums = np.zeros(coefficients.shape), np.zeros((l, l)), np.zeros((3, l))
     value = linear = quadratic = 0.0
     reach, moved = [np.inf], coefficients.any()
     for X, Y in slices(block.X, block.Y):
@@ -150,7 +150,5 @@ def evaluate(block, loss, coefficients):
         reach = [min(reach[0], terms.reach)]
         add_adjoint(X, R, G)
         H += loss.label_hessian(Y, F)
-        of_gradient += np.einsum("ij,ij->j", R, R)
-        moved_by_rounding = loss.rounding_reach(Y, F)
-        of_rounding += np.einsum("ij,ij->j", moved_by_rounding, moved_by_rounding)
-    return value, linear, quadratic, reach, G, H, of_gradient, of_rounding
+        sums += [np.einsum("ij,ij->j", A, A) for A in (R, loss.rounding_reach(Y, F), F)]
+    return value, linear, quadratic, reach, G, H, sums

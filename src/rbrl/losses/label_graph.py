@@ -24,7 +24,8 @@ class LabelGraph(Loss):
     def accumulate(self, Y, F, weights, scale, R):
         pull = (scale * row_weights(weights, len(F)))[:, None] * (F @ self.matrix)
         R += pull
-        value = 0.5 * float(np.vdot(pull, F))
+        # Large scores that hardly differ cancel, but a quadratic form is not negative.
+        value = max(0.5 * float(np.vdot(pull, F)), 0.0)
         return Terms(value, linear=0.0, quadratic=value)
 
     def hessian_diagonal(self, Y, F, weights=None):

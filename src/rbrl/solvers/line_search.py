@@ -82,8 +82,7 @@ def step_lengths(ray, slope, joint, tries=12):
         remaining = abs(slopes.sum()) if joint else np.abs(slopes).sum()
         if i >= 3 or remaining <= 0.1 * abs(slope):
             break
-        newton = slopes.sum() / max(joint_bend, 1e-300) if joint else slopes / np.maximum(bends, 1e-300)
-        t = np.clip(t - newton, 0.0, np.maximum(4.0 * t, 1.0))
+        t = np.clip(t - _newton(slopes, bends, joint_bend, joint), 0.0, np.maximum(4.0 * t, 1.0))
     return np.zeros(n_labels) if best is None else best
 
 
@@ -94,10 +93,15 @@ def first_descent(ray, t, joint, tries=12):
         value, slopes, bends, joint_bend = ray(t)
         if value <= start:
             return t
-        newton = slopes.sum() / max(joint_bend, 1e-300) if joint else slopes / np.maximum(bends, 1e-300)
         longest = 0.7 * t if joint else np.where(slopes > 0, 0.7, 1.0) * t
-        t = np.clip(t - newton, 0.1 * t, longest)
+        t = np.clip(t - _newton(slopes, bends, joint_bend, joint), 0.1 * t, longest)
     return np.zeros_like(t)
+
+
+def _newton(slopes, bends, joint_bend, joint):
+    """Newton's steps, infinite where nothing bends; the caller limits them."""
+    with np.errstate(over="ignore"):
+        return slopes.sum() / max(joint_bend, 1e-300) if joint else slopes / np.maximum(bends, 1e-300)
 
 
 def wolfe_step(along, start, slope, tries=12):

@@ -58,5 +58,7 @@ class Memory:
         """Factors with which the seed fits the newest pair."""
         newest = self._order[-1]
         change, rho = self._changes[newest], self._rho[newest]
-        curvature = rho * rows.column_dots(change, seed(change), self.joint)
+        # Without any penalty it may be beyond all numbers: the direction is then 0, and the memory cleared.
+        with np.errstate(over="ignore"):
+            curvature = rho * rows.column_dots(change, seed(change), self.joint)
         return np.where(curvature > 0, 1.0 / np.where(curvature > 0, curvature, 1.0), 1.0)

@@ -91,7 +91,7 @@ def posed_blocks(objective):
     """The proof of a linear model over rows in blocks: of passes that the solver has made."""
 
     def point(known):
-        return DualPoint.of_squares(known.terms, known.gradient_squares, known.rounding_squares)
+        return DualPoint.of_squares(known.terms, known.gradient_squares, known.rounding_squares, known.score_squares)
 
     def prove(W, _):
         here, others = objective.loss.remembered(W)
@@ -154,7 +154,11 @@ def _posed_kernel(objective, K, low_rank, dtype):
         # With a nuclear norm a third matrix is multiplied, in the same pass over K.
         evaluations = 1.5 if objective.nuclear.weight else 1.0
         return Posed(lambda A, duals: prove_kernel(objective, K, A, duals), dtype, evaluations)
-    return Posed(lambda A, duals: prove_function(objective, lambda V: (K @ V, np.sqrt(squares(K))), A, duals), dtype)
+
+    def product(V):
+        return K @ V, np.sqrt(squares(K))
+
+    return Posed(lambda A, duals: prove_function(objective, product, A, duals, objective.design.weights(A)), dtype)
 
 
 def _quietly(solver, objective, start, tol, max_iter):

@@ -32,8 +32,8 @@ class PencilSolver:
     """
 
     def __init__(self, first, A, second, B, C):
-        floor = 1e-14 * (first.max(initial=0.0) * A.trace() + C.trace()) + 1e-300
-        C = C + floor * np.eye(len(A))
+        size = np.max(first, initial=0.0) * A.trace() + np.max(second, initial=0.0) * B.trace() + C.trace()
+        C = C + (1e-14 * size or 1.0) * np.eye(len(A))
         if np.ndim(second) == 0:
             values, self._basis = _common_basis(A, second * B + C)
             self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + 1.0)

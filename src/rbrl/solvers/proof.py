@@ -46,24 +46,27 @@ class DualPoint:
         Norms of the columns of R.
     own_rounding : array (n_labels,)
         Norms of what rounding can have made of them: R is that of scores nearby, times the curvature of the loss.
+    score_sizes : array (n_labels,)
+        Norms of the columns of the scores.
     """
 
     loss: Terms
     sizes: np.ndarray
     own_rounding: np.ndarray
+    score_sizes: np.ndarray
 
     @classmethod
     def at(cls, objective, F):
         """The point of scores F, and R."""
         at = objective.Y, F, objective.sample_weight
         loss, R = objective.loss.evaluate(*at)
-        return cls.of_squares(loss, squares(R), squares(objective.loss.rounding_reach(*at))), R
+        return cls.of_squares(loss, squares(R), squares(objective.loss.rounding_reach(*at)), squares(F)), R
 
     @classmethod
-    def of_squares(cls, loss, gradient, reach):
-        """From sums of squares of the columns of R, and of what scores make of their own rounding there."""
+    def of_squares(cls, loss, gradient, reach, scores):
+        """From sums of squares of the columns of R, of `Loss.rounding_reach`, and of the scores."""
         sizes = np.sqrt(gradient)
-        return cls(loss, sizes, rounding(len(sizes)) * (sizes + np.sqrt(reach)))
+        return cls(loss, sizes, rounding(len(sizes)) * (sizes + np.sqrt(reach)), np.sqrt(scores))
 
     def blur(self, norms, n_samples):
         """What rounding can hide in X'R, for columns of X of these norms."""
@@ -191,7 +194,7 @@ def prove_kernel(objective, K, A, dual_scores):
         n = design.Q @ (N / design.ridge_weights)
     F, KR, N = np.hsplit(K @ np.hstack([A, R, n]), 3)
     here, norms, sigma = DualPoint.at(objective, F)[0], np.sqrt(squares(K)), singular_values(A)
-    value, doubt = _value(objective, here, norms, A, np.vdot(A, F), sigma)
+    value, doubt = _kernel_value(objective, here, norms, A, F, sigma)
     blur = dual.blur(norms, len(K))
     if ridge == 0:
         return Proof(value, relative_gap(value + doubt, _bound(objective, dual, -KR, blur, A)), sigma)
@@ -205,7 +208,7 @@ def prove_kernel(objective, K, A, dual_scores):
     return Proof(value, relative_gap(value + doubt, max(bound, 0.0)), sigma)
 
 
-def prove_function(objective, product, A, dual_scores):
+def prove_function(objective, product, A, dual_scores, weights=None):
     r"""The proof of a kernel model with low rank of the function :math:`\Phi(X)'A`, whose squared singular values are those
     of :math:`A'KA`.
 
@@ -215,17 +218,17 @@ def prove_function(objective, product, A, dual_scores):
         From a matrix V to K V and the norms of the columns of K.
     objective, A, dual_scores
         As for :func:`prove_kernel`; any design will do.
+    weights : array, default=None
+        Weights whose singular values are those of the function, where a design has them: the roots of A'KA have half the
+        digits.
     """
     ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
     dual, R = DualPoint.at(objective, dual_scores)
-    # In the singular vectors of A, what is no more than its rounding does not blur the function's small singular values.
-    left, scale, right = np.linalg.svd(A, full_matrices=False)
-    kept = scale > rounding(len(A)) * scale.max(initial=0.0)
-    KAR, norms = product(np.hstack([left[:, kept] * scale[kept], R]))
-    KA, KR = KAR[:, : kept.sum()], KAR[:, kept.sum() :]
-    sigma = _root_spectrum((left[:, kept] * scale[kept]).T @ KA)
-    here, _ = DualPoint.at(objective, KA @ right[kept])
-    value, doubt = _value(objective, here, norms, A, np.sum(sigma**2), sigma)
+    KAR, norms = product(np.hstack([A, R]))
+    F, KR = np.hsplit(KAR, 2)
+    sigma = _root_spectrum(A.T @ F) if weights is None else singular_values(weights)
+    here, _ = DualPoint.at(objective, F)
+    value, doubt = _kernel_value(objective, here, norms, A, F, sigma)
     hidden = float(np.vdot(np.abs(R), dual.blur(norms, len(R))))
     pull = np.sqrt(_root_spectrum(R.T @ KR) ** 2 + hidden)
     if dual.loss.value <= 0:
@@ -249,7 +252,15 @@ def _value(objective, here, norms, W, square, sigma):
     penalty = 0.5 * objective.ridge.weight * float(square) + objective.nuclear.weight * float(sigma.sum())
     value = here.loss.value + penalty
     in_scores = rounding(len(W)) * float(norms @ np.abs(W) @ here.sizes)
-    return value, in_scores + rounding(len(objective.Y) * W.shape[1]) * value
+    in_loss = float(here.score_sizes @ here.own_rounding)
+    return value, in_scores + in_loss + rounding(len(objective.Y) * W.shape[1]) * value
+
+
+def _kernel_value(objective, here, norms, A, F, sigma):
+    """The same for coefficients A with scores F = K A; their square <A, F> can cancel, too, but is not negative."""
+    value, doubt = _value(objective, here, norms, A, max(float(np.vdot(A, F)), 0.0), sigma)
+    in_square = rounding(len(A)) * float(norms @ np.abs(A) @ np.sqrt(squares(A)))
+    return value, doubt + 0.5 * objective.ridge.weight * in_square
 
 
 def _bound(objective, dual, M, blur, W, r=1.0):
