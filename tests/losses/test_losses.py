@@ -158,3 +158,9 @@ def test_terms_of_weight_zero_are_left_out():
 def test_what_is_done_to_the_ones_of_no_weights_changes_no_other_loss():
     row_weights(None, 4)[:] = 7
     assert row_weights(None, 4).tolist() == [1, 1, 1, 1]
+
+
+def test_a_label_graph_does_not_mind_large_scores_that_are_equal():
+    laplacian = np.array([[2.0, -1.0, -1.0], [-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
+    F = np.array([[1e9, 1e9, 1e9 + 1.0]])
+    assert LabelGraph(laplacian).value(np.ones((1, 3), np.int8), F) == 0.5
