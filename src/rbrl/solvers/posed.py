@@ -158,7 +158,7 @@ def _posed_kernel(objective, K, low_rank, dtype):
     def product(V):
         return K @ V, np.sqrt(squares(K))
 
-    return Posed(lambda A, duals: prove_function(objective, product, A, duals, objective.design.weights(A)), dtype)
+    return Posed(lambda A, duals: prove_function(objective, product, A, duals), dtype)
 
 
 def _quietly(solver, objective, start, tol, max_iter):

@@ -208,7 +208,7 @@ def prove_kernel(objective, K, A, dual_scores):
     return Proof(value, relative_gap(value + doubt, max(bound, 0.0)), sigma)
 
 
-def prove_function(objective, product, A, dual_scores, weights=None):
+def prove_function(objective, product, A, dual_scores):
     r"""The proof of a kernel model with low rank of the function :math:`\Phi(X)'A`, whose squared singular values are those
     of :math:`A'KA`.
 
@@ -218,15 +218,13 @@ def prove_function(objective, product, A, dual_scores, weights=None):
         From a matrix V to K V and the norms of the columns of K.
     objective, A, dual_scores
         As for :func:`prove_kernel`; any design will do.
-    weights : array, default=None
-        Weights whose singular values are those of the function, where a design has them: the roots of A'KA have half the
-        digits.
     """
     ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
     dual, R = DualPoint.at(objective, dual_scores)
-    KAR, norms = product(np.hstack([A, R]))
-    F, KR = np.hsplit(KAR, 2)
-    sigma = _root_spectrum(A.T @ F) if weights is None else singular_values(weights)
+    left, scale, right = np.linalg.svd(A, full_matrices=False)
+    KAR, norms = product(np.hstack([left, R]))
+    KL, KR = KAR[:, : len(scale)], KAR[:, len(scale) :]
+    F, sigma = (KL * scale) @ right, _function_singular_values(left.T @ KL, scale)
     here, _ = DualPoint.at(objective, F)
     value, doubt = _kernel_value(objective, here, norms, A, F, sigma)
     hidden = float(np.vdot(np.abs(R), dual.blur(norms, len(R))))
@@ -239,6 +237,12 @@ def prove_function(objective, product, A, dual_scores, weights=None):
     else:
         bound = _unridged(dual.loss, float(pull.max()), nuclear, R.size)
     return Proof(value, relative_gap(value + doubt, max(bound, 0.0)), sigma)
+
+
+def _function_singular_values(H, scale):
+    """Of K^(1/2) L diag(scale), from H = L'KL: the scale, whose small entries are the rounding of A, is not squared."""
+    values, V = small_eigh(0.5 * (H + H.T))
+    return singular_values(np.sqrt(np.maximum(values, 0.0))[:, None] * V.T * scale)
 
 
 def _root_spectrum(G):
