@@ -41,7 +41,7 @@ def row(name, X, Y, repeats):
             rbrl_objective(spectral, Y, *WEIGHTS), tol=tol, max_iter=100_000
         ),
         "ours": lambda tol: solve_kernel(
-            QuasiNewton(), K, "coefficients", lambda d: rbrl_objective(d, Y, *WEIGHTS), np.float64, tol=tol
+            QuasiNewton(), K, "coefficients", WEIGHTS[0], lambda d: rbrl_objective(d, Y, *WEIGHTS), np.float64, tol=tol
         ),
     }
     tols = {key: until(solve, reference.objective) for key, solve in solvers.items()}

@@ -137,7 +137,8 @@ class TestKernels:
 
     @staticmethod
     def solve(K, objective_of, solver=None, low_rank="coefficients", **options):
-        return solve_kernel(solver or QuasiNewton(), K, low_rank, objective_of, np.float64, **options)
+        ridge = objective_of(SpectralDesign(K.copy())).ridge.weight
+        return solve_kernel(solver or QuasiNewton(), K, low_rank, ridge, objective_of, np.float64, **options)
 
     @pytest.mark.filterwarnings("ignore:The quasi-Newton solver stopped")
     @pytest.mark.parametrize(("seed", "tol"), [(0, 1e-3), (1, 1e-5)])
@@ -167,6 +168,10 @@ class TestKernels:
     def test_a_large_ridge_needs_single_precision_only(self, precisions):
         assert self.solve(*self.problem(1.0, 0.1, 0.1)).proof.gap <= 1e-4
         assert precisions == ["f"]
+
+    def test_a_small_ridge_is_not_tried_in_single_precision(self, precisions):
+        self.solve(*self.problem(1e-5, 0.1, 0.1))
+        assert precisions == ["d"]
 
     @pytest.mark.parametrize("ridge", [1e-8, 1e-3])
     def test_double_precision_where_single_does_not_do(self, monkeypatch, precisions, ridge):

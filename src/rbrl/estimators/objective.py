@@ -134,7 +134,7 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
             return solve_posed(KernelBlocks(), objective, posed, start, **limits)
         if not self._is_linear() and self.approximation is None:
             K = self._kernel_matrix(X, rows)
-            return solve_kernel(solver, K, self.low_rank, objective_of, X.dtype, start, **limits)
+            return solve_kernel(solver, K, self.low_rank, self.ridge, objective_of, X.dtype, start, **limits)
         objective = objective_of(self._design(X, rows))
         start = None if start is None else objective.design.weights(start)
         return solve_posed(solver, objective, self._posed(objective, X, rows), start, **limits)

@@ -103,7 +103,7 @@ def posed_blocks(objective):
     return Posed(prove, np.dtype(np.float64), evaluations=0.0)
 
 
-def solve_kernel(solver, K, low_rank, objective_of, dtype, start=None, tol=1e-4, max_iter=1000):
+def solve_kernel(solver, K, low_rank, ridge, objective_of, dtype, start=None, tol=1e-4, max_iter=1000):
     """Decompose a kernel matrix, and solve: over a spectrum of single precision, which costs half, where that is proved to
     do, and of double precision otherwise.
 
@@ -112,8 +112,9 @@ def solve_kernel(solver, K, low_rank, objective_of, dtype, start=None, tol=1e-4,
     solver : Solver
     K : array (n_samples, n_samples)
     low_rank : {"coefficients", "function"}
+    ridge : float
     objective_of : callable
-        From a design to its objective.
+        From a design to its objective, with that ridge.
     dtype : dtype
         Of the coefficients as they are stored.
     start : array (n_samples, n_labels), default=None
@@ -125,11 +126,11 @@ def solve_kernel(solver, K, low_rank, objective_of, dtype, start=None, tol=1e-4,
         Its result's weights are over a design that is not kept.
     """
     first = None
-    if low_rank == "coefficients" and isinstance(solver, QuasiNewton) and len(K) >= SMALLEST:
+    if low_rank == "coefficients" and isinstance(solver, QuasiNewton) and _single_may_do(K, ridge, tol):
         first = _over_rounded_spectrum(solver, K, objective_of, dtype, start, tol, max_iter)
-        if first is not None and first.proof.gap <= tol:
+        if first.proof.gap <= tol:
             return first
-        start = start if first is None else first.coefficients
+        start = first.coefficients
     objective = objective_of(SpectralDesign(K.copy(), low_rank))
     weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
     solution = solve_posed(solver, objective, _posed_kernel(objective, K, low_rank, dtype), weights, tol, max_iter)
@@ -139,11 +140,13 @@ def solve_kernel(solver, K, low_rank, objective_of, dtype, start=None, tol=1e-4,
     return solution
 
 
+def _single_may_do(K, ridge, tol):
+    return len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
+
+
 def _over_rounded_spectrum(solver, K, objective_of, dtype, start, tol, max_iter):
-    """The solution over the spectrum of K in single precision; None where that is too coarse for the ridge."""
+    """The solution over the spectrum of K in single precision."""
     objective = objective_of(SpectralDesign(K.astype(np.float32)))
-    if tol * objective.ridge.weight < FINEST * np.trace(K):
-        return None
     weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
     result, _ = _quietly(solver, objective, weights, SHARE * tol, max_iter)
     return _posed_kernel(objective, K, "coefficients", dtype).judge(objective, result)
