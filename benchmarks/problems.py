@@ -11,9 +11,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import __version__, datasets
-from rbrl.designs import EigenDesign, SpectralDesign, with_ones
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
-from rbrl.objective import Objective
+from rbrl.problem import EigenDesign, SpectralDesign, with_ones
+from rbrl.problem.objective import Objective
 
 
 def folder(variable):

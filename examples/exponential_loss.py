@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbrl import datasets, evaluate
-from rbrl.estimators.objective import ObjectiveClassifier
+from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import Loss, Terms
 from rbrl.losses.base import row_weights
 from rbrl.solvers import SolverResult, lower_bound

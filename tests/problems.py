@@ -3,9 +3,9 @@
 import numpy as np
 from scipy import sparse
 
-from rbrl.designs import MatrixDesign, SpectralDesign
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
-from rbrl.objective import Objective
+from rbrl.problem import MatrixDesign, SpectralDesign
+from rbrl.problem.objective import Objective
 
 
 def random_labels(rng, n=7, l=5):

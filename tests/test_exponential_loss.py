@@ -6,9 +6,9 @@ from exponential_loss import BacktrackingGradient, ExponentialClassifier, Expone
 from scipy.optimize import approx_fprime, minimize
 from sklearn.datasets import make_multilabel_classification
 
-from rbrl.designs import MatrixDesign
 from rbrl.losses import PairwiseSquaredHinge, WeightedSum
-from rbrl.objective import Objective
+from rbrl.problem import MatrixDesign
+from rbrl.problem.objective import Objective
 from rbrl.solvers import APG
 
 LOSSES = [ExponentialLoss(), WeightedSum((0.5, ExponentialLoss()), (0.3, PairwiseSquaredHinge()))]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rbrl._linalg import clip_singular_values, gram_spectrum, singular_value_clip, small_eigh
+from rbrl._common.linalg import clip_singular_values, gram_spectrum, singular_value_clip, small_eigh
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 7])

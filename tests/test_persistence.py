@@ -18,9 +18,9 @@ from sklearn.preprocessing import StandardScaler
 
 import rbrl
 from rbrl import RBRLClassifier, RBRLClassifierCV, TunedThresholdClassifier, persistence, solvers
-from rbrl.estimators import REGISTRY
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
 from rbrl.persistence import MAGIC, describe
+from rbrl.registry import REGISTRY
 
 X, Y = make_multilabel_classification(n_samples=40, n_features=6, n_classes=4, random_state=0)
 MODELS = {

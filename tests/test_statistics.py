@@ -12,8 +12,8 @@ from scipy import stats
 
 from rbrl import statistics as rs
 from rbrl.metrics import PAPER_METRICS
-from rbrl.statistics import _friedman
-from rbrl.statistics._range import range_isf, range_sf
+from rbrl.statistics import friedman as _friedman
+from rbrl.statistics.pairwise import range_isf, range_sf
 
 GOLDEN = Path(__file__).parent / "golden"
 GREATER = {metric.abbreviation: metric.greater_is_better for metric in PAPER_METRICS}

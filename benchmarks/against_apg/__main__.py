@@ -8,7 +8,7 @@ from benchmarks.problems import golden_emotions, rbrl_objective, write_results, 
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from rbrl.designs import SpectralDesign
+from rbrl.problem import SpectralDesign
 from rbrl.solvers import APG, QuasiNewton, solve_kernel
 from rbrl.solvers.posed import SMALLEST
 

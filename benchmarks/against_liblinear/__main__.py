@@ -8,9 +8,9 @@ from benchmarks.problems import part, write_results
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from rbrl.designs import linear_design
 from rbrl.losses import SquaredHinge
-from rbrl.objective import Objective
+from rbrl.problem import linear_design
+from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
 
 RIDGES = (0.01, 0.1, 1, 10, 100)

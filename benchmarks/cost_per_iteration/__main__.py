@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from rbrl.designs import MatrixDesign, SpectralDesign
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
-from rbrl.objective import Objective
+from rbrl.problem import MatrixDesign, SpectralDesign
+from rbrl.problem.objective import Objective
 from rbrl.solvers import APG
 
 LINEAR, KERNEL = {"n": 2000, "m": 400, "l": 16}, {"n": 800, "l": 16}

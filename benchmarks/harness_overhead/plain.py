@@ -12,10 +12,10 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from rbrl.datasets import load
-from rbrl.estimators import REGISTRY
-from rbrl.estimators.objective import ObjectiveClassifier
+from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.experiments import Plan
 from rbrl.metrics import evaluate
+from rbrl.registry import REGISTRY
 from rbrl.search import tune
 from rbrl.splits import random_split
 

@@ -10,8 +10,9 @@ import numpy as np
 from benchmarks.problems import folder
 from threadpoolctl import threadpool_limits
 
-from rbrl import RBRLClassifier, datasets, kernels
+from rbrl import RBRLClassifier, datasets
 from rbrl.metrics import ranking_loss
+from rbrl.problem import kernel as kernels
 
 # The rows that every model is tested on.
 N_TEST = 4000

@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.problems import part, rbrl_objective, write_results
 from threadpoolctl import threadpool_limits
 
-from rbrl.designs import linear_design, with_ones
+from rbrl.problem import linear_design, with_ones
 from rbrl.solvers import LowRank, QuasiNewton
 
 CASES = {

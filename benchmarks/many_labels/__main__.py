@@ -17,8 +17,8 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from rbrl import datasets
-from rbrl.designs import linear_design, with_ones
 from rbrl.metrics import ranking_loss
+from rbrl.problem import linear_design, with_ones
 
 # Of eight points around (10, 1, 10), the one with the lowest ranking loss on a fifth of the training rows.
 RBRL = {"ridge": 100, "ranking": 1, "nuclear": 100, "tol": 1e-3}

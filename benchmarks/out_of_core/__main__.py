@@ -42,8 +42,8 @@ def fit(folder, place):
     if place == "out of core":
         resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
     from rbrl import RBRLClassifier
-    from rbrl.blocks import LocalBlocks
     from rbrl.datasets import open_shards
+    from rbrl.rows import LocalBlocks
 
     shards = open_shards(folder)
     warm = shards[0].X[:200], shards[0].Y[:200]

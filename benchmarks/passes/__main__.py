@@ -10,10 +10,9 @@ from benchmarks.problems import folder, markdown, write_results
 from threadpoolctl import threadpool_limits
 
 from rbrl import RBRLClassifier, datasets
-from rbrl.blocks import LocalBlocks
 from rbrl.datasets import Dataset, open_shards, save_file
-from rbrl.designs import BlockDesign
-from rbrl.objective import BlockObjective
+from rbrl.rows import BlockDesign, LocalBlocks
+from rbrl.rows.design import BlockObjective
 
 SETS = ("arts", "enron", "slashdot", "tmc2007_500", "imdb")
 RIDGES = (1.0, 10.0)

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from rbrl import metrics
 from rbrl.datasets import load
-from rbrl.estimators import CalibratedRankSVM, RankSVM, RankSVMz
+from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
 
 CS = tuple(10.0**k for k in range(-4, 5))
 MODELS = (RankSVM, RankSVMz, CalibratedRankSVM)

@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from rbrl.blocks import LocalBlocks
-from rbrl.blocks.products import add_adjoint, scores
-from rbrl.designs import BlockDesign
 from rbrl.losses import WeightedSum
-from rbrl.objective import BlockObjective
+from rbrl.problem.design import add_adjoint, scores
+from rbrl.rows import BlockDesign, LocalBlocks
+from rbrl.rows.design import BlockObjective
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.iterate import Iterate, best_scale, model_start
 from rbrl.solvers.preconditioner import PencilSolver
+from rbrl.solvers.quasi_newton import Iterate, best_scale, model_start
 
 BUDGET = 12  # passes
 

@@ -13,17 +13,15 @@ if TYPE_CHECKING:
         BinaryRelevance,
         BRLClassifier,
         CalibratedLabelRanking,
-        CalibratedRankSVM,
         EnsembleOfChains,
         LabelPowerset,
         MLkNN,
         RAkEL,
-        RankSVM,
-        RankSVMz,
         RBRLClassifier,
     )
     from rbrl.metrics import evaluate
     from rbrl.persistence import load, save
+    from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
     from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
 
 __all__ = [
@@ -70,13 +68,11 @@ _HOMES = {
         "MLkNN",
         "RAkEL",
         "CPNL",
-        "CalibratedRankSVM",
-        "RankSVM",
-        "RankSVMz",
         "RBRLClassifier",
     ),
     "rbrl.metrics": ("evaluate",),
     "rbrl.persistence": ("load", "save"),
+    "rbrl.ranking_svm": ("CalibratedRankSVM", "RankSVM", "RankSVMz"),
     "rbrl.search": ("RBRLClassifierCV", "TunedThresholdClassifier"),
 }
 

@@ -68,3 +68,11 @@ def in_words(error):
     ('SystemExit: 3', 'AssertionError')
     """
     return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+class PlanError(RBRLError, ValueError):
+    """A plan says something that cannot be done; the message names the key, the value and what is allowed."""
+
+
+class StoreError(RBRLError, OSError):
+    """A store cannot be read or written; the message says what has become of what it held."""

@@ -30,7 +30,7 @@ from sklearn.base import BaseEstimator
 
 from rbrl import decision, estimators, search, solvers, targets
 from rbrl._version import __version__
-from rbrl.datasets.formats.limits import MAX_BYTES
+from rbrl.datasets.formats.text import MAX_BYTES
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
 
 MAGIC = b"rbrl model 1\n"

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from rbrl.datasets import load_file, load_parts, read_blocks
-from rbrl.datasets.formats.csv_ import _separator
-from rbrl.datasets.formats.mulan_xml import read_labels
+from rbrl.datasets.formats.csv import _separator
+from rbrl.datasets.formats.table import read_labels
 from rbrl.exceptions import DataFormatError
 
 from . import oracles

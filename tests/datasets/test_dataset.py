@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from rbrl.datasets import CARDS, Dataset, catalogue
-from rbrl.datasets.canonical import canonical_order, content_hash, row_digests
+from rbrl.datasets.dataset import canonical_order, content_hash, row_digests
 from rbrl.datasets.names import NumberedNames
 from rbrl.exceptions import DataFormatError
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from rbrl import datasets
-from rbrl.datasets import cards, fetch
-from rbrl.datasets.canonical import content_hash, row_digests
-from rbrl.datasets.card import Address
+from rbrl.datasets import catalogue as cards
+from rbrl.datasets import load as fetch
+from rbrl.datasets.catalogue import Address
+from rbrl.datasets.dataset import content_hash, row_digests
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 from .examples import assert_same, small

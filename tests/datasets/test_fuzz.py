@@ -5,12 +5,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rbrl.datasets.formats.arff_columns import Columns
-from rbrl.datasets.formats.arff_dense import _fast as dense_fast
-from rbrl.datasets.formats.arff_dense import _row as dense_row
+from rbrl.datasets.formats.arff import Columns
+from rbrl.datasets.formats.arff import _dense_row as dense_row
+from rbrl.datasets.formats.arff import _plain_dense as dense_fast
+from rbrl.datasets.formats.arff import _plain_sparse as sparse_fast
+from rbrl.datasets.formats.arff import _sparse_row as sparse_row
 from rbrl.datasets.formats.arff_header import Header
-from rbrl.datasets.formats.arff_sparse import _fast as sparse_fast
-from rbrl.datasets.formats.arff_sparse import _row as sparse_row
 from rbrl.exceptions import DataFormatError
 
 from . import fuzz

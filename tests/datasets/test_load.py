@@ -6,7 +6,7 @@ from scipy import sparse
 
 from rbrl import datasets
 from rbrl.datasets import CARDS
-from rbrl.datasets.cards import PAPER
+from rbrl.datasets.catalogue import PAPER
 from rbrl.datasets.formats.npz import write_npz
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 

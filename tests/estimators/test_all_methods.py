@@ -7,7 +7,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from rbrl.estimators import CPNL, REGISTRY, RankSVM
+from rbrl.estimators import CPNL
+from rbrl.ranking_svm.estimators import RankSVM
+from rbrl.registry import REGISTRY
 
 # Parameters that keep a method quick here; a method that is not named runs with its defaults.
 SMALL = {"ecc": {"n_chains": 2, "random_state": 0}, "rakel": {"random_state": 0}}

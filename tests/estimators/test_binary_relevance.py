@@ -10,7 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from rbrl.estimators import BinaryRelevance, _reduction
+from rbrl.estimators import BinaryRelevance
+from rbrl.estimators import base_learners as _reduction
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from sklearn.preprocessing import StandardScaler
 import rbrl
 from rbrl import BinaryRelevance, BRLClassifier, MLkNN, RBRLClassifier
 from rbrl.datasets import Columns, Dataset, open_shards, write_shards
-from rbrl.estimators import REGISTRY
 from rbrl.estimators.base import columns_of, remember_columns
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
+from rbrl.registry import REGISTRY
 
 X, Y = make_multilabel_classification(60, 5, n_classes=4, random_state=0)
 DATA = Dataset(X, Y, list("abcde"), ["sea", "sand", "sun", "wind"])

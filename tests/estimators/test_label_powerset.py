@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
 from rbrl.estimators import LabelPowerset
-from rbrl.estimators._powerset import encode_sets
+from rbrl.estimators.reductions import encode_sets
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 
 from rbrl import CPNL, BRLClassifier, RBRLClassifier
-from rbrl.designs import choose
 from rbrl.estimators import memory
 from rbrl.exceptions import MemoryWarning
+from rbrl.problem import features as choose
 
 RNG = np.random.default_rng(0)
 LABELS = (RNG.random((1500, 60)) < 0.1).astype(np.int8)
@@ -40,7 +40,7 @@ SPARSE = sparse.random_array((300, 1500), density=0.02, format="csr", rng=RNG)
 def test_no_fit_needs_less_than_the_least_that_it_is_refused_below(monkeypatch, model, X, largest):
     monkeypatch.setattr(memory, "LARGEST_DECOMPOSITION", largest)
     monkeypatch.setattr(choose, "LARGEST_DECOMPOSITION", largest)
-    monkeypatch.setattr("rbrl.estimators.objective.LARGEST_DECOMPOSITION", largest)
+    monkeypatch.setattr("rbrl.estimators.convex.LARGEST_DECOMPOSITION", largest)
     Y = LABELS[: X.shape[0]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

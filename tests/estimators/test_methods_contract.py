@@ -3,15 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rbrl.estimators import (
-    MLFE,
-    BinaryRelevance,
-    CalibratedLabelRanking,
-    EnsembleOfChains,
-    LabelPowerset,
-    MLkNN,
-    RAkEL,
-)
+from rbrl.estimators import MLFE, BinaryRelevance, CalibratedLabelRanking, EnsembleOfChains, LabelPowerset, MLkNN, RAkEL
 
 METHODS = [
     MLkNN(),

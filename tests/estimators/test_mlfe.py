@@ -8,10 +8,9 @@ from sklearn.datasets import make_multilabel_classification
 
 from rbrl import datasets, metrics
 from rbrl.estimators import MLFE
-from rbrl.estimators.mlfe_labels import enrich_labels
-from rbrl.estimators.mlfe_regression import SignedRegression
-from rbrl.estimators.mlfe_structure import LassoADMM, RidgeInverse
-from rbrl.kernels import gram
+from rbrl.estimators.mlfe import SignedRegression
+from rbrl.estimators.mlfe_structure import LassoADMM, RidgeInverse, enrich_labels
+from rbrl.problem.kernel import gram
 
 
 def plain_lasso(X, i, max_iter=1000):

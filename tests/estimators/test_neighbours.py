@@ -13,8 +13,8 @@ from scipy import sparse
 
 import rbrl
 from rbrl.estimators import MLkNN
-from rbrl.estimators import _neighbours as neighbours
-from rbrl.estimators._neighbours import NeighbourSearch
+from rbrl.estimators import ml_knn as neighbours
+from rbrl.estimators.ml_knn import NeighbourSearch
 
 
 def defined_numbers(x, X):

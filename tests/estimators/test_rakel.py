@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from rbrl.estimators import LabelPowerset, RAkEL
-from rbrl.estimators.rakel import LISTED_SUBSETS, distinct_subsets
+from rbrl.estimators.ensembles import LISTED_SUBSETS, distinct_subsets
 
 
 @pytest.fixture

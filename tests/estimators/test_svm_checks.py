@@ -2,7 +2,8 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rbrl.estimators import CPNL, CalibratedRankSVM, RankSVM, RankSVMz
+from rbrl.estimators import CPNL
+from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
 
 TIGHT = {"tol": 1e-14, "max_iter": 3000}
 CHECKED = [

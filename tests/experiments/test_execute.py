@@ -18,7 +18,7 @@ from rbrl.datasets import load_file
 from rbrl.estimators import RBRLClassifier
 from rbrl.experiments import PlainProgress, Plan, PlanError, Progress, Store, execute
 from rbrl.experiments.data import prepare
-from rbrl.experiments.progress_rich import RichProgress
+from rbrl.experiments.progress import RichProgress
 from rbrl.metrics import evaluate
 from rbrl.splits import random_split
 

@@ -26,7 +26,8 @@ OUTPUTS = ("R", "H", "P", "M", "d1", "d2", "q", "z", "out")
 
 
 def functions(module):
-    return {name: getattr(module, name) for name in module.__all__}
+    """The kernels of a module: what it defines itself, helpers aside."""
+    return {name: f for name, f in vars(module).items() if getattr(f, "__module__", "") == module.__name__ and name[0] != "_"}
 
 
 def positive_definite(rng, size):

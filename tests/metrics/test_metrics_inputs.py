@@ -8,7 +8,8 @@ from scipy import sparse
 from sklearn.exceptions import UndefinedMetricWarning
 
 from rbrl.exceptions import InvalidLabelsError
-from rbrl.metrics import METRICS, _inputs, evaluate, hamming_loss, ranking_loss
+from rbrl.metrics import METRICS, evaluate, hamming_loss, ranking_loss
+from rbrl.metrics import inputs as _inputs
 
 ALL = pytest.mark.parametrize("metric", METRICS.values(), ids=list(METRICS))
 RANKING = ("ranking_loss", "coverage", "average_precision", "one_error", "precision_at_5", "recall_at_5", "ndcg_at_5")

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, random_design, random_labels, random_objective, rbrl_loss
-from rbrl.designs import MatrixDesign, SpectralDesign
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge
-from rbrl.objective import Objective
+from rbrl.problem import MatrixDesign, SpectralDesign
+from rbrl.problem.objective import Objective
 from rbrl.solvers import APG
-from rbrl.solvers.lipschitz import _paper_pairwise, paper, rigorous
+from rbrl.solvers.apg import _paper_pairwise, paper, rigorous
 
 
 def test_lemma_1_the_hinge_is_nonexpansive():

@@ -3,9 +3,9 @@
 import chromium
 import pytest
 from fake_rows import failing, make_rows
+from reproduction.paper import published_results
 
 from rbrl.report import write_page
-from rbrl.report.paper_tables import published_results
 
 pytestmark = pytest.mark.skipif(chromium.path() is None, reason="Chromium is not installed")
 

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_rows import make_rows
+from reproduction.paper import published_results
 
 from rbrl.metrics import PAPER_METRICS
 from rbrl.report import Results, compare, figures
 from rbrl.report.comparison import rank_table
-from rbrl.report.figures.critical_difference import bar_levels
-from rbrl.report.figures.trade_off import undominated
-from rbrl.report.paper_tables import published_results
+from rbrl.report.figures.quality import undominated
+from rbrl.report.figures.ranks import bar_levels
 
 
 def many(k):

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_rows import failing, make_rows
+from reproduction.paper import published_results
 
 from rbrl.report import Results, compare, write_page
-from rbrl.report.page import render_page
+from rbrl.report.write import render_page
 from rbrl.report.page.verdict import verdict
-from rbrl.report.paper_tables import published_results
 from rbrl.report.results import Sizes
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}

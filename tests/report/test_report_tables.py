@@ -7,14 +7,12 @@ from html.parser import HTMLParser
 
 import pytest
 from fake_rows import failing, make_rows
+from reproduction.paper import published_results
 from rich.console import Console
 
 from rbrl.report import Results, all_tables
-from rbrl.report.formats import FORMATS, save_table, to_csv, to_json, to_latex, to_markdown
-from rbrl.report.paper_tables import published_results
-from rbrl.report.table import Cell, Table
+from rbrl.report.table import FORMATS, Cell, Table, save_table, to_csv, to_json, to_latex, to_markdown, to_terminal
 from rbrl.report.tables import ablation_table, friedman_table, pairs_table, ranks_table, results_table, time_table
-from rbrl.report.terminal import to_terminal
 
 HOSTILE = "<script>alert(1)</script>|&_%$#{}\\*[x](y)"
 

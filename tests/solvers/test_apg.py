@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, random_design, random_labels, random_objective, rbrl_loss
-from rbrl.designs import MatrixDesign
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.losses import SquaredHinge
-from rbrl.objective import Objective
+from rbrl.problem import MatrixDesign
+from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, SOLVERS
-from rbrl.solvers.lipschitz import paper, rigorous
+from rbrl.solvers.apg import paper, rigorous
 
 
 def counterexample():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, random_design, random_labels, random_objective, rbrl_loss
-from rbrl.objective import Objective
+from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, lower_bound
 from rbrl.solvers.base import relative_gap
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, central_differences, random_objective
+from rbrl.problem.objective import SmoothedNuclear
 from rbrl.solvers import APG
 from rbrl.solvers.factored import Factors, balance, descend, join_violations, split
 from rbrl.solvers.preconditioner import MeanModel
-from rbrl.solvers.smoothing import SmoothedNuclear
 
 every_design = pytest.mark.parametrize("kind", DESIGNS)
 

@@ -5,11 +5,12 @@ import pytest
 
 from problems import random_gram, random_labels, rbrl_loss
 from rbrl import RBRLClassifier
-from rbrl.designs import BlockKernel, SpectralDesign, block_kernel
-from rbrl.estimators import kernel_model
-from rbrl.estimators import objective as estimator_module
+from rbrl.estimators import convex as estimator_module
+from rbrl.estimators import convex as kernel_model
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.objective import Objective
+from rbrl.problem import BlockKernel, SpectralDesign
+from rbrl.problem import kernel as block_kernel
+from rbrl.problem.objective import Objective
 from rbrl.solvers import KernelBlocks, QuasiNewton
 
 

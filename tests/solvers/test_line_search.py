@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, central_differences, random_objective
-from rbrl.solvers.iterate import Iterate
-from rbrl.solvers.line_search import Ray, step_lengths, wolfe_step
+from rbrl.solvers.descent import Ray, step_lengths, wolfe_step
+from rbrl.solvers.quasi_newton import Iterate
 
 
 def ray_of(kind="dense", lambdas=(0.7, 0.5, 0.3), seed=0, scale=0.3, l=4):

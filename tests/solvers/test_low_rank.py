@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, random_objective
-from rbrl import BRLClassifier, RBRLClassifier, _linalg
-from rbrl._linalg import leading_singular
-from rbrl.designs import MatrixDesign
+from rbrl import BRLClassifier, RBRLClassifier
+from rbrl._common import linalg as _linalg
+from rbrl._common.linalg import leading_singular
 from rbrl.losses import SquaredHinge
-from rbrl.objective import Objective
+from rbrl.problem import MatrixDesign
+from rbrl.problem.objective import Objective
 from rbrl.solvers import LowRank, QuasiNewton, low_rank
 
 LAMBDAS = [(1.0, 0.5, 0.3), (0.1, 1.0, 3.0), (1.0, 0.0, 30.0), (2.0, 0.1, 0.0)]

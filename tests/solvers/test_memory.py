@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rbrl.solvers.memory import Memory
+from rbrl.solvers.descent import Memory
 
 K, L = 8, 3
 

@@ -5,11 +5,12 @@ import pytest
 from scipy import sparse
 
 from problems import random_labels, rbrl_loss
-from rbrl.designs import EigenDesign, with_ones
 from rbrl.losses import SquaredHinge
-from rbrl.objective import Objective
-from rbrl.solvers import QuasiNewton, minibatch
-from rbrl.solvers.minibatch import BatchSteps
+from rbrl.problem import EigenDesign, with_ones
+from rbrl.problem.objective import Objective
+from rbrl.solvers import QuasiNewton
+from rbrl.solvers import stream as minibatch
+from rbrl.solvers.stream import BatchSteps
 
 
 def rows(n=600, m=12, l=4, seed=0):

@@ -9,13 +9,13 @@ from scipy import sparse
 
 from problems import random_gram, random_labels, rbrl_loss
 from rbrl import BRLClassifier, RBRLClassifier
-from rbrl.designs import SpectralDesign
 from rbrl.estimators import CPNL
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.objective import Objective
+from rbrl.problem import SpectralDesign
+from rbrl.problem.objective import Objective
 from rbrl.search import PathSearchCV
 from rbrl.solvers import APG, QuasiNewton, posed, solve_kernel
-from rbrl.solvers.proof import prove_kernel
+from rbrl.solvers.certificate import prove_kernel
 
 WEIGHTS = list(itertools.product((1e-4, 1e-2, 1.0, 1e2), (0.0, 1.0), (0.0, 1e-2, 10.0)))
 

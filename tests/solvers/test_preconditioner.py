@@ -4,13 +4,19 @@ import numpy as np
 import pytest
 
 from problems import central_differences, random_design, random_labels, rbrl_loss
-from rbrl.designs import EigenDesign, SpectralDesign
-from rbrl.objective import Objective
+from rbrl.problem import EigenDesign, SpectralDesign
+from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.factored import Factors
-from rbrl.solvers.full_hessian import full_factor_hessian, full_hessian, full_hessian_cost
-from rbrl.solvers.iterate import Iterate
-from rbrl.solvers.preconditioner import MANY_LABELS, MeanModel, PencilSolver, factor_blocks
-from rbrl.solvers.smoothing import SmoothedNuclear
+from rbrl.solvers.preconditioner import (
+    MANY_LABELS,
+    MeanModel,
+    PencilSolver,
+    factor_blocks,
+    full_factor_hessian,
+    full_hessian,
+    full_hessian_cost,
+)
+from rbrl.solvers.quasi_newton import Iterate
 
 WHITENED = ("eigen", "coefficients", "function")
 

@@ -9,11 +9,11 @@ from scipy import sparse
 
 from problems import DESIGNS, random_gram, random_labels, random_objective, rbrl_loss
 from rbrl import RBRLClassifier
-from rbrl.designs import MatrixDesign, SpectralDesign, linear_design, with_ones
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.kernels import gram
 from rbrl.losses import SquaredHinge
-from rbrl.objective import Objective
+from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_ones
+from rbrl.problem.kernel import gram
+from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, QuasiNewton
 
 LAMBDAS = (0.0, 1e-4, 1e-2, 1.0, 1e2)

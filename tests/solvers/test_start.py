@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, central_differences, random_design, random_objective, rbrl_loss
-from rbrl.designs import EigenDesign
-from rbrl.objective import Objective
+from rbrl.problem import EigenDesign
+from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.iterate import Iterate, best_scale, label_coupling, model_start
+from rbrl.solvers.quasi_newton import Iterate, best_scale, label_coupling, model_start
 
 
 def all_active(kind, ranking=0.5):

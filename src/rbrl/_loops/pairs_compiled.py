@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rbrl._loops.compiled.options import compiled
+from rbrl._loops.compiled import compiled
 
 
 @compiled

@@ -2,11 +2,13 @@
 
 import typer
 
-from rbrl.cli import compare, data, evaluate, fit, predict, report, reproduce
+from rbrl.cli import data
+from rbrl.cli.compare import compare, report
+from rbrl.cli.models import evaluate, fit, predict
 
 app = typer.Typer(
     name="rbrl",
-    help="Multi-label classification: compare methods, reproduce the paper, fit and predict.",
+    help="Multi-label classification: compare methods, fit and predict.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -29,6 +31,6 @@ def _top(
     pass
 
 
-for module in (compare, report, reproduce, fit, predict, evaluate):
-    app.command(name=module.__name__.rpartition(".")[2])(module.run)
+for command in (compare, report, fit, predict, evaluate):
+    app.command()(command)
 app.add_typer(data.app, name="data")

@@ -1,16 +1,66 @@
-"""`rbrl compare`: from data to significance."""
+"""`rbrl compare`: from data to significance; `rbrl report`: its tables, figures and page."""
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rbrl.cli import STOPPED
-from rbrl.cli.options import DataHome, Datasets, Json, Labels, Methods, Quiet, parse_labels
-from rbrl.cli.output import say, show_json
+from rbrl.cli.inputs import DataHome, Datasets, Json, Labels, Methods, Quiet, parse_labels
+from rbrl.cli.output import records, say, show, show_json
 
 
-def run(
+def report_store(store, folder, *, formats, command, ablation=None, json=False, quiet=False, extra=None):
+    """Write the report of a store and show its tables."""
+    from rbrl.report.write import write_report
+
+    plan = store.plan()
+    if plan is None:
+        raise FileNotFoundError(f"{store.path} has no comparison in it; `rbrl compare` makes one")
+    report = write_report(
+        store.rows(),
+        folder,
+        title=plan.title or "Comparison of multi-label methods",
+        command=command,
+        plan=plan.to_toml(),
+        ablation=ablation,
+        formats=formats,
+        datasets=store.datasets(),
+    )
+    if json:
+        tables = {name: records(table) for name, table in report.tables.items()}
+        show_json({**(extra or {}), "page": str(report.page), "tables": tables})
+    elif not quiet:
+        tested = report.tables["friedman"].frame["F_F"].notna().any()
+        names = ["results", "average-ranks", *(["friedman", "pairs"] if tested else [])]
+        show(*(report.tables[name] for name in names))
+        say("" if tested else f"\n{report.tables['friedman'].note}")
+        say(f"The page: {report.page}")
+    return report
+
+
+def command_line():
+    """The command as it was typed."""
+    return shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "rbrl"), *sys.argv[1:]])
+
+
+def parse_formats(text: str) -> tuple[str, ...]:
+    """Endings of the tables' files, with commas."""
+    from rbrl.report.table import FORMATS
+
+    formats = tuple(name.strip().lstrip(".") for name in text.split(",") if name.strip())
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise ValueError(f"Tables are written as {', '.join(FORMATS)}. Got {', '.join(unknown)} instead.")
+    return formats
+
+
+FORMATS = "csv,tex,md,html"
+
+
+def compare(
     plan: Annotated[
         Path | None, typer.Argument(metavar="PLAN.toml", show_default=False, help="What to compare.")
     ] = None,
@@ -108,13 +158,12 @@ def _plan(path, datasets, methods, only, splits, seed):
 def _progress(silent):
     if silent:
         return None
-    from rbrl.experiments.progress_rich import progress_for
+    from rbrl.experiments.progress import progress_for
 
     return progress_for()
 
 
 def _report(kept, folder, summary, json, quiet):
-    from rbrl.cli.reporting import FORMATS, command_line, parse_formats, report_store
 
     counts = {name: getattr(summary, name) for name in ("n_done", "n_reused", "n_failed")}
     failures = [dict(zip(("dataset", "method", "split", "error"), failure)) for failure in summary.failures]
@@ -134,3 +183,49 @@ def _failed(summary):
     how_many = f"{summary.n_failed} of {summary.n_runs} runs failed"
     first = f"{dataset} · {method} · split {split}: {' '.join(error.split())}"
     return f"rbrl: {how_many}; the first, {first}; mend it, and --retry-failed does them again"
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="Folder that `compare` wrote.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder to write to; default: RUN/report.", show_default=False)
+    ] = None,
+    formats: Annotated[
+        str, typer.Option(help="Of the tables: csv, json, tex, md, html, with commas.")
+    ] = "csv,tex,md,html",
+    ablation: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Two methods for the ablation table; default: brl,rbrl.", show_default=False),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the tables (CSV, LaTeX, Markdown, HTML), the figures (SVG, PNG) and one self-contained page of a run.
+
+    Works on an unfinished run, too.
+
+    Example: `rbrl report runs/demo`
+    """
+
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no such folder: {folder}; `rbrl compare` makes one")
+    from rbrl.experiments import Store
+
+    report_store(
+        Store(folder),
+        output or folder / "report",
+        formats=parse_formats(formats),
+        command="rbrl compare plan.toml   # with the plan below",
+        ablation=_pair(ablation),
+        json=json,
+        quiet=quiet,
+    )
+
+
+def _pair(text):
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2:
+        raise ValueError(f"--ablation takes two methods with a comma between them. Got {text!r} instead.")
+    return names[0], names[1]

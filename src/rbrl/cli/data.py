@@ -5,17 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rbrl.cli.options import (
-    Base,
-    DataHome,
-    DatasetName,
-    IndexBase,
-    Json,
-    LabelBase,
-    Labels,
-    parse_bases,
-    parse_labels,
-)
+from rbrl.cli.inputs import Base, DataHome, DatasetName, IndexBase, Json, LabelBase, Labels, parse_bases, parse_labels
 from rbrl.cli.output import say, show, show_json
 
 app = typer.Typer(no_args_is_help=True, help="List, show, fetch and convert data sets.", rich_markup_mode="markdown")
@@ -28,7 +18,7 @@ def list_(json: Json = False) -> None:
     Example: `rbrl data list`
     """
     from rbrl.datasets import CARDS
-    from rbrl.report.data_tables import datasets_table
+    from rbrl.report.tables import datasets_table
 
     table = datasets_table(CARDS)
     if json:

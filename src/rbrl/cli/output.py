@@ -16,7 +16,7 @@ def show(*tables: "Table") -> None:
     """Print tables, in parts where the terminal is narrow; a pipe gets whole lines."""
     from rich.console import Console
 
-    from rbrl.report.terminal import to_terminal
+    from rbrl.report.table import to_terminal
 
     known = sys.stdout.isatty() or os.environ.get("COLUMNS")
     console = Console(width=None if known else WIDE, highlight=False)

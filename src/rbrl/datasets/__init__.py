@@ -10,17 +10,13 @@ Dataset 'yeast': 2417 samples, 103 features (dense), 14 labels
   labels    Class1, Class2, Class3, Class4, Class5, Class6, … (14)
 """
 
-from rbrl.datasets.blocks import read_blocks
-from rbrl.datasets.card import Card
-from rbrl.datasets.cards import CARDS
-from rbrl.datasets.catalogue import catalogue, table
+from rbrl.datasets.catalogue import CARDS, Card, catalogue, table
 from rbrl.datasets.dataset import Dataset, Part
 from rbrl.datasets.files import convert, load_file, save_file
-from rbrl.datasets.loading import load
+from rbrl.datasets.load import load
 from rbrl.datasets.names import Columns
-from rbrl.datasets.parts import load_parts
-from rbrl.datasets.shard_writing import write_shards
-from rbrl.datasets.shards import Shards, open_shards
+from rbrl.datasets.parts import load_parts, read_blocks
+from rbrl.datasets.shards import Shards, open_shards, write_shards
 
 __all__ = [
     "CARDS",

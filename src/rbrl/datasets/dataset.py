@@ -1,5 +1,13 @@
-"""`Dataset`: features, labels, names, and the splits that came with them."""
+"""`Dataset`: features, labels, names, and the splits that came with them.
 
+Copies of the same set differ in row order, in dense or sparse storage and in number types. A row's *content* is the
+byte string made of, all little-endian 64-bit: the number of its relevant labels, the number of its non-zero features,
+the indexes of both, and the values of those features as floats (any NaN as one NaN). Its *digest* is the SHA-256 of
+that. The canonical order sorts rows by digest; the content hash is the SHA-256 of the sizes followed by the sorted
+digests. Rows with equal digests are equal, so that their order among themselves changes nothing.
+"""
+
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -8,11 +16,100 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl.datasets.canonical import canonical_order, row_digests
-from rbrl.datasets.card import Card
+from rbrl.datasets.catalogue import Card
 from rbrl.datasets.names import Columns, NumberedNames, column_names, find_names
-from rbrl.datasets.summary import summarise
 from rbrl.exceptions import DataFormatError
+
+
+def row_digests(X, Y=None):
+    """Return an (n_samples, 4) array of big-endian words: the SHA-256 digest of each row's content.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+    Y : ndarray or sparse array of shape (n_samples, n_labels), optional
+        0/1 labels; left out of the content if None.
+    """
+    X = _nonzeros(X)
+    Y = _nonzeros(sparse.csr_array((X.shape[0], 0)) if Y is None else Y)
+    values = X.data.astype("<f8")
+    values[np.isnan(values)] = np.nan
+    features, labels = X.indices.astype("<i8"), Y.indices.astype("<i8")
+    sizes = np.column_stack([np.diff(Y.indptr), np.diff(X.indptr)]).astype("<i8")
+    digests = bytearray()
+    for i in range(X.shape[0]):
+        row, tags = slice(X.indptr[i], X.indptr[i + 1]), slice(Y.indptr[i], Y.indptr[i + 1])
+        content = b"".join((sizes[i].tobytes(), labels[tags].tobytes(), features[row].tobytes(), values[row].tobytes()))
+        digests += hashlib.sha256(content).digest()
+    return np.frombuffer(bytes(digests), dtype=">u8").reshape(-1, 4)
+
+
+def canonical_order(digests):
+    """Return the permutation that sorts rows by digest; equal rows keep their order."""
+    return np.lexsort(digests.T[::-1])
+
+
+def content_hash(digests, n_features, n_labels):
+    """Return the hexadecimal content hash of the rows with these digests, in any order."""
+    head = np.array([len(digests), n_features, n_labels], dtype="<i8").tobytes()
+    return hashlib.sha256(head + digests[canonical_order(digests)].tobytes()).hexdigest()
+
+
+def _nonzeros(A):
+    A = sparse.csr_array(A, copy=True)
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    return A
+
+
+def summarise(X, Y):
+    """Return the sizes, label statistics and oddities of (X, Y) as a dict of plain numbers.
+
+    `imbalance_mean` and `imbalance_max` are over the labels that occur: the count of the most frequent label divided by
+    the label's own. `duplicate_rows` counts rows whose features equal those of an earlier row, `conflicting_duplicates`
+    the feature vectors that occur with more than one label set.
+    """
+    n_samples, n_labels = Y.shape
+    counts, per_row = _sums(Y, 0), _sums(Y, 1)
+    nonzero = X.count_nonzero() if sparse.issparse(X) else np.count_nonzero(X)
+    imbalance = counts.max(initial=0) / counts[counts > 0]
+    duplicates, conflicts = _duplicates(X, Y)
+    return {
+        "n_samples": n_samples,
+        "n_features": X.shape[1],
+        "n_labels": n_labels,
+        "feature_density": _ratio(nonzero, X.shape[0] * X.shape[1]),
+        "cardinality": _ratio(counts.sum(), n_samples),
+        "density": _ratio(counts.sum(), n_samples * n_labels),
+        "distinct_label_sets": _distinct(row_digests(sparse.csr_array((n_samples, 0)), Y)),
+        "imbalance_mean": float(imbalance.mean()) if imbalance.size else 0.0,
+        "imbalance_max": float(imbalance.max(initial=0.0)),
+        "rarest_label": int(counts.min(initial=n_samples)),
+        "rows_without_labels": int((per_row == 0).sum()),
+        "labels_without_rows": int((counts == 0).sum()),
+        "rows_without_features": int((_sums(X != 0, 1) == 0).sum()),
+        "missing_values": int(np.isnan(X.data if sparse.issparse(X) else X).sum()),
+        "duplicate_rows": duplicates,
+        "conflicting_duplicates": conflicts,
+    }
+
+
+def _sums(A, axis):
+    return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
+
+
+def _ratio(part, whole):
+    return float(part / whole) if whole else 0.0
+
+
+def _distinct(digests):
+    return len(np.unique(digests, axis=0))
+
+
+def _duplicates(X, Y):
+    _, first = np.unique(row_digests(X, Y), axis=0, return_index=True)
+    _, label_sets = np.unique(row_digests(X)[first], axis=0, return_counts=True)
+    return X.shape[0] - len(label_sets), int((label_sets > 1).sum())
 
 
 class Part(NamedTuple):
@@ -182,7 +279,7 @@ class Dataset:
                 raise KeyError(f"{self.name} has no split {seed!r}; it has {sorted(self.splits)}.")
             train, test = self.splits[seed]
         else:
-            from rbrl.splits import random_split  # and scikit-learn with it, for which reading a file need not wait
+            from rbrl.splits import random_split
 
             train, test = random_split(self.n_samples, seed, train_fraction)
         return self.take(train), self.take(test)

@@ -1,18 +1,75 @@
 """`load_file`, `save_file`, `convert`: data files of any format we know."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats.arff import read_arff
-from rbrl.datasets.formats.arff_write import write_arff
-from rbrl.datasets.formats.csv_ import read_csv, write_csv
-from rbrl.datasets.formats.errors import memory_said
+from rbrl.datasets.formats.arff_header import write_arff
+from rbrl.datasets.formats.csv import read_csv, write_csv
 from rbrl.datasets.formats.mat import read_mat, write_mat
 from rbrl.datasets.formats.npz import read_npz, write_npz
-from rbrl.datasets.formats.options import ReadOptions
 from rbrl.datasets.formats.parquet import read_parquet, write_parquet
 from rbrl.datasets.formats.svmlight import read_svmlight, write_svmlight
+from rbrl.datasets.formats.text import MAX_BYTES, memory_said
+from rbrl.datasets.names import Columns
 from rbrl.exceptions import DataFormatError
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options common to the readers.
+
+    Parameters
+    ----------
+    labels : int, sequence of str, path of an XML file, or None
+        Which columns are labels: the first n, the last -n, those of these names, those in Mulan's XML file.
+        None: as the file itself says.
+    default_labels : int or None
+        As `labels`, but used only where neither the file nor an XML file beside it says.
+    nominal : {"codes", "onehot"}
+        What becomes of a nominal feature with more than two values.
+    encoding : str or None
+        None: UTF-8 or UTF-16 by their marks, else UTF-8, else Latin-1.
+    sparse_labels : bool
+        Give Y as a sparse array.
+    max_bytes : int
+        Refuse files that unpack to more.
+    n_features, n_labels, first_feature, first_label : int or None
+        Of a svmlight file that does not say: its sizes, and the numbers, 0 or 1, that its columns count from.
+    part : bool
+        The file is one of several that belong together: what would be guessed from its rows has to be said.
+    columns : Columns or None
+        Those of the model that the file is for: its labels and features are found by name, and where the columns of a
+        svmlight file count from is not guessed.
+    """
+
+    labels: int | Sequence[str] | str | None = None
+    default_labels: int | None = None
+    nominal: str = "codes"
+    encoding: str | None = None
+    sparse_labels: bool = False
+    max_bytes: int = MAX_BYTES
+    n_features: int | None = None
+    n_labels: int | None = None
+    first_feature: int | None = None
+    first_label: int | None = None
+    part: bool = False
+    columns: Columns | None = None
+
+    def __post_init__(self):
+        if self.nominal not in ("codes", "onehot"):
+            raise ValueError(f"nominal must be 'codes' or 'onehot'; got {self.nominal!r}.")
+        for name in ("first_feature", "first_label"):
+            if getattr(self, name) not in (None, 0, 1):
+                raise ValueError(f"{name} must be 0, 1 or None; got {getattr(self, name)!r}.")
+
+    @property
+    def known_labels(self):
+        """The names of the labels of the model that the file is for, or None."""
+        return None if self.columns is None else self.columns.label_names
+
 
 FORMATS = {
     "arff": (read_arff, write_arff),

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from rbrl._validation import check_number, check_row_weights
+from rbrl._common.checks import check_number, check_row_weights
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import non_empty, top_labels
 from rbrl.targets import SignedTargets, check_not_label_sets

@@ -1,11 +1,11 @@
 """CPNL: costs for rare labels, and label graphs of agreement and disagreement."""
 
-from rbrl._validation import check_number
-from rbrl.blocks import label_products
-from rbrl.estimators.objective import ObjectiveClassifier
+from rbrl._common.checks import check_number
+from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, WeightedSum
-from rbrl.losses.costs import costs_of_counts, imbalance_costs
+from rbrl.losses.hinge import costs_of_counts, imbalance_costs
 from rbrl.losses.label_graph import agreement_laplacians, laplacians_of_products
+from rbrl.rows.sums import label_products
 
 
 class CPNL(ObjectiveClassifier):

@@ -3,12 +3,11 @@
 import time
 from collections.abc import Iterator, Sequence
 
-from rbrl.blocks import Blocks, LocalBlocks
-from rbrl.blocks.progress import progress_for
+from rbrl._common.progress import progress_for
 from rbrl.datasets import Columns, Shards
-from rbrl.designs import BlockDesign
 from rbrl.estimators.base import column_names, is_part, remember_columns
-from rbrl.objective import BlockObjective
+from rbrl.rows import BlockDesign, Blocks, LocalBlocks
+from rbrl.rows.design import BlockObjective
 from rbrl.solvers import QuasiNewton, posed_blocks, solve_posed
 from rbrl.targets import SignedTargets
 
@@ -94,7 +93,7 @@ def refuse_iterator(X):
 
 
 def _dask_blocks():
-    from rbrl.blocks.on_dask import DaskBlocks
+    from rbrl.rows.on_dask import DaskBlocks
 
     return DaskBlocks
 

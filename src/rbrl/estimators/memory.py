@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from scipy import sparse
 
-from rbrl.designs import LARGEST_DECOMPOSITION
 from rbrl.exceptions import MemoryWarning
+from rbrl.problem import LARGEST_DECOMPOSITION
 
 DOUBLE = 8
 CGROUPS = Path("/sys/fs/cgroup")

@@ -1,12 +1,280 @@
-"""ML-kNN: a Bayesian decision per label on how many neighbours carry it."""
+"""ML-kNN: a Bayesian decision per label on how many neighbours carry it; neighbours the same on every processor.
+
+Neighbours are ordered by a number and, where it is equal, by their index. The number is the squared distance, *defined*
+as the sum of (x_j - z_j)² over the features in their order, in double precision, each operation rounded by itself. It
+has the same bits on every machine, for dense and sparse rows, and for equal rows.
+
+Matrix products give all distances faster, but round as the BLAS kernel of the processor does, and a tree as its compiler
+chose. They only *bound* the numbers. Where the bounds leave open who is among the nearest,
+and only there, the numbers decide.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import sparse
+from sklearn.neighbors import KDTree
 from sklearn.utils.sparsefuncs import min_max_axis
 
-from rbrl._validation import check_choice, check_number
-from rbrl.estimators._neighbours import NeighbourSearch
+from rbrl._common.checks import check_choice, check_number
 from rbrl.estimators.base import MultiLabelClassifier
+
+EPSILON = np.finfo(np.float64).eps
+# Squares below it may have lost their digits to underflow.
+UNDERFLOW = 1e-300
+# Sums of squares above it may overflow when they are added up.
+OVERFLOW = 1e300
+# Up to here all sums of squares and products of integers, in any order, are integers that a double holds.
+EXACT = 2.0**50
+# With more features products are faster than a tree, which then visits most of the rows.
+TREE_FEATURES, TREE_ROWS = 8, 1024
+# Distances at a time, 4 MB, and rows: few enough for the cache, enough for a fast product.
+BLOCK_DISTANCES, MIN_ROWS, MAX_ROWS, MAX_SPARSE_ROWS = 2**19, 32, 256, 64
+# Share of entries that are not 0, below which the product of sparse rows with sparse rows is the faster one.
+SPARSE_BELOW = 0.02
+# Features at a time, where numbers are computed: 8 MB.
+NUMBER_ENTRIES = 2**20
+
+
+class NeighbourSearch:
+    """The k nearest of the rows X, of each of them among the others or of new rows.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n_samples, n_features)
+    k : int
+        At least 1, and less than n_samples.
+    n_jobs : int, optional
+        Threads.
+    """
+
+    def __init__(self, X, k, n_jobs=None):
+        self.X, self.k, self.n_jobs = _canonical(X), k, n_jobs
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.filter = ProductFilter(self.X, k)
+            has_tree = not sparse.issparse(X) and X.shape[1] <= TREE_FEATURES and 2 * k < X.shape[0]
+            self.tree = TreeFilter(self.X, k) if has_tree else None
+
+    def among_themselves(self):
+        """Indices (n_samples, k) of every row's nearest, itself left out; in the order of the indices."""
+        return self._nearest(self.X, np.arange(self.X.shape[0]))
+
+    def of(self, rows):
+        """Indices (n_rows, k) of the nearest of each of the rows, dense or sparse; in the order of the indices."""
+        if sparse.issparse(self.X):
+            rows = _canonical(sparse.csr_array(rows))
+        return self._nearest(rows, np.full(rows.shape[0], -1))
+
+    def _nearest(self, rows, own):
+        nearest = np.full((rows.shape[0], self.k), -1, dtype=np.intp)
+        if self.tree:
+            self._fill(nearest, np.arange(len(nearest)), TREE_ROWS, self.tree.nearest, rows, own)
+        unsettled = np.flatnonzero(nearest[:, 0] < 0)
+        self._fill(nearest, unsettled, self.filter.block_size, self._nearest_of_block, rows, own)
+        return nearest
+
+    def _fill(self, nearest, wanted, step, search, rows, own):
+        """Search for the wanted rows, block by block."""
+        blocks = [wanted[start : start + step] for start in range(0, len(wanted), step)]
+        jobs = (delayed(search)(_dense_as(self.X, rows[block]), own[block]) for block in blocks)
+        for block, found in zip(blocks, Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)):
+            nearest[block] = found
+
+    def _nearest_of_block(self, rows, own):
+        with np.errstate(over="ignore", invalid="ignore"):
+            candidates = self.filter.candidates(rows, own)
+            return self._decide(candidates, rows)
+
+    def _decide(self, candidates, rows):
+        """The k first candidates of every row; numbers are computed where the bounds leave it open."""
+        row, column, low, high = candidates.row, candidates.column, candidates.low, candidates.high
+        n_rows, k = rows.shape[0], self.k
+        # The k-th number of a row lies between the k-th lower and the k-th upper bound.
+        low_k, high_k = _kth(row, low, n_rows, k), _kth(row, high, n_rows, k)
+        chosen = high < low_k[row]
+        is_open = ~chosen & ~(low > high_k[row])
+        places = k - np.bincount(row[chosen], minlength=n_rows)
+        is_disputed = np.bincount(row[is_open], minlength=n_rows) > places
+        chosen |= is_open & ~is_disputed[row]
+        disputed = np.flatnonzero(is_open & is_disputed[row])
+        row_d, column_d = row[disputed], column[disputed]
+        number = low[disputed] if candidates.exact else squared_distances(rows, row_d, self.X, column_d)
+        order = np.lexsort((column_d, number, row_d))
+        chosen[disputed[order[_place_in_run(row_d) < places[row_d]]]] = True
+        return column[chosen].reshape(n_rows, k)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Pairs of rows that may be neighbours, by row and then by column, with bounds of their numbers.
+
+    Attributes
+    ----------
+    row, column : array (n_pairs,) of int
+        Row of the block, and its candidate's index.
+    low, high : array (n_pairs,)
+        Bounds.
+    exact : bool
+        Whether both are the number itself.
+    """
+
+    row: np.ndarray
+    column: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    exact: bool
+
+
+class ProductFilter:
+    r"""Bounds from :math:`\|x - z\|^2 = \|x\|^2 + \|z\|^2 - 2 x'z`, all products at once.
+
+    With m features, the two sums of squares and twice the product are wrong by at most :math:`2 \gamma_m N`, where
+    :math:`N = \|x\|^2 + \|z\|^2`, :math:`\gamma_m \approx m u` and u is half of EPSILON: in whatever order they are
+    summed, with or without fused operations. The number itself differs from its exact value by :math:`2 \gamma_{m+2} N`.
+    Adding up and the shift by `centre` are worth :math:`10 u N`. Together less than :math:`4 (m + 8) u N`.
+    Products of small integers are exact.
+    """
+
+    def __init__(self, X, k):
+        self.k, self.centre = k, None
+        if not sparse.issparse(X):
+            # A shift changes no distance, and a column far from 0 leaves no digits to its differences.
+            mean = X.mean(axis=0, dtype=np.float64)
+            self.centre = np.rint(mean) if _are_integers(X) else mean
+        self.slack = 2 * (X.shape[1] + 8) * EPSILON
+        self.X, self.squares, self.are_exact = self._prepared(X)
+        self.low = (1 - self.slack) * self.squares
+        most = MAX_SPARSE_ROWS if sparse.issparse(X) else MAX_ROWS
+        self.block_size = int(np.clip(BLOCK_DISTANCES // X.shape[0], MIN_ROWS, most))
+        # A row's least distances of each group bound its k-th distance, and are quicker to sort than all.
+        self.group = max(1, min(16, X.shape[0] // (4 * k)))
+
+    def _prepared(self, rows):
+        """The rows as they are multiplied, their sums of squares, and whether products with integers are exact.
+
+        The rows themselves must be integers: what is left of 1e-16 after a shift by 5 is one, too.
+        """
+        shifted = rows.astype(np.float64, copy=False) if self.centre is None else rows - self.centre
+        if sparse.issparse(shifted):
+            squares = np.asarray(shifted.multiply(shifted).sum(axis=1)).ravel()
+        else:
+            squares = np.einsum("ij,ij->i", shifted, shifted)
+        return shifted, squares, bool(squares.max(initial=0.0) < EXACT and _are_integers(rows))
+
+    def candidates(self, rows, own):
+        """Every row's candidates, at least k; `own` is what to leave out."""
+        rows, squares, are_exact = self._prepared(rows)
+        exact, largest = are_exact and self.are_exact, squares[:, None] + self.squares.max()
+        slack = 0.0 if exact else self.slack
+        low = self._products(rows)
+        low *= -2.0
+        low += (squares if exact else (1 - slack) * squares - UNDERFLOW)[:, None]
+        low += self.squares if exact else self.low
+        low[(largest > OVERFLOW).ravel()] = -np.inf
+        is_known = own >= 0
+        low[is_known, own[is_known]] = np.inf
+        limit = self._kth_at_most(low) + (0.0 if exact else 2 * slack * largest + 2 * UNDERFLOW)
+        # So written, a limit that is not a number leaves nothing out.
+        row, column = np.divmod(np.flatnonzero(~(low > limit)), low.shape[1])
+        others = column != own[row]
+        row, column = row[others], column[others]
+        bound = low[row, column]
+        high = bound if exact else bound + 2 * slack * (squares[row] + self.squares[column]) + 2 * UNDERFLOW
+        return Candidates(row, column, bound, np.where(bound == -np.inf, np.inf, high), exact)
+
+    def _products(self, rows):
+        """All products with the rows X; sparse ones with dense rows, unless so few entries meet that it does not pay."""
+        if not sparse.issparse(self.X):
+            return rows @ self.X.T
+        if self.X.nnz < SPARSE_BELOW * self.X.shape[0] * self.X.shape[1]:
+            return (rows @ self.X.T).toarray()
+        return np.ascontiguousarray((self.X @ rows.T.toarray(order="C")).T)
+
+    def _kth_at_most(self, low):
+        """An upper bound of the k-th value of every row, as a column."""
+        n, group = low.shape[1], self.group
+        least = low[:, : n - n % group].reshape(len(low), group, n // group).min(axis=1)
+        return np.partition(least, self.k - 1, axis=1)[:, self.k - 1, None]
+
+
+class TreeFilter:
+    """Neighbours from a k-d tree, for few features, where the k-th is clearly nearer than the next.
+
+    Its distances are roots of sums of squared differences, wrong by no more than m + 4 roundings, as are the bounds by which
+    it leaves rows out.
+    """
+
+    def __init__(self, X, k):
+        self.k, self.tree = k, KDTree(X)
+        self.slack = 2 * (X.shape[1] + 8) * EPSILON
+
+    def nearest(self, rows, own):
+        """Indices (n_rows, k), in their order; -1 in the rows that it cannot settle. `own` is what to leave out."""
+        n_wanted = self.k + int((own >= 0).any())
+        with np.errstate(over="ignore", invalid="ignore"):
+            distances, columns = self.tree.query(rows, k=n_wanted + 1)
+        last, following = distances[:, -2], distances[:, -1]
+        # Beyond the wanted ones there is no row as near as the last: so they hold the row itself, too.
+        is_settled = following > last * (1 + self.slack) + np.sqrt(UNDERFLOW)
+        wanted = columns[is_settled, :n_wanted]
+        others = wanted != own[is_settled, None]
+        nearest = np.full((len(rows), self.k), -1, dtype=np.intp)
+        nearest[is_settled] = np.sort(wanted[others].reshape(-1, self.k), axis=1)
+        return nearest
+
+
+def squared_distances(A, i, B, j):
+    """The numbers of the pairs of rows A[i], B[j]: a sum in the order of the features, whatever the processor."""
+    numbers = np.empty(len(i))
+    width = A.shape[1] if not sparse.issparse(A) else (A.nnz // max(A.shape[0], 1) + B.nnz // B.shape[0] + 1)
+    step = max(1, NUMBER_ENTRIES // width)
+    for start in range(0, len(i), step):
+        part = slice(start, start + step)
+        if sparse.issparse(A):
+            numbers[part] = _sparse_numbers(A[i[part]].astype(np.float64) - B[j[part]])
+        else:
+            difference = A[i[part]].astype(np.float64) - B[j[part]]
+            difference *= difference
+            # A cumulative sum has one order of additions; that of np.sum depends on the width of the vector registers.
+            numbers[part] = np.cumsum(difference, axis=1, out=difference)[:, -1]
+    return numbers
+
+
+def _sparse_numbers(difference):
+    row = np.repeat(np.arange(difference.shape[0]), np.diff(difference.indptr))
+    return np.bincount(row, difference.data**2, minlength=difference.shape[0])
+
+
+def _kth(row, values, n_rows, k):
+    """The k-th smallest value of every row; `row` is sorted."""
+    place = _place_in_run(row)
+    table = np.full((n_rows, place.max(initial=0) + 1), np.inf)
+    table[row, place] = values
+    return np.partition(table, k - 1, axis=1)[:, k - 1]
+
+
+def _place_in_run(row):
+    """How many equal entries are before each one; `row` is sorted."""
+    sizes = np.bincount(row)
+    return np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
+def _dense_as(X, rows):
+    return rows.toarray() if sparse.issparse(rows) and not sparse.issparse(X) else rows
+
+
+def _are_integers(X):
+    values = X.data if sparse.issparse(X) else X
+    return bool((values == np.rint(values)).all())
+
+
+def _canonical(X):
+    """Sparse rows with each entry once and in order, so that sums are taken in the order of the features."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 class MLkNN(MultiLabelClassifier):

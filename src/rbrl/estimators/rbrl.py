@@ -1,7 +1,7 @@
 """RBRL, and BRL: RBRL without its ranking term."""
 
-from rbrl._validation import check_number
-from rbrl.estimators.objective import ObjectiveClassifier
+from rbrl._common.checks import check_number
+from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.streaming import LearnsFromStreams
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 

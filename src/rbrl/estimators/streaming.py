@@ -4,17 +4,17 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from rbrl._validation import check_row_weights
-from rbrl.blocks import LossAtZero, at_zero
-from rbrl.blocks.statistics import Sums
+from rbrl._common.checks import check_row_weights
 from rbrl.datasets import Columns
-from rbrl.designs import LARGEST_GRAM, GramDesign, with_ones
 from rbrl.estimators.base import FLOATS, column_names, remember_columns
-from rbrl.estimators.objective import present_rows
+from rbrl.estimators.convex import present_rows
 from rbrl.exceptions import InvalidLabelsError
-from rbrl.objective import SummedObjective
-from rbrl.solvers.iterate import model_start
-from rbrl.solvers.minibatch import BATCH_ROWS, BatchSteps
+from rbrl.problem import with_ones
+from rbrl.rows import LARGEST_GRAM, GramDesign, LossAtZero, at_zero
+from rbrl.rows.design import SummedObjective
+from rbrl.rows.sums import Sums
+from rbrl.solvers.quasi_newton import model_start
+from rbrl.solvers.stream import BATCH_ROWS, BatchSteps
 from rbrl.targets import SignedTargets, check_not_label_sets
 
 _OF_FIT = ("objective_", "gap_", "rank_", "n_iter_", "n_evaluations_", "history_", "coef_", "intercept_")

@@ -18,8 +18,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rbrl.experiments._execute import Summary, execute
-    from rbrl.experiments.errors import PlanError, StoreError
+    from rbrl.exceptions import PlanError, StoreError
+    from rbrl.experiments.execute import Summary, execute
     from rbrl.experiments.plan import Plan
     from rbrl.experiments.progress import PlainProgress, Progress
     from rbrl.experiments.store import Store
@@ -30,19 +30,20 @@ __all__ = ["PlainProgress", "Plan", "PlanError", "Progress", "Store", "StoreErro
 _HOMES = {
     "PlainProgress": "progress",
     "Plan": "plan",
-    "PlanError": "errors",
+    "PlanError": "exceptions",
     "Progress": "progress",
     "Store": "store",
-    "StoreError": "errors",
-    "Summary": "_execute",
-    "execute": "_execute",
+    "StoreError": "exceptions",
+    "Summary": "execute",
+    "execute": "execute",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'rbrl.experiments' has no attribute {name!r}")
-    value = getattr(import_module(f"rbrl.experiments.{_HOMES[name]}"), name)
+    home = _HOMES[name]
+    value = getattr(import_module("rbrl.exceptions" if home == "exceptions" else f"rbrl.experiments.{home}"), name)
     globals()[name] = value
     return value
 

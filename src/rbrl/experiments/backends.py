@@ -3,8 +3,8 @@
 import os
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 
-from rbrl.experiments._check import check_choice, check_whole
-from rbrl.experiments.work import work, work_apart
+from rbrl._common.checks import check_one_of, check_whole
+from rbrl.experiments.worker import work, work_apart
 
 BACKENDS = ("serial", "processes", "dask")
 
@@ -108,7 +108,7 @@ def make_backend(backend, jobs, scheduler):
     jobs = (os.cpu_count() or 1) if jobs == -1 else check_whole("jobs", jobs, 1)
     if backend is None:
         backend = "dask" if scheduler is not None else "processes" if jobs > 1 else "serial"
-    check_choice("backend", backend, BACKENDS)
+    check_one_of("backend", backend, BACKENDS)
     if backend == "dask":
         return Dask(scheduler, jobs)
     return Processes(jobs) if backend == "processes" else Serial()

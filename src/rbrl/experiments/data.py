@@ -1,8 +1,10 @@
-"""Data sets of a plan: loading, content hash, splits, standardisation."""
+"""Data sets of a plan: loading, content hash, splits, standardisation; and results of tuning as plain records."""
 
 import hashlib
 import json
+from math import isnan
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -10,6 +12,48 @@ from sklearn.preprocessing import StandardScaler
 
 from rbrl.datasets import CARDS, load, load_file
 from rbrl.splits import IterativeStratifiedShuffleSplit, random_split
+
+
+class Fold(NamedTuple):
+    """What one grid point gave on one fold; `point` is JSON.
+
+    `processor_seconds` is its part of the search's processor time, judging and preparing included; NaN where it was not
+    recorded.
+    """
+
+    point: str
+    fold: int
+    values: dict
+    fit_seconds: float
+    gap: float
+    evaluations: float
+    processor_seconds: float = float("nan")
+
+
+def missing_points(task, known):
+    """Grid points of which not every fold and metric is known."""
+    complete = by_point(task, known)
+    return [point for point in task.points if point not in complete]
+
+
+def by_point(task, folds):
+    """Values of the plan's metrics on the folds, by grid point: only points of the grid, and only complete ones."""
+    found: dict[str, dict[int, dict]] = {point: {} for point in task.points}
+    for one in folds:
+        if one.point in found and set(task.metrics) <= set(one.values):
+            found[one.point][one.fold] = one.values
+    return {
+        point: {metric: [rows[fold][metric] for fold in sorted(rows)] for metric in task.metrics}
+        for point, rows in found.items()
+        if len(rows) == task.folds
+    }
+
+
+def processor_seconds(task, known):
+    """Processor time of the searches that gave what is known of a run's grid, as far as it was recorded."""
+    complete = by_point(task, known)
+    recorded = (one.processor_seconds for one in known if one.point in complete)
+    return sum(seconds for seconds in recorded if not isnan(seconds))
 
 
 class Shelf:

@@ -1,26 +1,99 @@
 """`Plan`: what is to be compared, read from TOML and checked."""
 
+import json
+import math
+import re
 import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rbrl.experiments import _toml
-from rbrl.experiments._check import (
-    check_choice,
+from rbrl._common.checks import (
     check_flag,
     check_keys,
     check_list,
+    check_one_of,
     check_share,
     check_table,
     check_text,
     check_whole,
     hint,
 )
-from rbrl.experiments.data_spec import DataSpec
-from rbrl.experiments.errors import PlanError
-from rbrl.experiments.method_spec import TUNE_ON, MethodSpec
+from rbrl.exceptions import PlanError
+from rbrl.experiments.specs import TUNE_ON, DataSpec, MethodSpec
 from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric
+
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def extended(table, folder, seen=()):
+    """Put the keys of `table` into the plan that it extends, if it extends one; tables are merged key by key."""
+    if "extends" not in table:
+        return table
+    name = table["extends"]
+    path = folder / str(name)
+    if not isinstance(name, str) or path in seen:
+        raise PlanError(
+            f"extends must be the path of another plan, not of one that extends this. Got {name!r} instead."
+        )
+    try:
+        base = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PlanError(f"extends = {name!r}: the plan cannot be read: {error}.") from error
+    own = {key: value for key, value in table.items() if key != "extends"}
+    return merged(extended(base, path.parent, (*seen, path)), own)
+
+
+def merged(base, change):
+    """`base` with the values of `change`; what is a table in both is merged in its turn."""
+    both = {
+        key: merged(base[key], value)
+        for key, value in change.items()
+        if isinstance(value, dict) and isinstance(base.get(key), dict)
+    }
+    return base | change | both
+
+
+def dumps(table, prefix=""):
+    """Text of a plan: plain values first, then a section for each table."""
+    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+    text = "".join(f"{line}\n" for line in lines)
+    for key, value in table.items():
+        if isinstance(value, dict):
+            name = f"{prefix}{_key(key)}"
+            inner = dumps(value, f"{name}.")
+            has_header = not value or any(not isinstance(one, dict) for one in value.values())
+            text += f"\n[{name}]\n{inner}" if has_header else inner
+    return text
+
+
+def _key(key):
+    return key if BARE.fullmatch(key) else _text(key)
+
+
+def _value(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value(one) for one in value)}]"
+    if isinstance(value, dict):
+        inner = ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items())
+        return f"{{{inner}}}"
+    return _number(value)
+
+
+def _number(value):
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else f"{'-' if value < 0 else ''}inf"
+    return repr(value)
+
+
+def _text(text):
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
 
 KEYS = ("title", "datasets", "methods", "splits", "tuning", "metrics", "convention", "preprocessing", "seed", "only")
 STANDARDISE = ("dense", "all", "none")
@@ -81,10 +154,10 @@ class Tuning:
         check_whole("tuning.folds", tuning.folds, 2)
         if isinstance(tuning.criterion, list):
             for name in check_list("tuning.criterion", tuning.criterion):
-                check_choice("a metric of tuning.criterion", name, metrics)
+                check_one_of("a metric of tuning.criterion", name, metrics)
         else:
-            check_choice("tuning.criterion", tuning.criterion, ("mean_rank", *metrics))
-        check_choice("tuning.on", tuning.on, TUNE_ON)
+            check_one_of("tuning.criterion", tuning.criterion, ("mean_rank", *metrics))
+        check_one_of("tuning.on", tuning.on, TUNE_ON)
         return tuning
 
 
@@ -150,7 +223,7 @@ class Plan:
 
         With ``extends = "other.toml"`` it is another plan of that folder with some keys changed.
         """
-        return cls.from_dict(_toml.extended(tomllib.loads(text), Path(folder)), folder=folder)
+        return cls.from_dict(extended(tomllib.loads(text), Path(folder)), folder=folder)
 
     @classmethod
     def from_dict(cls, table: dict[str, Any], folder=None):
@@ -165,7 +238,7 @@ class Plan:
             splits=Splits.parse(table.get("splits", {})),
             tuning=Tuning.parse(table.get("tuning", {}), metrics),
             metrics=metrics,
-            convention=check_choice("convention", table.get("convention", "paper"), CONVENTIONS),
+            convention=check_one_of("convention", table.get("convention", "paper"), CONVENTIONS),
             standardise=_standardise(table.get("preprocessing", {})),
             seed=check_whole("seed", table.get("seed", 0), 0),
             title=check_text("title", table["title"]) if "title" in table else "",
@@ -191,7 +264,7 @@ class Plan:
 
     def to_toml(self):
         """Text of a plan file that says the same."""
-        return _toml.dumps(self.to_dict())
+        return dumps(self.to_dict())
 
     @property
     def n_runs(self):
@@ -224,7 +297,7 @@ def _metrics(names):
         try:
             get_metric(name)
         except ValueError:
-            check_choice("a metric", name, METRICS)
+            check_one_of("a metric", name, METRICS)
     metrics = [get_metric(name).name for name in names]
     return tuple(_distinct("metrics", metrics))
 
@@ -257,7 +330,7 @@ def _chosen(what, specs, names):
 
 def _standardise(table):
     check_keys("preprocessing", table, ("standardise",))
-    return check_choice("preprocessing.standardise", table.get("standardise", "dense"), STANDARDISE)
+    return check_one_of("preprocessing.standardise", table.get("standardise", "dense"), STANDARDISE)
 
 
 def _only(table):

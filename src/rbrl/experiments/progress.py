@@ -1,7 +1,17 @@
-"""What `execute` tells while it runs, and a listener that writes plain lines."""
+"""What `execute` tells while it runs: plain lines, or a live view in a terminal."""
 
 import sys
 import time
+from collections import defaultdict
+
+import numpy as np
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from rbrl.metrics import get_metric
 
 
 class Progress:
@@ -84,3 +94,83 @@ def time_left(began, n_new, n_left):
     if seconds < 60:
         return f"{seconds} s"
     return f"{seconds // 60} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class RichProgress(Progress):
+    """The live view; failures and notes scroll above it.
+
+    Parameters
+    ----------
+    console : rich.console.Console, optional
+        Standard error by default, so that standard output can be piped.
+    """
+
+    def __init__(self, console=None):
+        self.console = console or Console(stderr=True)
+        self._live = None
+        self._values = defaultdict(list)
+        self._running, self._dataset = [], ""
+        self._n_runs = self._n_done = self._n_new = 0
+
+    def planned(self, plan, n_runs, n_reused):
+        """Open the view."""
+        self._metrics, self._methods = [get_metric(name) for name in plan.metrics], [m.name for m in plan.methods]
+        self._n_runs, self._n_done, self._began = n_runs, n_reused, time.monotonic()
+        self._live = Live(console=self.console, get_renderable=self._view, refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def noted(self, text):
+        """Print the note above the view."""
+        self.console.print(Text(text, style="yellow"))
+
+    def started(self, run):
+        """Show the run among those in flight."""
+        self._running.append(run.title)
+
+    def finished(self, run, outcome):
+        """Add the values to the table."""
+        self._count(run)
+        for name, value in outcome.values.items():
+            self._values[run.dataset, run.method, name].append(value)
+
+    def failed(self, run, outcome):
+        """Print the error above the view."""
+        self._count(run)
+        self.console.print(Text(f"{run.title}: {one_line(outcome.error)}", style="red"))
+
+    def closed(self):
+        """Close the view."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _count(self, run):
+        self._n_done, self._n_new, self._dataset = self._n_done + 1, self._n_new + 1, run.dataset
+        if run.title in self._running:
+            self._running.remove(run.title)
+
+    def _view(self):
+        left = time_left(self._began, self._n_new, self._n_runs - self._n_done)
+        head = Table.grid(padding=(0, 2))
+        head.add_row(
+            ProgressBar(total=max(self._n_runs, 1), completed=self._n_done, width=30),
+            f"{self._n_done} of {self._n_runs} runs{left and f', about {left} left'}",
+        )
+        running = Text("  ".join(self._running[:4]), style="dim", overflow="ellipsis", no_wrap=True)
+        return Group(*([self._table()] if self._dataset else []), head, running)
+
+    def _table(self):
+        table = Table(title=f"{self._dataset}, means so far", title_justify="left")
+        table.add_column("method")
+        for metric in self._metrics:
+            table.add_column(f"{metric.abbreviation} {metric.arrow}", justify="right")
+        for method in self._methods:
+            cells = [self._values.get((self._dataset, method, metric.name)) for metric in self._metrics]
+            table.add_row(method, *(f"{np.mean(cell):.4f}" if cell else "" for cell in cells))
+        return table
+
+
+def progress_for(stream=None):
+    """Return the live view if `stream` (standard error by default) is a terminal, and plain lines otherwise."""
+    stream = stream or sys.stderr
+    return RichProgress(Console(file=stream)) if stream.isatty() else PlainProgress(stream)

@@ -3,12 +3,102 @@
 import json
 import time
 from pathlib import Path
+from typing import NamedTuple
 
-from rbrl.experiments import _frames
-from rbrl.experiments._database import Database
-from rbrl.experiments._owner import Owner, is_alive
-from rbrl.experiments.folds import Fold
+import pandas as pd
+
+from rbrl.experiments.data import Fold
+from rbrl.experiments.database import Database, Owner, is_alive
 from rbrl.experiments.plan import Plan
+
+ROWS = [
+    *("dataset", "method", "split", "metric", "value", "status", "error", "params"),
+    *("tune_seconds", "train_seconds", "test_seconds", "processor_seconds"),
+    *("gap", "evaluations", "seed", "version", "machine"),
+]
+TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations"]
+EFFORT = ["dataset", "method", "split", "n_fits", "seconds", "evaluations", "gap", "certified", "processor_seconds"]
+DATASETS = ["dataset", "n_samples", "n_features", "n_labels", "cardinality", "density"]
+FAILURES = ["dataset", "method", "split", "error", "trace"]
+
+_RUN = """
+SELECT vals, status, error, params, tune_seconds, train_seconds, test_seconds, processor_seconds, gap, evaluations, seed,
+       version, machine
+FROM runs WHERE key = ?
+"""
+_FOLDS = "SELECT point, fold, vals, fit_seconds, gap, evaluations FROM folds WHERE tune_key = ? ORDER BY point, fold"
+_EFFORT = """
+SELECT count(*), sum(fit_seconds), avg(evaluations), max(gap), avg(gap <= ?),
+       CASE WHEN count(processor_seconds) = count(*) THEN sum(processor_seconds) END
+FROM folds WHERE tune_key = ?
+"""
+_FAILED = "SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'"
+TIMES = [name for name in [*ROWS, *TUNING] if name.endswith("_seconds")]
+NUMBERS = ["value", "gap", "evaluations", "seconds", "certified", *TIMES]
+
+
+class Asked(NamedTuple):
+    """A run whose rows are wanted."""
+
+    dataset: str
+    method: str
+    split: int
+    key: str
+    tune_key: str | None
+
+
+def _current_of(cursor):
+    """The runs of the plan that was started last."""
+    found = cursor.execute("SELECT dataset, method, split, key, tune_key FROM current ORDER BY position").fetchall()
+    return [Asked(*line) for line in found]
+
+
+def _rows_of(cursor, asked, metrics=None):
+    """One row per run and metric; a failed run has one for each of `metrics`, without values."""
+    records = []
+    for run in asked:
+        for vals, *rest in cursor.execute(_RUN, (run.key,)).fetchall():
+            values = json.loads(vals)
+            records += [(*run[:3], metric, values.get(metric), *rest) for metric in metrics or values]
+    return _frame(records, ROWS)
+
+
+def _tuning_of(cursor, asked):
+    """One row per grid point, fold and metric."""
+    records = []
+    for run in _tuned(asked):
+        for point, fold, vals, *rest in cursor.execute(_FOLDS, (run.tune_key,)).fetchall():
+            values = json.loads(vals).items()
+            records += [(*run[:3], point, fold, metric, value, *rest) for metric, value in values]
+    return _frame(records, TUNING)
+
+
+def _effort_of(cursor, asked, within):
+    """One row per tuning: its fits, counted and averaged."""
+    records = [(*run[:3], *cursor.execute(_EFFORT, (within, run.tune_key)).fetchone()) for run in _tuned(asked)]
+    return _frame([record for record in records if record[3]], EFFORT)
+
+
+def _datasets_of(cursor):
+    """One row per data set that came from a file."""
+    return _frame(cursor.execute("SELECT * FROM datasets ORDER BY rowid").fetchall(), DATASETS)
+
+
+def _failures_of(cursor, asked):
+    """One row per failed run."""
+    found = [(*run[:3], *line) for run in asked for line in cursor.execute(_FAILED, (run.key,)).fetchall()]
+    return _frame(found, FAILURES)
+
+
+def _tuned(asked):
+    """The first run of each tuning; the others of a method share it."""
+    first = {(run.dataset, run.method, run.tune_key): run for run in reversed(asked) if run.tune_key}
+    return [run for run in asked if first.get((run.dataset, run.method, run.tune_key)) is run]
+
+
+def _frame(records, columns):
+    frame = pd.DataFrame.from_records(records, columns=columns)
+    return frame.astype({name: float for name in columns if name in NUMBERS})
 
 
 class Store:
@@ -66,7 +156,7 @@ class Store:
         """
         asked, chosen = self._asked(plan), plan or self.plan()
         with self._database.reading() as cursor:
-            return _frames.rows(cursor, asked, None if chosen is None or everything else chosen.metrics)
+            return _rows_of(cursor, asked, None if chosen is None or everything else chosen.metrics)
 
     def tuning(self, plan=None):
         """Return what every grid point of a plan gave on every fold; by default of the plan that was started last.
@@ -79,7 +169,7 @@ class Store:
         """
         asked = self._asked(plan)
         with self._database.reading() as cursor:
-            return _frames.tuning(cursor, asked)
+            return _tuning_of(cursor, asked)
 
     def effort(self, plan=None, within=1e-3):
         """Return what tuning cost: one row for each data set, method and split that was tuned on.
@@ -93,13 +183,13 @@ class Store:
         """
         asked = self._asked(plan)
         with self._database.reading() as cursor:
-            return _frames.effort(cursor, asked, within)
+            return _effort_of(cursor, asked, within)
 
     def failures(self, plan=None):
         """Return one row per failed run: dataset, method, split, error, trace (the whole traceback)."""
         asked = self._asked(plan)
         with self._database.reading() as cursor:
-            return _frames.failures(cursor, asked)
+            return _failures_of(cursor, asked)
 
     def _asked(self, plan):
         if plan is not None:
@@ -108,14 +198,14 @@ class Store:
             from rbrl.experiments.runs import expand
 
             runs = expand(plan, Shelf(plan.folder))
-            return [_frames.Asked(run.dataset, run.method, run.split, run.key, run.tune_key) for run in runs]
+            return [Asked(run.dataset, run.method, run.split, run.key, run.tune_key) for run in runs]
         with self._database.reading() as cursor:
-            return _frames.current(cursor)
+            return _current_of(cursor)
 
     def datasets(self):
         """Return what is known of data sets that came from files: dataset, n_samples, n_features, n_labels, …"""
         with self._database.reading() as cursor:
-            return _frames.datasets(cursor)
+            return _datasets_of(cursor)
 
     def begin(self, plan, runs, sizes):
         """Make `plan` the current one; return what the store held before: {(dataset, method, split): identity}.

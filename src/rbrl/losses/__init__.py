@@ -2,12 +2,9 @@
 
 import numpy as np
 
-from rbrl.losses.base import LineValue, Loss, Terms
-from rbrl.losses.costs import CostWeightedSquaredHinge
+from rbrl.losses.base import LineValue, Loss, Terms, WeightedSum
+from rbrl.losses.hinge import CostWeightedSquaredHinge, PairwiseSquaredHinge, SquaredHinge
 from rbrl.losses.label_graph import LabelGraph
-from rbrl.losses.pairwise import PairwiseSquaredHinge
-from rbrl.losses.pointwise import SquaredHinge
-from rbrl.losses.weighted_sum import WeightedSum
 
 ALL_LOSSES = (
     SquaredHinge(),

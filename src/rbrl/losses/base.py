@@ -1,4 +1,4 @@
-"""What a loss is: a sum over rows of a convex function of labels and scores.
+"""What a loss is: a sum over rows of a convex function of labels and scores; and sums of losses.
 
 Conventions: ``Y`` (n, l) int8 in {-1, +1}, ``F`` (n, l) scores, ``weights`` (n,) row weights or None for ones.
 A loss never sees features or model weights, so the same loss serves dense, sparse, kernel, chunked and
@@ -6,9 +6,12 @@ distributed training.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+
+from rbrl._loops import rows
 
 
 class Terms(NamedTuple):
@@ -87,3 +90,85 @@ class Loss(ABC):
 def row_weights(weights, n_samples):
     """Weights as a float64 vector: ones when there are none."""
     return np.ones(n_samples) if weights is None else np.asarray(weights, dtype=np.float64)
+
+
+class RowKernelLoss(Loss):
+    """A loss made of squares of slacks: its dual terms are the sum of margin x slack, and its own value."""
+
+    kernel: str
+
+    @abstractmethod
+    def _parameter(self, Y):
+        """The argument of the kernels that is the loss's own."""
+
+    def _call(self, suffix, Y, *arrays, weights, scale, out):
+        function = getattr(rows, self.kernel + suffix)
+        return function(Y, *arrays, row_weights(weights, len(Y)), scale, self._parameter(Y), *out)
+
+    def accumulate(self, Y, F, weights, scale, R):
+        value, linear = self._call("", Y, F, weights=weights, scale=scale, out=(R,))
+        return Terms(value, linear, value)
+
+    def hessian_diagonal(self, Y, F, weights=None):
+        H = np.zeros_like(F)
+        self._call("_diagonal", Y, F, weights=weights, scale=1.0, out=(H,))
+        return H
+
+    def hessian_product(self, Y, F, D, weights=None):
+        P = np.zeros_like(F)
+        self._call("_product", Y, F, D, weights=weights, scale=1.0, out=(P,))
+        return P
+
+    def label_hessian(self, Y, F, weights=None):
+        M = np.zeros((F.shape[1], F.shape[1]))
+        self._call("_labels", Y, F, weights=weights, scale=1.0, out=(M,))
+        return M
+
+    def line(self, Y, F, D, t, weights=None):
+        d1, d2 = np.zeros(F.shape[1]), np.zeros(F.shape[1])
+        value, joint = self._call("_line", Y, F, D, t, weights=weights, scale=1.0, out=(d1, d2))
+        return LineValue(value, d1, d2, joint)
+
+
+@dataclass(frozen=True, init=False)
+class WeightedSum(Loss):
+    """A sum of (weight, loss) terms; terms of weight 0 are left out.
+
+    Parameters
+    ----------
+    *terms : pairs (float, Loss)
+    """
+
+    terms: tuple
+
+    def __init__(self, *terms):
+        object.__setattr__(self, "terms", tuple((float(c), loss) for c, loss in terms if c != 0))
+
+    def accumulate(self, Y, F, weights, scale, R):
+        parts = [loss.accumulate(Y, F, weights, scale * c, R) for c, loss in self.terms]
+        value, linear, quadratic = (sum(part[k] for part in parts) for k in range(3))
+        return Terms(value, linear, quadratic, min((part.reach for part in parts), default=np.inf))
+
+    def _total(self, method, shape, *args):
+        total = np.zeros(shape)
+        for c, loss in self.terms:
+            total += c * getattr(loss, method)(*args)
+        return total
+
+    def hessian_diagonal(self, Y, F, weights=None):
+        return self._total("hessian_diagonal", F.shape, Y, F, weights)
+
+    def hessian_product(self, Y, F, D, weights=None):
+        return self._total("hessian_product", F.shape, Y, F, D, weights)
+
+    def label_hessian(self, Y, F, weights=None):
+        return self._total("label_hessian", (F.shape[1], F.shape[1]), Y, F, weights)
+
+    def curvature(self, Y, weights=None):
+        return self._total("curvature", len(Y), Y, weights)
+
+    def line(self, Y, F, D, t, weights=None):
+        parts = [(c, loss.line(Y, F, D, t, weights)) for c, loss in self.terms]
+        if not parts:
+            return LineValue(0.0, np.zeros(F.shape[1]), np.zeros(F.shape[1]), 0.0)
+        return LineValue(*(sum(c * part[k] for c, part in parts) for k in range(4)))

@@ -5,24 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rbrl.report import figures
-    from rbrl.report.collection import all_tables
     from rbrl.report.comparison import Comparison, compare
-    from rbrl.report.page import write_page
-    from rbrl.report.paper_tables import published
     from rbrl.report.results import Results
     from rbrl.report.table import Table
+    from rbrl.report.tables import all_tables
+    from rbrl.report.write import write_page
 
-__all__ = ["Comparison", "Results", "Table", "all_tables", "compare", "figures", "published", "write_page"]
+__all__ = ["Comparison", "Results", "Table", "all_tables", "compare", "figures", "write_page"]
 
 # Figures need matplotlib, the page Jinja2: a table in the terminal should wait for neither.
 _HOMES = {
     "Comparison": "comparison",
     "Results": "results",
     "Table": "table",
-    "all_tables": "collection",
+    "all_tables": "tables",
     "compare": "comparison",
-    "published": "paper_tables",
-    "write_page": "page",
+    "write_page": "write",
 }
 
 

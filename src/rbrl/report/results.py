@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import floor, log10
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from rbrl.metrics import Metric, get_metric
@@ -182,3 +183,8 @@ def _in_order(values):
 
 def _metrics(names):
     return tuple(dict.fromkeys(get_metric(name) for name in dict.fromkeys(names.dropna())))
+
+
+def training_seconds(results: Results) -> pd.Series:
+    """Geometric mean over data sets of each method's seconds to train."""
+    return np.exp(np.log(results.seconds("train_seconds").clip(lower=1e-4)).mean())

@@ -1,11 +1,16 @@
 """The paper's tables, for any run."""
 
+import json
+from collections import Counter
+from collections.abc import Mapping
 from math import isinf
 
 import pandas as pd
 
+from rbrl.datasets import CARDS, Card
+from rbrl.datasets import table as catalogue_table
 from rbrl.report.comparison import ALPHA, ONE_DATA_SET, Comparison, compare, complete_part, rank_table
-from rbrl.report.results import Results, as_shown
+from rbrl.report.results import Results, Sizes, as_shown
 from rbrl.report.table import DIGITS, MISSING, Cell, Table, count, number, seconds, spread, word
 from rbrl.statistics import smallest_wilcoxon_p
 
@@ -266,3 +271,121 @@ def seconds_table(results: Results, column: str) -> Table:
     title = f"Seconds to {column.removesuffix('_seconds')}"
     rows = tuple((word(name), *(seconds(values.loc[name, m]) for m in results.methods)) for name in results.datasets)
     return Table(column.replace("_", "-"), title, ("Data set", *results.methods), rows, values.reset_index())
+
+
+def parameters_table(results: Results) -> Table:
+    """For every data set and method, the parameters chosen most often, and in how many splits."""
+    frame = chosen_parameters(results)
+    rows = tuple(
+        (word(row.dataset), word(row.method), word(row.params), count(row.n_chosen), count(row.n_splits))
+        for row in frame.itertuples()
+    )
+    titles = ("Data set", "Method", "Parameters chosen most often", "Splits", "Of")
+    return Table("parameters", "Parameters chosen", titles, rows, frame, n_keys=2)
+
+
+def chosen_parameters(results: Results) -> pd.DataFrame:
+    """One row per (dataset, method): params, n_chosen, n_splits, n_different."""
+    rows = []
+    runs = results.runs[results.runs.status == "ok"]
+    if "params" not in runs:
+        runs = runs.assign(params="{}")
+    for dataset in results.datasets:
+        for method in results.methods:
+            chosen = runs[(runs.dataset == dataset) & (runs.method == method)].params
+            if len(chosen):
+                counts = Counter(spell(params) for params in chosen)
+                text, times = counts.most_common(1)[0]
+                rows.append((dataset, method, text, times, len(chosen), len(counts)))
+    return pd.DataFrame(rows, columns=["dataset", "method", "params", "n_chosen", "n_splits", "n_different"])
+
+
+def spell(params) -> str:
+    """Parameters for people: ``ridge = 0.1, nuclear = 10``; what is not JSON stays as it is."""
+    if isinstance(params, str):
+        try:
+            params = json.loads(params)
+        except ValueError:
+            return str(params)
+    if not isinstance(params, dict):
+        return "default" if params is None or params != params else str(params)
+    return ", ".join(f"{name} = {_value(value)}" for name, value in params.items()) or "default"
+
+
+def _value(value):
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+SIZES = ("n_samples", "n_features", "n_labels")
+
+
+def known_sizes(results: Results) -> dict[str, Card | Sizes | None]:
+    """What is known of each data set of a run: from the file it came from, or from its card; None for nothing."""
+    return {name: results.sizes.get(name) or CARDS.get(name) for name in results.datasets}
+
+
+def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
+    """Table 1: sizes of data sets; of some only the name is known."""
+    keys = [*SIZES, "cardinality", "density", "domain"]
+    rows = tuple(
+        (word(name), *((count(getattr(one, key)) for key in SIZES) if one else [number(None)] * 3), *_density(one))
+        for name, one in known.items()
+    )
+    frame = pd.DataFrame(
+        [{"dataset": name} | {key: getattr(one, key, None) for key in keys} for name, one in known.items()]
+    )
+    titles = ("Data set", "Samples", "Features", "Labels", "Labels per sample", "Density", "Domain")
+    return Table("datasets", "Data sets", titles, rows, frame)
+
+
+def _density(known):
+    if known is None:
+        return number(None), number(None), word("")
+    return number(known.cardinality), number(known.density), word(known.domain)
+
+
+def datasets_beside() -> Table:
+    """Table 1: what the data say, with a note where the paper prints another figure."""
+    frame = catalogue_table().reset_index()
+    rows = tuple(
+        (
+            word(row.dataset),
+            *(count(n) for n in (row.n_samples, row.n_features, row.n_labels)),
+            *(number(row.cardinality), number(row.density), word(row.domain), word(row.model), word(row.note)),
+        )
+        for row in frame.itertuples()
+    )
+    titles = ("Data set", "Samples", "Features", "Labels", "Labels per sample", "Density", "Domain", "Model", "Note")
+    return Table("table1", "Table 1: data sets", titles, rows, frame)
+
+
+def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: str = "average") -> dict[str, Table]:
+    """The paper's tables that a run has, by name.
+
+    Parameters
+    ----------
+    results : Results
+    ablation : pair of str, optional
+        Methods of Table 6. Default: BRL and RBRL, where the run has both.
+    ties : {"average", "minimum"}
+        What tied methods share in the table of ranks.
+    """
+    tables = [
+        datasets_table(known_sizes(results)),
+        results_table(results),
+        ranks_table(results, ties),
+        friedman_table(results),
+    ]
+    pairs = pairs_table(results)
+    tables += [pairs] if pairs.rows else []
+    pair = ablation or _ablation_pair(results.methods)
+    if pair:
+        tables.append(ablation_table(results, *pair))
+    if results.runs.shape[0]:
+        tables += [parameters_table(results), time_table(results)]
+    return {table.name: table for table in tables}
+
+
+def _ablation_pair(methods):
+    named = {name.lower(): name for name in methods}
+    return (named["brl"], named["rbrl"]) if {"brl", "rbrl"} <= set(named) else None

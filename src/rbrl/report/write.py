@@ -1,16 +1,75 @@
 """Everything about a run in one folder: tables, figures, the page."""
 
+import base64
+import hashlib
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pandas as pd
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
-from rbrl.report.collection import all_tables
 from rbrl.report.comparison import compare, rank_table
-from rbrl.report.formats import save_table
-from rbrl.report.results import Results
-from rbrl.report.table import Table
+from rbrl.report.page.content import content
+from rbrl.report.results import Results, training_seconds
+from rbrl.report.table import Table, save_table
+from rbrl.report.tables import all_tables
+
+
+def render_page(
+    rows: pd.DataFrame | Results, *, title: str = "Comparison of multi-label methods", command: str = "", plan: str = ""
+) -> str:
+    """The page as text; see `write_page`."""
+    results = rows if isinstance(rows, Results) else Results.from_rows(rows)
+    script = _part("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = _environment().get_template("page.html")
+    return template.render(
+        **content(results, title, command, plan),
+        css=Markup(_part("page.css")),
+        script=Markup(script),
+        script_hash=digest,
+    )
+
+
+def write_page(rows: pd.DataFrame | Results, path: Path | str, **options: Any) -> Path:
+    """Write one self-contained HTML file: no network, nothing beside it, every name escaped.
+
+    Parameters
+    ----------
+    rows : DataFrame or Results
+        Rows of a store, or results.
+    path : path
+    title : str, optional
+    command : str, optional
+        What made the run; shown under "How to reproduce".
+    plan : str, optional
+        The plan's text, shown there too.
+
+    Returns
+    -------
+    Path
+    """
+    path = Path(path)
+    text = render_page(rows, **options)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@cache
+def _part(name):
+    return files("rbrl.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment():
+    return Environment(
+        loader=FunctionLoader(_part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
 
 
 @dataclass(frozen=True)
@@ -57,7 +116,6 @@ def write_report(
     datasets : DataFrame, optional
         Sizes of data sets outside the catalogue; see `Results.from_rows`.
     """
-    from rbrl.report.page import write_page
 
     results, folder = rows if isinstance(rows, Results) else Results.from_rows(rows, datasets), Path(folder)
     tables = all_tables(results, ablation)
@@ -83,8 +141,3 @@ def save_figures(results: Results, folder: Path) -> list[Path]:
     if len(seconds):
         files += figures.save_figure(figures.draw_trade_off(seconds, ranks), folder / "time-against-quality")
     return files
-
-
-def training_seconds(results: Results) -> pd.Series:
-    """Geometric mean over data sets of each method's seconds to train."""
-    return np.exp(np.log(results.seconds("train_seconds").clip(lower=1e-4)).mean())

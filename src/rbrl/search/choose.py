@@ -1,11 +1,82 @@
-"""Choose a grid point from what cross-validation says of each: one rule for ties, whoever searches."""
+"""What a search measures at every grid point, and which point it chooses: one rule for ties, whoever searches."""
 
 import json
 
 import numpy as np
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer
 
-from rbrl.metrics import get_metric
+from rbrl.metrics import METRICS, PAPER_METRICS, Metric, get_metric
 from rbrl.statistics import ranks
+
+
+class Prediction(ClassifierMixin, BaseEstimator):
+    """A fitted classifier that has already answered: what a scikit-learn scorer asks of held-out rows."""
+
+    def __init__(self, scores, relevant, targets):
+        self.scores, self.relevant, self.targets = scores, relevant, targets
+        self.classes_ = targets.classes_
+
+    def decision_function(self, X):
+        """The known scores."""
+        return self.scores.ravel() if self.targets.kind == "binary" else self.scores
+
+    def predict(self, X):
+        """The known labels."""
+        return self.targets.decode(self.relevant, self.scores)
+
+
+class Scoring:
+    """A named set of metrics and scorers.
+
+    Parameters
+    ----------
+    scoring : None, str, Metric, callable, or a list or dict of these
+        None means the paper's six metrics. A name is one of ours, or else of scikit-learn's scorers.
+    convention : {"paper", "sklearn"}
+    """
+
+    def __init__(self, scoring=None, convention="paper"):
+        self.convention = convention
+        self.scorers = dict(_named(scoring))
+
+    def greater_is_better(self, name):
+        """Direction of a metric; a scorer is always better when larger."""
+        scorer = self.scorers[name]
+        return scorer.greater_is_better if isinstance(scorer, Metric) else True
+
+    def __call__(self, X, y, Y, scores, relevant, targets):
+        """Values by name, of held-out rows X with targets y (as given) and Y (0/1)."""
+        prediction = Prediction(scores, relevant, targets)
+        return {name: self._value(scorer, prediction, X, y, Y) for name, scorer in self.scorers.items()}
+
+    def _value(self, scorer, prediction, X, y, Y):
+        if isinstance(scorer, Metric):
+            return scorer.value(Y, prediction.relevant.astype(np.int8), prediction.scores, self.convention)
+        return float(scorer(prediction, X, y))
+
+
+def _named(scoring):
+    if scoring is None:
+        scoring = PAPER_METRICS
+    if isinstance(scoring, dict):
+        yield from ((name, _resolve(scorer)) for name, scorer in scoring.items())
+        return
+    for scorer in [scoring] if isinstance(scoring, str | Metric) or callable(scoring) else scoring:
+        resolved = _resolve(scorer)
+        yield (resolved.name if isinstance(resolved, Metric) else _name(scorer)), resolved
+
+
+def _resolve(scorer):
+    if not isinstance(scorer, str):
+        return scorer
+    return get_metric(scorer) if scorer in METRICS else get_scorer(scorer)
+
+
+def _name(scorer):
+    return scorer if isinstance(scorer, str) else getattr(scorer, "__name__", "score")
+
 
 # Parameters of which a larger (+1) or smaller (-1) value means a stronger penalty, a smoother or a simpler model.
 STRONGER = {
@@ -107,3 +178,41 @@ def _weakness(point, names):
 def _inner(name):
     """A parameter's own name, without those of the estimators around it."""
     return name.rpartition("__")[2]
+
+
+EXTRA = ("gap", "evaluations", "seconds")
+
+
+def results_table(tables, scoring):
+    """Arrays over grid points: parameters, every fold's values, means, deviations and ranks.
+
+    Parameters
+    ----------
+    tables : list of list of dict
+        One list per fold, its points in the same order.
+    """
+    params = [row["params"] for row in tables[0]]
+    results = {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
+    results["params"] = params
+    for name in (*scoring.scorers, *EXTRA):
+        values = np.array([[row[name] for row in table] for table in tables])
+        prefix = name if name in EXTRA else f"test_{name}"
+        results |= {f"split{i}_{prefix}": fold for i, fold in enumerate(values)}
+        results[f"mean_{prefix}"] = values.mean(axis=0)
+        # Without any penalty a gap is infinite, and has no deviation.
+        with np.errstate(invalid="ignore"):
+            results[f"std_{prefix}"] = values.std(axis=0)
+    for name in scoring.scorers:
+        results[f"rank_test_{name}"] = rankdata(_loss(results, scoring, name), method="min").astype(int)
+    return results
+
+
+def _loss(results, scoring, metric):
+    """Means over folds of which the smallest is best."""
+    sign = -1.0 if scoring.greater_is_better(metric) else 1.0
+    return rounded(sign * results[f"mean_test_{metric}"])
+
+
+def best_point(results, scoring, metric):
+    """Index of the point that a metric chooses; of those of rank 1, that of :func:`rbrl.search.choose.best_index`."""
+    return best_index(results["params"], _loss(results, scoring, metric))

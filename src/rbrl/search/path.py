@@ -1,4 +1,4 @@
-"""Many models of one design, each started from its solved neighbours in the grid."""
+"""Many models of one design, each started from its solved neighbours in the grid: one fold of a search."""
 
 import itertools
 import time
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
+from rbrl.decision import non_empty
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.solvers import QuasiNewton, SolverResult
 
@@ -37,7 +39,7 @@ def solve_grid(estimator, axes, design, Y, weights=None, tol=1e-4, max_iter=MOST
     axes : dict of str to sequence
         Parameter values, each in the order in which they are visited; the first axis changes slowest.
     design, Y, weights
-        As for :class:`rbrl.objective.Objective`.
+        As for :class:`rbrl.problem.objective.Objective`.
     tol : float, default=1e-4
         A model is done when a step gains less than this share of its objective.
     max_iter : int, default=100
@@ -86,3 +88,47 @@ def _best_start(objective, candidates):
         if value < best_value:
             best, best_value = (W, scores), value
     return best
+
+
+def search_fold(estimator, axes, data, train, test, scoring, tol):
+    """Rows of a search table: parameters, metrics on `test`, gap, evaluations and seconds of every grid point.
+
+    Parameters
+    ----------
+    estimator : ObjectiveClassifier
+    axes : dict of str to sequence
+        In the order of :func:`rbrl.search.path.solve_grid`.
+    data : SearchData
+    train, test : arrays of row indices
+    scoring : Scoring
+    tol : float
+        A model is done when a step gains less than this share of its objective.
+    """
+    # One thread whatever runs beside it, so that the same search gives the same digits on any number of processes.
+    with threadpool_limits(limits=1):
+        X_train, X_test = data.rows(train, train), data.rows(test, train)
+        design = estimator._design(X_train, np.arange(len(train)))
+        held_out = design.transform(estimator._basis_rows(X_test, X_train))
+        weights = None if data.weights is None else data.weights[train]
+        table = []
+        for solved in solve_grid(estimator, axes, design, data.signed[train], weights, tol):
+            scores = held_out @ solved.result.weights
+            relevant = scores > 0
+            if estimator.non_empty:
+                relevant = non_empty(relevant, scores)
+            values = scoring(X_test, data.y[test], data.signed[test] > 0, scores, relevant, data.targets)
+            row = {"gap": solved.result.gap, "evaluations": solved.result.evaluations, "seconds": solved.seconds}
+            table.append({"params": solved.params, **values, **row})
+    return table
+
+
+class SearchData:
+    """Checked rows and labels of a search."""
+
+    def __init__(self, X, y, targets, weights, pairwise):
+        self.X, self.y, self.targets, self.weights, self._pairwise = X, y, targets, weights, pairwise
+        self.signed = targets.encode(y)
+
+    def rows(self, rows, columns):
+        """Rows of X; of a kernel matrix, their values to the `columns` only."""
+        return self.X[rows][:, columns] if self._pairwise else self.X[rows]

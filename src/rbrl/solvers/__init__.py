@@ -5,7 +5,7 @@ from functools import partial
 from rbrl.solvers.apg import APG
 from rbrl.solvers.base import SolverResult
 from rbrl.solvers.certificate import lower_bound
-from rbrl.solvers.kernel_blocks import KernelBlocks
+from rbrl.solvers.function_space import KernelBlocks
 from rbrl.solvers.low_rank import LowRank
 from rbrl.solvers.posed import Posed, Solution, posed_blocks, solve_kernel, solve_posed
 from rbrl.solvers.quasi_newton import QuasiNewton

@@ -1,4 +1,4 @@
-r"""A rigorous lower bound of the optimum, from the loss gradient at any weights.
+r"""A rigorous lower bound of the optimum, and what a fit reports: objective and gap of the coefficients as stored.
 
 With R the loss gradient in the scores, M = -Z'R, and the loss's linear and quadratic dual terms, weak duality gives,
 for every theta >= 0 and every N with no singular value above the nuclear weight,
@@ -7,13 +7,33 @@ for every theta >= 0 and every N with no singular value above the nuclear weight
           - \frac{1}{2\lambda_1} \| r^{-1/2} (\theta M - N) \|_F^2 \;\le\; \text{optimum}.
 
 :func:`lower_bound` chooses theta and N well, for a solver that asks at every step. :func:`multiplier` gives them, for a
-proof that takes rounding into account (:mod:`rbrl.solvers.proof`).
+proof that takes rounding into account (:mod:`rbrl.solvers.certificate`).
+
+A solver works in coordinates of its own, in which directions are rounded and the smallest left out. So its result is
+judged once more by the original X or K, in one evaluation: a product with the coefficients gives the objective, one with
+the loss gradient the lower bound of :mod:`rbrl.solvers.certificate`. What rounding can hide in either is added to the gap.
+
+A sum of k products is taken to be off by at most :math:`8\sqrt{k}\,u` of the norms that are multiplied, with the unit
+roundoff u: the probabilistic bound of Higham and Mary (2019), which sums in double precision stay far below.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from rbrl._linalg import clip_singular_values, gram_singular_values, gram_spectrum
+from rbrl._common.linalg import (
+    clip_singular_values,
+    gram_singular_values,
+    gram_spectrum,
+    singular_values,
+    small_eigh,
+    spectral_norm,
+)
 from rbrl._loops import rows
+from rbrl.losses import Terms
+from rbrl.problem.design import add_adjoint, extended_scores, scores
+from rbrl.problem.features import column_squares
+from rbrl.solvers.base import relative_gap
 
 # Its square is a number still.
 LARGEST_THETA = 1e150
@@ -121,3 +141,280 @@ def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):
         sigma, turn = gram_spectrum(B)
         V = V @ turn
     return best, best_N
+
+
+UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+# An objective that rounding of the scores may have moved by more than this share is computed anew in extended precision.
+DOUBTFUL = 1e-10
+# Entries of X in extended precision at a time: 64 MB.
+EXTENDED_ENTRIES = 2**22
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Objective and certified relative gap of stored coefficients, and their singular values, largest first."""
+
+    objective: float
+    gap: float
+    sigma: np.ndarray
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """A loss gradient R, by what a bound needs of it.
+
+    Attributes
+    ----------
+    loss : Terms
+    sizes : array (n_labels,)
+        Norms of the columns of R.
+    own_rounding : array (n_labels,)
+        Norms of what rounding can have made of them: R is that of scores nearby, times the curvature of the loss.
+    score_sizes : array (n_labels,)
+        Norms of the columns of the scores.
+    """
+
+    loss: Terms
+    sizes: np.ndarray
+    own_rounding: np.ndarray
+    score_sizes: np.ndarray
+
+    @classmethod
+    def at(cls, objective, F):
+        """The point of scores F, and R."""
+        at = objective.Y, F, objective.sample_weight
+        loss, R = objective.loss.evaluate(*at)
+        return cls.of_squares(loss, squares(R), squares(objective.loss.rounding_reach(*at)), squares(F)), R
+
+    @classmethod
+    def of_squares(cls, loss, gradient, reach, scores):
+        """From sums of squares of the columns of R, of `Loss.rounding_reach`, and of the scores."""
+        sizes = np.sqrt(gradient)
+        return cls(loss, sizes, rounding(len(sizes)) * (sizes + np.sqrt(reach)), np.sqrt(scores))
+
+    def blur(self, norms, n_samples):
+        """What rounding can hide in X'R, for columns of X of these norms."""
+        return np.outer(norms, rounding(n_samples) * self.sizes + self.own_rounding)
+
+
+class Features:
+    """Features as they were given, and their products with coefficients as they are stored.
+
+    Parameters
+    ----------
+    X : array or CSR matrix (n_samples, n_features)
+    intercept : bool
+        Whether coefficients have one more row, for a column of ones.
+    """
+
+    def __init__(self, X, intercept=False):
+        self._X, self._shape = X, (X.shape[1] + intercept,)
+        self.norms = np.sqrt(np.append(column_squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
+
+    def scores(self, W):
+        return scores(self._X, W)
+
+    def extended_loss(self, objective, W):
+        """The loss of coefficients W, by scores in extended precision."""
+        Y, weights = objective.Y, objective.sample_weight
+        step = max(1, EXTENDED_ENTRIES // (self._X.shape[1] + 1))
+        rows = (slice(start, start + step) for start in range(0, len(Y), step))
+        of_row = (lambda r: None) if weights is None else weights.__getitem__
+        return sum(objective.loss.value(Y[r], extended_scores(self._X[r], W), of_row(r)) for r in rows)
+
+    def adjoint(self, R):
+        out = np.zeros((*self._shape, R.shape[1]))
+        add_adjoint(self._X, R, out)
+        return out
+
+
+def rounding(n_terms):
+    """Rounding of a sum of so many products, as a share of the norms that are multiplied."""
+    return 8 * UNIT_ROUNDOFF * np.sqrt(n_terms)
+
+
+def squares(A):
+    """Sums of squares of the columns."""
+    return np.einsum("ij,ij->j", A, A)
+
+
+def prove_linear(objective, features, W, dual_scores):
+    """The proof of a linear model.
+
+    Parameters
+    ----------
+    objective : Objective
+        Its loss, labels, ridge and nuclear norm count, not its design.
+    features : Features
+    W : array (n_columns, n_labels)
+        Coefficients as they are stored.
+    dual_scores : array (n_samples, n_labels)
+        Any scores; those at which the solver found its best bound serve best.
+    """
+    here, _ = DualPoint.at(objective, features.scores(W))
+    dual, R = DualPoint.at(objective, dual_scores)
+    duals = [(dual, features.adjoint(R))]
+    return prove_sums(objective, features.norms, len(R), W, here, duals, lambda: features.extended_loss(objective, W))
+
+
+def prove_sums(objective, norms, n_samples, W, here, duals, extended_loss):
+    """The proof of a linear model from sums over its rows.
+
+    Parameters
+    ----------
+    norms : array (n_columns,)
+        Norms of the columns of X.
+    here : DualPoint
+        At the scores of W.
+    duals : list of (DualPoint, array X'R)
+        The best of them counts.
+    extended_loss : callable
+        The loss at W by scores in extended precision: asked for where rounding shows.
+    """
+    sigma = singular_values(W)
+    value, doubt = _value(objective, here, norms, W, np.sum(W**2), sigma)
+    if doubt > DOUBTFUL * value:
+        # The doubt stays in the gap: what extended precision is worth depends on the machine.
+        value += extended_loss() - here.loss.value
+    bounds = [_bound(objective, dual, -G, dual.blur(norms, n_samples), W) for dual, G in duals]
+    return Proof(value, relative_gap(value + doubt, max(bounds)), sigma)
+
+
+def prove_feature_map(objective, features, coefficients, dual_scores):
+    """The proof of a model over an approximated kernel, whose low rank is that of weights over the design."""
+    design = objective.design
+    W = design.weights(coefficients)
+    here, _ = DualPoint.at(objective, features.scores(coefficients))
+    dual, R = DualPoint.at(objective, dual_scores)
+    sigma = singular_values(W)
+    value, doubt = _value(objective, here, features.norms, coefficients, np.sum(design.ridge_weights * W**2), sigma)
+    blur = dual.blur(np.sqrt(design.gram_diagonal), len(R))
+    bound = _bound(objective, dual, -design.adjoint(R), blur, W, design.ridge_weights)
+    return Proof(value, relative_gap(value + doubt, bound), sigma)
+
+
+def prove_kernel(objective, K, A, dual_scores):
+    r"""The proof of a kernel model with low rank of coefficients, over a design whose spectrum is only nearly that of K.
+
+    The design proposes N = K n; what counts is computed with K. Scaling keeps it so, and the last term of the bound is
+    :math:`\langle u, Ku \rangle / 2\lambda_1` with :math:`u = -\theta R - n`.
+
+    Parameters
+    ----------
+    objective : Objective
+        Over a `SpectralDesign`.
+    K : array (n_samples, n_samples)
+    A : array (n_samples, n_labels)
+        Coefficients as they are stored.
+    dual_scores : array
+        As for :func:`prove_linear`.
+    """
+    design, ridge, nuclear = objective.design, objective.ridge.weight, objective.nuclear.weight
+    dual, R = DualPoint.at(objective, dual_scores)
+    n = np.zeros_like(R)
+    if ridge and nuclear and dual.loss.value > 0:
+        M = -design.adjoint(R)
+        _, N = multiplier(dual.loss, M, design.weights(A), ridge, design.ridge_weights, nuclear)
+        n = design.Q @ (N / design.ridge_weights)
+    F, KR, N = np.hsplit(K @ np.hstack([A, R, n]), 3)
+    here, norms, sigma = DualPoint.at(objective, F)[0], np.sqrt(squares(K)), singular_values(A)
+    value, doubt = _kernel_value(objective, here, norms, A, F, sigma)
+    blur = dual.blur(norms, len(K))
+    if ridge == 0:
+        return Proof(value, relative_gap(value + doubt, _bound(objective, dual, -KR, blur, A)), sigma)
+    blur_N = np.outer(norms, rounding(len(K)) * np.sqrt(squares(n)))
+    shrink = _shrinkage(N, nuclear, float(np.linalg.norm(blur_N)))
+    n, N, blur_N = shrink * n, shrink * N, shrink * blur_N
+    theta = best_theta(dual.loss, float(np.vdot(R, KR)) / (2 * ridge), -float(np.vdot(R, N)) / ridge)
+    u = -theta * R - n
+    square = float(np.vdot(u, -theta * KR - N)) + float(np.vdot(np.abs(u), theta * blur + blur_N))
+    bound = _along(dual.loss, theta, R.size) - max(square, 0.0) / (2 * ridge)
+    return Proof(value, relative_gap(value + doubt, max(bound, 0.0)), sigma)
+
+
+def prove_function(objective, product, A, dual_scores):
+    r"""The proof of a kernel model with low rank of the function :math:`\Phi(X)'A`, whose squared singular values are those
+    of :math:`A'KA`.
+
+    Parameters
+    ----------
+    product : callable
+        From a matrix V to K V and the norms of the columns of K.
+    objective, A, dual_scores
+        As for :func:`prove_kernel`; any design will do.
+    """
+    ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
+    dual, R = DualPoint.at(objective, dual_scores)
+    left, scale, right = np.linalg.svd(A, full_matrices=False)
+    KAR, norms = product(np.hstack([left, R]))
+    KL, KR = KAR[:, : len(scale)], KAR[:, len(scale) :]
+    F, sigma = (KL * scale) @ right, _function_singular_values(left.T @ KL, scale)
+    here, _ = DualPoint.at(objective, F)
+    value, doubt = _kernel_value(objective, here, norms, A, F, sigma)
+    hidden = float(np.vdot(np.abs(R), dual.blur(norms, len(R))))
+    pull = np.sqrt(_root_spectrum(R.T @ KR) ** 2 + hidden)
+    if dual.loss.value <= 0:
+        bound = 0.0
+    elif ridge:
+        bound, theta = clipped_maximum(pull, dual.loss, ridge, nuclear)
+        bound -= along(dual.loss, theta) - _along(dual.loss, theta, R.size)
+    else:
+        bound = _unridged(dual.loss, float(pull.max()), nuclear, R.size)
+    return Proof(value, relative_gap(value + doubt, max(bound, 0.0)), sigma)
+
+
+def _function_singular_values(H, scale):
+    """Of K^(1/2) L diag(scale), from H = L'KL: the scale, whose small entries are the rounding of A, is not squared."""
+    values, V = small_eigh(0.5 * (H + H.T))
+    return singular_values(np.sqrt(np.maximum(values, 0.0))[:, None] * V.T * scale)
+
+
+def _root_spectrum(G):
+    """Singular values, largest first, from their Gram matrix."""
+    values, _ = small_eigh(0.5 * (G + G.T))
+    return np.sqrt(np.maximum(values[::-1], 0.0))
+
+
+def _value(objective, here, norms, W, square, sigma):
+    """The objective, and what rounding can have taken from it: scores are off by their rounding, sums by their own."""
+    penalty = 0.5 * objective.ridge.weight * float(square) + objective.nuclear.weight * float(sigma.sum())
+    value = here.loss.value + penalty
+    in_scores = rounding(len(W)) * float(norms @ np.abs(W) @ here.sizes)
+    in_loss = float(here.score_sizes @ here.own_rounding)
+    return value, in_scores + in_loss + rounding(len(objective.Y) * W.shape[1]) * value
+
+
+def _kernel_value(objective, here, norms, A, F, sigma):
+    """The same for coefficients A with scores F = K A; their square <A, F> can cancel, too, but is not negative."""
+    value, doubt = _value(objective, here, norms, A, max(float(np.vdot(A, F)), 0.0), sigma)
+    in_square = rounding(len(A)) * float(norms @ np.abs(A) @ np.sqrt(squares(A)))
+    return value, doubt + 0.5 * objective.ridge.weight * in_square
+
+
+def _bound(objective, dual, M, blur, W, r=1.0):
+    """The lower bound of the optimum, less what rounding can have added to it; M is known up to `blur`."""
+    ridge, nuclear, n_terms = objective.ridge.weight, objective.nuclear.weight, len(objective.Y) * M.shape[1]
+    if dual.loss.value <= 0:
+        return 0.0
+    if ridge == 0:
+        return max(0.0, _unridged(dual.loss, spectral_norm(M) + float(np.linalg.norm(blur)), nuclear, n_terms))
+    theta, N = multiplier(dual.loss, M, W, ridge, r, nuclear)
+    over = np.abs(theta * M - _shrinkage(N, nuclear) * N) + theta * blur
+    return max(0.0, _along(dual.loss, theta, n_terms) - float(np.sum(over**2 / r)) / (2 * ridge))
+
+
+def _unridged(loss, size, nuclear, n_terms):
+    """The bound without ridge, where theta M of this size must stay within the nuclear weight."""
+    theta = best_theta(loss, limit=nuclear / size if size > 0 else np.inf)
+    return _along(loss, theta, n_terms)
+
+
+def _along(loss, theta, n_terms):
+    """The terms of the bound without penalties, less their rounding."""
+    return along(loss, theta) - rounding(n_terms) * (theta * abs(loss.linear) + theta**2 * loss.quadratic)
+
+
+def _shrinkage(N, nuclear, hidden=0.0):
+    """The factor that takes the singular values of N, with `hidden` more that is not seen, to the nuclear weight at most."""
+    size = spectral_norm(N) * (1 + rounding(N.size)) + hidden
+    return min(1.0, nuclear / size) if size > 0 else 1.0

@@ -7,11 +7,9 @@ directions that do exceed it join the factors for another round.
 
 import numpy as np
 
-from rbrl._linalg import leading_singular
-from rbrl.solvers.full_hessian import full_factor_hessian
-from rbrl.solvers.line_search import wolfe_step
-from rbrl.solvers.memory import Memory
-from rbrl.solvers.preconditioner import MeanModel, factor_blocks
+from rbrl._common.linalg import leading_singular
+from rbrl.solvers.descent import Memory, wolfe_step
+from rbrl.solvers.preconditioner import MeanModel, factor_blocks, full_factor_hessian
 
 # With the full Hessian, singular values above this share of the largest are worth keeping.
 FAINT = 1e-7

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbrl._linalg import EXACT_BELOW, leading_singular
-from rbrl._validation import check_number
+from rbrl._common.checks import check_number
+from rbrl._common.linalg import EXACT_BELOW, leading_singular
 from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged, way_out
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import Factors, balance, descend, join_violations
-from rbrl.solvers.iterate import FADING, model_start
 from rbrl.solvers.preconditioner import MeanModel
+from rbrl.solvers.quasi_newton import FADING, model_start
 
 # Columns that the factors of very large weights start with, and as many as may join after a round at least.
 FIRST = 20

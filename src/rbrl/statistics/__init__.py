@@ -1,8 +1,8 @@
 """Are the differences between methods more than chance? Ranks, Friedman, Nemenyi, Bonferroni-Dunn, Wilcoxon-Holm,
 effect sizes."""
 
-from rbrl.statistics._friedman import FriedmanResult, friedman
-from rbrl.statistics._pairwise import (
+from rbrl.statistics.friedman import FriedmanResult, average_ranks, friedman, mean_std, ranks
+from rbrl.statistics.pairwise import (
     bonferroni_dunn_distance,
     bonferroni_dunn_p_values,
     groups,
@@ -16,7 +16,6 @@ from rbrl.statistics._pairwise import (
     smallest_wilcoxon_p,
     wilcoxon_holm,
 )
-from rbrl.statistics._ranks import average_ranks, mean_std, ranks
 
 __all__ = [
     "FriedmanResult",

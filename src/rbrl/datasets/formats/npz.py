@@ -14,10 +14,9 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 
+from rbrl._common.files import replacing
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats.atomic import replacing
-from rbrl.datasets.formats.errors import bad, quote
-from rbrl.datasets.formats.limits import check_compressed, dense_labels
+from rbrl.datasets.formats.text import bad, check_compressed, dense_labels, quote
 from rbrl.datasets.names import NumberedNames
 
 BROKEN = (

@@ -9,13 +9,10 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from rbrl.datasets.formats.atomic import replacing
-from rbrl.datasets.formats.errors import bad, bad_word, quote
-from rbrl.datasets.formats.labels import feature_columns
-from rbrl.datasets.formats.limits import MAX_DENSE_CELLS
-from rbrl.datasets.formats.table import Table
+from rbrl._common.files import replacing
+from rbrl.datasets.formats.table import Table, check_names, feature_columns
+from rbrl.datasets.formats.text import MAX_DENSE_CELLS, bad, bad_word, quote
 from rbrl.datasets.formats.values import OddWordError, column_codes, is_missing, number
-from rbrl.datasets.formats.writable import check_names
 
 KEY = b"rbrl"
 

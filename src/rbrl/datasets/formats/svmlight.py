@@ -16,12 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats.errors import bad, quote
-from rbrl.datasets.formats.limits import dense_labels
-from rbrl.datasets.formats.pairs import SVMLIGHT, read_pairs, repeated_row
-from rbrl.datasets.formats.text import line_blocks, read_text, streaming_text, writing_text
-from rbrl.datasets.formats.values import number, spell
-from rbrl.datasets.formats.writable import check_writable, json_names
+from rbrl.datasets.formats.table import check_writable, json_names
+from rbrl.datasets.formats.text import bad, dense_labels, line_blocks, quote, read_text, streaming_text, writing_text
+from rbrl.datasets.formats.values import SVMLIGHT, number, read_pairs, repeated_row, spell
 from rbrl.datasets.names import find_names
 from rbrl.exceptions import DataFormatError, GuessWarning
 

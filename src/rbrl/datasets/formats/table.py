@@ -1,18 +1,223 @@
-"""From a table of numbers to a `Dataset`: labels out, nominal columns coded."""
+"""From a table of numbers to a `Dataset`: which columns are labels, nominal columns coded."""
 
+import os
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from scipy import sparse
 
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats.errors import bad, quote
-from rbrl.datasets.formats.labels import label_columns
-from rbrl.datasets.formats.limits import dense_labels
+from rbrl.datasets.formats.text import bad, dense_labels, quote, read_bytes, writing_text
 from rbrl.datasets.formats.values import is_plain
+from rbrl.datasets.names import NumberedNames, find_names
+from rbrl.exceptions import DataFormatError
+
+MAX_XML_BYTES = 64 << 20
+DECLARED = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
+NAMESPACE = "http://mulan.sourceforge.net/labels"
+
+
+def read_labels(path):
+    """Return the label names in a Mulan XML file, those of a hierarchy in document order."""
+    content = read_bytes(path, MAX_XML_BYTES)
+    try:
+        try:
+            names = _names(path, content)
+        except ValueError as error:
+            if isinstance(error, DataFormatError | UnicodeError):
+                raise
+            names = _names(path, _decoded(content))  # Expat knows no encoding in which a letter has several bytes
+    except expat.ExpatError as error:
+        raise bad(path, f"not XML: {expat.ErrorString(error.code)}", error.lineno) from error
+    except (LookupError, UnicodeError) as error:
+        raise bad(path, f"not XML: {error}") from error
+    if not names:
+        raise bad(path, "it names no labels")
+    return names
+
+
+def _names(path, content):
+    names, parser = [], expat.ParserCreate()
+
+    def start(tag, attributes):
+        if tag.rpartition(":")[2] == "label":
+            if "name" not in attributes:
+                raise bad(path, "a <label> has no name", parser.CurrentLineNumber)
+            names.append(attributes["name"])
+
+    def refuse(name, *_):
+        raise bad(path, f"a DOCTYPE ({quote(name)}) is not allowed here", parser.CurrentLineNumber)
+
+    parser.StartElementHandler, parser.StartDoctypeDeclHandler = start, refuse
+    parser.Parse(content, True)
+    return names
+
+
+def _decoded(content):
+    declared = DECLARED.match(content)
+    if declared is None:
+        raise UnicodeError(f"its encoding is not declared; it begins {content[:20]!r}")
+    return content.decode(declared[1].decode("ascii"))
+
+
+def write_labels(names, path):
+    """Write a Mulan XML file, over another such file but never over XML of another kind."""
+    if path.exists():
+        read_labels(path)
+    with writing_text(path) as stream:
+        stream.write(f'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="{NAMESPACE}">\n')
+        stream.writelines(f"  <label name={quoteattr(name)}></label>\n" for name in names)
+        stream.write("</labels>\n")
+
+
+def label_columns(path, names, labels, own=None, known=None):
+    """Return the indexes of the label columns.
+
+    Parameters
+    ----------
+    path : Path
+        The data file; a file of the same name with .xml is looked for beside it.
+    names : sequence of str
+        The columns.
+    labels : int, sequence of str, path or None
+        As in `ReadOptions`.
+    own : int, list of str or None
+        What the file says itself; used when `labels` is None and there is no XML file.
+    known : sequence of str or None
+        The labels of the model that the file is for; used where the file says nothing, or names others.
+    """
+    if labels is None:
+        beside = xml_path(path)
+        labels = beside if beside.is_file() else own
+        if set(known or ()) & set(names) and not beside.is_file():
+            labels = own if own is not None and _covers(path, names, own, known) else list(known)
+    if labels is None:
+        raise bad(
+            path,
+            f"it does not say which of its {len(names)} columns are labels: put Mulan's {xml_path(path).name} "
+            "beside it, or pass labels= (names, n for the first n columns, -n for the last)",
+        )
+    if isinstance(labels, Integral):
+        return _counted(path, len(names), int(labels))
+    if isinstance(labels, os.PathLike) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
+        return sorted(_named(path, names, read_labels(Path(labels))))
+    return _named(path, names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
+
+
+def _covers(path, names, own, known):
+    """Whether the labels that the file names itself are all that a model knows."""
+    return set(known) <= {names[j] for j in label_columns(path, names, own)}
+
+
+def feature_columns(path, names, options, columns, own=None):
+    """Return the indexes of the features of a model, in its order.
+
+    By name where model and file have names; then any other column must be a label. Without names, they are the columns
+    that are no labels; a file with as many columns as the model has features need not have any labels.
+
+    Parameters
+    ----------
+    path, names, own
+        As for `label_columns`.
+    options : ReadOptions
+    columns : Columns
+        Those of the model.
+    """
+    labels = _labels_in(path, names, options.labels, columns, own)
+    rest = [j for j in range(len(names)) if j not in labels]
+    try:
+        found = find_names("feature", [names[j] for j in rest], columns.feature_names, "x")
+    except DataFormatError as error:
+        raise bad(path, str(error)) from error
+    if found is None:
+        return rest
+    strange = next((names[j] for i, j in enumerate(rest) if i not in set(found)), None)
+    if strange is not None:
+        raise bad(
+            path,
+            f"its column {quote(strange)} is neither a feature nor a label that the model was fitted on: leave it out, or "
+            "name it among labels=",
+        )
+    return [rest[i] for i in found]
+
+
+def _labels_in(path, names, labels, columns, own):
+    """The indexes of columns that are labels: as said, as the file says, and those that the model knows as such."""
+    features = set(columns.feature_names or ())
+    known = {j for j, name in enumerate(names) if name in set(columns.label_names or ()) - features}
+    if labels is not None:
+        return known | set(label_columns(path, names, labels))
+    as_many = len(names) == columns.n_features
+    unsaid = not xml_path(path).is_file() and (own is None or as_many)
+    if unsaid and (known or as_many or features & set(names)):
+        return known
+    return known | {j for j in label_columns(path, names, None, own) if names[j] not in features}
+
+
+def xml_path(path):
+    """Return where the XML file of a data file would be: the same name, .gz and the format's ending replaced."""
+    return Path(path.parent, path.name.removesuffix(".gz")).with_suffix(".xml")
+
+
+def _counted(path, n_columns, count):
+    if count == 0 or abs(count) > n_columns:
+        raise bad(path, f"{count} labels cannot be taken from {n_columns} columns")
+    return list(range(count)) if count > 0 else list(range(n_columns + count, n_columns))
+
+
+def _named(path, names, wanted):
+    places = {name: i for i, name in enumerate(names)}
+    times, asked = Counter(names), Counter(wanted)
+    for label in wanted:
+        if asked[label] > 1:
+            raise bad(path, f"the label {quote(label)} is named {asked[label]} times")
+        if label not in places:
+            raise bad(path, f"it has no column {quote(label)}, which was named as a label")
+        if times[label] > 1:
+            raise bad(path, f"it has {times[label]} columns {quote(label)}, one of which was named as a label")
+    if not wanted:
+        raise bad(path, f"labels= names none of its {len(names)} columns")
+    return [places[label] for label in wanted]
+
+
+NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+def check_writable(dataset, path, xml=False, missing=True):
+    """Raise if `dataset` has names or values that a text file cannot hold."""
+    values = dataset.X.data if sparse.issparse(dataset.X) else dataset.X
+    if np.isinf(values).any():
+        raise bad(path, f"infinite values cannot be written: X has {np.isinf(values).sum()}")
+    if not missing and np.isnan(values).any():
+        raise bad(path, f"missing values cannot be written in this format: X has {np.isnan(values).sum()}")
+    if not dataset.n_labels or not dataset.n_samples:
+        raise bad(path, f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
+    check_names(dataset.feature_names, path)
+    check_names(dataset.label_names, path)
+    odd = next((name for name in dataset.label_names if xml and NOT_IN_XML.search(name)), None)
+    if odd is not None:
+        raise bad(path, f"the label name {quote(odd)} has a character that XML cannot hold")
+
+
+def check_names(names, path):
+    """Raise if a name cannot be encoded."""
+    for name in names:
+        if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise bad(path, f"the name {quote(name)} is not valid text")
+
+
+def json_names(dataset):
+    """Return the names for a JSON head; numbered names, which need not be stored, as None."""
+    pairs = {"feature_names": dataset.feature_names, "label_names": dataset.label_names}
+    return {key: None if isinstance(names, NumberedNames) else list(names) for key, names in pairs.items()}
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Text files: encodings, gzip, and a limit on what they unpack to."""
+"""Files as text: encodings, gzip, a limit on what they unpack to, and the wording of errors: file, line, reason."""
 
 import codecs
 import gzip
@@ -7,8 +7,70 @@ import zlib
 from contextlib import contextmanager
 from itertools import islice
 
-from rbrl.datasets.formats.atomic import replacing
-from rbrl.datasets.formats.errors import bad
+from rbrl._common.files import replacing
+from rbrl.exceptions import DataFormatError
+
+LONGEST_QUOTE = 60
+
+
+def bad(path, reason, line=None):
+    """Return the error for `path`: where it is wrong, and why."""
+    place = f"{path}, line {line}" if line else f"{path}"
+    return DataFormatError(f"{place}: {reason}")
+
+
+def bad_word(path, name, word, line=None):
+    """Return the error for a word in a block of a file that does not declare its words."""
+    reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
+    return bad(path, f"column {quote(name)} has {quote(word)}: {reason}", line)
+
+
+@contextmanager
+def memory_said(path):
+    """Say of which file memory ran out, and what needs less; nothing need be wrong with the file."""
+    try:
+        yield
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        raise MemoryError(
+            f"{path}: there is not enough memory to read it{why}. rbrl.datasets.load_parts reads text and Parquet files "
+            "some rows at a time, and rbrl.datasets.write_shards (rbrl data convert --rows-per-shard) splits them into "
+            "files that are fitted one at a time."
+        ) from error
+
+
+def quote(value):
+    """Return `value` in quotes, cut to a length that fits a message."""
+    text = value if isinstance(value, str) else repr(value)
+    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
+
+
+MAX_BYTES = 4 << 30  # of a file once unpacked
+MAX_DENSE_CELLS = 1 << 29  # of a matrix that has to be dense: 4 GiB of float64
+
+
+def dense_labels(path, Y):
+    """Return the sparse array Y as a dense one, unless it is too large."""
+    if Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
+        raise bad(path, f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
+    return Y.toarray()
+
+
+def check_compressed(values, indexes, starts, n_lines, length):
+    """Raise ValueError unless the arrays are a CSR or CSC matrix of `n_lines` rows or columns of `length` places.
+
+    SciPy's own check looks no further where the last start is 0, and what then decreases crashes the interpreter.
+    """
+    whole = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (indexes, starts))
+    if not whole or values.ndim != 1:
+        raise ValueError("its indexes and starts must be lists of whole numbers")
+    if len(starts) != n_lines + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+        raise ValueError(f"its starts must rise from 0 in {n_lines + 1} steps")
+    if not starts[-1] <= len(values) == len(indexes):
+        raise ValueError(f"there are {len(values)} values and {len(indexes)} indexes where {starts[-1]} are said to be")
+    if len(indexes) and not (indexes.min() >= 0 and indexes.max() < length):
+        raise ValueError(f"its indexes must lie in 0..{length - 1}; got {indexes.min()}..{indexes.max()}")
+
 
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 BUFFER = 1 << 20

@@ -1,5 +1,1 @@
-"""One self-contained HTML page about a comparison."""
-
-from rbrl.report.page.write import render_page, write_page
-
-__all__ = ["render_page", "write_page"]
+"""What the page of a comparison shows: its parts, and what it says."""

@@ -7,22 +7,22 @@ import numpy as np
 import pandas as pd
 
 from rbrl.report import figures
-from rbrl.report.chosen import parameters_table
 from rbrl.report.comparison import compare, rank_table
-from rbrl.report.data_tables import datasets_table, known_sizes
 from rbrl.report.page.verdict import headline, join, verdict
-from rbrl.report.results import Results
+from rbrl.report.results import Results, training_seconds
 from rbrl.report.table import Table, number, seconds, spread, word
 from rbrl.report.tables import (
     best_of,
+    datasets_table,
     friedman_table,
+    known_sizes,
     legend,
     metric_table,
     pairs_table,
+    parameters_table,
     ranks_table,
     seconds_table,
 )
-from rbrl.report.write import training_seconds
 
 TIMES = ("train_seconds", "test_seconds")
 FACTS = {"version": "rbrl", "machine": "Machine", "seed": "Seeds"}

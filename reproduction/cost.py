@@ -1,0 +1,216 @@
+"""What a plan cost: fits, hours and evaluations, by data set, from its rows and tunings."""
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from rbrl.experiments.data import Shelf
+from rbrl.experiments.plan import Plan
+from rbrl.experiments.runs import expand
+from rbrl.experiments.worker import work
+from rbrl.report.results import KEYS
+from rbrl.report.table import Cell, Table, count, number, seconds, word
+from reproduction.paper import OURS, key
+
+TIMES = ["tune_seconds", "train_seconds", "test_seconds"]
+MEANS = ("evaluations", "certified")
+
+
+def cost(rows: pd.DataFrame, effort: pd.DataFrame, by: str = "dataset") -> pd.DataFrame:
+    """Sum up rows and tunings.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        As `rbrl.experiments.Store.rows` gives them.
+    effort : DataFrame
+        As `rbrl.experiments.Store.effort` gives it.
+    by : {"dataset", "method"}
+
+    Returns
+    -------
+    DataFrame
+        One row per data set or method: n_runs, n_fits (of tuning, and one per run), hours (of processor time, searches
+        included), recorded_hours (what of that the runs recorded), wall_hours (tuning, training and testing one after
+        the other), evaluations (mean per fit of tuning), certified (share of the fits of tuning), share (of hours).
+        Where the two kinds of hours differ, the truth is between them: see `spent`.
+    """
+    runs = rows.drop_duplicates(["dataset", "method", "split"])
+    runs = runs[runs.status == "ok"]
+    runs = runs.assign(wall=runs[TIMES].sum(axis=1), spent=spent(runs, effort))
+    groups = runs.groupby(by, sort=False)
+    frame = pd.DataFrame({"n_runs": groups.size(), "hours": groups.spent.sum() / 3600})
+    frame["recorded_hours"] = groups.processor_seconds.sum() / 3600
+    frame["wall_hours"] = groups.wall.sum() / 3600
+    frame["n_fits"] = (effort.groupby(by).n_fits.sum().reindex(frame.index).fillna(0) + frame.n_runs).astype(int)
+    for name in MEANS:
+        frame[name] = [mean_per_fit(effort[effort[by] == value], name) for value in frame.index]
+    frame["share"] = frame.hours / frame.hours.sum()
+    return frame.reset_index()
+
+
+def spent(runs: pd.DataFrame, effort: pd.DataFrame) -> pd.Series:
+    """Processor seconds of every run, its search included, whenever that was done.
+
+    A run whose search has its processor time recorded has counted it. One without may rest on a search that was done
+    before and not counted: then all that its clock counted is taken, the most that one thread can have used.
+    """
+    known = effort if "processor_seconds" in effort else effort.assign(processor_seconds=np.nan)
+    searched = runs.merge(known, on=["dataset", "method", "split"], how="left", suffixes=("", "_of_search"))
+    unsure = (searched.tune_seconds > 0) & searched.processor_seconds_of_search.isna()
+    most = searched[TIMES].sum(axis=1).clip(lower=searched.processor_seconds)
+    return searched.processor_seconds.where(~unsure, most).set_axis(runs.index)
+
+
+def mean_per_fit(effort: pd.DataFrame, name: str) -> float:
+    """Mean of a column over the fits of some tunings; NaN where no method has it."""
+    known = effort.dropna(subset=[name])
+    return float((known[name] * known.n_fits).sum() / known.n_fits.sum()) if len(known) else float("nan")
+
+
+def cost_table(rows: pd.DataFrame, effort: pd.DataFrame, title: str, by: str = "dataset") -> Table:
+    """The cost as a table, with its total."""
+    frame = cost(rows, effort, by)
+    total = {name: frame[name].sum() for name in ("n_runs", "n_fits", "hours", "recorded_hours", "share")}
+    total |= {name: mean_per_fit(effort, name) for name in MEANS}
+    lines = [_line(row[by], row) for row in frame.to_dict("records")]
+    head = {"dataset": "Data set", "method": "Method"}[by]
+    titles = (head, "Runs", "Fits", "Processor hours", "Share", "Evaluations per fit", "Certified")
+    note = "Certified: share of the fits of the search, of methods that prove a gap, with one of at most 0.001."
+    if not is_exact(frame):
+        note += (
+            " Processor hours from … to …: what the runs recorded, which leaves out a search done before a run, and what "
+            "the clock counted for runs and searches beside other work. The share is that of the larger figure."
+        )
+    return Table(f"cost-{by}", title, titles, (*lines, _line("All", total)), frame, n_foot=1, note=note)
+
+
+def is_exact(frame: pd.DataFrame) -> bool:
+    """Whether all that was spent is recorded, to the digits shown."""
+    return bool((frame.hours - frame.recorded_hours < 0.005).all())
+
+
+def hours_text(least: float, most: float) -> str:
+    """Hours between two bounds, as one number where they agree in the digits shown.
+
+    Examples
+    --------
+    >>> hours_text(1.5, 1.501), hours_text(1.5, 2)
+    ('1.50', '1.50 to 2.00')
+    """
+    return f"{least:.2f}" if f"{least:.2f}" == f"{most:.2f}" else f"{least:.2f} to {most:.2f}"
+
+
+def _line(name, row):
+    return (
+        word(name),
+        count(row["n_runs"]),
+        Cell(f"{row['n_fits']:,}", int(row["n_fits"])),
+        Cell(hours_text(row["recorded_hours"], row["hours"]), float(row["hours"])),
+        Cell(f"{row['share']:.0%}", float(row["share"])),
+        number(row["evaluations"], 1),
+        Cell(f"{row['certified']:.1%}", float(row["certified"])) if row["certified"] == row["certified"] else Cell("–"),
+    )
+
+
+def cost_tables(rows: pd.DataFrame, effort: pd.DataFrame) -> list[Table]:
+    """What RBRL cost on each data set, and every method in all."""
+    ours, own = rows[rows.method.map(key) == key(OURS)], effort[effort.method.map(key) == key(OURS)]
+    tables = [cost_table(ours, own, f"{OURS}'s full protocol")] if len(ours) else []
+    return [*tables, cost_table(rows, effort, "All methods", by="method")]
+
+
+TOLERANCE = 1e-6
+PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A recorded result and what came out now.
+
+    Attributes
+    ----------
+    dataset, method, split : str, str, int
+    recorded, found : dict of str to float
+        Metrics.
+    seconds : float
+        To fit and to test, now.
+    error : str
+        Why there is nothing to compare, if so.
+    """
+
+    dataset: str
+    method: str
+    split: int
+    recorded: dict[str, float]
+    found: dict[str, float]
+    seconds: float
+    error: str = ""
+
+    @property
+    def largest(self) -> float:
+        """Largest difference over the metrics; infinite if one is missing."""
+        return max((abs(value - self.found.get(name, np.inf)) for name, value in self.recorded.items()), default=np.inf)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every metric is the recorded one."""
+        return self.largest <= TOLERANCE
+
+
+def draw(rows: pd.DataFrame, n: int, seed: int | None = None, patience: float = PATIENCE) -> pd.DataFrame:
+    """Choose recorded results at random, of those that took at most `patience` seconds to fit and to test.
+
+    They are drawn from different methods as far as there are several, so that two results are two kinds of evidence.
+    """
+    runs = rows.drop_duplicates(KEYS)
+    runs = runs[(runs.status == "ok") & (runs.train_seconds + runs.test_seconds <= patience)]
+    if runs.empty:
+        raise ValueError(f"No recorded result took at most {patience:g} seconds. There are {len(rows)} rows.")
+    rng = np.random.default_rng(seed)
+    shuffled = runs.iloc[rng.permutation(len(runs))]
+    apart = shuffled.drop_duplicates("method")
+    return pd.concat([apart, shuffled.drop(apart.index)]).head(n)
+
+
+def check(
+    rows: pd.DataFrame, plan: Plan, n: int = 2, seed: int | None = None, data_home=None, tell=None
+) -> list[Checked]:
+    """Recompute `n` results of a plan, drawn from `rows`; `tell` is told of each before it is done."""
+    shelf = Shelf(plan.folder, data_home)
+    runs = {(run.dataset, run.method, run.split): run for run in expand(plan, shelf)}
+    specs = {data.name: data for data in plan.datasets}
+    checked = []
+    for recorded in draw(rows, n, seed).itertuples():
+        where = recorded.dataset, recorded.method, recorded.split
+        if tell:
+            tell(f"{where[0]} · {where[1]} · split {where[2]}, {recorded.params}")
+        part = rows[(rows.dataset == where[0]) & (rows.method == where[1]) & (rows.split == where[2])]
+        values = dict(zip(part.metric, part.value))
+        if where not in runs:
+            checked.append(Checked(*where, values, {}, float("nan"), "the plan has no such run"))
+            continue
+        # With the parameters fixed and nothing to tune, the run is one fit and one test.
+        task = replace(runs[where].task, params=json.loads(recorded.params), points=())
+        outcome = work(task, *shelf.get(specs[recorded.dataset]))
+        took = outcome.train_seconds + outcome.test_seconds
+        checked.append(Checked(*where, values, outcome.values, took, outcome.error))
+    return checked
+
+
+def check_table(checked: list[Checked]) -> Table:
+    """What was recomputed, and how far it is from the record."""
+    rows = tuple(
+        (
+            *(word(one.dataset), word(one.method), word(one.split)),
+            word("yes" if one.agrees else one.error or "no"),
+            number(one.largest, 9),
+            seconds(one.seconds),
+        )
+        for one in checked
+    )
+    frame = pd.DataFrame([{**one.__dict__, "largest": one.largest, "agrees": one.agrees} for one in checked])
+    titles = ("Data set", "Method", "Split", "As recorded", "Largest difference", "Seconds")
+    return Table("check", "Recomputed with the recorded parameters", titles, rows, frame, n_keys=3)

@@ -1,0 +1,1 @@
+"""What every package may use: checks, files, threads, progress, small linear algebra."""

@@ -1,0 +1,189 @@
+"""Small spectral tools: singular values and thresholding of tall matrices, largest eigenvalues."""
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dsyevd
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+# Below this share of the largest singular value, squaring (the Gram matrix) has lost the digits.
+GRAM_FLOOR = 1e-4
+# The decomposition of a matrix with a shorter side than this is cheap beside what else is done with it.
+EXACT_BELOW = 1000
+
+
+def small_eigh(A):
+    """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, without the checks that cost more than a small one."""
+    if not A.size:
+        return np.zeros(0), A
+    values, V, failed = dsyevd(A)
+    return np.linalg.eigh(A) if failed else (values, V)
+
+
+def is_wide(W):
+    """Whether W has more columns than rows; of no rows nothing is asked."""
+    return 0 < W.shape[0] < W.shape[1]
+
+
+def small_gram(W):
+    """The smaller of W'W and WW'."""
+    return W @ W.T if is_wide(W) else W.T @ W
+
+
+def gram_singular_values(W):
+    """Singular values, ascending, from the smaller Gram matrix: quick, with eight digits of the largest."""
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(small_gram(W)), 0.0))
+
+
+def gram_spectrum(W):
+    """Singular values (ascending) and right singular vectors of a tall W, from the eigenproblem of W'W."""
+    values, V = small_eigh(W.T @ W)
+    return np.sqrt(np.maximum(values, 0.0)), V
+
+
+def leading_singular(W, most, above=0.0, near=None):
+    """Left singular vectors, singular values (descending) and right ones of W: the `most` largest that exceed `above`.
+
+    Exact while the shorter side is moderate; by subspace iteration beyond, which finds what stands out. It starts from the
+    columns of `near`, where right singular vectors are expected, and as many others as are asked for.
+    """
+    if min(W.shape) <= EXACT_BELOW:
+        values, V = small_eigh(small_gram(W))
+        sigma, V = np.sqrt(np.maximum(values[::-1], 0.0)), V[:, ::-1]
+        keep = np.flatnonzero((sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0)))[:most]
+        sigma, V = sigma[keep], V[:, keep]
+        return (V, sigma, (W.T @ V) / sigma) if is_wide(W) else ((W @ V) / sigma, sigma, V)
+    P, sigma, Q = _subspace_iteration(W, min(most, min(W.shape)), near)
+    keep = (sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0))
+    return P[:, keep], sigma[keep], Q[:, keep]
+
+
+def _subspace_iteration(W, size, near=None, spare=10, rounds=6, seed=0):
+    """The `size` largest singular triples, approximately."""
+    Q = np.random.default_rng(seed).standard_normal((W.shape[1], size + spare))
+    Q = (Q if near is None else np.hstack([near, Q]))[:, : min(W.shape)]
+    for _ in range(rounds):
+        P = np.linalg.qr(W @ Q)[0]
+        Q = np.linalg.qr(W.T @ P)[0]
+    left, sigma, turn = np.linalg.svd(W @ Q, full_matrices=False)
+    return left[:, :size], sigma[:size], (Q @ turn.T)[:, :size]
+
+
+def singular_values(W):
+    """All singular values, descending, to full relative accuracy of the largest."""
+    return np.linalg.svd(W, compute_uv=False)
+
+
+def spectral_norm(W):
+    """The largest singular value, to full accuracy."""
+    if not W.size:
+        return 0.0
+    # Not one eigenvalue alone: that LAPACK routine gives up on matrices whose entries differ by many orders of magnitude.
+    return float(gram_singular_values(W)[-1])
+
+
+def threshold_singular_values(W, amount):
+    """Shrink every singular value by `amount`, to no less than zero: eq. (24) of the paper.
+
+    W V (1 - amount / sigma)_+ V' needs only the small Gram matrix, and is accurate for singular values above
+    `GRAM_FLOOR` of the largest. Where smaller ones must be kept, the full SVD is used.
+    """
+    if amount == 0 or W.size == 0:
+        return W.copy()
+    if is_wide(W):
+        return threshold_singular_values(W.T, amount).T
+    sigma, V = gram_spectrum(W)
+    if amount > GRAM_FLOOR * sigma[-1]:
+        keep = sigma > amount
+        return ((W @ V[:, keep]) * (1.0 - amount / sigma[keep])) @ V[:, keep].T
+    U, s, Vt = np.linalg.svd(W, full_matrices=False)
+    return (U * np.maximum(s - amount, 0.0)) @ Vt
+
+
+def clip_singular_values(W, limit):
+    """The nearest matrix with no singular value above `limit`."""
+    if is_wide(W):
+        return clip_singular_values(W.T, limit).T
+    return W @ singular_value_clip(W, limit)
+
+
+def singular_value_clip(W, limit):
+    """The matrix C for which W C is W with no singular value above `limit`.
+
+    The Gram matrix of a W far outside blurs singular values near the limit, so what it gives is clipped once more.
+    """
+    sigma, V = gram_spectrum(W)
+    factor = limit / np.maximum(sigma, max(limit, np.finfo(float).tiny))
+    clip = (V * factor) @ V.T
+    return clip @ singular_value_clip(W @ clip, limit) if sigma[-1] > 10 * limit > 0 else clip
+
+
+def largest_eigenvalue(product, size, exact_below=500, seed=0):
+    """Largest eigenvalue of a symmetric positive semidefinite operator, given its product with a matrix.
+
+    Small operators are formed and solved; for large ones the Lanczos value is raised by its residual.
+    """
+    if size == 0:
+        return 0.0
+    if size <= exact_below:
+        matrix = product(np.eye(size))
+        return float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[-1])
+    operator = LinearOperator((size, size), matvec=lambda v: product(v.reshape(size, -1)).ravel(), dtype=np.float64)
+    start = np.random.default_rng(seed).standard_normal(size)
+    value, vector = eigsh(operator, k=1, which="LA", v0=start, tol=1e-4)
+    residual = np.linalg.norm(operator @ vector[:, 0] - value[0] * vector[:, 0])
+    return float(value[0] + residual)
+
+
+# Entries of a dense block of rows: 32 MB.
+BLOCK_ENTRIES = 2**22
+# A decomposition in double precision knows eigenvalues above this share of its largest to four digits; what is below
+# is decomposed again by itself.
+SURE = 1e-11
+# Below this share of the largest eigenvalue a direction is the rounding of the others: 1e-14 of the largest singular value.
+NOISE = 1e-28
+# Where the Gram matrix is all that is left of the rows, its own rounding is the limit.
+GRAM_NOISE = 1e-14
+
+
+def whiten(gram, projected=None):
+    r"""Orthonormal directions V with :math:`V'X'XV = \operatorname{diag}(c)`, and c, largest first.
+
+    The Gram matrix of columns of very different size holds nothing of the small ones: a column of 1e9 leaves of the others
+    what :math:`10^{18}` in double precision leaves of 1. The directions without the large part are right all the same, and
+    X times these is computed with the rounding of X, not of its square: its Gram matrix tells the rest, and so on.
+
+    Parameters
+    ----------
+    gram : array (n_columns, n_columns)
+        :math:`X'X`; its memory is reused.
+    projected : callable, default=None
+        From directions V (n_columns, k) to :math:`(XV)'(XV)`, computed from XV. None where the rows are gone.
+    """
+    sure, noise = (GRAM_NOISE, 0.0) if projected is None else (SURE, NOISE)
+    c, V = eigh(gram, driver="evd", overwrite_a=True)
+    largest, found = c[-1], []
+    while True:
+        first = int(np.searchsorted(c, max(sure * c[-1], noise * largest, 0.0), side="right"))
+        found.append((V[:, first:][:, ::-1], c[first:][::-1]))
+        if projected is None or first in (0, len(c)):
+            break
+        c, turn = eigh(projected(V[:, :first]), driver="evd", overwrite_a=True)
+        V = V[:, :first] @ turn
+    directions, diagonals = zip(*found)
+    return np.ascontiguousarray(np.hstack(directions)), np.concatenate(diagonals)
+
+
+def gram_matrix(X):
+    """X'X, dense."""
+    G = X.T @ X
+    return G.toarray() if sparse.issparse(G) else np.asarray(G)
+
+
+def projected_gram(X, V):
+    """(XV)'(XV), some rows at a time."""
+    step, total = max(1, BLOCK_ENTRIES // V.shape[1]), np.zeros((V.shape[1], V.shape[1]))
+    for start in range(0, X.shape[0], step):
+        Z = np.asarray(X[start : start + step] @ V)
+        total += Z.T @ Z
+    return total

@@ -1,0 +1,371 @@
+"""The loops compiled with Numba: one pass over the scores.
+
+A row's irrelevant scores are gathered into a contiguous buffer first, so that the inner loop over them vectorises.
+"""
+
+import numpy as np
+from numba import njit
+
+# Sums may be reordered, which vectorises them; NaN and infinity keep their meaning.
+_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+
+
+def _compiled(function):
+    """Compile a function when it is first called, and keep the machine code for other processes where that is possible.
+
+    Numba refuses to keep it where neither the folder of the sources nor one of the user's can be written to, as in many
+    containers; it is then compiled in every process.
+    """
+    try:
+        return njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError as error:
+        if "cannot cache function" not in str(error):
+            raise
+        return njit(**_OPTIONS)(function)
+
+
+compiled = _compiled
+
+
+@compiled
+def squared_hinge(Y, F, weights, scale, costs, R):
+    n, l = F.shape
+    value = linear = 0.0
+    for i in range(n):
+        w = scale * weights[i]
+        for j in range(l):
+            y = Y[i, j]
+            cost = w * costs[j] if y > 0 else w
+            slack = max(1.0 - y * F[i, j], 0.0)
+            value += 0.5 * cost * slack * slack
+            linear += cost * slack
+            R[i, j] -= cost * y * slack
+    return value, linear
+
+
+@compiled
+def squared_hinge_diagonal(Y, F, weights, scale, costs, H):
+    n, l = F.shape
+    for i in range(n):
+        w = scale * weights[i]
+        for j in range(l):
+            cost = w * costs[j] if Y[i, j] > 0 else w
+            H[i, j] += cost if Y[i, j] * F[i, j] < 1.0 else 0.0
+
+
+@compiled
+def squared_hinge_product(Y, F, D, weights, scale, costs, P):
+    n, l = F.shape
+    for i in range(n):
+        w = scale * weights[i]
+        for j in range(l):
+            cost = w * costs[j] if Y[i, j] > 0 else w
+            P[i, j] += cost * D[i, j] if Y[i, j] * F[i, j] < 1.0 else 0.0
+
+
+@compiled
+def squared_hinge_labels(Y, F, weights, scale, costs, M):
+    n, l = F.shape
+    for i in range(n):
+        w = scale * weights[i]
+        for j in range(l):
+            cost = w * costs[j] if Y[i, j] > 0 else w
+            M[j, j] += cost if Y[i, j] * F[i, j] < 1.0 else 0.0
+
+
+@compiled
+def squared_hinge_line(Y, F, D, t, weights, scale, costs, d1, d2):
+    n, l = F.shape
+    value = joint = 0.0
+    for i in range(n):
+        w = scale * weights[i]
+        for j in range(l):
+            y, d = Y[i, j], D[i, j]
+            cost = w * costs[j] if y > 0 else w
+            slack = max(1.0 - y * (F[i, j] + t[j] * d), 0.0)
+            second = cost * d * d if slack > 0 else 0.0
+            value += 0.5 * cost * slack * slack
+            joint += second
+            d1[j] -= cost * y * slack * d
+            d2[j] += second
+    return value, joint
+
+
+@compiled
+def _gather(y, f, pos, neg, f_pos, f_neg):
+    """Split a row: indices and scores of its relevant and irrelevant labels; return their numbers."""
+    p = q = 0
+    for j in range(y.shape[0]):
+        if y[j] > 0:
+            pos[p], f_pos[p] = j, f[j]
+            p += 1
+        else:
+            neg[q], f_neg[q] = j, f[j]
+            q += 1
+    return p, q
+
+
+@compiled
+def pairwise_hinge(Y, F, weights, scale, margin, R):
+    n, l = F.shape
+    pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
+    f_pos, f_neg, push = np.empty(l), np.empty(l), np.empty(l)
+    value = linear = 0.0
+    for i in range(n):
+        p, q = _gather(Y[i], F[i], pos, neg, f_pos, f_neg)
+        if p == 0 or q == 0:
+            continue
+        c = scale * weights[i] / (p * q)
+        squares = total = 0.0
+        push[:q] = 0.0
+        for a in range(p):
+            shift, pull = margin - f_pos[a], 0.0
+            for b in range(q):
+                slack = max(shift + f_neg[b], 0.0)
+                squares += slack * slack
+                pull += slack
+                push[b] += slack
+            R[i, pos[a]] -= c * pull
+            total += pull
+        for b in range(q):
+            R[i, neg[b]] += c * push[b]
+        value += 0.5 * c * squares
+        linear += c * margin * total
+    return value, linear
+
+
+@compiled
+def pairwise_hinge_diagonal(Y, F, weights, scale, margin, H):
+    n, l = F.shape
+    pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
+    f_pos, f_neg, active = np.empty(l), np.empty(l), np.empty(l)
+    for i in range(n):
+        p, q = _gather(Y[i], F[i], pos, neg, f_pos, f_neg)
+        if p == 0 or q == 0:
+            continue
+        c = scale * weights[i] / (p * q)
+        active[:q] = 0.0
+        for a in range(p):
+            shift, count = margin - f_pos[a], 0.0
+            for b in range(q):
+                one = 1.0 if shift + f_neg[b] > 0 else 0.0
+                count += one
+                active[b] += one
+            H[i, pos[a]] += c * count
+        for b in range(q):
+            H[i, neg[b]] += c * active[b]
+
+
+@compiled
+def pairwise_hinge_product(Y, F, D, weights, scale, margin, P):
+    n, l = F.shape
+    pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
+    f_pos, f_neg, moved = np.empty(l), np.empty(l), np.empty(l)
+    for i in range(n):
+        p, q = _gather(Y[i], F[i], pos, neg, f_pos, f_neg)
+        if p == 0 or q == 0:
+            continue
+        c = scale * weights[i] / (p * q)
+        moved[:q] = 0.0
+        for a in range(p):
+            shift, d, total = margin - f_pos[a], D[i, pos[a]], 0.0
+            for b in range(q):
+                step = d - D[i, neg[b]] if shift + f_neg[b] > 0 else 0.0
+                total += step
+                moved[b] += step
+            P[i, pos[a]] += c * total
+        for b in range(q):
+            P[i, neg[b]] -= c * moved[b]
+
+
+@compiled
+def pairwise_hinge_labels(Y, F, weights, scale, margin, M):
+    # All labels are visited, the relevant ones far from any margin: a loop without indices vectorises.
+    n, l = F.shape
+    pos, rest = np.empty(l, np.int64), np.empty(l)
+    half, diagonal = np.zeros((l, l)), np.zeros(l)
+    for i in range(n):
+        p = 0
+        for j in range(l):
+            rest[j] = F[i, j]
+            if Y[i, j] > 0:
+                pos[p], rest[j] = j, -np.inf
+                p += 1
+        if p == 0 or p == l:
+            continue
+        c = scale * weights[i] / (p * (l - p))
+        for a in range(p):
+            j = pos[a]
+            shift, row, count = margin - F[i, j], half[j], 0.0
+            for k in range(l):
+                one = c if shift + rest[k] > 0 else 0.0
+                row[k] += one
+                diagonal[k] += one
+                count += one
+            diagonal[j] += count
+    for j in range(l):
+        M[j, j] += diagonal[j]
+        for k in range(l):
+            M[j, k] -= half[j, k] + half[k, j]
+
+
+@compiled
+def pairwise_hinge_line(Y, F, D, t, weights, scale, margin, d1, d2):
+    n, l = F.shape
+    pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
+    f_pos, f_neg, d_neg = np.empty(l), np.empty(l), np.empty(l)
+    push, active, f = np.empty(l), np.empty(l), np.empty(l)
+    value = joint = 0.0
+    for i in range(n):
+        for j in range(l):
+            f[j] = F[i, j] + t[j] * D[i, j]
+        p, q = _gather(Y[i], f, pos, neg, f_pos, f_neg)
+        if p == 0 or q == 0:
+            continue
+        c = scale * weights[i] / (p * q)
+        squares = bends = 0.0
+        for b in range(q):
+            push[b] = active[b] = 0.0
+            d_neg[b] = D[i, neg[b]]
+        for a in range(p):
+            shift, d, pull, count = margin - f_pos[a], D[i, pos[a]], 0.0, 0.0
+            for b in range(q):
+                slack = max(shift + f_neg[b], 0.0)
+                one = 1.0 if slack > 0 else 0.0
+                squares += slack * slack
+                bends += one * (d - d_neg[b]) ** 2
+                pull += slack
+                count += one
+                push[b] += slack
+                active[b] += one
+            d1[pos[a]] -= c * pull * d
+            d2[pos[a]] += c * count * d * d
+        for b in range(q):
+            d1[neg[b]] += c * push[b] * d_neg[b]
+            d2[neg[b]] += c * active[b] * d_neg[b] ** 2
+        value += 0.5 * c * squares
+        joint += c * bends
+    return value, joint
+
+
+@compiled
+def column_dots(A, B, joint):
+    out = np.zeros(A.shape[1])
+    for k in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            out[j] += A[k, j] * B[k, j]
+    if joint:
+        out[:] = out.sum()
+    return out
+
+
+@compiled
+def memory_backward(q, steps, changes, rho, order, joint):
+    coefficients = np.zeros_like(rho)
+    for i in order[::-1]:
+        c = rho[i] * column_dots(steps[i], q, joint)
+        coefficients[i] = c
+        change = changes[i]
+        for k in range(q.shape[0]):
+            for j in range(q.shape[1]):
+                q[k, j] -= change[k, j] * c[j]
+    return coefficients
+
+
+@compiled
+def memory_forward(z, steps, changes, rho, order, joint, coefficients):
+    for i in order:
+        c = coefficients[i] - rho[i] * column_dots(changes[i], z, joint)
+        step = steps[i]
+        for k in range(z.shape[0]):
+            for j in range(z.shape[1]):
+                z[k, j] += step[k, j] * c[j]
+
+
+@compiled
+def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
+    best, at, theta = 0.0, 0.0, min(1.0, reach)
+    for _ in range(30):
+        over2, slope, bend = 0.0, linear - 2 * theta * quadratic, 2 * quadratic
+        for s in sigma:
+            over = theta * s - limit
+            if over > 0:
+                over2 += over * over
+                slope -= s * over / ridge
+                bend += s * s / ridge
+        value = theta * linear - theta * theta * quadratic - over2 / (2 * ridge)
+        if value > best:
+            best, at = value, theta
+        if bend <= 0:
+            break
+        previous = theta
+        theta = min(max(theta + slope / bend, 0.0), reach)
+        if abs(theta - previous) < 1e-13 * theta:
+            break
+    return best, at
+
+
+@compiled
+def _cholesky(M):
+    """The lower factor, in place."""
+    l = M.shape[0]
+    for j in range(l):
+        s = M[j, j]
+        for p in range(j):
+            s -= M[j, p] * M[j, p]
+        root = np.sqrt(s)
+        M[j, j] = root
+        for i in range(j + 1, l):
+            s = M[i, j]
+            for p in range(j):
+                s -= M[i, p] * M[j, p]
+            M[i, j] = s / root
+
+
+@compiled
+def _cholesky_solve(M, x):
+    """Solve with a lower factor and its transpose, in place."""
+    l = M.shape[0]
+    for i in range(l):
+        s = x[i]
+        for p in range(i):
+            s -= M[i, p] * x[p]
+        x[i] = s / M[i, i]
+    for i in range(l - 1, -1, -1):
+        s = x[i]
+        for p in range(i + 1, l):
+            s -= M[p, i] * x[p]
+        x[i] = s / M[i, i]
+
+
+@compiled
+def block_solve(G, first, A, second, B, C, out):
+    K, l = G.shape
+    M = np.empty((l, l))
+    for k in range(K):
+        for i in range(l):
+            out[k, i] = G[k, i]
+            for j in range(i + 1):
+                M[i, j] = first[k] * A[i, j] + second[k] * B[i, j] + C[i, j]
+        _cholesky(M)
+        _cholesky_solve(M, out[k])
+
+
+@compiled
+def sparse_product(data, indices, indptr, W, out):
+    for i in range(len(indptr) - 1):
+        sums = out[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            x, w = data[p], W[indices[p]]
+            for j in range(len(sums)):
+                sums[j] += x * w[j]
+
+
+@compiled
+def sparse_adjoint(data, indices, indptr, D, out):
+    for i in range(len(indptr) - 1):
+        d = D[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            x, sums = data[p], out[indices[p]]
+            for j in range(len(sums)):
+                sums[j] += x * d[j]

@@ -1,0 +1,165 @@
+"""The loops in plain NumPy: the definition that the compiled ones are tested against."""
+
+import numpy as np
+
+
+def _slack(Y, F):
+    return np.maximum(1.0 - Y * F, 0.0)
+
+
+def _cost(Y, weights, scale, costs):
+    return scale * weights[:, None] * np.where(Y > 0, costs, 1.0)
+
+
+def squared_hinge(Y, F, weights, scale, costs, R):
+    """Add the gradient to R; return the value and the sum of weight * margin * slack."""
+    slack, cost = _slack(Y, F), _cost(Y, weights, scale, costs)
+    R -= cost * Y * slack
+    return 0.5 * np.sum(cost * slack**2), np.sum(cost * slack)
+
+
+def squared_hinge_diagonal(Y, F, weights, scale, costs, H):
+    """Add the diagonal of the generalised Hessian to H."""
+    H += _cost(Y, weights, scale, costs) * (_slack(Y, F) > 0)
+
+
+def squared_hinge_product(Y, F, D, weights, scale, costs, P):
+    """Add the generalised Hessian times D to P."""
+    P += _cost(Y, weights, scale, costs) * (_slack(Y, F) > 0) * D
+
+
+def squared_hinge_labels(Y, F, weights, scale, costs, M):
+    """Add the sum of the rows' generalised Hessians to M, (n_labels, n_labels)."""
+    np.einsum("jj->j", M)[:] += (_cost(Y, weights, scale, costs) * (_slack(Y, F) > 0)).sum(axis=0)
+
+
+def squared_hinge_line(Y, F, D, t, weights, scale, costs, d1, d2):
+    """The loss at F + D diag(t); add its derivatives in t to d1, d2; return value and second derivative along t = 1."""
+    slack, cost = _slack(Y, F + D * t), _cost(Y, weights, scale, costs)
+    second = (cost * (slack > 0) * D**2).sum(axis=0)
+    d1 -= (cost * Y * slack * D).sum(axis=0)
+    d2 += second
+    return 0.5 * np.sum(cost * slack**2), second.sum()
+
+
+def _pairs(Y, F, margin):
+    """Rows with both kinds of labels: index, relevant, irrelevant, slacks (relevant x irrelevant)."""
+    for i in range(len(Y)):
+        pos, neg = np.flatnonzero(Y[i] > 0), np.flatnonzero(Y[i] < 0)
+        if pos.size and neg.size:
+            yield i, pos, neg, np.maximum(margin - F[i, pos][:, None] + F[i, neg][None, :], 0.0)
+
+
+def pairwise_hinge(Y, F, weights, scale, margin, R):
+    """Add the gradient to R; return the value and the sum of weight * margin * slack."""
+    value = linear = 0.0
+    for i, pos, neg, slack in _pairs(Y, F, margin):
+        c = scale * weights[i] / slack.size
+        R[i, pos] -= c * slack.sum(axis=1)
+        R[i, neg] += c * slack.sum(axis=0)
+        value += 0.5 * c * np.sum(slack**2)
+        linear += c * margin * slack.sum()
+    return value, linear
+
+
+def pairwise_hinge_diagonal(Y, F, weights, scale, margin, H):
+    """Add the diagonal of the generalised Hessian to H."""
+    for i, pos, neg, slack in _pairs(Y, F, margin):
+        c = scale * weights[i] / slack.size
+        H[i, pos] += c * (slack > 0).sum(axis=1)
+        H[i, neg] += c * (slack > 0).sum(axis=0)
+
+
+def pairwise_hinge_product(Y, F, D, weights, scale, margin, P):
+    """Add the generalised Hessian times D to P."""
+    for i, pos, neg, slack in _pairs(Y, F, margin):
+        moved = scale * weights[i] / slack.size * (slack > 0) * (D[i, pos][:, None] - D[i, neg][None, :])
+        P[i, pos] += moved.sum(axis=1)
+        P[i, neg] -= moved.sum(axis=0)
+
+
+def pairwise_hinge_labels(Y, F, weights, scale, margin, M):
+    """Add the sum of the rows' generalised Hessians to M, (n_labels, n_labels)."""
+    for i, pos, neg, slack in _pairs(Y, F, margin):
+        active = scale * weights[i] / slack.size * (slack > 0)
+        M[pos, pos] += active.sum(axis=1)
+        M[neg, neg] += active.sum(axis=0)
+        M[np.ix_(pos, neg)] -= active
+        M[np.ix_(neg, pos)] -= active.T
+
+
+def pairwise_hinge_line(Y, F, D, t, weights, scale, margin, d1, d2):
+    """The loss at F + D diag(t); add its derivatives in t to d1, d2; return value and second derivative along t = 1."""
+    value = joint = 0.0
+    for i, pos, neg, slack in _pairs(Y, F + D * t, margin):
+        c = scale * weights[i] / slack.size
+        value += 0.5 * c * np.sum(slack**2)
+        d1[pos] -= c * slack.sum(axis=1) * D[i, pos]
+        d1[neg] += c * slack.sum(axis=0) * D[i, neg]
+        d2[pos] += c * (slack > 0).sum(axis=1) * D[i, pos] ** 2
+        d2[neg] += c * (slack > 0).sum(axis=0) * D[i, neg] ** 2
+        joint += c * np.sum((slack > 0) * (D[i, pos][:, None] - D[i, neg][None, :]) ** 2)
+    return value, joint
+
+
+def column_dots(A, B, joint):
+    """Inner products of the columns of A and B; with `joint`, every entry is the sum of all."""
+    out = np.einsum("kj,kj->j", A, B)
+    return np.full_like(out, out.sum()) if joint else out
+
+
+def memory_backward(q, steps, changes, rho, order, joint):
+    """First loop of L-BFGS, newest pair first: q is changed in place; return the coefficients."""
+    coefficients = np.zeros_like(rho)
+    for i in order[::-1]:
+        coefficients[i] = rho[i] * column_dots(steps[i], q, joint)
+        q -= changes[i] * coefficients[i]
+    return coefficients
+
+
+def memory_forward(z, steps, changes, rho, order, joint, coefficients):
+    """Second loop of L-BFGS, oldest pair first: z is changed in place."""
+    for i in order:
+        z += steps[i] * (coefficients[i] - rho[i] * column_dots(changes[i], z, joint))
+
+
+def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
+    """Largest value over theta in [0, reach] of theta linear - theta^2 quadratic - sum (theta sigma - limit)_+^2 / 2 ridge,
+    and that theta.
+
+    Newton on a concave function.
+    """
+    best, at, theta = 0.0, 0.0, min(1.0, reach)
+    for _ in range(30):
+        over = np.maximum(theta * sigma - limit, 0.0)
+        value = theta * linear - theta**2 * quadratic - np.sum(over**2) / (2 * ridge)
+        if value > best:
+            best, at = value, theta
+        slope = linear - 2 * theta * quadratic - np.sum(sigma * over) / ridge
+        bend = 2 * quadratic + np.sum(sigma[over > 0] ** 2) / ridge
+        if bend <= 0:
+            break
+        previous, theta = theta, min(max(theta + slope / bend, 0.0), reach)
+        if abs(theta - previous) < 1e-13 * theta:
+            break
+    return best, at
+
+
+def block_solve(G, first, A, second, B, C, out):
+    """Solve (first_k A + second_k B + C) x = G_k for every row k of G; the matrices are symmetric positive definite."""
+    blocks = first[:, None, None] * A + second[:, None, None] * B + C
+    out[:] = np.linalg.solve(blocks, G[:, :, None])[:, :, 0]
+
+
+def sparse_product(data, indices, indptr, W, out):
+    """Add X @ W, for X in compressed rows; W may have further rows."""
+    np.add.at(out, _row_of_entry(indptr), data[:, None] * W[indices])
+
+
+def sparse_adjoint(data, indices, indptr, D, out):
+    """Add X' @ D, for X in compressed rows; `out` may have further rows."""
+    np.add.at(out, indices, data[:, None] * D[_row_of_entry(indptr)])
+
+
+def _row_of_entry(indptr):
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))

@@ -1,0 +1,380 @@
+"""Base learners of the reductions, and what all reductions share."""
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from rbrl._common.checks import check_choice, check_number
+from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.problem.kernel import gram
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What base learners are given: rows of features, or of a kernel matrix that all of them share."""
+
+    matrix: Any
+    pairwise: bool = False
+
+    def take(self, rows):
+        """The given training rows; all, uncopied, for None."""
+        if rows is None:
+            return self.matrix
+        return self.matrix[np.ix_(rows, rows)] if self.pairwise else self.matrix[rows]
+
+
+def liblinear_rows(X):
+    """Rows as LIBLINEAR takes them, so that no single fit converts them again."""
+    X = X.astype(np.float64, copy=False)
+    if sparse.issparse(X) and max(X.nnz, *X.shape) <= np.iinfo(np.int32).max and X.indices.dtype != np.int32:
+        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        X = sparse.csr_array(parts, shape=X.shape)
+    return X
+
+
+def linear_svm(C, tol):
+    """LIBLINEAR: L2-regularised squared hinge, solved in the primal, which is deterministic and needs no seed."""
+    return LinearSVC(C=C, tol=1e-4 if tol is None else tol, dual=False)
+
+
+def kernel_svm(C, tol, **kernel):
+    """LIBSVM's C-SVC; on a kernel matrix unless `kernel` says otherwise."""
+    return SVC(C=C, tol=1e-3 if tol is None else tol, **(kernel or {"kernel": "precomputed"}))
+
+
+def fit_learner(learner, inputs, y, weights=None, rows=None):
+    """Fit a fresh learner to classes y of the given rows (y and weights cover all rows), and return it."""
+    if rows is not None:
+        y, weights = y[rows], None if weights is None else weights[rows]
+    extra = {}
+    if weights is not None:
+        check_takes_weights(learner)
+        extra["sample_weight"] = weights
+    if isinstance(learner, LinearSVC):
+        _weigh_stopping_rule(learner, y, weights)
+    X = inputs.take(rows)
+    # The rows were checked once, for all learners.
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        learner.fit(X, y, **extra)
+    if _minimises_squared_hinge(learner):
+        _keep_tolerance(learner, X, y, weights)
+    return learner
+
+
+def check_takes_weights(learner):
+    """Refuse row weights for a base learner without them."""
+    if not has_fit_parameter(learner, "sample_weight"):
+        raise ValueError(
+            f"sample_weight needs a base learner whose fit takes it. Got {learner!r}, which does not; "
+            "leave sample_weight out, or choose another estimator."
+        )
+
+
+def _weigh_stopping_rule(learner, y, weights):
+    """Let a row of weight 2 count as two rows in LIBLINEAR's stopping rule too.
+
+    LIBLINEAR scales its tolerance by the share of the rarer class among the rows, whatever their weights.
+    """
+    if weights is None or len(classes := np.unique(y)) != 2:
+        return
+    code = (y == classes[1]).astype(np.intp)
+    rows, mass = np.bincount(code), np.bincount(code, weights)
+    learner.tol = learner.tol * (mass.min() / mass.sum()) / (rows.min() / rows.sum())
+
+
+def _minimises_squared_hinge(learner):
+    """Whether a learner is what `linear_svm` makes, whose problem `_SquaredHinge` writes down."""
+    ours = linear_svm(1.0, None).get_params()
+    return isinstance(learner, LinearSVC) and all(
+        getattr(learner, name) == value
+        for name, value in ours.items()
+        if name not in ("C", "tol", "max_iter", "verbose")
+    )
+
+
+class _SquaredHinge:
+    r"""LIBLINEAR's problem for one class: :math:`\tfrac12 \|v\|^2 + C \sum_i c_i |1 - y_i f_i|_+^2`, f = X w + b.
+
+    The intercept is the last entry of v = (w, b). The Hessian is at least the identity, so a gradient g at v says that
+    the solution is no farther from v than its norm.
+    """
+
+    def __init__(self, X, y, weights, C):
+        self.X, self.y, self.scale = X, y, 2.0 * C * (np.ones(len(y)) if weights is None else weights)
+
+    def gradient(self, v):
+        """Gradient at v, and the weight of each row in the Hessian there."""
+        slack = np.maximum(1.0 - self.y * (self.X @ v[:-1] + v[-1]), 0.0)
+        return v - self._transposed(self.scale * slack * self.y), self.scale * (slack > 0)
+
+    def newton_step(self, g, row_weights):
+        """Solve H d = -g, to a digit less than g has been reduced to."""
+        times = LinearOperator(
+            (len(g), len(g)), lambda d: d + self._transposed(row_weights * (self.X @ d[:-1] + d[-1])), dtype=g.dtype
+        )
+        return cg(times, -g, rtol=1e-6)[0]
+
+    def _transposed(self, r):
+        return np.append(self.X.T @ r, r.sum())
+
+
+def _keep_tolerance(learner, X, y, weights, max_steps=20):
+    """Go on with Newton's steps from where LIBLINEAR ended, if that is short of its tolerance.
+
+    LIBLINEAR also ends where a step lowers the objective by less than 1e-12 of it, some 1e-6 from the solution: which
+    one of the points there it ends at is a matter of rounding, so of the processor and of the order of the rows.
+    """
+    for k in range(len(learner.coef_)):
+        sign = np.where(y == learner.classes_[k if len(learner.classes_) > 2 else 1], 1.0, -1.0)
+        problem = _SquaredHinge(X, sign, weights, learner.C)
+        rarer = max(min(np.count_nonzero(sign > 0), np.count_nonzero(sign < 0)), 1)
+        v = np.append(learner.coef_[k], learner.intercept_[k])
+        bound = learner.tol * rarer / len(y) * np.linalg.norm(problem.gradient(np.zeros_like(v))[0])
+        v, norm = _newton(problem, v, bound, max_steps)
+        learner.coef_[k], learner.intercept_[k] = v[:-1], v[-1]
+        if norm > bound:
+            warnings.warn(
+                f"LIBLINEAR and {max_steps} steps more left a gradient of norm {norm:.1e}, where tol asks for {bound:.1e}; "
+                "scale X, or raise tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+
+def _newton(problem, v, bound, max_steps):
+    """Newton's method from v until the gradient's norm is at most `bound`, or no step lowers it; v and that norm."""
+    g, row_weights = problem.gradient(v)
+    for _ in range(max_steps):
+        if np.linalg.norm(g) <= bound:
+            break
+        step = problem.newton_step(g, row_weights)
+        for share in 0.5 ** np.arange(10):
+            tried = v + share * step
+            g_tried, weights_tried = problem.gradient(tried)
+            if np.linalg.norm(g_tried) < np.linalg.norm(g):
+                break
+        else:
+            break
+        v, g, row_weights = tried, g_tried, weights_tried
+    return v, np.linalg.norm(g)
+
+
+def margins(learner, matrix):
+    """Scores of a fitted two-class learner; positive for its second class."""
+    if hasattr(learner, "decision_function"):
+        return np.asarray(learner.decision_function(matrix))
+    if hasattr(learner, "predict_proba"):
+        return learner.predict_proba(matrix)[:, 1] - 0.5
+    return np.where(learner.predict(matrix) == learner.classes_[1], 0.5, -0.5)
+
+
+def probabilities(learner, matrix):
+    """Class probabilities of a fitted learner; without its own, the logistic or softmax function of its scores."""
+    if hasattr(learner, "predict_proba"):
+        return learner.predict_proba(matrix)
+    if not hasattr(learner, "decision_function"):
+        return (learner.predict(matrix)[:, None] == learner.classes_).astype(np.float64)
+    scores = np.asarray(learner.decision_function(matrix))
+    if scores.ndim == 1:
+        second = logistic(scores)
+        return np.column_stack([1 - second, second])
+    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return scores / scores.sum(axis=1, keepdims=True)
+
+
+def logistic(scores):
+    """1 / (1 + exp(-score)), without overflow."""
+    return 0.5 * (1 + np.tanh(0.5 * scores))
+
+
+LEARNER_PARAMETERS = """estimator : scikit-learn classifier, default=None
+        Base learner, instead of the two that `kernel` names. It is cloned, never fitted itself; `kernel`, `C`, `gamma`
+        and `tol` then have no effect.
+    kernel : {"linear", "rbf"}, default="linear"
+        "linear": LIBLINEAR's L2-regularised squared hinge with a regularised intercept, solved in the primal (no
+        randomness). "rbf": LIBSVM's C-SVC with :math:`\\exp(-\\gamma \\|x - x'\\|^2)`.
+    C : float, default=1.0
+        Weight of the hinge of both.
+    gamma : float, default=None
+        Width of "rbf"; None means 1 / n_features.
+    tol : float, default=None
+        Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3."""
+
+COMMON_PARAMETERS = """non_empty : bool, default=False
+        Give a row without a relevant label its best one.
+    n_jobs : int, default=None
+        Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
+        processes: ``with joblib.parallel_config("loky")``."""
+
+KERNEL_ATTRIBUTES = """X_fit_ : array or sparse matrix
+        Training rows; ``kernel="rbf"`` only.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target."""
+
+
+class ReductionClassifier(MultiLabelClassifier):
+    """A classifier made of base learners.
+
+    A subclass writes ``_fit_learners(inputs, Y, weights)``, where all weights are positive, and ``_scores(X)``.
+    """
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Learn from rows X and their labels y.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features)
+        y : array or sparse matrix (n_samples, n_labels)
+            0/1 or -1/+1; `predict` answers in the same coding. A 1-D y of classes works too.
+        sample_weight : array (n_samples,), default=None
+            Weights of the rows, handed to the base learners; a row of weight 0 is as if it were absent.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, sample_weight)
+
+    def _fit(self, X, Y, weights):
+        if weights is not None and not weights.all():
+            rows = np.flatnonzero(weights)
+            X, Y, weights = X[rows], Y[rows], weights[rows]
+        self._fit_learners(self._training_inputs(X), Y, weights)
+
+    @abstractmethod
+    def _fit_learners(self, inputs, Y, weights):
+        """Learn from inputs, labels in {-1, +1} and positive row weights (None for ones)."""
+
+    def _training_inputs(self, X):
+        self.X_fit_ = X if self._has_kernel() else None
+        return self._inputs(X)
+
+    def _inputs(self, X):
+        """Rows as the base learners take them: kernel values with the training rows, or features."""
+        if self._has_kernel():
+            return Inputs(gram(X, self.X_fit_, kernel="rbf", gamma=self.gamma), pairwise=True)
+        return Inputs(X if self.estimator is not None else liblinear_rows(X))
+
+    def _learner(self):
+        """A fresh base learner."""
+        if self.estimator is not None:
+            return clone(self.estimator)
+        return kernel_svm(self.C, self.tol) if self._has_kernel() else linear_svm(self.C, self.tol)
+
+    def _has_kernel(self):
+        return self.estimator is None and self.kernel == "rbf"
+
+    def _check_parameters(self):
+        owner = type(self).__name__
+        check_choice(owner, "kernel", self.kernel, ("linear", "rbf"))
+        check_number(owner, "C", self.C, strict=True)
+        for name in ("gamma", "tol"):
+            if getattr(self, name) is not None:
+                check_number(owner, name, getattr(self, name), strict=True)
+        if self.estimator is not None and not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")):
+            raise ValueError(
+                f"The estimator parameter of {owner} must be a classifier with fit and predict, or None. "
+                f"Got {self.estimator!r} instead."
+            )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+
+class BinaryBankClassifier(ReductionClassifier):
+    """A reduction to two-class problems, each on all or some of the rows.
+
+    LIBLINEAR models become the rows of `coef_`, LIBSVM models the columns of the sparse `dual_coef_`, others the list
+    `estimators_`, so that all scores of the first two are one product. A problem that has one class only gets no
+    learner: its score is +1 or -1 (0 if it has no rows), noted in `constant_`.
+    """
+
+    def _fit_bank(self, inputs, problems, n_problems, weights):
+        """Fit problems (rows, relevant): `rows` None for all, `relevant` a boolean for every training row."""
+        jobs = (delayed(_fit_problem)(self._learner(), inputs, rows, relevant, weights) for rows, relevant in problems)
+        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(jobs)
+        self.constant_, self.intercept_ = np.zeros(n_problems), np.zeros(n_problems)
+        if self.estimator is not None:
+            self.estimators_ = self._collect_estimators(fitted)
+        elif self._has_kernel():
+            self.dual_coef_ = self._collect_dual(fitted, inputs.matrix.shape[0])
+        else:
+            self.coef_ = self._collect_linear(fitted, n_problems, inputs.matrix.shape[1])
+
+    def _collect_estimators(self, fitted):
+        learners = []
+        for j, (learner, _, constant) in enumerate(fitted):
+            self.constant_[j] = self.intercept_[j] = constant
+            learners.append(learner)
+        return learners
+
+    def _collect_linear(self, fitted, n_problems, n_features):
+        coef = np.zeros((n_problems, n_features))
+        for j, (learner, _, constant) in enumerate(fitted):
+            self.constant_[j] = constant
+            self.intercept_[j] = constant if learner is None else learner.intercept_[0]
+            coef[j] = 0.0 if learner is None else learner.coef_[0]
+        return coef
+
+    def _collect_dual(self, fitted, n_samples):
+        indices, values, ends = [], [], [0]
+        for j, (learner, rows, constant) in enumerate(fitted):
+            self.constant_[j] = constant
+            self.intercept_[j] = constant if learner is None else learner.intercept_[0]
+            if learner is not None:
+                support = learner.support_ if rows is None else rows[learner.support_]
+                indices.append(np.asarray(support))
+                values.append(np.asarray(learner.dual_coef_).ravel())
+            ends.append(ends[-1] + (0 if learner is None else len(indices[-1])))
+        if not indices:
+            return sparse.csc_array((n_samples, len(ends) - 1))
+        parts = (np.concatenate(values), np.concatenate(indices), np.array(ends))
+        return sparse.csc_array(parts, shape=(n_samples, len(ends) - 1))
+
+    def _bank_margins(self, inputs, problems):
+        """Scores (n_rows, number of problems) of a slice of the problems."""
+        if self.estimator is not None:
+            return self._columns(inputs.matrix, problems, margins)
+        if self._has_kernel():
+            return (self.dual_coef_[:, problems].T @ inputs.matrix.T).T + self.intercept_[problems]
+        return np.asarray(inputs.matrix @ self.coef_[problems].T) + self.intercept_[problems]
+
+    def _bank_probabilities(self, inputs, problems):
+        """Probabilities of relevance, likewise."""
+        if self.estimator is not None:
+            P = self._columns(inputs.matrix, problems, lambda *fitted: probabilities(*fitted)[:, 1])
+        else:
+            P = logistic(self._bank_margins(inputs, problems))
+        constant = self.constant_[problems]
+        return np.where(constant == 0, P, 0.5 * (1 + constant))
+
+    def _columns(self, matrix, problems, response):
+        scores = np.zeros((matrix.shape[0], len(self.intercept_[problems]))) + self.intercept_[problems]
+        for j, learner in enumerate(self.estimators_[problems]):
+            if learner is not None:
+                scores[:, j] = response(learner, matrix)
+        return scores
+
+
+def _fit_problem(learner, inputs, rows, relevant, weights):
+    """The fitted learner (None for a single class), its rows, and the constant score that stands for a single class."""
+    part = relevant if rows is None else relevant[rows]
+    n_relevant = np.count_nonzero(part)
+    if n_relevant in (0, len(part)):
+        return None, rows, (np.sign(2 * n_relevant - 1) if len(part) else 0.0)
+    return fit_learner(learner, inputs, relevant.astype(np.int64), weights, rows), rows, 0.0

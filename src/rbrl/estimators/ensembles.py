@@ -1,0 +1,357 @@
+"""Ensembles: RAkEL's label powersets of random subsets, and classifier chains in random orders."""
+
+from itertools import combinations
+from math import comb
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.multioutput import ClassifierChain
+from sklearn.svm import LinearSVC
+from sklearn.utils import check_random_state
+
+from rbrl._common.checks import check_choice, check_number
+from rbrl.estimators.base_learners import (
+    COMMON_PARAMETERS,
+    KERNEL_ATTRIBUTES,
+    LEARNER_PARAMETERS,
+    Inputs,
+    ReductionClassifier,
+    check_takes_weights,
+    kernel_svm,
+    logistic,
+    probabilities,
+)
+from rbrl.estimators.reductions import fit_powerset, powerset_votes
+
+# Up to this many subsets are listed and drawn from; of more, random ones are drawn until enough differ.
+LISTED_SUBSETS = 20_000
+
+
+class RAkEL(ReductionClassifier):
+    __doc__ = rf"""Random k-labelsets: label powersets of m random subsets of k labels, which vote.
+
+    .. math:: v_j(x) = \frac{{\sum_{{s : j \in R_s}} [j \in \hat Y_s(x)]}}{{|\{{s : j \in R_s\}}|}}, \qquad
+              j \text{{ relevant}} \iff v_j(x) \ge \tfrac12
+
+    :math:`\hat Y_s` is the label powerset of the labels :math:`R_s`. A label in no subset is irrelevant.
+
+    Parameters
+    ----------
+    {LEARNER_PARAMETERS}
+    overlapping : bool, default=True
+        True: distinct subsets, each drawn from all labels. False: a random partition of the labels, whose last
+        part may be smaller.
+    n_subsets : int, default=None
+        m, for overlapping subsets; None means twice the number of labels. All of them, if there are not more.
+    subset_size : int or float, default=3
+        k; a float is a share of the labels, so that 0.5 means half of them. At most the number of labels.
+    votes : {{"hard", "soft"}}, default="hard"
+        "soft": a subset's vote is the probability of the label (for base learners without probabilities, from the
+        softmax of the decision values).
+    {COMMON_PARAMETERS}
+    random_state : int, RandomState or None, default=None
+        Draws the subsets.
+
+    Attributes
+    ----------
+    subsets_ : list of arrays
+        Labels of each subset, ascending.
+    label_sets_ : list of arrays (n_sets, k) of bool
+        The combinations that a subset's labels have in training.
+    estimators_ : list
+        One fitted classifier of combinations per subset; None where there is only one.
+    {KERNEL_ATTRIBUTES}
+
+    Notes
+    -----
+    `decision_function` is :math:`v_j - 1/2` plus a shift, the same for all labels, that makes ties positive and nothing
+    else: 1 / (4 times the largest number of subsets of a label) for hard votes, the smallest positive number for soft.
+
+    References
+    ----------
+    G. Tsoumakas, I. Katakis, I. Vlahavas: Random k-labelsets for multilabel classification. IEEE TKDE 23, 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators import RAkEL
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> RAkEL(subset_size=2, random_state=0).fit(X, Y).predict(X[:2])
+    array([[1, 1, 1, 1],
+           [0, 0, 1, 0]])
+    """
+
+    decision_parameters = ("non_empty", "votes")
+
+    def __init__(
+        self,
+        estimator=None,
+        kernel="linear",
+        C=1.0,
+        gamma=None,
+        tol=None,
+        overlapping=True,
+        n_subsets=None,
+        subset_size=3,
+        votes="hard",
+        non_empty=False,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.tol = tol
+        self.overlapping = overlapping
+        self.n_subsets = n_subsets
+        self.subset_size = subset_size
+        self.votes = votes
+        self.non_empty = non_empty
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _fit_learners(self, inputs, Y, weights):
+        relevant = Y > 0
+        self.subsets_ = self._draw(Y.shape[1])
+        self.n_votes_ = np.bincount(np.concatenate(self.subsets_), minlength=Y.shape[1])
+        jobs = (delayed(fit_powerset)(self._learner(), inputs, relevant[:, s], weights) for s in self.subsets_)
+        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        self.label_sets_, self.estimators_ = (list(part) for part in zip(*fitted))
+
+    def _draw(self, n_labels):
+        k, random = self._size(n_labels), check_random_state(self.random_state)
+        if not self.overlapping:
+            order = random.permutation(n_labels)
+            return [np.sort(order[start : start + k]) for start in range(0, n_labels, k)]
+        m = 2 * n_labels if self.n_subsets is None else self.n_subsets
+        return distinct_subsets(n_labels, k, m, random)
+
+    def _size(self, n_labels):
+        k = self.subset_size if isinstance(self.subset_size, Integral) else int(self.subset_size * n_labels)
+        return min(max(int(k), 1), n_labels)
+
+    def _scores(self, X):
+        matrix = self._inputs(X).matrix
+        votes = np.zeros((matrix.shape[0], len(self.n_votes_)))
+        for subset, sets, learner in zip(self.subsets_, self.label_sets_, self.estimators_):
+            votes[:, subset] += powerset_votes(sets, learner, matrix, self.votes)
+        shares = votes / np.maximum(self.n_votes_, 1)
+        tie = 0.25 / self.n_votes_.max() if self.votes == "hard" else np.finfo(np.float64).tiny
+        return shares - 0.5 + tie
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        owner = type(self).__name__
+        check_choice(owner, "votes", self.votes, ("hard", "soft"))
+        if self.n_subsets is not None:
+            check_number(owner, "n_subsets", self.n_subsets, low=1, integer=True)
+        size = self.subset_size
+        share = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size <= 1
+        if not share:
+            check_number(owner, "subset_size", size, low=1, integer=True)
+
+
+def distinct_subsets(n, k, m, random):
+    """m distinct subsets of k of the numbers 0..n-1, or all of them if there are no more; each sorted."""
+    total = comb(n, k)
+    if total <= max(m, LISTED_SUBSETS):
+        listed = np.array(list(combinations(range(n), k)))
+        return list(listed if total <= m else listed[random.permutation(total)[:m]])
+    drawn = {}
+    while len(drawn) < m:
+        drawn.setdefault(tuple(np.sort(random.choice(n, k, replace=False)).tolist()))
+    return [np.array(subset) for subset in drawn]
+
+
+class EnsembleOfChains(ReductionClassifier):
+    __doc__ = rf"""Classifier chains in random orders, which vote.
+
+    .. math:: \hat y_{{\pi(j)}}^c(x) = f_j^c(x, \hat y_{{\pi(1)}}^c, \dots, \hat y_{{\pi(j-1)}}^c), \qquad
+              v_j(x) = \tfrac1c \textstyle\sum_c \hat y_j^c(x), \qquad j \text{{ relevant}} \iff v_j(x) \ge \tfrac12
+
+    Each chain is scikit-learn's `ClassifierChain` in a random order :math:`\pi`: label after label is predicted from
+    the features and the labels before it. Labels that are constant in a chain's rows stay outside it, with a constant
+    vote.
+
+    Parameters
+    ----------
+    {LEARNER_PARAMETERS}
+    n_chains : int, default=10
+    max_samples : float, default=1.0
+        Share of the rows that each chain learns from, drawn without replacement.
+    votes : {{"hard", "soft"}}, default="hard"
+        "soft": a chain's vote is the probability of the label given its own predictions of the labels before (for base
+        learners without probabilities, the logistic function of the decision value).
+    {COMMON_PARAMETERS}
+    random_state : int, RandomState or None, default=None
+        Draws the orders and the rows.
+
+    Attributes
+    ----------
+    chains_ : list of sklearn.multioutput.ClassifierChain
+        Chains over the labels `chain_labels_`; None where all labels are constant.
+    chain_labels_ : list of arrays
+    chain_constants_ : list of arrays (n_labels,)
+        Votes for the labels outside the chain.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target.
+
+    Notes
+    -----
+    `decision_function` is :math:`v_j - 1/2` plus a shift that makes ties positive and nothing else: 1 / (4 n_chains)
+    for hard votes, the smallest positive number for soft ones.
+
+    References
+    ----------
+    J. Read, B. Pfahringer, G. Holmes, E. Frank: Classifier chains for multi-label classification. Machine Learning 85,
+    2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators import EnsembleOfChains
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> EnsembleOfChains(n_chains=5, random_state=0).fit(X, Y).predict(X[:2])
+    array([[1, 0, 1, 1],
+           [0, 1, 1, 0]])
+    """
+
+    decision_parameters = ("non_empty", "votes")
+
+    def __init__(
+        self,
+        estimator=None,
+        kernel="linear",
+        C=1.0,
+        gamma=None,
+        tol=None,
+        n_chains=10,
+        max_samples=1.0,
+        votes="hard",
+        non_empty=False,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.tol = tol
+        self.n_chains = n_chains
+        self.max_samples = max_samples
+        self.votes = votes
+        self.non_empty = non_empty
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _fit_learners(self, inputs, Y, weights):
+        random = check_random_state(self.random_state)
+        # Orders and rows are drawn before the jobs start, so that they do not depend on n_jobs.
+        plans = [(random.permutation(Y.shape[1]), self._draw_rows(random, len(Y))) for _ in range(self.n_chains)]
+        learner, relevant = self._learner(), Y > 0
+        jobs = (delayed(_fit_chain)(learner, inputs, relevant, weights, order, rows) for order, rows in plans)
+        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        self.chains_, self.chain_labels_, self.chain_constants_ = (list(part) for part in zip(*fitted))
+
+    def _draw_rows(self, random, n_samples):
+        n_drawn = max(1, round(self.max_samples * n_samples))
+        return None if n_drawn == n_samples else np.sort(random.permutation(n_samples)[:n_drawn])
+
+    def _scores(self, X):
+        rows = self._inputs(X).matrix
+        chains = zip(self.chains_, self.chain_labels_, self.chain_constants_)
+        votes = sum(self._chain_votes(rows, *chain) for chain in chains)
+        tie = 0.25 / len(self.chains_) if self.votes == "hard" else np.finfo(np.float64).tiny
+        return votes / len(self.chains_) - 0.5 + tie
+
+    def _chain_votes(self, rows, chain, labels, constants):
+        votes = np.tile(constants, (rows.shape[0], 1))
+        if chain is not None:
+            votes[:, labels] = _walk(chain, rows, soft=self.votes == "soft")
+        return votes
+
+    # A chain adds columns to the rows, so that LIBSVM cannot share one kernel matrix: it takes the rows themselves.
+    def _training_inputs(self, X):
+        return self._inputs(X)
+
+    def _inputs(self, X):
+        return super()._inputs(X) if not self._has_kernel() else Inputs(X.astype(np.float64, copy=False))
+
+    def _learner(self):
+        if not self._has_kernel():
+            return super()._learner()
+        gamma = 1.0 / self.n_features_in_ if self.gamma is None else self.gamma
+        return kernel_svm(self.C, self.tol, kernel="rbf", gamma=gamma)
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        owner = type(self).__name__
+        check_choice(owner, "votes", self.votes, ("hard", "soft"))
+        check_number(owner, "n_chains", self.n_chains, low=1, integer=True)
+        if check_number(owner, "max_samples", self.max_samples, strict=True) > 1:
+            raise ValueError(
+                f"The max_samples parameter of {owner} must be a share in (0, 1]. Got {self.max_samples!r}."
+            )
+
+
+def _fit_chain(learner, inputs, relevant, weights, order, rows):
+    """A chain over the labels that vary, these labels, and the votes for the others."""
+    if rows is not None:
+        relevant, weights = relevant[rows], None if weights is None else weights[rows]
+    constants = relevant[0].astype(np.float64)
+    labels = np.flatnonzero((relevant != relevant[0]).any(axis=0))
+    if not len(labels):
+        return None, labels, constants
+    place = {label: position for position, label in enumerate(labels)}
+    chain = ClassifierChain(clone(learner), order=[place[label] for label in order if label in place])
+    _fit_weighted(chain, inputs.take(rows), relevant[:, labels].astype(np.int64), weights)
+    return chain, labels, constants
+
+
+def _fit_weighted(chain, X, Y, weights):
+    """Fit the chain; scikit-learn hands row weights on to its learners by metadata routing only."""
+    if weights is None:
+        with config_context(assume_finite=True, enable_metadata_routing=False):
+            chain.fit(X, Y)
+        return
+    check_takes_weights(chain.estimator)
+    with config_context(assume_finite=True, enable_metadata_routing=True):
+        chain.estimator.set_fit_request(sample_weight=True)
+        chain.fit(X, Y, sample_weight=weights)
+
+
+def _walk(chain, rows, soft):
+    """Votes of one chain for its labels, 0/1 or probabilities."""
+    linear = all(isinstance(learner, LinearSVC) for learner in chain.estimators_)
+    predicted, shares = (_walk_linear if linear else _walk_any)(chain, rows, soft)
+    return (shares if soft else predicted)[:, np.argsort(chain.order_)]
+
+
+def _walk_linear(chain, rows, soft):
+    """One product with the rows serves the whole walk: only the label columns change from step to step."""
+    scores, predicted = _base_scores(chain, rows), np.zeros((rows.shape[0], len(chain.estimators_)))
+    for step, learner in enumerate(chain.estimators_):
+        scores[:, step] += predicted[:, :step] @ learner.coef_[0, rows.shape[1] :]
+        predicted[:, step] = scores[:, step] > 0
+    return predicted, logistic(scores) if soft else None
+
+
+def _walk_any(chain, rows, soft):
+    predicted, shares = (np.zeros((rows.shape[0], len(chain.estimators_))) for _ in range(2))
+    for step, learner in enumerate(chain.estimators_):
+        before = predicted[:, :step]
+        seen = sparse.hstack([rows, before], format="csr") if sparse.issparse(rows) else np.hstack([rows, before])
+        predicted[:, step] = learner.predict(seen)
+        if soft:
+            shares[:, step] = probabilities(learner, seen)[:, 1]
+    return predicted, shares
+
+
+def _base_scores(chain, rows):
+    coef = np.stack([learner.coef_[0, : rows.shape[1]] for learner in chain.estimators_])
+    return np.asarray(rows @ coef.T) + np.concatenate([learner.intercept_ for learner in chain.estimators_])

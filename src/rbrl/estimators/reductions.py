@@ -1,0 +1,294 @@
+"""Reductions to simpler problems: binary relevance, label powerset, calibrated label ranking."""
+
+import numpy as np
+
+from rbrl._common.checks import check_choice
+from rbrl.estimators.base_learners import (
+    COMMON_PARAMETERS,
+    KERNEL_ATTRIBUTES,
+    LEARNER_PARAMETERS,
+    BinaryBankClassifier,
+    ReductionClassifier,
+    fit_learner,
+    probabilities,
+)
+
+
+class BinaryRelevance(BinaryBankClassifier):
+    __doc__ = rf"""One independent classifier per label.
+
+    .. math:: f_k = \arg\min_f \; \Omega(f) + C \sum_i \ell(y_{{ik}} f(x_i)), \qquad k = 1, \dots, l
+
+    with the squared hinge and a linear f, the hinge and an RBF kernel, or any base learner. The kernel matrix is
+    computed once and shared by all labels. A label that is constant in training gets a constant score of its sign.
+
+    Parameters
+    ----------
+    {LEARNER_PARAMETERS}
+    scores : {{"decision", "hard"}}, default="decision"
+        "decision": the decision values of the base learners, else their probabilities less 1/2. "hard": +1/2 or -1/2,
+        the predicted class and nothing else, as Mulan ranked the labels of its SVMs.
+    {COMMON_PARAMETERS}
+
+    Attributes
+    ----------
+    coef_ : array (n_labels, n_features)
+        ``kernel="linear"`` only, with `intercept_` (n_labels,).
+    dual_coef_ : sparse array (n_samples, n_labels)
+        ``kernel="rbf"`` only, with `intercept_` (n_labels,).
+    estimators_ : list
+        The fitted clones of `estimator`; None for a constant label, whose score is in `constant_`.
+    {KERNEL_ATTRIBUTES}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators import BinaryRelevance
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> BinaryRelevance(kernel="rbf", gamma=0.01).fit(X, Y).predict(X[:2])
+    array([[1, 1, 1, 1],
+           [0, 0, 1, 0]])
+    """
+
+    decision_parameters = ("non_empty", "scores")
+
+    def __init__(
+        self,
+        estimator=None,
+        kernel="linear",
+        C=1.0,
+        gamma=None,
+        tol=None,
+        scores="decision",
+        non_empty=False,
+        n_jobs=None,
+    ):
+        self.estimator = estimator
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.tol = tol
+        self.scores = scores
+        self.non_empty = non_empty
+        self.n_jobs = n_jobs
+
+    def _fit_learners(self, inputs, Y, weights):
+        problems = ((None, Y[:, k] > 0) for k in range(Y.shape[1]))
+        self._fit_bank(inputs, problems, Y.shape[1], weights)
+
+    def _scores(self, X):
+        scores = self._bank_margins(self._inputs(X), slice(None))
+        return scores if self.scores == "decision" else np.where(scores > 0, 0.5, -0.5)
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_choice(type(self).__name__, "scores", self.scores, ("decision", "hard"))
+
+
+def encode_sets(relevant):
+    """The distinct rows of a boolean matrix, and which of them every row is."""
+    packed = np.packbits(relevant, axis=1)
+    keys = np.ascontiguousarray(packed).view([("", packed.dtype)] * packed.shape[1]).ravel()
+    _, first, code = np.unique(keys, return_index=True, return_inverse=True)
+    return relevant[first], code
+
+
+def fit_powerset(learner, inputs, relevant, weights):
+    """The distinct label sets, and a learner that tells them apart (None if there is only one)."""
+    sets, code = encode_sets(relevant)
+    return sets, fit_learner(learner, inputs, code, weights) if len(sets) > 1 else None
+
+
+def powerset_votes(sets, learner, matrix, votes):
+    """Share of the vote for each label, (n_rows, n_labels).
+
+    "hard": 1 for the labels of the predicted set; "soft": the probability of all sets that hold the label.
+    """
+    if learner is None:
+        return np.broadcast_to(sets[0].astype(np.float64), (matrix.shape[0], sets.shape[1]))
+    if votes == "hard":
+        return sets[learner.predict(matrix)].astype(np.float64)
+    # A sum of probabilities may end a rounding error above 1.
+    return np.minimum(probabilities(learner, matrix) @ sets[learner.classes_].astype(np.float64), 1.0)
+
+
+class LabelPowerset(ReductionClassifier):
+    __doc__ = rf"""One multi-class classifier whose classes are the label sets of the training rows.
+
+    .. math:: \hat Y(x) = \arg\max_{{S \in \{{Y_1, \dots, Y_n\}}}} f_S(x)
+
+    Only label sets seen in training can be predicted. LIBLINEAR separates each set from the rest, LIBSVM every two sets.
+
+    Parameters
+    ----------
+    {LEARNER_PARAMETERS}
+    votes : {{"hard", "soft"}}, default="hard"
+        "hard": the label set of the best class. "soft": a label is relevant where the sets that hold it have more than
+        half of the probability (for base learners without probabilities, the softmax of the decision values); this
+        ranks the labels too, and may predict a set that was never seen.
+    non_empty : bool, default=False
+        Give a row without a relevant label its best one.
+
+    Attributes
+    ----------
+    label_sets_ : array (n_sets, n_labels) of bool
+    estimator_ : scikit-learn classifier
+        Its classes are rows of `label_sets_`; None if there is only one.
+    {KERNEL_ATTRIBUTES}
+
+    Notes
+    -----
+    `decision_function` is the vote for each label less 1/2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators import LabelPowerset
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> model = LabelPowerset().fit(X, Y)
+    >>> len(model.label_sets_)
+    16
+    >>> model.predict(X[:2])
+    array([[1, 1, 1, 1],
+           [0, 0, 1, 0]])
+    """
+
+    decision_parameters = ("non_empty", "votes")
+
+    def __init__(self, estimator=None, kernel="linear", C=1.0, gamma=None, tol=None, votes="hard", non_empty=False):
+        self.estimator = estimator
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.tol = tol
+        self.votes = votes
+        self.non_empty = non_empty
+
+    def _fit_learners(self, inputs, Y, weights):
+        self.label_sets_, self.estimator_ = fit_powerset(self._learner(), inputs, Y > 0, weights)
+
+    def _scores(self, X):
+        votes = powerset_votes(self.label_sets_, self.estimator_, self._inputs(X).matrix, self.votes)
+        return np.subtract(votes, 0.5)
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_choice(type(self).__name__, "votes", self.votes, ("hard", "soft"))
+
+
+class CalibratedLabelRanking(BinaryBankClassifier):
+    __doc__ = rf"""Pairwise comparison of labels, calibrated by a virtual label 0.
+
+    .. math:: v_j(x) = [f_j(x) > 0] + \sum_{{k \ne j}} [f_{{jk}}(x) > 0], \qquad
+              v_0(x) = \sum_k [f_k(x) \le 0], \qquad j \text{{ relevant}} \iff v_j(x) \ge v_0(x)
+
+    :math:`f_{{jk}} = -f_{{kj}}` is trained on the rows that have exactly one of the labels j and k, and :math:`f_k`,
+    label k against the virtual one, on all rows. Labels are ranked by their votes; a tie with the virtual label counts
+    as relevant.
+
+    Parameters
+    ----------
+    {LEARNER_PARAMETERS}
+    votes : {{"hard", "soft"}}, default="hard"
+        "soft": a comparison is not one vote for its winner, but split by the probabilities of its two sides (for base
+        learners without probabilities, the logistic function of the decision value).
+    {COMMON_PARAMETERS}
+
+    Attributes
+    ----------
+    pairs_ : array (n_pairs, 2)
+        The compared labels (j, k), j < k; the pairs' learners follow those of the n_labels single labels.
+    played_ : array (n_pairs,) of bool
+        False where no training row tells the two labels apart: nobody gets a vote.
+    coef_ : array (n_labels + n_pairs, n_features)
+        ``kernel="linear"`` only, with `intercept_`.
+    dual_coef_ : sparse array (n_samples, n_labels + n_pairs)
+        ``kernel="rbf"`` only, with `intercept_`.
+    estimators_ : list
+        The fitted clones of `estimator`; None for a problem of one class, whose score is in `constant_`.
+    {KERNEL_ATTRIBUTES}
+
+    Notes
+    -----
+    `decision_function` is :math:`(v_j - v_0 + 1/2) / l` for hard votes, so that a tie is positive; soft votes have the
+    smallest positive number in place of 1/2.
+
+    References
+    ----------
+    J. Fürnkranz, E. Hüllermeier, E. Loza Mencía, K. Brinker: Multilabel classification via calibrated label ranking.
+    Machine Learning 73, 2008.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators import CalibratedLabelRanking
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> CalibratedLabelRanking(C=0.1).fit(X, Y).predict(X[:2])
+    array([[1, 1, 1, 1],
+           [0, 1, 1, 0]])
+    """
+
+    decision_parameters = ("non_empty", "votes")
+
+    def __init__(
+        self,
+        estimator=None,
+        kernel="linear",
+        C=1.0,
+        gamma=None,
+        tol=None,
+        votes="hard",
+        non_empty=False,
+        n_jobs=None,
+    ):
+        self.estimator = estimator
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.tol = tol
+        self.votes = votes
+        self.non_empty = non_empty
+        self.n_jobs = n_jobs
+
+    def _fit_learners(self, inputs, Y, weights):
+        relevant = np.asfortranarray(Y > 0)
+        n_labels = Y.shape[1]
+        self.pairs_ = np.column_stack(np.triu_indices(n_labels, k=1))
+        together = relevant.T.astype(np.float64) @ relevant
+        j, k = self.pairs_.T
+        self.played_ = np.diag(together)[j] + np.diag(together)[k] > 2 * together[j, k]
+        self._fit_bank(inputs, self._problems(relevant), n_labels + len(self.pairs_), weights)
+
+    def _problems(self, relevant):
+        for k in range(relevant.shape[1]):
+            yield None, relevant[:, k]
+        for j, k in self.pairs_:
+            yield np.flatnonzero(relevant[:, j] != relevant[:, k]), relevant[:, j]
+
+    def _scores(self, X):
+        inputs = self._inputs(X)
+        n_labels = self._n_labels()
+        votes = self._won(inputs, slice(0, n_labels))
+        virtual = (1.0 - votes).sum(axis=1, keepdims=True)
+        stop = 0
+        for j in range(n_labels - 1):
+            start, stop = stop, stop + n_labels - 1 - j
+            won = self._won(inputs, slice(n_labels + start, n_labels + stop))
+            played = self.played_[start:stop]
+            votes[:, j] += won[:, played].sum(axis=1)
+            votes[:, j + 1 :] += (1.0 - won) * played
+        tie = 0.5 if self.votes == "hard" else np.finfo(np.float64).tiny
+        return (votes - virtual + tie) / n_labels
+
+    def _n_labels(self):
+        return len(self.intercept_) - len(self.pairs_)
+
+    def _won(self, inputs, problems):
+        """The first side's share of the votes."""
+        if self.votes == "soft":
+            return self._bank_probabilities(inputs, problems)
+        return (self._bank_margins(inputs, problems) > 0).astype(np.float64)
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_choice(type(self).__name__, "votes", self.votes, ("hard", "soft"))

@@ -1,0 +1,306 @@
+"""Kernels: Gram matrices, features that come near them, and the designs made of both."""
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.spatial.distance import cdist
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from rbrl._common.linalg import gram_matrix, projected_gram, whiten
+from rbrl.problem.design import Design
+
+# A kernel value is off by up to a few 1e-16 times this, where gamma times the square of a feature is as large.
+FAR = 1e4
+KERNELS = ("linear", "rbf", "poly", "precomputed")
+# Approximations, and the kernels that each of them has.
+APPROXIMATIONS = {"nystroem": ("rbf", "poly"), "fourier": ("rbf",)}
+
+
+def gram(X, Z=None, *, kernel, gamma=None, degree=3, coef0=1.0):
+    """Kernel values between the rows of X and of Z (of X itself if Z is None), in float64.
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable
+        A callable takes two arrays of rows and returns the matrix of their kernel values.
+    gamma : float or None
+        None means 1 / n_features.
+    """
+    if kernel == "precomputed":
+        return _dense(X)
+    if callable(kernel):
+        return _called(kernel, X, X if Z is None else Z)
+    # Of features in single precision the values are in double, too: they are what a certificate speaks of.
+    X, Z = (None if side is None else side.astype(np.float64, copy=False) for side in (X, Z))
+    if kernel == "linear":
+        return linear_kernel(X, Z)
+    gamma = 1.0 / X.shape[1] if gamma is None else gamma
+    if kernel == "rbf":
+        return _rbf(X, X if Z is None else Z, gamma)
+    return polynomial_kernel(X, Z, gamma=gamma, degree=degree, coef0=coef0)
+
+
+def _rbf(X, Z, gamma):
+    r"""exp(-gamma |x - z|^2), with products where they are exact enough and with differences where they are not.
+
+    :math:`|x|^2 + |z|^2 - 2x'z` is off by the rounding of :math:`|x|^2`, all of the distance where a column is far from 0:
+    such columns have a factor of their own.
+    """
+    far = _is_far(gamma, X) | _is_far(gamma, Z)
+    if not far.any():
+        return rbf_kernel(X, None if Z is X else Z, gamma=gamma)
+    near = np.flatnonzero(~far)
+    K = cdist(*(_dense(side[:, np.flatnonzero(far)]) for side in (X, Z)), "sqeuclidean")
+    K = np.exp(np.multiply(K, -gamma, out=K), out=K)
+    return K * rbf_kernel(X[:, near], Z[:, near], gamma=gamma) if len(near) else K
+
+
+def _is_far(gamma, X):
+    """Whether each column holds values so far from 0 that the rounding of their squares shows in the kernel."""
+    largest = abs(X).max(axis=0)
+    largest = np.ravel(largest.toarray() if sparse.issparse(largest) else largest).astype(np.float64)
+    return gamma * largest**2 > FAR
+
+
+def _dense(X):
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+def _called(kernel, X, Z):
+    K = np.asarray(kernel(X, Z), dtype=np.float64)
+    if K.shape != (X.shape[0], Z.shape[0]):
+        raise ValueError(
+            f"The kernel function must return one value per pair of rows, shape {(X.shape[0], Z.shape[0])}. Got {K.shape}."
+        )
+    return K
+
+
+def fit_feature_map(
+    X, approximation, n_components, *, kernel, gamma=None, degree=3, coef0=1.0, random_state=None, landmarks="kmeans"
+):
+    """A fitted scikit-learn transformer to features whose inner products are near the kernel values.
+
+    Parameters
+    ----------
+    approximation : {"nystroem", "fourier"}
+        `sklearn.kernel_approximation.Nystroem` over landmarks, or its `RBFSampler`.
+    n_components : int
+        Features; landmarks are no more than there are rows.
+    landmarks : {"kmeans", "uniform"}
+        Centres of clusters of the rows, or a sample of the rows.
+    """
+    gamma = 1.0 / X.shape[1] if gamma is None else gamma
+    if kernel == "rbf" and not sparse.issparse(X) and _is_far(gamma, X).any():
+        # Distances do not notice a shift, their rounding does.
+        shift = StandardScaler(with_std=False).fit(X)
+        of_shifted = {"kernel": kernel, "gamma": gamma, "random_state": random_state, "landmarks": landmarks}
+        return make_pipeline(shift, _feature_map(shift.transform(X), approximation, n_components, **of_shifted))
+    return _feature_map(X, approximation, n_components, kernel, gamma, degree, coef0, random_state, landmarks)
+
+
+def _feature_map(
+    X, approximation, n_components, kernel, gamma, degree=3, coef0=1.0, random_state=None, landmarks="kmeans"
+):
+    if approximation == "fourier":
+        return RBFSampler(gamma=gamma, n_components=n_components, random_state=random_state).fit(X)
+    parameters = {"gamma": gamma} if kernel == "rbf" else {"gamma": gamma, "degree": degree, "coef0": coef0}
+    kernel = {"poly": "polynomial"}.get(kernel, kernel)
+    if landmarks == "kmeans" and n_components < X.shape[0]:
+        X = _cluster_centres(X, n_components, random_state)
+    n_components = min(n_components, X.shape[0])
+    return Nystroem(kernel=kernel, n_components=n_components, random_state=random_state, **parameters).fit(X)
+
+
+def _cluster_centres(X, n_clusters, random_state):
+    # Ten rows for each centre are enough to place it.
+    size = max(1024, n_clusters)
+    model = MiniBatchKMeans(
+        n_clusters, init="random", n_init=1, max_iter=10, batch_size=size, init_size=3 * size, random_state=random_state
+    )
+    return model.fit(X).cluster_centers_
+
+
+def check_gram(K):
+    """Return the symmetric part of a training kernel matrix; refuse one that is not square, finite and symmetric."""
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"A training kernel matrix must be square, one row and one column per sample. Got {K.shape}.")
+    if not np.isfinite(K).all():
+        raise ValueError(
+            f"A kernel matrix must be finite. Got {np.count_nonzero(~np.isfinite(K))} NaN or infinite values."
+        )
+    skew, size = float(np.max(np.abs(K - K.T))), float(np.max(np.abs(K)))
+    if skew > 1e-6 * size:
+        raise ValueError(
+            f"A kernel matrix must be symmetric. Got entries that differ by {skew:.3g} from their mirror image."
+        )
+    return 0.5 * (K + K.T)
+
+
+# Shares of the largest eigenvalue, by precision: below FLOOR an eigenvalue is noise and left out, below -INDEFINITE it
+# is not noise and the matrix no kernel.
+FLOOR = {"d": 1e-13, "f": 1e-6}
+INDEFINITE = {"d": 1e-6, "f": 1e-5}
+
+
+class SpectralDesign(Design):
+    r"""The kernel model in spectral coordinates.
+
+    With :math:`K = Q \operatorname{diag}(s) Q'` and :math:`B = Q'A`, scores :math:`KA` are :math:`ZB` for
+    :math:`Z = Q \operatorname{diag}(s)`, the ridge :math:`\operatorname{tr}(A'KA)` has row weights s, and
+    :math:`\|A\|_* = \|B\|_*` because the nuclear norm is unitarily invariant.
+
+    For ``low_rank="function"`` the nuclear norm is that of :math:`\Phi(X)'A`, whose singular values are those of
+    :math:`B = \operatorname{diag}(s)^{1/2} Q'A`; then :math:`Z = Q \operatorname{diag}(s)^{1/2}` and the ridge is plain.
+
+    Parameters
+    ----------
+    K : array (n_samples, n_samples)
+        Symmetric and positive semidefinite; its memory is reused. In single precision the decomposition takes half the
+        time, and the spectrum is that of K rounded.
+    low_rank : {"coefficients", "function"}
+    """
+
+    def __init__(self, K, low_rank="coefficients"):
+        s, Q = (
+            part.astype(np.float64, copy=False) for part in eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+        )
+        if s[0] < -INDEFINITE[K.dtype.char] * max(s[-1], 0.0) or s[-1] < 0:
+            raise ValueError(
+                "A kernel matrix must be positive semidefinite. Got eigenvalues from "
+                f"{s[0]:.3g} to {s[-1]:.3g}; a multiple of the identity added to it would mend that."
+            )
+        first = np.searchsorted(s, FLOOR[K.dtype.char] * s[-1], side="right")
+        self._set_spectrum(Q[:, first:], s[first:], low_rank)
+
+    def _set_spectrum(self, Q, s, low_rank):
+        Design.__init__(self, Q.shape)
+        self.Q, self.s = Q, s
+        # Z is Q diag(stretch), and is not stored: a product scales the few rows of W instead.
+        if low_rank == "function":
+            self._stretch = np.sqrt(self.s)[:, None]
+            self.gram_diagonal = self.s
+        else:
+            self._stretch = self.s[:, None]
+            self.ridge_weights = self.s[:, None]
+            self.gram_diagonal = self.s**2
+
+    def _product(self, W):
+        return self.Q @ (self._stretch * W)
+
+    def _adjoint(self, R):
+        return self._stretch * (self.Q.T @ R)
+
+    def coefficients(self, W):
+        return self.Q @ (self._stretch / self.s[:, None] * W)
+
+    def weights(self, coefficients):
+        return (self.s[:, None] / self._stretch) * (self.Q.T @ coefficients)
+
+    def transform(self, rows):
+        return (rows @ self.Q) * (self._stretch[:, 0] / self.s)
+
+    def row_norms(self):
+        return np.sqrt(np.einsum("ik,ik,k->i", self.Q, self.Q, self.gram_diagonal, optimize=True))
+
+
+class FeatureMapDesign(SpectralDesign):
+    r"""The kernel model of :math:`K = \Phi \Phi'`, from its factor.
+
+    With :math:`\Phi'\Phi = V \operatorname{diag}(s) V'` the spectrum of K is s, and its eigenvectors are
+    :math:`Q = \Phi V \operatorname{diag}(s)^{-1/2}`: nothing has more columns than there are features. The model's own
+    coefficients are the weights of the features, :math:`\Phi'A`.
+
+    Parameters
+    ----------
+    features : array (n_samples, n_features)
+        :math:`\Phi`.
+    low_rank : {"coefficients", "function"}
+        As for :class:`SpectralDesign`.
+    """
+
+    def __init__(self, features, low_rank="coefficients"):
+        self.basis, s = whiten(gram_matrix(features), lambda V: projected_gram(features, V))
+        self._set_spectrum((features @ self.basis) / np.sqrt(s), s, low_rank)
+
+    def coefficients(self, W):
+        return self.basis @ (self._scale[:, None] * W)
+
+    def weights(self, coefficients):
+        return (self.basis.T @ coefficients) / self._scale[:, None]
+
+    def transform(self, rows):
+        return (rows @ self.basis) * self._scale
+
+    @property
+    def _scale(self):
+        return self._stretch[:, 0] / np.sqrt(self.s)
+
+
+# Entries of a block in double precision: 32 MB.
+BLOCK_ENTRIES = 2**22
+
+
+class BlockKernel:
+    r"""A kernel matrix in single precision, its products in double, and the part of its spectrum that stands out.
+
+    The weights over it are coefficients A of the rows, the function :math:`\Phi(X)'A` has the inner products
+    :math:`A'KA`, and no other form of the matrix is made: 20,000 rows take 1.6 GB.
+
+    Parameters
+    ----------
+    gram : callable
+        From a slice of the rows to their kernel values with all rows.
+    n_samples : int
+
+    Attributes
+    ----------
+    columns : int
+        Columns multiplied so far.
+    """
+
+    ridge_weights = 1.0
+
+    def __init__(self, gram, n_samples):
+        self.shape, self.columns, self._gram = (n_samples, n_samples), 0, gram
+        self.K = np.empty(self.shape, dtype=np.float32)
+        for rows in self._blocks():
+            self.K[rows] = gram(rows)
+
+    def _blocks(self):
+        step = max(1, BLOCK_ENTRIES // self.shape[0])
+        return (slice(start, start + step) for start in range(0, self.shape[0], step))
+
+    def scores(self, A):
+        """K @ A."""
+        self.columns += A.shape[1]
+        out = np.empty((self.shape[0], A.shape[1]))
+        for rows in self._blocks():
+            out[rows] = self.K[rows].astype(np.float64) @ A
+        return out
+
+    def product_as_posed(self, V):
+        """K @ V with kernel values in double precision, computed anew, and the norms of the columns of K."""
+        out, squares = np.empty((self.shape[0], V.shape[1])), np.empty(self.shape[0])
+        for rows in self._blocks():
+            K = self._gram(rows)
+            out[rows], squares[rows] = K @ V, np.einsum("ij,ij->i", K, K)
+        return out, np.sqrt(squares)
+
+    def coefficients(self, A):
+        """The model's own coefficients: A itself."""
+        return A
+
+    def leading(self, size, spare=0.25, seed=0):
+        """The `size` largest eigenvalues, nearly, with orthonormal vectors, and the mean of all others."""
+        width = min(int(np.ceil((1 + spare) * size)), self.shape[0])
+        start = np.random.default_rng(seed).standard_normal((self.shape[0], width))
+        Q = np.linalg.qr(self.scores(start))[0]
+        values, turn = np.linalg.eigh(Q.T @ self.scores(Q))
+        size = min(size, width)
+        values, U = np.maximum(values[::-1][:size], 0.0), Q @ turn[:, ::-1][:, :size]
+        rest = max(float(np.trace(self.K, dtype=np.float64)) - values.sum(), 0.0)
+        return values, U, rest / max(self.shape[0] - size, 1)

@@ -1,0 +1,215 @@
+"""The one sentence that every model here is: a loss of labels and scores, plus penalties on the weights, over a design."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rbrl._common.linalg import (
+    gram_singular_values,
+    is_wide,
+    singular_values,
+    small_eigh,
+    small_gram,
+    threshold_singular_values,
+)
+from rbrl.losses import Loss, Terms
+
+
+@dataclass(frozen=True)
+class Ridge:
+    r"""Weighted squared Frobenius norm.
+
+    .. math:: \tfrac{\lambda}{2} \sum_k r_k \|w_k\|^2, \qquad w_k \text{ the rows of } W
+
+    Parameters
+    ----------
+    weight : float
+        :math:`\lambda`.
+    row_weights : float or array (n_rows, 1), default=1.0
+        :math:`r`: ones in feature coordinates, the kernel's eigenvalues in its spectral coordinates.
+    """
+
+    weight: float
+    row_weights: float | np.ndarray = 1.0
+
+    def value(self, W):
+        return 0.5 * self.weight * float(np.sum(self.row_weights * W**2))
+
+    def gradient(self, W):
+        return self.weight * self.row_weights * W
+
+    def prox(self, W, step):
+        """Minimiser of step * value(V) + ||V - W||^2 / 2."""
+        return W / (1.0 + step * self.weight * self.row_weights)
+
+    @property
+    def curvature(self):
+        """Largest second derivative."""
+        return self.weight * float(np.max(self.row_weights, initial=0.0))
+
+
+@dataclass(frozen=True)
+class NuclearNorm:
+    r"""Sum of singular values, :math:`\lambda \|W\|_*`.
+
+    Parameters
+    ----------
+    weight : float
+        :math:`\lambda`.
+    """
+
+    weight: float
+
+    def value(self, W):
+        return self.weight * float(singular_values(W).sum()) if self.weight else 0.0
+
+    def prox(self, W, step):
+        """Minimiser of step * value(V) + ||V - W||^2 / 2: the singular values shrink by step * weight."""
+        return threshold_singular_values(W, step * self.weight)
+
+
+ALL_PENALTIES = (Ridge(0.7), Ridge(0.7, np.array([[0.0], [0.5], [1.0], [3.0], [9.0]])), NuclearNorm(0.7))
+
+
+class SmoothedNuclear:
+    r"""Smoothed nuclear norm at given weights.
+
+    .. math:: \lambda \sum_j \sqrt{\sigma_j^2 + \varepsilon^2}, \qquad
+              \text{gradient } W H, \quad H = \lambda V \operatorname{diag}((\sigma^2 + \varepsilon^2)^{-1/2}) V'
+
+    with V from W'W. Where labels outnumber the columns of the design, the same gradient is H W, with V from WW': then H is
+    the better model of how the norm bends, because weights of full row rank may turn to any labels.
+
+    Attributes
+    ----------
+    exact, value : float
+        The norm and its smoothed form, times the weight.
+    sigma : array
+        Singular values, ascending.
+    hessian : array
+        The reweighted ridge H that has the same gradient, as wide as the smaller Gram matrix.
+    left : bool
+        Whether H stands on the left of the weights.
+    """
+
+    def __init__(self, gram, weight, width=None, left=False):
+        self.gram, self.weight, self.left = gram, weight, left
+        squares, self.V = small_eigh(gram)
+        squares = np.maximum(squares, 0.0)
+        self.sigma = np.sqrt(squares)
+        self.exact = weight * float(self.sigma.sum())
+        self._squares = squares
+        if width is not None:
+            self.smooth(width)
+
+    @classmethod
+    def at(cls, W, weight, width=None):
+        """The norm at W, through its smaller Gram matrix."""
+        return cls(small_gram(W), weight, width, left=is_wide(W))
+
+    def smooth(self, width):
+        """Set eps; it is never below what squaring leaves of the singular values."""
+        self.width = max(width, 1e-13 * self.sigma[-1] + 1e-150)
+        root = np.sqrt(self._squares + self.width**2)
+        self.value = self.weight * float(root.sum())
+        self.hessian = (self.V * (self.weight / root)) @ self.V.T
+
+    def reweigh(self, W):
+        """W H, or H W if H stands on the left: the gradient at W."""
+        return self.hessian @ W if self.left else W @ self.hessian
+
+    def right_vectors(self, W, floor):
+        """Singular values above `floor` of the largest, and their right singular vectors: those of W, the point itself."""
+        keep = self.sigma > floor * self.sigma[-1]
+        sigma, V = self.sigma[keep], self.V[:, keep]
+        return sigma, (W.T @ V) / sigma if self.left else V
+
+
+class Point(NamedTuple):
+    """Weights with everything one evaluation of the objective there gives."""
+
+    W: np.ndarray
+    scores: np.ndarray
+    loss: Terms
+    residual: np.ndarray
+    value: float
+
+
+class Objective:
+    r"""loss(Y, Z W) + ridge(W) + nuclear(W).
+
+    Parameters
+    ----------
+    design : Design
+    Y : array (n_samples, n_labels) of int8
+        Labels in {-1, +1}.
+    loss : Loss
+    ridge, nuclear : float
+        :math:`\lambda_1` and :math:`\lambda_3`.
+    sample_weight : array (n_samples,) or None
+
+    Attributes
+    ----------
+    lines_are_estimates : bool
+        Whether ``loss.line`` is known from some of the rows only, so that a step found with it has to be confirmed.
+    """
+
+    lines_are_estimates = False
+
+    def __init__(self, design, Y, loss: Loss, ridge, nuclear, sample_weight=None):
+        if design.shape[0] != len(Y):
+            raise ValueError(f"The design has {design.shape[0]} rows, but Y has {len(Y)}.")
+        self.design, self.sample_weight = design, sample_weight
+        self.Y: Any = np.ascontiguousarray(Y, np.int8)
+        self.loss: Any = loss
+        self.ridge = Ridge(float(ridge), design.ridge_weights)
+        self.nuclear = NuclearNorm(float(nuclear))
+
+    @property
+    def shape(self):
+        """Shape of the weights: (n_columns, n_labels)."""
+        return self.design.shape[1], self.Y.shape[1]
+
+    def with_ridge(self, ridge):
+        """The same objective with another ridge weight; the design, and its count of products, is shared."""
+        return Objective(self.design, self.Y, self.loss, ridge, self.nuclear.weight, self.sample_weight)
+
+    @property
+    def evaluations(self):
+        """Products so far, in pairs of full width: one with the design and one with its transpose."""
+        return self.design.columns / (2 * self.Y.shape[1])
+
+    def zeros(self):
+        """The zero weights, where every method may start."""
+        return np.zeros(self.shape)
+
+    def zero_scores(self):
+        """The scores of the zero weights."""
+        return np.zeros(self.Y.shape)
+
+    def at(self, W, scores=None):
+        """Evaluate at W; half an evaluation, none if the scores are known."""
+        scores = self.design.scores(W) if scores is None else scores
+        loss, residual = self.loss.evaluate(self.Y, scores, self.sample_weight)
+        return Point(W, scores, loss, residual, loss.value + self.ridge.value(W) + self.nuclear.value(W))
+
+    def value(self, W):
+        """The objective at W."""
+        return self.at(W).value
+
+    def value_at(self, W, scores):
+        """The objective where scores are known, to the eight digits that the Gram matrix of W leaves: for comparisons."""
+        loss = self._known_loss(scores)
+        nuclear = self.nuclear.weight * float(gram_singular_values(W).sum()) if self.nuclear.weight else 0.0
+        return loss + self.ridge.value(W) + nuclear
+
+    def _known_loss(self, scores):
+        return self.loss.value(self.Y, scores, self.sample_weight)
+
+    def reached(self, gap):
+        """A solver has certified this gap: for those who watch."""
+
+    def smooth_gradient(self, W, residual):
+        """Gradient of loss and ridge, from the loss gradient in the scores: half an evaluation."""
+        return self.design.adjoint(residual) + self.ridge.gradient(W)

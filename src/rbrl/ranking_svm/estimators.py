@@ -1,0 +1,432 @@
+"""The ranking SVMs: Rank-SVM with a learned threshold, and two that learn a zero label in its place."""
+
+import sys
+import time
+from abc import abstractmethod
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+from sklearn.base import clone
+
+from rbrl._common.checks import check_choice, check_number
+from rbrl.decision import RowThreshold
+from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.estimators.convex import KernelModel, present_rows
+from rbrl.problem.kernel import check_gram
+from rbrl.ranking_svm.dual_ascent import DualAscent
+from rbrl.ranking_svm.pairs import GramRows, calibrated_pairs, feature_rows, ranking_pairs, zero_label_pairs
+
+# The constant feature whose weights are the biases, squared; a free bias has an infinite one.
+LIFTS = {"free": np.inf, "absorbed": 1.0, "none": 0.0}
+
+
+class PairSVM(KernelModel, MultiLabelClassifier):
+    """A ranking SVM, linear or with a kernel.
+
+    A subclass lists its pairs in :meth:`_pairs`; a last score column beyond those of Y is the zero label, whose score is
+    subtracted from the others.
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        bias="free",
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        non_empty=False,
+        tol=1e-3,
+        max_iter=10_000,
+        warm_start=False,
+        verbose=0,
+    ):
+        self.C = C
+        self.bias = bias
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.non_empty = non_empty
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    @abstractmethod
+    def _pairs(self, Y, C, weights):
+        """The hinges of labels Y, a HingePairs."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Learn from rows X and their labels y.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_features)
+            With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
+        y : array or sparse matrix (n_samples, n_labels)
+            0/1 or -1/+1; `predict` answers in the same coding. A 1-D y of classes works too.
+        sample_weight : array (n_samples,), default=None
+            Factors of C, one per row; a row of weight 0 is as if it were absent.
+
+        Returns
+        -------
+        self
+        """
+        self._learn(X, y, sample_weight)
+        self._shared_rows = None
+        if not self.warm_start:
+            self._last = None
+        return self
+
+    def path(self, X, y, Cs, sample_weight=None):
+        """Models for several values of C, each started at its neighbour; kernel values are computed once.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        Cs : sequence of floats
+
+        Returns
+        -------
+        list of fitted classifiers, in the order of `Cs`
+        """
+        models, rows, last = {}, None, None
+        for C in sorted(set(Cs)):
+            model = models[C] = clone(self).set_params(C=C)
+            model._shared_rows, model._last = rows, last
+            model._learn(X, y, sample_weight)
+            rows, last = model._shared_rows, model._last
+            model._shared_rows = model._last = None
+        return [models[C] for C in Cs]
+
+    def fit_many(self, X, y, points):
+        """Yield a fitted copy for each dict of parameters; along a path where they differ in C only."""
+        if any(set(params) != {"C"} for params in points):
+            return super().fit_many(X, y, points)
+        return iter(self.path(X, y, [params["C"] for params in points]))
+
+    def _fit(self, X, Y, weights):
+        started = time.perf_counter()
+        kept, weights = self._kept(Y, weights)
+        pairs = self._pairs(Y[kept], self.C, weights)
+        rows = getattr(self, "_shared_rows", None) or self._rows(X, kept)
+        start = _carried(getattr(self, "_last", None), pairs)
+        result = DualAscent().solve(rows, pairs, LIFTS[self.bias], start, self.tol, self.max_iter)
+        self._shared_rows, self._last = rows, (result.alpha, result.biases, pairs.cap)
+        self._store(X, kept, rows, *_without_zero_label(result, Y.shape[1]))
+        self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
+        self.n_iter_, self.history_ = result.n_iter, result.history
+        self._report(time.perf_counter() - started)
+
+    def _kept(self, Y, weights):
+        """Indices and weights of the rows that take part."""
+        return present_rows(weights, len(Y))
+
+    def _rows(self, X, kept):
+        if self._is_linear():
+            return feature_rows(X[kept].astype(np.float64, copy=False))
+        K = check_gram(self._gram(X))[np.ix_(kept, kept)]
+        if self._is_precomputed() or callable(self.kernel):
+            _check_positive(K)
+        return GramRows(K)
+
+    def _store(self, X, kept, rows, weights, biases):
+        self.intercept_ = biases.astype(X.dtype)
+        if self._is_linear():
+            if isinstance(rows, GramRows):
+                weights = np.asarray(X[kept].T.astype(np.float64, copy=False) @ weights)
+            self.coef_ = np.ascontiguousarray(weights.T.astype(X.dtype, copy=False))
+            return
+        self.dual_coef_ = np.zeros((X.shape[0], weights.shape[1]), dtype=X.dtype)
+        self.dual_coef_[kept] = weights
+        self.X_fit_ = None if self._is_precomputed() else X
+
+    def _scores(self, X):
+        return self._raw_scores(X)
+
+    def _report(self, seconds):
+        if self.verbose:
+            sys.stderr.write(
+                f"{type(self).__name__}: {self.n_iter_} sweeps, objective {self.objective_:.6g}, dual "
+                f"{self.dual_objective_:.6g}, certified gap {self.gap_:.1e}, {seconds:.2f} s\n"
+            )
+
+    def _check_parameters(self):
+        owner = type(self).__name__
+        check_number(owner, "C", self.C, strict=True)
+        check_choice(owner, "bias", self.bias, tuple(LIFTS))
+        check_number(owner, "tol", self.tol, strict=True)
+        check_number(owner, "max_iter", self.max_iter, low=1, integer=True)
+        self._check_kernel()
+
+
+def _carried(last, pairs):
+    """Start from the dual variables of a fit to the same pairs with another C: those at their bound stay there."""
+    if last is None or len(last[2]) != len(pairs.cap) or len(last[1]) != pairs.n_labels:
+        return None
+    alpha, biases, cap = last
+    return np.where(alpha >= cap, pairs.cap, alpha), biases
+
+
+def _without_zero_label(result, n_labels):
+    """Weights and biases of the labels, those of the zero label subtracted where there is one."""
+    W, b = result.weights, result.biases
+    if W.shape[1] == n_labels:
+        return W, b
+    return W[:, :n_labels] - W[:, n_labels:], b[:n_labels] - b[n_labels]
+
+
+def _check_positive(K):
+    size = float(np.max(np.abs(K), initial=0.0))
+    try:
+        cholesky(K + 1e-6 * max(size, 1e-300) * np.eye(len(K)), overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        lowest = np.linalg.eigvalsh(K)[0]
+        raise ValueError(
+            f"A kernel matrix must be positive semidefinite. Got an eigenvalue of {lowest:.3g}; a multiple of the "
+            "identity added to it would mend that."
+        ) from None
+
+
+_SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
+        "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
+    gamma : float, default=None
+        Width of the "rbf" and scale of the "poly" kernel; None means 1 / n_features.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=1.0
+        Constant of the "poly" kernel.
+    non_empty : bool, default=False
+        Give a row without a positive score its best label.
+    tol : float, default=1e-3
+        Stop when the relative duality gap is at most this.
+    max_iter : int, default=10000
+        Sweeps over the rows.
+    warm_start : bool, default=False
+        Start from the dual variables of the previous `fit` if it was to the same labels, for instance with another C.
+        See also :meth:`path`.
+    verbose : int, default=0
+        1 writes a line about the solution to standard error.
+
+    Attributes
+    ----------
+    coef_ : array (n_labels, n_features)
+        Linear model only.
+    dual_coef_ : array (n_samples, n_labels)
+        Kernel model only, with `X_fit_`, the training rows.
+    intercept_ : array (n_labels,)
+    objective_, dual_objective_ : float
+        Primal and dual value; the optimum lies between them.
+    gap_ : float
+        Their distance, relative to the dual value: `objective_` is certified to be that near its optimum.
+    n_iter_ : int
+        Sweeps over the rows.
+    history_ : array
+        Best objective value at each certificate.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target."""
+
+_BIAS = """bias : {{"free", "absorbed", "none"}}, default="{default}"
+        "free": biases without a penalty, as in the original program. "absorbed": biases as weights of a constant
+        feature, penalised with the rest, as the RBRL paper writes the model. "none": no biases."""
+
+_EXAMPLE = """>>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators import {name}
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> model = {name}(C=0.01).fit(X, Y)
+    >>> model.predict(X[:2])
+    array({first},
+           {second})
+    >>> model.gap_ <= 1e-3
+    True"""
+
+
+class RankSVM(PairSVM):
+    __doc__ = rf"""Rank-SVM: every relevant label above every irrelevant one, then a threshold for each row.
+
+    .. math:: \min_{{W, b}} \tfrac12 \|W\|_F^2 + C \sum_i \tfrac{{1}}{{|Y_i^+||Y_i^-|}}
+              \sum_{{p \in Y_i^+,\, q \in Y_i^-}} |1 - (f_{{ip}} - f_{{iq}})|_+, \qquad f_i = W'x_i + b
+
+    A label is relevant if its score reaches the threshold :math:`t(f) = \langle a, f \rangle + c`, fitted by least
+    squares to the best threshold of every training row. Rows with no or with all labels have no pair and are left out. A
+    single label is ranked against its absence.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of a violated pair.
+    {_BIAS.format(default="free")}
+    threshold : {{"middle", "smallest"}}, default="middle"
+        Which of a row's best thresholds is fitted: the middle of the widest gap, as in the paper, or the smallest, as in
+        the widely used program.
+    {_SHARED_PARAMETERS}
+    threshold_coef_ : array (n_labels,)
+        a, with `threshold_intercept_`, c.
+
+    References
+    ----------
+    A. Elisseeff, J. Weston: A kernel method for multi-labelled classification. NIPS 14, 2001.
+
+    Examples
+    --------
+    {_EXAMPLE.format(name="RankSVM", first="[[0, 0, 1, 0]", second="[0, 0, 1, 0]]")}
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        bias="free",
+        threshold="middle",
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        non_empty=False,
+        tol=1e-3,
+        max_iter=10_000,
+        warm_start=False,
+        verbose=0,
+    ):
+        super().__init__(
+            C=C,
+            bias=bias,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            non_empty=non_empty,
+            tol=tol,
+            max_iter=max_iter,
+            warm_start=warm_start,
+            verbose=verbose,
+        )
+        self.threshold = threshold
+
+    def _pairs(self, Y, C, weights):
+        return ranking_pairs(Y, C, weights)
+
+    def _fit(self, X, Y, weights):
+        if Y.shape[1] == 1:
+            super()._fit(X, np.hstack([-Y, Y]), weights)
+            self._fit_no_threshold(np.zeros((1, 1)))
+            return
+        super()._fit(X, Y, weights)
+        kept, weights = self._kept(Y, weights)
+        if not len(kept):
+            self._fit_no_threshold(Y)
+            return
+        rule = RowThreshold(self.threshold).fit(self._raw_scores(X)[kept].astype(np.float64), Y[kept], weights)
+        self.threshold_coef_, self.threshold_intercept_ = rule.coef_.astype(X.dtype), rule.intercept_
+
+    def _fit_no_threshold(self, Y):
+        """Without a row to learn from: what most rows are, all relevant or none."""
+        self.threshold_coef_ = np.zeros(len(self.intercept_), dtype=self.intercept_.dtype)
+        self.threshold_intercept_ = -float(np.sign(Y.sum()))
+
+    def _kept(self, Y, weights):
+        rows, weights = present_rows(weights, len(Y))
+        relevant = Y[rows] > 0
+        both = relevant.any(axis=1) & ~relevant.all(axis=1)
+        return rows[both], None if weights is None else weights[both]
+
+    def _scores(self, X):
+        scores = self._raw_scores(X)
+        if self.targets_.n_columns == 1:
+            return scores[:, 1:] - scores[:, :1]
+        rule = RowThreshold(ties_relevant=True)
+        rule.coef_, rule.intercept_ = self.threshold_coef_, self.threshold_intercept_
+        return rule.shift(scores)
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_choice(type(self).__name__, "threshold", self.threshold, ("middle", "smallest"))
+
+
+class RankSVMz(PairSVM):
+    __doc__ = rf"""Rank-SVM with a zero label: relevant labels above it, irrelevant ones below.
+
+    .. math:: \min_{{W, b}} \tfrac12 \sum_{{k=0}}^l \|w_k\|^2 + C \sum_i \Big( \tfrac{{1}}{{|Y_i^+|}} \sum_{{k \in Y_i^+}}
+              |1 - (f_{{ik}} - f_{{i0}})|_+ + \tfrac{{1}}{{|Y_i^-|}} \sum_{{k \in Y_i^-}} |1 - (f_{{i0}} - f_{{ik}})|_+ \Big)
+
+    A label is relevant if its score is above that of the zero label, which `coef_` and `intercept_` have subtracted
+    already. A side without labels is left out of a row's sum.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of a violated pair.
+    {_BIAS.format(default="free")}
+    {_SHARED_PARAMETERS}
+
+    References
+    ----------
+    J. Xu: An efficient multi-label support vector machine with a zero label. Expert Systems with Applications 39, 2012.
+
+    Examples
+    --------
+    {_EXAMPLE.format(name="RankSVMz", first="[[1, 1, 1, 0]", second="[0, 0, 1, 0]]")}
+    """
+
+    def _pairs(self, Y, C, weights):
+        return zero_label_pairs(Y, C, weights)
+
+
+class CalibratedRankSVM(PairSVM):
+    __doc__ = rf"""Calibrated Rank-SVM: a zero label between the relevant and the irrelevant ones.
+
+    .. math:: \min_{{W, b}} \tfrac12 \sum_{{k=0}}^l \|w_k\|^2 + C \sum_i \tfrac{{1}}{{|Y_i^+||Y_i^-|}} \Big( \sum_{{p, q}}
+              |2 - (f_{{ip}} - f_{{iq}})|_+ + \sum_p |1 - (f_{{ip}} - f_{{i0}})|_+ + \sum_q |1 - (f_{{i0}} - f_{{iq}})|_+
+              \Big)
+
+    with p over the relevant and q over the irrelevant labels of row i. A label is relevant if its score is above that of
+    the zero label, which `coef_` and `intercept_` have subtracted already. A side without labels counts as one label in
+    the price, so that such a row still tells where the zero label is.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of a violated pair.
+    {_BIAS.format(default="absorbed")}
+    {_SHARED_PARAMETERS}
+
+    References
+    ----------
+    A. Jiang, C. Wang, Y. Zhu: Calibrated Rank-SVM for multi-label image categorization. IJCNN 2008.
+
+    Examples
+    --------
+    {_EXAMPLE.format(name="CalibratedRankSVM", first="[[1, 1, 1, 1]", second="[0, 0, 1, 0]]")}
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        bias="absorbed",
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        non_empty=False,
+        tol=1e-3,
+        max_iter=10_000,
+        warm_start=False,
+        verbose=0,
+    ):
+        super().__init__(
+            C=C,
+            bias=bias,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            non_empty=non_empty,
+            tol=tol,
+            max_iter=max_iter,
+            warm_start=warm_start,
+            verbose=verbose,
+        )
+
+    def _pairs(self, Y, C, weights):
+        return calibrated_pairs(Y, C, weights)

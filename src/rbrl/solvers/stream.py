@@ -1,0 +1,143 @@
+r"""A step for every batch, for rows that come once and have more features than a Gram matrix can be kept for.
+
+The objective of the rows seen so far bends as :math:`P = c \otimes \bar H + \lambda_1 I + S` says, the model of
+:mod:`rbrl.solvers.preconditioner` in coordinates turned towards the leading directions of the first batch. A batch with
+gradient g moves the weights by :math:`-P^{-1} g`: as P grows with the rows, steps fall as one over their number, and there
+is none to choose.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from rbrl.losses.base import row_weights
+from rbrl.problem.design import add_adjoint, scores
+from rbrl.problem.features import DIRECTIONS, Rotation, leading_directions
+from rbrl.problem.objective import SmoothedNuclear
+from rbrl.solvers.preconditioner import PencilSolver
+
+# More rows than this are cut into several batches.
+BATCH_ROWS = 2000
+# The nuclear norm is smooth at this share of its largest singular value.
+SMOOTH = 1e-3
+# The excess is the mean over about this many batches.
+REMEMBERED = 10
+# Averages over batches forget early ones as this power of their number.
+DECAY = 5
+# The objective is taken to bend as if this many rows had come before the first: small batches alone know little.
+PRIOR = 20
+# What the leading directions leave of a column's curvature is kept above this share.
+REST = 0.1
+
+
+@dataclass
+class BatchSteps:
+    """Weights that learn from batches, and what they need to go on.
+
+    Attributes
+    ----------
+    directions : array (n_columns, n_directions)
+        Leading directions of the first batch.
+    squares, spread : arrays (n_columns,), (n_directions,)
+        Sums of squares of the columns, and of the rows along the directions.
+    label_hessian : array (n_labels, n_labels)
+        Mean over recent rows of the loss's Hessian.
+    weights, average : arrays (n_columns, n_labels)
+        In turned coordinates; the model is the average of the weights after each step, the later the heavier.
+    last_step : array (n_columns, n_labels)
+    expected : float
+        How much P said that the objective bends along it, for one row.
+    excess : float
+        How much more it does, as later batches show: steps are shorter by it.
+    n_samples : float
+        Sum of the weights of the rows.
+    n_batches : int
+    """
+
+    directions: np.ndarray
+    squares: np.ndarray
+    spread: np.ndarray
+    label_hessian: np.ndarray
+    weights: np.ndarray
+    average: np.ndarray
+    last_step: np.ndarray
+    expected: float = 0.0
+    excess: float = 1.0
+    n_samples: float = 0.0
+    n_batches: int = 0
+
+    @classmethod
+    def begin(cls, X, n_labels, intercept):
+        """No rows yet; directions are those of X."""
+        m, k = X.shape[1] + intercept, min(DIRECTIONS, *X.shape)
+
+        def gram(V):
+            G = np.zeros(V.shape)
+            add_adjoint(X, scores(X, V), G)
+            return G
+
+        V = leading_directions(gram, m, k)[0]
+        zeros = np.zeros((m, n_labels))
+        return cls(V, np.zeros(m), np.zeros(k), np.zeros((n_labels, n_labels)), zeros, zeros, zeros)
+
+    def coefficients(self):
+        """Of the features, and of the intercept below them."""
+        return Rotation(self.directions) @ self.average
+
+    def learn(self, X, Y, loss, ridge, nuclear, sample_weight=None):
+        """Take the step of one batch."""
+        turn, w = Rotation(self.directions), row_weights(sample_weight, len(Y))
+        F = scores(X, turn @ self.weights)
+        self._see(X, Y, F, loss, w)
+        share = w.sum() / self.n_samples
+        S = self._nuclear_hessian(nuclear)
+        G = np.zeros(self.weights.shape)
+        add_adjoint(X, loss.evaluate(Y, F, w)[1], G)
+        G = turn.T @ G + share * (ridge * self.weights + self.weights @ S)
+
+        def bend(D):
+            """Along D, as this batch has it, for one row."""
+            line = loss.line(Y, F, scores(X, turn @ D), np.zeros(Y.shape[1]), w)
+            return (line.joint_bend / share + ridge * np.vdot(D, D) + np.vdot(D, D @ S)) / self.n_samples
+
+        if self.expected > 0:
+            new = bend(self.last_step) / self.expected
+            self.excess += (max(new, 0.0) - self.excess) / min(self.n_batches, REMEMBERED)
+        D = PencilSolver(self._curvature(turn), self.label_hessian, ridge, np.eye(len(S)), S)(G)
+        self.last_step, self.expected = D, float(np.vdot(G, D)) / self.n_samples
+        length = 1.0 / max(self.excess, 1.0)
+        if self.n_batches == 0 and self.expected > 0:
+            length = min(1.0, self.expected / bend(D))
+        self.weights = self.weights - length * D
+        self.average = self._recent(self.average, self.weights)
+        self.n_batches += 1
+
+    def _recent(self, average, new):
+        """An average over batches, the later the heavier, after one more."""
+        return average + (new - average) * (1 + DECAY) / (self.n_batches + 1 + DECAY)
+
+    def _see(self, X, Y, F, loss, w):
+        squares = sparse.diags_array(w) @ X.power(2) if sparse.issparse(X) else w[:, None] * X**2
+        squares = np.asarray(squares.sum(axis=0)).ravel()
+        intercept = [w.sum()] * (len(self.squares) - len(squares))
+        self.squares = self.squares + np.append(squares, intercept)
+        self.spread = self.spread + w @ scores(X, self.directions) ** 2
+        self.n_samples += float(w.sum())
+        new = loss.label_hessian(Y, F, w) / w.sum()
+        self.label_hessian = self._recent(self.label_hessian, new)
+
+    def _curvature(self, turn):
+        """Sums of squares along the turned coordinates: what the directions leave is taken for diagonal."""
+        rest = np.maximum(self.squares - self.directions**2 @ self.spread, REST * self.squares)
+        c = turn.diagonal_of(rest)
+        c[: len(self.spread)] = self.spread
+        return c * (1.0 + PRIOR / self.n_samples)
+
+    def _nuclear_hessian(self, nuclear):
+        l = self.weights.shape[1]
+        if not nuclear or not self.weights.any():
+            return np.zeros((l, l))
+        norm = SmoothedNuclear(self.weights.T @ self.weights, nuclear)
+        norm.smooth(SMOOTH * norm.sigma[-1])
+        return norm.hessian

@@ -1,0 +1,69 @@
+"""Rotated coordinates are orthogonal, begin with the leading directions, and save evaluations."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from problems import random_labels, rbrl_loss
+from rbrl.problem import MatrixDesign, RotatedDesign, with_ones
+from rbrl.problem.features import Rotation, directions_worth, rotated
+from rbrl.problem.objective import Objective
+from rbrl.solvers import QuasiNewton
+
+
+def text_like(n=400, m=60, seed=0):
+    """Non-negative sparse rows, which share a mean."""
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random((n, m)) < 0.3, rng.random((n, m)), 0.0)
+
+
+@pytest.mark.parametrize("k", [1, 4, 9])
+def test_the_first_columns_are_the_directions(k):
+    rng = np.random.default_rng(k)
+    V = np.linalg.qr(rng.standard_normal((9, k)))[0]
+    Q = Rotation(V) @ np.eye(9)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(9), atol=1e-12)
+    np.testing.assert_allclose(np.abs(Q[:, :k].T @ V), np.eye(k), atol=1e-12)
+    np.testing.assert_allclose(Rotation(V).T @ np.eye(9), Q.T, atol=1e-12)
+    d = rng.random(9)
+    np.testing.assert_allclose(Rotation(V).diagonal_of(d), np.diag(Q.T @ np.diag(d) @ Q), atol=1e-12)
+
+
+def test_leading_curvatures_are_those_of_the_gram_matrix():
+    X = with_ones(text_like())
+    G = X.T @ X
+    rotation, diagonal = rotated(lambda V: G @ V, np.diag(G), 3)
+    assert diagonal[0] == pytest.approx(np.linalg.eigvalsh(G)[-1], rel=1e-6)
+    Q = rotation @ np.eye(len(G))
+    np.testing.assert_allclose(diagonal[3:], np.diag(Q.T @ G @ Q)[3:], rtol=0.7)
+    assert (diagonal >= 0).all()
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_a_rotated_design_is_the_same_model(storage):
+    X = with_ones(text_like())
+    design, rng = RotatedDesign(storage(X)), np.random.default_rng(1)
+    W, R = rng.standard_normal((61, 3)), rng.standard_normal((400, 3))
+    np.testing.assert_allclose(design.scores(W), X @ design.coefficients(W), atol=1e-10)
+    np.testing.assert_allclose(design.coefficients(design.adjoint(R)), X.T @ R, atol=1e-10)
+    np.testing.assert_allclose(design.weights(design.coefficients(W)), W, atol=1e-12)
+    np.testing.assert_allclose(design.transform(storage(X[:5])) @ W, design.scores(W)[:5], atol=1e-10)
+    np.testing.assert_allclose(design.row_norms(), np.linalg.norm(X, axis=1))
+    np.testing.assert_allclose(np.linalg.norm(design.coefficients(W), "nuc"), np.linalg.norm(W, "nuc"))
+
+
+def test_it_saves_evaluations():
+    X, Y = with_ones(text_like()), random_labels(np.random.default_rng(2), 400, 6)
+    plain, turned = (
+        QuasiNewton().solve(Objective(design(X), Y, rbrl_loss(0.1), 0.5, 0.1), tol=1e-4)
+        for design in (MatrixDesign, RotatedDesign)
+    )
+    assert turned.objective == pytest.approx(plain.objective, rel=1e-4)
+    assert turned.evaluations < 0.8 * plain.evaluations
+
+
+def test_directions_cost_little_beside_a_product():
+    assert directions_worth(10**8, 10**4) == 50
+    assert directions_worth(10**5, 10**4) == 2
+    assert directions_worth(0, 10) == 1
+    assert directions_worth(10**5, 3) == 3

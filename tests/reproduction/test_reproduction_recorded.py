@@ -1,0 +1,140 @@
+"""Recorded results: what is written is what is read, and what is recomputed."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from reproduction import recorded as files
+from reproduction import recorded as sources
+from reproduction.cost import check, check_table, draw
+from reproduction.criteria import choices, summarise_choices
+from reproduction.recorded import (
+    Recorded,
+    Stored,
+    export,
+    facts,
+    project_folder,
+    read_rows,
+    read_table,
+    write_rows,
+    write_table,
+)
+
+from published_rows import effort, published_rows
+from rbrl.experiments import Plan, Store, execute
+
+TABLE = {
+    "datasets": ["yeast"],
+    "splits": {"number": 2},
+    "tuning": {"folds": 2},
+    "methods": {
+        "brl": {"params": {"tol": 0.1}, "grid": {"ridge": [0.1, 10.0]}},
+        "ml-knn": {"convention": "mulan", "grid": {"n_neighbors": [10]}, "tune_on": "first"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return Plan.from_dict(TABLE)
+
+
+@pytest.fixture(scope="module")
+def store(plan, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
+    assert execute(plan, folder).n_failed == 0
+    return Store(folder)
+
+
+def test_rows_come_back(tmp_path):
+    rows = published_rows(datasets=["arts", "emotions"])
+    failed = (rows.method == "br") & (rows.split == 1)
+    rows.loc[failed, ["value", "status", "error"]] = [np.nan, "failed", 'MemoryError: "no", room']
+    write_rows(tmp_path / "a.csv", rows, facts(plan="plans/a.toml"))
+    again, said = read_rows(tmp_path / "a.csv")
+    metrics = said["metrics"]
+    expected = rows.assign(order=rows.metric.map(metrics.index)).sort_values(["dataset", "method", "split", "order"])
+    pd.testing.assert_frame_equal(again[rows.columns], expected[rows.columns].reset_index(drop=True), check_dtype=False)
+    assert said["plan"] == "plans/a.toml"
+    assert {"command", "version", "date", "machine 1", "machine 2"} <= set(said)
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = write_table(tmp_path / "a.csv", pd.DataFrame({"x": [1]}), {"command": "first"})
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        write_table(path, pd.DataFrame({"x": [2]}), {})
+    frame, said = read_table(path)
+    assert (frame.x[0], said) == (1, {"command": "first"})
+    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_a_store_is_exported_and_read_back(store, plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "read_plan", lambda name: plan)
+    written = export(Stored(store), tmp_path, facts(), plans=["paper", "paper-quick"])
+    assert [path.name for path in written] == ["paper.csv", "paper-tuning.csv", "paper-quick.csv", "criteria.csv"]
+    kept = Recorded(tmp_path)
+    pd.testing.assert_frame_equal(kept.rows("paper"), store.rows(plan), check_dtype=False, rtol=1e-8)
+    pd.testing.assert_frame_equal(kept.effort("paper"), store.effort(plan), check_dtype=False, rtol=1e-8)
+    assert kept.has("plans/paper-quick.toml")
+    assert not kept.has("paper-fair")
+    with pytest.raises(FileNotFoundError, match=r"no such results: .*paper-fair\.csv; `rbrl reproduce export"):
+        kept.rows("paper-fair")
+
+
+def test_recorded_results_are_recomputed(store, plan):
+    rows = store.rows(plan)
+    checked = check(rows, plan, n=2, seed=0)
+    assert {one.method for one in checked} == {"brl", "ml-knn"}, "of two results each is of another method"
+    assert all(one.agrees for one in checked)
+    assert all(row[3].text == "yes" for row in check_table(checked).rows)
+
+
+def test_a_wrong_record_is_found(store, plan):
+    rows = store.rows(plan)
+    rows.loc[rows.metric == "coverage", "value"] += 1e-5
+    assert not any(one.agrees for one in check(rows, plan, n=2, seed=0))
+    other = store.rows(plan).assign(dataset="arts")
+    (one, _) = check(other, plan, n=2, seed=0)
+    assert (one.agrees, one.error) == (False, "the plan has no such run")
+
+
+def test_what_took_long_is_not_drawn():
+    rows = published_rows(datasets=["arts"])
+    rows.loc[rows.method != "br", "train_seconds"] = 100.0
+    assert set(draw(rows, 2, seed=1).method) == {"br"}
+    with pytest.raises(ValueError, match="No recorded result took at most"):
+        draw(rows[rows.method != "br"], 2)
+
+
+def test_choices_of_a_criterion_are_those_of_a_run(store, plan, tmp_path):
+    found = choices(store, plan, ["mean_rank", "coverage", ("coverage", "hamming_loss")])
+    assert set(found.criterion) == {"mean_rank", "coverage", "coverage and hamming_loss"}
+    found = found[found.criterion != "coverage and hamming_loss"]
+    assert len(found) == 2 * 2 + 2
+    other = Plan.from_dict({**TABLE, "tuning": {"folds": 2, "criterion": "coverage"}})
+    execute(other, tmp_path)
+    rows = Store(tmp_path).rows(other)
+    for line in found[found.criterion == "coverage"].itertuples():
+        run = rows[(rows.method == line.method) & (rows.split == line.split)].iloc[0]
+        assert json.loads(run.params).items() >= json.loads(line.params).items()
+    summary = summarise_choices(found, plan.metrics)
+    assert (summary[summary.criterion == "mean_rank"].same == 1).all()
+    assert summary.n_tunings.sum() == 6
+
+
+def test_where_the_projects_folders_are(tmp_path, monkeypatch):
+    assert (project_folder("plans") / "paper.toml").is_file()
+    monkeypatch.chdir(tmp_path)
+    assert (project_folder("plans") / "paper.toml").is_file(), "of the repository"
+    with pytest.raises(FileNotFoundError, match=r"no folder nonsense; looked for .* pass --run with a store"):
+        project_folder("nonsense")
+
+
+def test_effort_fixture_matches_the_store(store, plan):
+    assert list(effort(published_rows(datasets=["arts"])).columns) == list(store.effort(plan).columns)
