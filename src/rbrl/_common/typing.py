@@ -33,6 +33,5 @@ else:
     from sklearn.base import BaseEstimator, ClassifierMixin
 
 __all__ = [
-    *("Array", "ArrayLike", "BoolArray", "FloatArray", "IntArray"),
-    *("BaseEstimator", "ClassifierMixin", "Matrix", "MatrixLike"),
-]
+    "Array", "ArrayLike", "BaseEstimator", "BoolArray", "ClassifierMixin", "FloatArray", "IntArray", "Matrix", "MatrixLike",
+]  # fmt: skip
