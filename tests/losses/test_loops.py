@@ -27,7 +27,8 @@ OUTPUTS = ("R", "H", "P", "M", "d1", "d2", "q", "z", "out")
 
 def functions(module):
     """The kernels of a module: what it defines itself, helpers aside."""
-    return {name: f for name, f in vars(module).items() if getattr(f, "__module__", "") == module.__name__ and name[0] != "_"}
+    own = {name: f for name, f in vars(module).items() if getattr(f, "__module__", "") == module.__name__}
+    return {name: f for name, f in own.items() if not name.startswith("_")}
 
 
 def positive_definite(rng, size):

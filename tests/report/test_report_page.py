@@ -12,9 +12,9 @@ from fake_rows import failing, make_rows
 from reproduction.paper import published_results
 
 from rbrl.report import Results, compare, write_page
-from rbrl.report.write import render_page
 from rbrl.report.page.verdict import verdict
 from rbrl.report.results import Sizes
+from rbrl.report.write import render_page
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from published_rows import effort, published_rows
 from reproduction.recorded import facts, write_rows, write_table
 
-from published_rows import effort, published_rows
 from rbrl.experiments import Plan, execute
 
 F_F = {

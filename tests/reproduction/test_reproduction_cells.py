@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from published_rows import published_rows
 from reproduction.causes import Cause, effect_table, effects, explain, far_cells, read_causes
 from reproduction.cells import agreement, cell_tables, cells, count_table, distance, kind
 from reproduction.paper import as_published, paper_methods
-
-from published_rows import published_rows
 
 
 def moved(*where, by):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from published_rows import published_rows
 from reproduction.cells import ablation_beside, ablation_summary
 from reproduction.claims import (
     FAILS,
@@ -24,7 +25,6 @@ from reproduction.cost import cost, cost_table
 from reproduction.paper import as_published, published_results
 from reproduction.recorded import Recorded
 
-from published_rows import published_rows
 from rbrl.metrics import METRICS
 
 

@@ -4,12 +4,11 @@ import re
 
 import pandas as pd
 import pytest
+from published_rows import effort, published_rows
 from reproduction.criteria import CRITERIA, choice_table, name_of, variant_tables
 from reproduction.page import write_pages
 from reproduction.recorded import Recorded, facts, write_rows, write_table
 from reproduction.studies import penalty_table, width_table
-
-from published_rows import effort, published_rows
 
 CAUSE = """
 [[cause]]

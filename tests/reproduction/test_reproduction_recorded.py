@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from reproduction import recorded as files
-from reproduction import recorded as sources
+from published_rows import effort, published_rows
 from reproduction.cost import check, check_table, draw
 from reproduction.criteria import choices, summarise_choices
 from reproduction.recorded import (
@@ -21,8 +20,9 @@ from reproduction.recorded import (
     write_table,
 )
 
-from published_rows import effort, published_rows
 from rbrl.experiments import Plan, Store, execute
+from reproduction import recorded as files
+from reproduction import recorded as sources
 
 TABLE = {
     "datasets": ["yeast"],
