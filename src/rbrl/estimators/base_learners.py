@@ -291,8 +291,9 @@ class ReductionClassifier(MultiLabelClassifier):
 
     def _check_parameters(self) -> None:
         owner, parameters = type(self).__name__, self.get_params(deep=False)
-        for name in CHOICES.keys() & parameters:
-            check_choice(owner, name, parameters[name], CHOICES[name])
+        for name, allowed in CHOICES.items():
+            if name in parameters:
+                check_choice(owner, name, parameters[name], allowed)
         check_number(owner, "C", self.C, strict=True)
         for name in ("gamma", "tol"):
             if parameters[name] is not None:
