@@ -100,10 +100,8 @@ class RidgeInverse:
         factor = cho_factor(_dense(X.T @ X) + rho * np.eye(m))
         # X (X'X + rho I)^-1, with which the inverse is (I - this X') / rho.
         self.half = half = cho_solve(factor, _dense(X).T).T
-        overlap = (
-            np.einsum("ij,ij->i", X, half) if isinstance(X, np.ndarray) else np.ravel(X.multiply(half).sum(axis=1))
-        )
-        self.diagonal = (1.0 - overlap) / rho
+        own = np.einsum("ij,ij->i", X, half) if isinstance(X, np.ndarray) else np.ravel(X.multiply(half).sum(axis=1))
+        self.diagonal = (1.0 - own) / rho
 
     def leave_one_out(self, Q: FloatArray, left_out: IntArray) -> FloatArray:
         """Column j of Q times the inverse without row and column left_out[j]; Q is 0 there, and so is the result.
@@ -259,14 +257,13 @@ class SignedRegression:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The minimiser (B, K B, b) of the quadratic that touches the objective at F.
 
-        Stationarity is B = r + 2 beta1 (T - K B - 1b), with r the slopes of the two linear losses and T the targets, and
-        1'B = 0: `rest`, which is B / (2 beta1), solves (I + 2 beta1 K) rest = T + r / (2 beta1) - 1b.
+        Stationarity is B = r + 2 beta1 (T - K B - 1b), r the slopes of the two linear losses and T the targets of
+        the first, and 1'B = 0: `rest` = B / (2 beta1) solves (I + 2 beta1 K) rest = T + r / (2 beta1) - 1b.
         """
         u = np.linalg.norm(MU - F, axis=1)
         share = np.maximum(u - self.epsilon, 0.0) / np.maximum(u, np.finfo(float).tiny)
         slopes = self.beta2 * np.where(np.sign(MU) * F < 0, np.sign(MU), 0.0) + self.beta3 * Z
-        targets = F + share[:, None] * (MU - F)
-        pull = targets + slopes / (2 * self.beta1)
+        pull = F + share[:, None] * (MU - F) + slopes / (2 * self.beta1)
         solution = cho_solve(system, np.column_stack([pull, np.ones(len(MU))]), check_finite=False)
         rest, ones = solution[:, :-1], solution[:, -1:]
         b = rest.sum(axis=0) / ones.sum()
