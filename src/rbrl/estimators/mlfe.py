@@ -371,6 +371,8 @@ class MLFE(MultiLabelClassifier):
     gamma_: float
     objective_: float
     n_iter_: int
+    # Of the first two stages, while several models share them.
+    _enriched: Enriched | None = None
 
     def __init__(
         self, beta1: float = 1.0, beta2: float = 1.0, beta3: float = 1.0, bounds: tuple[float, float] = (1.0, 2.0),
@@ -404,15 +406,13 @@ class MLFE(MultiLabelClassifier):
 
     def fit(self, X: MatrixLike, y: MatrixLike | None = None) -> Self:
         """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1."""
-        self._enriched: Enriched | None = None
+        self._enriched = None
         self._learn(X, y)
         self._enriched = None
         return self
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
-        enriched = self._enriched = getattr(self, "_enriched", None) or self._enrich(
-            X.astype(np.float64, copy=False), Y
-        )
+        enriched = self._enriched = self._enriched or self._enrich(X.astype(np.float64, copy=False), Y)
         self.X_fit_, self.reconstruction_, self.enriched_labels_, self.gamma_, K = enriched
         regression = SignedRegression(self.beta1, self.beta2, self.beta3, self.epsilon, self.tol, self.max_iter)
         self.dual_coef_, self.intercept_, self.objective_, self.n_iter_ = regression.fit(K, self.enriched_labels_)
