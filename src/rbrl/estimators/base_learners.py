@@ -222,7 +222,19 @@ def tie_shift(votes: str, hard: float) -> float:
 class ReductionClassifier(MultiLabelClassifier):
     """A classifier made of base learners.
 
-    A subclass writes ``_fit_learners(inputs, Y, weights)``, where all weights are positive, and ``_scores(X)``.
+    A subclass writes ``_fit_learners(inputs, Y, weights)``, where all weights are positive, and ``_scores(X)``. Its own
+    constructor names all parameters, as scikit-learn wants it, and hands on those of the base learners.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier or None
+        Base learner, instead of the two that `kernel` names.
+    kernel : {"linear", "rbf"}
+        LIBLINEAR on the features, or LIBSVM on one kernel matrix that all base learners share.
+    C, gamma, tol : float
+        Of the two; `gamma` and `tol` may be None.
+    non_empty : bool
+        Give a row without a relevant label its best one.
     """
 
     decision_parameters = ("non_empty", "votes")

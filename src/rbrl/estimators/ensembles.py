@@ -160,7 +160,13 @@ class RAkEL(ReductionClassifier):
 
 
 def distinct_subsets(n: int, k: int, m: int, random: np.random.RandomState) -> list[IntArray]:
-    """m distinct subsets of k of the numbers 0..n-1, or all of them if there are no more; each sorted."""
+    """m distinct subsets of k of the numbers 0..n-1, or all of them if there are no more; each sorted.
+
+    Examples
+    --------
+    >>> distinct_subsets(3, 2, 10, np.random.RandomState(0))
+    [array([0, 1]), array([0, 2]), array([1, 2])]
+    """
     total = comb(n, k)
     if total <= max(m, LISTED_SUBSETS):
         listed = np.array(list(combinations(range(n), k)))
@@ -345,6 +351,7 @@ def _walk(chain: ClassifierChain, rows: Matrix, soft: bool) -> FloatArray:
         before = predicted[:, :step]
         if linear:
             score = scores[:, step] + before @ learner.coef_[0, m:]
+            # As LinearSVC itself predicts.
             predicted[:, step], shares[:, step] = score > 0, logistic(score)
             continue
         seen = sparse.hstack([rows, before], format="csr") if sparse.issparse(rows) else np.hstack([rows, before])

@@ -11,7 +11,7 @@ and only there, the numbers decide.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -52,6 +52,14 @@ class NeighbourSearch:
         At least 1, and less than n_samples.
     n_jobs : int, optional
         Threads.
+
+    Examples
+    --------
+    >>> search = NeighbourSearch(np.array([[0.0], [1.0], [3.0], [7.0]]), k=2)
+    >>> search.of(np.array([[2.0]]))
+    array([[1, 2]])
+    >>> search.among_themselves()[0]
+    array([1, 2])
     """
 
     def __init__(self, X: Matrix, k: int, n_jobs: int | None = None) -> None:
@@ -384,7 +392,7 @@ class MLkNN(MultiLabelClassifier):
         return self._index
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_index": None}
+        return {**cast("dict[str, Any]", super().__getstate__()), "_index": None}
 
     def _scaled(self, X: Matrix) -> Matrix:
         # Distances do not see a shift of the features: division by the range is all of min-max scaling.

@@ -93,7 +93,14 @@ class BinaryRelevance(BinaryBankClassifier):
 
 
 def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:
-    """The distinct rows of a boolean matrix, and which of them every row is."""
+    """The distinct rows of a boolean matrix, and which of them every row is.
+
+    Examples
+    --------
+    >>> encode_sets(np.array([[True, False], [False, True], [True, False]]))
+    (array([[False,  True],
+           [ True, False]]), array([1, 0, 1]))
+    """
     packed = np.packbits(relevant, axis=1)
     keys = np.ascontiguousarray(packed).view([("", packed.dtype)] * packed.shape[1]).ravel()
     _, first, code = np.unique(keys, return_index=True, return_inverse=True)

@@ -33,6 +33,14 @@ class HingePairs:
         The labels a and b.
     margin, cap : arrays (n_pairs,)
         m and c; c is also the upper bound of the pair's dual variable.
+
+    Examples
+    --------
+    >>> pairs = ranking_pairs(np.array([[1, -1, 1]]), C=1.0)
+    >>> pairs.winner, pairs.loser, pairs.cap
+    (array([0, 2], dtype=int32), array([1, 1], dtype=int32), array([0.5, 0.5]))
+    >>> pairs.value(np.array([[1.0, 0.5, 2.0]]))
+    0.25
     """
 
     n_labels: int
@@ -218,7 +226,13 @@ Rows: TypeAlias = GramRows | FeatureRows
 
 
 def feature_rows(X: Matrix) -> Rows:
-    """Features as they are, or their Gram matrix where a sweep over it is shorter."""
+    """Features as they are, or their Gram matrix where a sweep over it is shorter.
+
+    Examples
+    --------
+    >>> type(feature_rows(np.ones((5, 100)))).__name__, type(feature_rows(np.ones((100, 5)))).__name__
+    ('GramRows', 'FeatureRows')
+    """
     n = X.shape[0]
     # Of sparse rows, `size` counts the stored entries.
     if n > LARGEST_GRAM or 2 * X.size < n * n or not rows_tell_columns(X):
