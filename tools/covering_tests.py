@@ -205,7 +205,7 @@ def is_test_file(name):
 
 def files_of_tests(files, wanted):
     """The files of tests at or below the wanted paths."""
-    chosen = [Path(path).resolve().relative_to(ROOT).as_posix() for path in wanted]
+    chosen = [(ROOT / path).resolve().relative_to(ROOT).as_posix() for path in wanted]
     for path in chosen:
         if not (ROOT / path).exists():
             sys.exit(f"There are no tests at {path}.")

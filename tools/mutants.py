@@ -287,4 +287,7 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("Interrupted; the same command goes on from here.")
