@@ -13,7 +13,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak kernels lowest pythons lint bench clean
+.PHONY: help demo test soak coverage kernels lowest pythons lint bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: $(READY)  ## run the tests
 
 soak: $(READY)  ## run the tests with the long ones
 	@$(PYTEST) --soak $(ARGS)
+
+coverage: $(READY)  ## run the tests and say which lines and branches of the source none of them takes; a page in htmlcov/
+	@$(PYTEST) --cov --cov-report=term --cov-report=html $(ARGS)
 
 kernels: $(READY)  ## run the numerical tests as several processors would compute them
 	@$(ONE_THREAD) tools/kernels.sh $(BIN)/python $(ARGS)
@@ -49,5 +52,5 @@ bench: $(READY)  ## run the benchmarks
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove the environment, the caches and what was built
-	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
