@@ -267,9 +267,24 @@ def _codings():
     }
 
 
+def _scores_of_zero():
+    """Labels of a row of zeros by models without an intercept: is a score of 0 relevant?"""
+    made, zeros = tiny(), np.zeros((1, 5))
+    models = {
+        "rbrl": rbrl.RBRLClassifier(fit_intercept=False),
+        "rbrl_non_empty": rbrl.RBRLClassifier(fit_intercept=False, non_empty=True),
+        "cpnl": rbrl.CPNL(fit_intercept=False),
+        "rank_svm": rbrl.RankSVM(bias="none"),
+        "rank_svmz": rbrl.RankSVMz(bias="none"),
+        "calibrated_rank_svm": rbrl.CalibratedRankSVM(bias="none"),
+    }
+    return {name: model.fit(made.X, made.Y).predict(zeros) for name, model in models.items()}
+
+
 def _rules():
     rng = np.random.default_rng(2)
-    scores = np.round(rng.normal(size=(40, 5)), 6)
+    scores = np.round(rng.normal(size=(40, 5)), 1)  # with ties, and zeros
+    scores[0], scores[1] = 0, -1
     Y = (scores + rng.normal(size=scores.shape) > 0.4).astype(np.int64)
     rules = {
         "zero": decision.ZeroThreshold(),
@@ -283,6 +298,8 @@ def _rules():
         "chain": decision.Chain([decision.LabelThresholds(), decision.NonEmpty()]),
     }
     found = {name: rule.fit(scores, Y).shift(scores) for name, rule in rules.items()}
+    found |= {f"{name}_labels": rule.labels(scores) for name, rule in rules.items()}
+    found["filled"] = decision.non_empty((scores > 0.5).astype(np.int64), scores)
     labels, values = decision.top_labels(scores, 2)
     return found | {"top_labels": labels, "top_values": values, "ideal_row": decision.ideal_row_thresholds(scores, Y)}
 
@@ -322,6 +339,7 @@ CASES = {
     "rbrl-max-rank": _of_limited_rank,
     "rbrl-float32": _in_single_precision,
     "codings": _codings,
+    "scores-of-zero": _scores_of_zero,
     "rules": _rules,
     "metrics": _metrics,
     "splits": _splits,
