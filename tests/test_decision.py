@@ -21,7 +21,7 @@ from rbrl.decision import (
     best_label_thresholds,
     ideal_row_thresholds,
     non_empty,
-    relevant,
+    relevant_labels,
     top_labels,
 )
 from rbrl.metrics import METRICS
@@ -91,9 +91,9 @@ def test_a_rule_says_how_it_shifts_scores():
 def test_relevant_labels_are_the_positive_scores_or_the_best_one(ties):
     scores, _ = problem(ties=ties)
     scores[3] = -np.abs(scores[3]) - 1
-    np.testing.assert_array_equal(relevant(scores), scores > 0)
-    np.testing.assert_array_equal(relevant(sparse.csr_array(scores)), scores > 0)
-    filled = relevant(scores, non_empty=True)
+    np.testing.assert_array_equal(relevant_labels(scores), scores > 0)
+    np.testing.assert_array_equal(relevant_labels(sparse.csr_array(scores)), scores > 0)
+    filled = relevant_labels(scores, never_empty=True)
     assert filled.dtype == bool
     np.testing.assert_array_equal(filled, NonEmpty().labels(scores) > 0)
     np.testing.assert_array_equal(filled, non_empty(scores > 0, scores))
@@ -248,7 +248,7 @@ def test_row_threshold_replays_the_program(golden):
 
 
 def test_a_tie_with_the_row_threshold_counts_as_asked():
-    relevant, irrelevant = RowThreshold(ties_relevant=True), RowThreshold()
+    relevant_labels, irrelevant = RowThreshold(ties_relevant=True), RowThreshold()
     for rule in (relevant, irrelevant):
         rule.coef_, rule.intercept_ = np.zeros(2), 1.0
     assert relevant.labels([[1.0, 0.5]]).tolist() == [[1, 0]]
@@ -278,7 +278,7 @@ def test_a_chain_learns_each_rule_from_the_one_before():
         (lambda F, Y: TopK(-1).shift(F), "Got -1"),
         (lambda F, Y: GlobalThreshold().fit(F[:0], Y[:0]), "at least one sample"),
         (lambda F, Y: non_empty(Y, F[:, :2]), r"\(40, 5\) and \(40, 2\)"),
-        (lambda F, Y: relevant([[1.0, np.nan]]), "NaN in 1 places"),
+        (lambda F, Y: relevant_labels([[1.0, np.nan]]), "NaN in 1 places"),
         (lambda F, Y: top_labels(F, 6), "between 1 and the number of labels, 5. Got 6"),
     ],
 )

@@ -1,7 +1,7 @@
 """Where scores become labels: plain functions, and rules that can be learned, chained, and used with any scores.
 
-`relevant` is the one meaning of scores (positive, or the best where none is), `non_empty` fills labels that came another
-way, and every rule moves scores so that `relevant` of them are its labels.
+`relevant_labels` is the one meaning of scores (positive, or the best where none is), `non_empty` fills labels that came another
+way, and every rule moves scores so that `relevant_labels` of them are its labels.
 """
 
 from rbrl.decision.rules import (
@@ -13,12 +13,12 @@ from rbrl.decision.rules import (
     ZeroThreshold,
     ideal_row_thresholds,
     non_empty,
-    relevant,
+    relevant_labels,
     top_labels,
 )
 from rbrl.decision.tuning import GlobalThreshold, LabelThresholds, best_global_threshold, best_label_thresholds
 
 __all__ = [
     "Chain", "DecisionRule", "GlobalThreshold", "LabelThresholds", "NonEmpty", "RowThreshold", "TopK", "ZeroThreshold",
-    "best_global_threshold", "best_label_thresholds", "ideal_row_thresholds", "non_empty", "relevant", "top_labels",
+    "best_global_threshold", "best_label_thresholds", "ideal_row_thresholds", "non_empty", "relevant_labels", "top_labels",
 ]  # fmt: skip

@@ -12,14 +12,14 @@ from rbrl._common.order import best_columns
 from rbrl._common.typing import Array, ArrayLike, BaseEstimator, BoolArray, FloatArray, IntArray, MatrixLike
 
 
-def relevant(scores: MatrixLike, non_empty: bool = False) -> BoolArray:
+def relevant_labels(scores: MatrixLike, never_empty: bool = False) -> BoolArray:
     """The labels that scores stand for: the positive ones.
 
     Parameters
     ----------
     scores : array or sparse matrix, shape (n_samples, n_labels)
         NaN is refused.
-    non_empty : bool, default=False
+    never_empty : bool, default=False
         Whether a sample without a positive score gets its best label, the first on ties.
 
     Returns
@@ -28,13 +28,13 @@ def relevant(scores: MatrixLike, non_empty: bool = False) -> BoolArray:
 
     Examples
     --------
-    >>> relevant([[-2.0, -1.0, -1.0], [-1.0, 1.0, 2.0]], non_empty=True)
+    >>> relevant_labels([[-2.0, -1.0, -1.0], [-1.0, 1.0, 2.0]], never_empty=True)
     array([[False,  True, False],
            [False,  True,  True]])
     """
     F = as_scores(scores)
     labels = F > 0
-    if non_empty:
+    if never_empty:
         _fill_empty(labels, F)
     return labels
 
@@ -42,7 +42,7 @@ def relevant(scores: MatrixLike, non_empty: bool = False) -> BoolArray:
 def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
     """Give each sample without labels its best-scored one, the first on ties.
 
-    For labels that are not the positive scores, such as those of another classifier; `relevant` does both at once.
+    For labels that are not the positive scores, such as those of another classifier; `relevant_labels` does both at once.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class DecisionRule(BaseEstimator, ABC):
 
     def labels(self, scores: MatrixLike) -> IntArray:
         """Relevant labels, 0/1."""
-        return relevant(self.shift(scores)).astype(np.int64)
+        return relevant_labels(self.shift(scores)).astype(np.int64)
 
 
 class Chain(DecisionRule):
@@ -228,7 +228,7 @@ class NonEmpty(DecisionRule):
     def shift(self, scores: MatrixLike) -> FloatArray:
         """Raise the best label of an empty sample to the smallest positive number; the ranking stays as it is."""
         F = as_scores(scores)
-        return _make_positive(F, relevant(F, non_empty=True))
+        return _make_positive(F, relevant_labels(F, never_empty=True))
 
 
 class TopK(DecisionRule):
