@@ -248,7 +248,7 @@ def test_row_threshold_replays_the_program(golden):
 
 
 def test_a_tie_with_the_row_threshold_counts_as_asked():
-    relevant_labels, irrelevant = RowThreshold(ties_relevant=True), RowThreshold()
+    relevant, irrelevant = RowThreshold(ties_relevant=True), RowThreshold()
     for rule in (relevant, irrelevant):
         rule.coef_, rule.intercept_ = np.zeros(2), 1.0
     assert relevant.labels([[1.0, 0.5]]).tolist() == [[1, 0]]

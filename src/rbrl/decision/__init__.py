@@ -1,7 +1,7 @@
 """Where scores become labels: plain functions, and rules that can be learned, chained, and used with any scores.
 
-`relevant_labels` is the one meaning of scores (positive, or the best where none is), `non_empty` fills labels that came another
-way, and every rule moves scores so that `relevant_labels` of them are its labels.
+`relevant_labels` is the one meaning of scores: positive, or the best where none is. `non_empty` fills labels that came
+another way. Every rule moves scores so that `relevant_labels` of them are its labels.
 """
 
 from rbrl.decision.rules import (
