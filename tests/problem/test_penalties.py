@@ -5,9 +5,11 @@ import pytest
 
 from problems import central_differences
 from rbrl._common.linalg import GRAM_FLOOR, clip_singular_values, largest_eigenvalue, threshold_singular_values
-from rbrl.problem.objective import ALL_PENALTIES, NuclearNorm, Ridge
+from rbrl.problem.objective import NuclearNorm, Ridge
 
-every_penalty = pytest.mark.parametrize("penalty", ALL_PENALTIES, ids=repr)
+RIDGES = (Ridge(0.7), Ridge(0.7, np.array([[0.0], [0.5], [1.0], [3.0], [9.0]])))
+
+every_penalty = pytest.mark.parametrize("penalty", [*RIDGES, NuclearNorm(0.7)], ids=repr)
 
 
 @every_penalty
@@ -36,13 +38,13 @@ def test_values_are_norms(penalty):
     assert penalty.value(-2 * W) == pytest.approx(2**degree * penalty.value(W))
 
 
-@pytest.mark.parametrize("penalty", [p for p in ALL_PENALTIES if hasattr(p, "gradient")], ids=repr)
+@pytest.mark.parametrize("penalty", RIDGES, ids=repr)
 def test_gradient_and_curvature(penalty):
     W = np.random.default_rng(0).standard_normal((5, 3))
     numeric = central_differences(penalty.value, W).reshape(W.shape)
     np.testing.assert_allclose(penalty.gradient(W), numeric, atol=1e-8)
-    bend = np.linalg.norm(penalty.gradient(W + 1) - penalty.gradient(W)) / np.linalg.norm(np.ones_like(W))
-    assert bend <= penalty.curvature + 1e-12
+    curvature = np.linalg.norm(penalty.gradient(W + 1) - penalty.gradient(W)) / np.linalg.norm(np.ones_like(W))
+    assert curvature <= penalty.curvature + 1e-12
     assert penalty.curvature == penalty.weight * np.max(penalty.row_weights)
 
 

@@ -68,7 +68,7 @@ def arguments(function, seed=0, n=9):
         "alpha": alpha,
         "new": np.zeros_like(alpha),
         "out": np.zeros_like(alpha),
-        "bends": rng.random(len(alpha)),
+        "curvatures": rng.random(len(alpha)),
     }
     values |= {"data": X.data, "indices": X.indices, "indptr": X.indptr, "norms": np.diag(K).copy(), "K": K}
     values |= {"biases": rng.standard_normal(l), "lift": 0.0, "order": rng.permutation(n), "inner": 3}

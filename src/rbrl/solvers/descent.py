@@ -76,28 +76,28 @@ class Ray:
         self._line = line or objective.loss.line
         W, ridge = iterate.W, objective.ridge
         weighted = ridge.weight * ridge.row_weights * D
-        self._ridge_slope, self._ridge_bend = (weighted * W).sum(axis=0), (weighted * D).sum(axis=0)
+        self._ridge_slope, self._ridge_curvature = (weighted * W).sum(axis=0), (weighted * D).sum(axis=0)
         if objective.nuclear.weight and not iterate.nuclear.left:
             self._cross, self._square = W.T @ D, D.T @ D
 
     def __call__(self, t):
-        """Value, slopes and bends in t, and the bend when all t move as one."""
+        """Value, slopes and curvatures in t, and the bend when all t move as one."""
         objective = self.objective
-        value, slopes, bends, joint = self._line(
+        value, slopes, curvatures, joint = self._line(
             objective.Y, self.iterate.scores, self.scores, t, objective.sample_weight
         )
-        value += self.iterate.ridge + float(t @ self._ridge_slope + 0.5 * (t * t) @ self._ridge_bend)
-        slopes, bends = slopes + self._ridge_slope + t * self._ridge_bend, bends + self._ridge_bend
-        joint += self._ridge_bend.sum()
+        value += self.iterate.ridge + float(t @ self._ridge_slope + 0.5 * (t * t) @ self._ridge_curvature)
+        slopes, curvatures = slopes + self._ridge_slope + t * self._ridge_curvature, curvatures + self._ridge_curvature
+        joint += self._ridge_curvature.sum()
         if objective.nuclear.weight:
             nuclear = self._left_nuclear(t) if self.iterate.nuclear.left else self._right_nuclear(t)
-            value, slopes, bends, joint = (
+            value, slopes, curvatures, joint = (
                 value + nuclear[0],
                 slopes + nuclear[1],
-                bends + nuclear[2],
+                curvatures + nuclear[2],
                 joint + nuclear[3],
             )
-        return value, slopes, bends, joint
+        return value, slopes, curvatures, joint
 
     def _right_nuclear(self, t):
         """The nuclear norm's part, with small matrices over labels alone."""
@@ -106,16 +106,16 @@ class Ray:
         moved = here.gram + cross + cross.T + t[:, None] * self._square * t
         smoothed = SmoothedNuclear(moved, here.weight, here.width)
         H, reach = smoothed.hessian, self._cross.T + self._square * t
-        slopes, bends = (reach * H).sum(axis=1), self._square.diagonal() * H.diagonal()
-        return smoothed.value, slopes, bends, np.vdot(self._square, H)
+        slopes, curvatures = (reach * H).sum(axis=1), self._square.diagonal() * H.diagonal()
+        return smoothed.value, slopes, curvatures, np.vdot(self._square, H)
 
     def _left_nuclear(self, t):
         """The nuclear norm's part, with small matrices over columns of the design."""
         here, D = self.iterate.nuclear, self.D
         moved = self.iterate.W + D * t
         smoothed = SmoothedNuclear.at(moved, here.weight, here.width)
-        slopes, bends = (smoothed.reweigh(moved) * D).sum(axis=0), (smoothed.reweigh(D) * D).sum(axis=0)
-        return smoothed.value, slopes, bends, bends.sum()
+        slopes, curvatures = (smoothed.reweigh(moved) * D).sum(axis=0), (smoothed.reweigh(D) * D).sum(axis=0)
+        return smoothed.value, slopes, curvatures, curvatures.sum()
 
 
 def find_step(objective, iterate, D, scores, slope, joint):
@@ -137,7 +137,7 @@ def step_lengths(ray, slope, joint, tries=12):
     start = ray.iterate.smooth_value * (1 + 4e-16)
     t, best, best_value = np.ones(n_labels), None, start
     for i in range(tries):
-        value, slopes, bends, joint_bend = ray(t)
+        value, slopes, curvatures, joint_curvature = ray(t)
         if value > best_value:
             t = 0.3 * t if best is None else 0.5 * (t + best)
             continue
@@ -145,7 +145,7 @@ def step_lengths(ray, slope, joint, tries=12):
         remaining = abs(slopes.sum()) if joint else np.abs(slopes).sum()
         if i >= 3 or remaining <= 0.1 * abs(slope):
             break
-        t = np.clip(t - _newton(slopes, bends, joint_bend, joint), 0.0, np.maximum(4.0 * t, 1.0))
+        t = np.clip(t - _newton(slopes, curvatures, joint_curvature, joint), 0.0, np.maximum(4.0 * t, 1.0))
     return np.zeros(n_labels) if best is None else best
 
 
@@ -153,18 +153,18 @@ def first_descent(ray, t, joint, tries=12):
     """The step lengths t, shortened towards the minimum until the value falls."""
     start = ray.iterate.smooth_value * (1 + 4e-16)
     for _ in range(tries):
-        value, slopes, bends, joint_bend = ray(t)
+        value, slopes, curvatures, joint_curvature = ray(t)
         if value <= start:
             return t
         longest = 0.7 * t if joint else np.where(slopes > 0, 0.7, 1.0) * t
-        t = np.clip(t - _newton(slopes, bends, joint_bend, joint), 0.1 * t, longest)
+        t = np.clip(t - _newton(slopes, curvatures, joint_curvature, joint), 0.1 * t, longest)
     return np.zeros_like(t)
 
 
-def _newton(slopes, bends, joint_bend, joint):
-    """Newton's steps, infinite where nothing bends; the caller limits them."""
+def _newton(slopes, curvatures, joint_curvature, joint):
+    """Newton's steps, infinite where nothing curvatures; the caller limits them."""
     with np.errstate(over="ignore"):
-        return slopes.sum() / max(joint_bend, 1e-300) if joint else slopes / np.maximum(bends, 1e-300)
+        return slopes.sum() / max(joint_curvature, 1e-300) if joint else slopes / np.maximum(curvatures, 1e-300)
 
 
 def wolfe_step(along, start, slope, tries=12):

@@ -3,7 +3,7 @@ r"""Kernel models of more rows than can be decomposed: quasi-Newton in the space
 The variable is the function :math:`\Phi(X)'A`, held as A with its scores KA. A gradient in that space is
 :math:`R + \lambda_1 A + AH`, with R the loss gradient in the scores and H the nuclear norm as a reweighted ridge; inner
 products are :math:`\operatorname{tr}(A'KB)`. So an iteration is two products with K, as for any other design, and the part
-of the spectrum that stands out is enough for a preconditioner, because what is left bends little beside the ridge.
+of the spectrum that stands out is enough for a preconditioner, because what is left curvatures little beside the ridge.
 """
 
 from dataclasses import dataclass

@@ -60,7 +60,7 @@ def _common_basis(A, C):
 
 
 class MeanModel:
-    """The objective where every row bends like the mean of all rows at given scores.
+    """The objective where every row curvatures like the mean of all rows at given scores.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class MeanModel:
         self._ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
 
     @cached_property
-    def bends(self):
+    def curvatures(self):
         """Eigenvalues and eigenvectors of the mean Hessian; None for eigenvectors that are as good as the labels."""
         diagonal = np.diag(self.hessian)
         many = len(diagonal) > MANY_LABELS
@@ -94,16 +94,16 @@ class MeanModel:
 
     def _without_nuclear(self):
         """Diagonal in the eigenvectors of the mean Hessian."""
-        bends, basis = self.bends
-        diagonal = np.outer(self._gram, bends) + np.reshape(self._ridge, (-1, 1))
+        curvatures, basis = self.curvatures
+        diagonal = np.outer(self._gram, curvatures) + np.reshape(self._ridge, (-1, 1))
         diagonal += 1e-14 * np.max(diagonal, initial=0.0) + 1e-300
         return lambda G: _turned(lambda T: T / diagonal, basis, G)
 
     def _column_blocks(self, S):
         """Two matrices over columns are diagonal in one common basis, and the labels in the eigenvectors of their own."""
-        bends, basis = self.bends
+        curvatures, basis = self.curvatures
         values, common = _common_basis(np.diag(self._gram), S + np.diag(self._ridge * np.ones(len(S))))
-        diagonal = np.outer(np.maximum(values, 0.0), bends) + 1.0
+        diagonal = np.outer(np.maximum(values, 0.0), curvatures) + 1.0
         return lambda G: _turned(lambda T: common @ ((common.T @ T) / diagonal), basis, G)
 
 
@@ -118,23 +118,23 @@ def factor_blocks(objective, model, U, V, scores_U):
     eye, nuclear = np.eye(rank), objective.nuclear.weight
     ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
     solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ model.hessian @ V, ridge, V.T @ V, nuclear * eye)
-    bends, basis = model.bends
+    curvatures, basis = model.curvatures
     rest = objective.ridge.weight * (U.T @ (r * U)) + nuclear * eye
-    solve_V = PencilSolver(bends, scores_U.T @ scores_U, 1.0, np.zeros_like(eye), rest)
+    solve_V = PencilSolver(curvatures, scores_U.T @ scores_U, 1.0, np.zeros_like(eye), rest)
     k = len(U)
     return lambda G: np.vstack([solve_U(G[:k]), _turned(lambda T: solve_V(T.T).T, basis, G[k:].T).T])
 
 
 def full_factor_hessian(objective, U, V, scores_U, gradient):
-    """Inverse of the Hessian in factors W = U V' with every row's own bends, for U and V stacked.
+    """Inverse of the Hessian in factors W = U V' with every row's own curvatures, for U and V stacked.
 
     `gradient` is that of loss and ridge in W; clipped at the nuclear weight, as it is at the optimum, it leaves the Hessian
     positive semidefinite.
     """
     Z, Y, (k, rank), l = objective.design.matrix(), objective.Y, U.shape, len(V)
     units = np.broadcast_to(np.eye(l)[:, None, :], (l, *Y.shape))
-    bends = [objective.loss.hessian_product(Y, scores_U @ V.T, unit.copy(), objective.sample_weight) for unit in units]
-    T = np.stack(bends, axis=1)
+    curvatures = [objective.loss.hessian_product(Y, scores_U @ V.T, unit.copy(), objective.sample_weight) for unit in units]
+    T = np.stack(curvatures, axis=1)
     ridge, r = objective.ridge.weight, np.ones((k, 1)) * objective.ridge.row_weights
     N = clip_singular_values(gradient, objective.nuclear.weight)
     TV = T @ V
@@ -153,16 +153,16 @@ def full_factor_hessian(objective, U, V, scores_U, gradient):
 
 
 def full_hessian(objective, scores, nuclear=None):
-    """Inverse of the Hessian with every row's own bends: a Cholesky factor of n_columns x n_labels rows."""
+    """Inverse of the Hessian with every row's own curvatures: a Cholesky factor of n_columns x n_labels rows."""
     Z, Y = objective.design.matrix(), objective.Y
     k, l = Z.shape[1], Y.shape[1]
     H = np.zeros((l, k, l, k))
     for j in range(l):
         unit = np.zeros(Y.shape)
         unit[:, j] = 1.0
-        bends = objective.loss.hessian_product(Y, scores, unit, objective.sample_weight)
+        curvatures = objective.loss.hessian_product(Y, scores, unit, objective.sample_weight)
         for i in range(j + 1):
-            H[j, :, i] = H[i, :, j] = Z.T @ (bends[:, i : i + 1] * Z) if bends[:, i].any() else 0.0
+            H[j, :, i] = H[i, :, j] = Z.T @ (curvatures[:, i : i + 1] * Z) if curvatures[:, i].any() else 0.0
     ridge = objective.ridge.weight * objective.ridge.row_weights * np.ones((k, 1))
     diagonal, labels = np.arange(k), np.arange(l)
     H[:, diagonal, :, diagonal] += ridge[:, :, None] * np.eye(l)

@@ -1,6 +1,6 @@
 r"""A step for every batch, for rows that come once and have more features than a Gram matrix can be kept for.
 
-The objective of the rows seen so far bends as :math:`P = c \otimes \bar H + \lambda_1 I + S` says, the model of
+The objective of the rows seen so far curvatures as :math:`P = c \otimes \bar H + \lambda_1 I + S` says, the model of
 :mod:`rbrl.solvers.preconditioner` in coordinates turned towards the leading directions of the first batch. A batch with
 gradient g moves the weights by :math:`-P^{-1} g`: as P grows with the rows, steps fall as one over their number, and there
 is none to choose.
@@ -47,7 +47,7 @@ class BatchSteps:
         In turned coordinates; the model is the average of the weights after each step, the later the heavier.
     last_step : array (n_columns, n_labels)
     expected : float
-        How much P said that the objective bends along it, for one row.
+        How much P said that the objective curvatures along it, for one row.
     excess : float
         How much more it does, as later batches show: steps are shorter by it.
     n_samples : float
@@ -99,7 +99,7 @@ class BatchSteps:
         def bend(D):
             """Along D, as this batch has it, for one row."""
             line = loss.line(Y, F, scores(X, turn @ D), np.zeros(Y.shape[1]), w)
-            return (line.joint_bend / share + ridge * np.vdot(D, D) + np.vdot(D, D @ S)) / self.n_samples
+            return (line.joint_curvature / share + ridge * np.vdot(D, D) + np.vdot(D, D @ S)) / self.n_samples
 
         if self.expected > 0:
             new = bend(self.last_step) / self.expected
