@@ -12,7 +12,8 @@ from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import Loss, Terms
 from rbrl.losses.base import row_weights
 from rbrl.solvers import SolverResult, lower_bound
-from rbrl.solvers.base import relative_gap, warn_unconverged
+from rbrl.solvers.base import warn_unconverged
+from rbrl.solvers.certificate import relative_gap
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class BacktrackingGradient:
                     break
         evaluations = objective.evaluations - before
         result = SolverResult(
-            point.W, point.value, gap, evaluations, n_iter, gap <= tol, np.array(history), point.scores
+            point.W, point.value, gap, evaluations, n_iter, gap <= tol, np.array(history), scores=point.scores
         )
         if not result.converged:
             warn_unconverged("BacktrackingGradient", result, tol, max_iter)

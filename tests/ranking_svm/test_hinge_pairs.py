@@ -51,7 +51,9 @@ def test_no_pair_at_all():
 
 def functions(module):
     return {
-        n: f for n, f in vars(module).items() if callable(f) and not n.startswith("_") and n not in ("compiled", "njit")
+        name: f
+        for name, f in vars(module).items()
+        if getattr(f, "__module__", "") == module.__name__ and not name.startswith("_")
     }
 
 

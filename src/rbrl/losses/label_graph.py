@@ -106,7 +106,7 @@ def agreement_laplacians(
     >>> Y = np.array([[1, 1, -1], [1, 1, 1], [-1, -1, 1]])
     >>> positive, _ = agreement_laplacians(Y, n_neighbors=2)
     >>> positive.round(2).tolist()
-    [[0.67, -0.67, 0.0], [-0.67, 0.67, 0.0], [0.0, 0.0, 0.0]]
+    [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
     counts = row_weights(weights, len(Y))
     signed = Y.astype(np.float64)

@@ -28,15 +28,28 @@ from rbrl._common.linalg import (
     singular_values,
     small_eigh,
     spectral_norm,
+    squares,
 )
 from rbrl._loops import rows
 from rbrl.losses import Terms
 from rbrl.problem.design import add_adjoint, extended_scores, scores
-from rbrl.problem.features import column_squares
-from rbrl.solvers.base import relative_gap
 
 # Its square is a number still.
 LARGEST_THETA = 1e150
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """Distance of `value` from the optimum at most, relative to a lower bound of that optimum.
+
+    Examples
+    --------
+    >>> from rbrl.solvers.certificate import relative_gap
+    >>> relative_gap(1.5, 1.0)
+    0.5
+    """
+    if value <= bound:
+        return 0.0
+    return float((value - bound) / bound) if bound > 0 else np.inf
 
 
 def lower_bound(objective, W, loss, adjoint):
@@ -209,7 +222,7 @@ class Features:
 
     def __init__(self, X, intercept=False):
         self._X, self._shape = X, (X.shape[1] + intercept,)
-        self.norms = np.sqrt(np.append(column_squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
+        self.norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
 
     def scores(self, W):
         return scores(self._X, W)
@@ -231,11 +244,6 @@ class Features:
 def rounding(n_terms):
     """Rounding of a sum of so many products, as a share of the norms that are multiplied."""
     return 8 * UNIT_ROUNDOFF * np.sqrt(n_terms)
-
-
-def squares(A):
-    """Sums of squares of the columns."""
-    return np.einsum("ij,ij->j", A, A)
 
 
 def prove_linear(objective, features, W, dual_scores):

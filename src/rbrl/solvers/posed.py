@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rbrl._common.linalg import squares
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem import SpectralDesign
 from rbrl.solvers.base import SolverResult
-from rbrl.solvers.certificate import DualPoint, Proof, prove_function, prove_kernel, prove_sums, squares
+from rbrl.solvers.certificate import DualPoint, Proof, prove_function, prove_kernel, prove_sums
 from rbrl.solvers.quasi_newton import QuasiNewton
 
 # A smaller decomposition of a kernel is too cheap to halve by single precision.
