@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses.base import Loss, Terms, row_weights
+from rbrl.losses.base import Loss, RowWeights, Terms, row_weights
 
 # Differences of scores at a time: 32 MB.
 BLOCK_ENTRIES = 2**22
@@ -34,7 +34,7 @@ class LabelGraph(Loss):
 
     matrix: FloatArray
 
-    def accumulate(self, Y: Array, F: FloatArray, weights: FloatArray | None, scale: float, R: FloatArray) -> Terms:
+    def accumulate(self, Y: Array, F: FloatArray, weights: RowWeights, scale: float, R: FloatArray) -> Terms:
         w = scale * row_weights(weights, len(F))
         R += w[:, None] * (F @ self.matrix)
         value = 0.5 * self._form(F, w)
@@ -62,23 +62,21 @@ class LabelGraph(Loss):
         rest = diagonal - (np.abs(L).sum(axis=1) - np.abs(diagonal))
         return j, k, np.sign(L[j, k]), np.abs(L[j, k]), np.where(np.abs(rest) > 1e-12 * np.abs(diagonal), rest, 0.0)
 
-    def hessian_diagonal(self, Y: Array, F: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    def hessian_diagonal(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
         return np.outer(row_weights(weights, len(F)), np.diag(self.matrix))
 
-    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None) -> FloatArray:
         return row_weights(weights, len(F))[:, None] * (D @ self.matrix)
 
-    def label_hessian(self, Y: Array, F: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    def label_hessian(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
         return row_weights(weights, len(F)).sum() * self.matrix
 
-    def curvature(self, Y: Array, weights: FloatArray | None = None) -> FloatArray:
+    def curvature(self, Y: Array, weights: RowWeights = None) -> FloatArray:
         """The largest eigenvalue of L, in every row."""
         return np.linalg.eigvalsh(self.matrix)[-1] * row_weights(weights, len(Y))
 
 
-def agreement_laplacians(
-    Y: Array, n_neighbors: int = 3, weights: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
+def agreement_laplacians(Y: Array, n_neighbors: int = 3, weights: RowWeights = None) -> tuple[FloatArray, FloatArray]:
     r"""Label graphs of CPNL, from how often two labels agree.
 
     Entries :math:`S^+_{jk}` are the share of rows in which labels j and k agree, :math:`S^-_{jk}` in which they differ. In

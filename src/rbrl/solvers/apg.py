@@ -9,7 +9,7 @@ from rbrl._common.checks import check_choice
 from rbrl._common.typing import Array, FloatArray
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import Objective, RowDesign
-from rbrl.solvers.base import Run, SolverResult
+from rbrl.solvers.base import Run, SolverResult, Start
 
 
 def rigorous(objective: Objective) -> float:
@@ -87,31 +87,30 @@ PAPER_TOL, PAPER_MAX_ITER = 1e-6, 1999
 class APG:
     """Accelerated proximal gradient with a constant step.
 
-        ``APG(lipschitz="paper", stop="paper")`` replays the authors' program iteration by iteration.
+    ``APG(lipschitz="paper", stop="paper")`` replays the authors' program iteration by iteration.
 
-        Parameters
-        ----------
-        lipschitz : {"rigorous", "paper"}
-            The constant whose inverse is the step. The paper's is larger on most data, and not an upper bound on some.
-        stop : {"gap", "paper"}
-            "gap": the certified relative gap is at most `tol`. "paper": the objective changed by less than 1e-6 of itself,
-            or 1999 iterations, as in the authors' program; `tol` and `max_iter` then have no effect.
-        restart : bool
-            Forget the momentum whenever it points uphill.
-        check_every : int
-            Iterations between two certificates; each costs half an evaluation.
+    Parameters
+    ----------
+    lipschitz : {"rigorous", "paper"}
+        The constant whose inverse is the step. The paper's is larger on most data, and not an upper bound on some.
+    stop : {"gap", "paper"}
+        "gap": the certified relative gap is at most `tol`. "paper": the objective changed by less than 1e-6 of itself,
+        or 1999 iterations, as in the authors' program; `tol` and `max_iter` then have no effect.
+    restart : bool
+        Forget the momentum whenever it points uphill.
+    check_every : int
+        Iterations between two certificates; each costs half an evaluation.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rbrl._common.typing import Array, FloatArray
-    from rbrl.losses import SquaredHinge
-        >>> from rbrl.problem import MatrixDesign, Objective
-        >>> from rbrl.solvers import APG
-        >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
-        >>> result = APG(restart=True).solve(Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0))
-        >>> result.weights.round(3).tolist(), result.gap <= 1e-4
-        ([[0.5]], True)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> from rbrl.solvers import APG
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> result = APG(restart=True).solve(Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0))
+    >>> result.weights.round(3).tolist(), result.gap <= 1e-4
+    ([[0.5]], True)
     """
 
     lipschitz: str = "rigorous"
@@ -119,9 +118,7 @@ class APG:
     restart: bool = False
     check_every: int = 10
 
-    def solve(
-        self, objective: Objective, start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000
-    ) -> SolverResult:
+    def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`."""
         check_choice("APG", "lipschitz", self.lipschitz, tuple(CONSTANTS))
         check_choice("APG", "stop", self.stop, ("gap", "paper"))
@@ -132,7 +129,13 @@ class APG:
             )
         if self.stop == "paper":
             tol, max_iter = PAPER_TOL, PAPER_MAX_ITER
-        return _Run(objective, self, tol, max_iter).minimise(start)
+        run = _Run(objective, self, tol, max_iter)
+        run.begin(start)
+        while not run.finished():
+            run.advance()
+        if self.stop == "paper":
+            run.certify_alone()
+        return run.result(run.now.W, run.arrived)
 
 
 class _Run(Run):
@@ -145,9 +148,13 @@ class _Run(Run):
         self.solver, self.arrived = solver, False
         # A constant of 0 means a gradient of 0 everywhere: any step will do.
         self.L = CONSTANTS[solver.lipschitz](objective) or 1.0
+        if solver.stop == "paper":
+            self.remedy = (
+                "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
+            )
 
-    def begin(self, start: FloatArray | None, scores: Any = None) -> None:
-        self.G = self.now = self.objective.at(self.objective.zeros() if start is None else start, scores)
+    def begin(self, start: Start) -> None:
+        self.G = self.now = self.objective.at(self.objective.zeros() if start is None else start)
         self.b = 1.0
 
     def advance(self) -> None:
@@ -181,16 +188,5 @@ class _Run(Run):
         self.bound = 0.0
         self.certify(self.now.W, self.objective.design.adjoint(self.now.residual))
 
-    def converged(self) -> bool:
-        return self.arrived
-
-    def end(self) -> FloatArray:
-        if self.solver.stop == "paper":
-            self.certify_alone()
-        return self.now.W
-
-    def asked(self) -> tuple[float | None, int, str]:
-        if self.solver.stop == "gap":
-            return super().asked()
-        remedy = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
-        return None, self.max_iter, remedy
+    def finished(self) -> bool:
+        return self.arrived or self.n_iter >= self.max_iter

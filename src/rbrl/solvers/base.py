@@ -1,7 +1,6 @@
 """What every solver is and returns, the points and runs that solvers share, and how one says that it did not arrive."""
 
 import warnings
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -51,12 +50,13 @@ class SolverResult:
     dual_scores: Any = field(repr=False, default=None)
 
 
+Start = FloatArray | None
+
+
 class Solver(Protocol):
     """Objective in, result out."""
 
-    def solve(
-        self, objective: Objective, start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000
-    ) -> SolverResult:
+    def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
         """Minimise `objective` from `start`, weights in the coordinates of its design, or from where the solver likes."""
 
 
@@ -94,8 +94,8 @@ class SmoothedPoint:
             self.smooth_value += nuclear.value
 
 
-class Run(ABC):
-    """One minimisation: the values on the way and what they cost, the point reached, and the best lower bound so far.
+class Run:
+    """What is kept in a minimisation: the values on the way and what they cost, the point reached, the best lower bound.
 
     Parameters
     ----------
@@ -105,9 +105,11 @@ class Run(ABC):
 
     Attributes
     ----------
-    now : point with a `value` and `scores`
+    now : point with a `value`, a `loss` and `scores`
     bound : float
         The best lower bound of the optimum so far, from the scores `dual_scores`.
+    remedy : str or None
+        What to do where a stopping rule other than the tolerance was not met.
     """
 
     name: str
@@ -120,18 +122,7 @@ class Run(ABC):
         self.costs: list[float] = []
         self.n_iter, self.bound, self.stuck = 0, 0.0, False
         self.dual_scores: Any = None
-
-    @abstractmethod
-    def begin(self, start: FloatArray | None, scores: Any = None) -> None:
-        """Go to where the run starts; the scores of `start`, if known, save a product."""
-
-    @abstractmethod
-    def advance(self) -> None:
-        """One step, or some."""
-
-    @abstractmethod
-    def end(self) -> FloatArray:
-        """What is left to do at the end; return the weights reached."""
+        self.remedy: str | None = None
 
     def note(self, value: float, evaluations: float | None = None) -> None:
         """Record an objective value and what it had cost."""
@@ -149,43 +140,30 @@ class Run(ABC):
         """The certified relative gap of the point reached."""
         return relative_gap(self.now.value, self.bound)
 
-    def converged(self) -> bool:
-        """Whether the stopping rule is met: here, that the gap is at most `tol`."""
-        return self.gap() <= self.tol
-
     def finished(self) -> bool:
         """Whether there is nothing more to do."""
-        return self.converged() or self.stuck or self.n_iter >= self.max_iter
+        return self.gap() <= self.tol or self.stuck or self.n_iter >= self.max_iter
 
-    def minimise(self, start: FloatArray | None, scores: Any = None) -> SolverResult:
-        """The run from its beginning to its result."""
-        self.begin(start, scores)
-        while not self.finished():
-            self.advance()
-        return self.result()
-
-    def asked(self) -> tuple[float | None, int, str]:
-        """The tolerance and the iterations allowed, and what to do where they were not enough."""
-        penalised = self.objective.ridge.weight or self.objective.nuclear.weight
-        return self.tol, self.max_iter, WAY_OUT if penalised else NO_CERTIFICATE
-
-    def result(self) -> SolverResult:
+    def result(self, weights: FloatArray, converged: bool) -> SolverResult:
         """What was reached, and a warning if that is not what was asked for."""
-        weights = self.end()
         result = SolverResult(
             weights=weights,
             objective=self.now.value,
             gap=self.gap(),
             evaluations=self.objective.evaluations - self._before,
             n_iter=self.n_iter,
-            converged=self.converged(),
+            converged=converged,
             history=np.array(self.history),
             costs=np.array(self.costs),
             scores=self.now.scores,
             dual_scores=self.dual_scores,
         )
-        if not result.converged:
-            warn_unconverged(self.name, result, *self.asked(), stacklevel=5)
+        if not converged:
+            penalised = self.objective.ridge.weight or self.objective.nuclear.weight
+            tol, remedy = (
+                (self.tol, WAY_OUT if penalised else NO_CERTIFICATE) if self.remedy is None else (None, self.remedy)
+            )
+            warn_unconverged(self.name, result, tol, self.max_iter, remedy, stacklevel=4)
         return result
 
 

@@ -15,7 +15,7 @@ from rbrl._common.checks import check_number
 from rbrl._common.linalg import EXACT_BELOW, leading_singular
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective, SmoothedNuclear
-from rbrl.solvers.base import Run, SmoothedPoint, SolverResult
+from rbrl.solvers.base import Run, SmoothedPoint, SolverResult, Start
 from rbrl.solvers.descent import FADING, Memory, wolfe_step
 from rbrl.solvers.preconditioner import MeanModel, factor_blocks, full_factor_hessian, model_start
 
@@ -181,19 +181,21 @@ class LowRank:
     >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1, -1], [-1, 1]])
     >>> result = LowRank(max_rank=1).solve(Objective(linear_design(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.5))
     >>> result.weights.round(2).tolist()
-    [[0.41, -0.41]]
+    [[0.44, -0.44]]
     """
 
     max_rank: int | None = None
     memory: int = 20
 
-    def solve(
-        self, objective: Objective, start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000
-    ) -> SolverResult:
+    def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`."""
         if self.max_rank is not None:
             check_number("LowRank", "max_rank", self.max_rank, low=1, integer=True)
-        return _Run(objective, self, tol, max_iter).minimise(start)
+        run = _Run(objective, self, tol, max_iter)
+        run.begin(start)
+        while not run.finished():
+            run.advance()
+        return run.result(run.now.U @ run.now.V.T, run.converged())
 
 
 class _Run(Run):
@@ -206,7 +208,7 @@ class _Run(Run):
         super().__init__(objective, tol, max_iter)
         self.solver, self.most = solver, min(*objective.shape, solver.max_rank or np.inf)
 
-    def begin(self, start: FloatArray | None, scores: Any = None) -> None:
+    def begin(self, start: Start) -> None:
         """Factors of `start`, or of the minimiser of the mean model, as far as its singular values stand out."""
         rank = self.most
         if start is None:
@@ -252,10 +254,7 @@ class _Run(Run):
 
     def converged(self) -> bool:
         """Certified; or, where the rank is limited, at a local optimum."""
-        return super().converged() or (self.stuck and self.solver.max_rank is not None)
-
-    def end(self) -> FloatArray:
-        return self.now.U @ self.now.V.T
+        return self.gap() <= self.tol or (self.stuck and self.solver.max_rank is not None)
 
 
 def _balanced(objective: Objective, point: Factors) -> Factors:

@@ -8,14 +8,13 @@ curvature beside the ridge.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from rbrl._common.linalg import small_eigh
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective, SmoothedNuclear
-from rbrl.solvers.base import Run, SmoothedPoint, SolverResult
+from rbrl.solvers.base import Run, SmoothedPoint, SolverResult, Start
 from rbrl.solvers.descent import InverseHessian, Memory, wolfe_step
 from rbrl.solvers.preconditioner import PencilSolver
 
@@ -46,11 +45,13 @@ class KernelBlocks:
     memory: int = 20
     leading: int = 200
 
-    def solve(
-        self, objective: Objective, start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000
-    ) -> SolverResult:
+    def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult` whose weights are the coefficients A."""
-        return _Run(objective, self, tol, max_iter).minimise(start)
+        run = _Run(objective, self, tol, max_iter)
+        run.begin(start)
+        while not run.finished():
+            run.advance()
+        return run.result(run.now.A, run.gap() <= tol)
 
 
 class _Function(SmoothedPoint):
@@ -89,14 +90,14 @@ class _Run(Run):
         self.spectrum = objective.design.leading(solver.leading)
         self.memory = Memory(objective.Y.shape, solver.memory, joint=True, images=True)
 
-    def begin(self, start: FloatArray | None, scores: Any = None) -> None:
+    def begin(self, start: Start) -> None:
         """Go to `start`, or to the minimiser of the mean model without the nuclear norm."""
         objective = self.objective
         if start is None:
             zero = np.zeros(objective.Y.shape)
             here = _Function(objective, zero, zero, self.tol)
             start = -self._inverse(here, objective.ridge.weight * np.eye(zero.shape[1]))(here.residual)
-        self.arrive(start, objective.design.scores(start) if scores is None else scores)
+        self.arrive(start, objective.design.scores(start))
 
     def arrive(self, A: FloatArray, scores: FloatArray) -> None:
         """Evaluate at A, whose scores are known: value, gradient and its product with K, and the lower bound that comes
@@ -143,6 +144,3 @@ class _Run(Run):
             return outside(G - U @ known) + U @ inside(known)
 
         return inverse
-
-    def end(self) -> FloatArray:
-        return self.now.A

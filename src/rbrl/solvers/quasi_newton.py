@@ -8,7 +8,7 @@ import numpy as np
 from rbrl._common.checks import check_choice
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective
-from rbrl.solvers.base import Run, SolverResult
+from rbrl.solvers.base import Run, SolverResult, Start
 from rbrl.solvers.descent import FADING, Iterate, Memory, Ray, first_descent, step_lengths
 from rbrl.solvers.factored import FAINT, descend, join_violations, split
 from rbrl.solvers.preconditioner import MeanModel, full_hessian, full_hessian_cost, label_coupling, model_start
@@ -61,12 +61,16 @@ class QuasiNewton:
     stop: str = "gap"
 
     def solve(
-        self, objective: Objective, start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000,
-        scores: Any = None,
-    ) -> SolverResult:  # fmt: skip
+        self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
+    ) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
         check_choice("QuasiNewton", "stop", self.stop, ("gap", "progress"))
-        return _Run(objective, self, tol, max_iter).minimise(start, scores)
+        run = _Run(objective, self, tol, max_iter)
+        run.begin(start, scores)
+        while not run.finished():
+            run.advance()
+        run.tidy()
+        return run.result(run.now.W, run.converged())
 
 
 def best_scale(
@@ -100,7 +104,7 @@ class _Run(Run):
         if np.prod(objective.shape) <= FULL_HESSIAN_SIZE and objective.lines_are_exact():
             self.patience = np.clip(10 * full_hessian_cost(objective), 40, max(max_iter // 2, 40))
 
-    def begin(self, start: FloatArray | None, scores: Any = None) -> None:
+    def begin(self, start: Start, scores: Any = None) -> None:
         """Go to `start`, or to the minimiser of the mean model."""
         W = model_start(self.objective) if start is None else start
         scores = self.objective.design.scores(W) if scores is None else scores
@@ -120,8 +124,9 @@ class _Run(Run):
             self.certify(W, self.now.adjoint)
 
     def converged(self) -> bool:
+        """Whether the stopping rule is met."""
         if self.solver.stop == "gap":
-            return super().converged()
+            return self.gap() <= self.tol
         return self.n_iter >= 2 and self.gained <= self.tol
 
     def finished(self) -> bool:
@@ -228,14 +233,14 @@ class _Run(Run):
             self.now = former
             self.note(former.value)
 
-    def end(self) -> FloatArray:
+    def tidy(self) -> None:
         """Drop the singular values that fade, or all of them, where that costs no more than a tenth of `tol`, nor the
         certificate."""
         if self.solver.stop == "progress":
             self.certify(self.now.W, self.now.adjoint)
         objective, nuclear, W = self.objective, self.now.nuclear, self.now.W
         if nuclear is None:
-            return W
+            return
         # The Gram matrix blurs the smallest singular values: what is reported has the exact ones.
         now: Any = objective.at(W, self.now.scores)
         self.now = now
@@ -250,4 +255,3 @@ class _Run(Run):
                 self.now = lean
                 break
         self.history[-1] = self.now.value
-        return self.now.W
