@@ -35,6 +35,8 @@ def small_gram(W: FloatArray) -> FloatArray:
 
 def gram_singular_values(W: FloatArray) -> FloatArray:
     """Singular values, ascending, from the smaller Gram matrix: quick, with eight digits of the largest."""
+    # All of them even for the largest alone: LAPACK's routine for one eigenvalue gives up on matrices whose entries differ
+    # by many orders of magnitude.
     return np.sqrt(np.maximum(np.linalg.eigvalsh(small_gram(W)), 0.0))
 
 
@@ -74,19 +76,6 @@ def _subspace_iteration(
         Q = np.linalg.qr(W.T @ P)[0]
     left, sigma, turn = np.linalg.svd(W @ Q, full_matrices=False)
     return left[:, :size], sigma[:size], (Q @ turn.T)[:, :size]
-
-
-def singular_values(W: FloatArray) -> FloatArray:
-    """All singular values, descending, to full relative accuracy of the largest."""
-    return np.linalg.svd(W, compute_uv=False)
-
-
-def spectral_norm(W: FloatArray) -> float:
-    """The largest singular value, to full accuracy."""
-    if not W.size:
-        return 0.0
-    # Not one eigenvalue alone: that LAPACK routine gives up on matrices whose entries differ by many orders of magnitude.
-    return float(gram_singular_values(W)[-1])
 
 
 def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:

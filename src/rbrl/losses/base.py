@@ -178,17 +178,14 @@ class _LabelwiseHinge(Loss):
 
     costs: float | FloatArray
 
-    def _costs(self, l: int) -> FloatArray:
-        """What a relevant entry of each label costs."""
-        return np.ones(l) * self.costs
-
     def accumulate(self, Y: Array, F: FloatArray, weights: RowWeights, scale: float, R: FloatArray) -> Terms:
-        value, linear = rows.squared_hinge(Y, F, row_weights(weights, len(Y)), scale, self._costs(Y.shape[1]), R)
+        costs = np.ones(Y.shape[1]) * self.costs
+        value, linear = rows.squared_hinge(Y, F, row_weights(weights, len(Y)), scale, costs, R)
         return Terms(value, linear, value)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
-        H = np.zeros_like(F)
-        rows.squared_hinge_diagonal(Y, F, row_weights(weights, len(Y)), 1.0, self._costs(Y.shape[1]), H)
+        H, costs = np.zeros_like(F), np.ones(Y.shape[1]) * self.costs
+        rows.squared_hinge_diagonal(Y, F, row_weights(weights, len(Y)), 1.0, costs, H)
         return H
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None) -> FloatArray:
@@ -202,11 +199,8 @@ class _LabelwiseHinge(Loss):
         return np.where(Y > 0, self.costs, 1.0).max(axis=1) * row_weights(weights, len(Y))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: RowWeights = None) -> LineValue:
-        w, costs, (slopes, curvatures) = (
-            row_weights(weights, len(Y)),
-            self._costs(F.shape[1]),
-            np.zeros((2, F.shape[1])),
-        )
+        w, costs = row_weights(weights, len(Y)), np.ones(Y.shape[1]) * self.costs
+        slopes, curvatures = np.zeros((2, F.shape[1]))
         value, joint = rows.squared_hinge_line(Y, F, D, t, w, 1.0, costs, slopes, curvatures)
         return LineValue(value, slopes, curvatures, joint)
 

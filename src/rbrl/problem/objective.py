@@ -5,14 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rbrl._common.linalg import (
-    gram_singular_values,
-    is_wide,
-    singular_values,
-    small_eigh,
-    small_gram,
-    threshold_singular_values,
-)  # fmt: skip
+from rbrl._common.linalg import gram_singular_values, is_wide, small_eigh, small_gram, threshold_singular_values
 from rbrl._common.typing import Array, FloatArray
 from rbrl.losses import Loss, Terms
 from rbrl.problem.design import Design
@@ -79,7 +72,7 @@ class NuclearNorm:
 
     def value(self, W: FloatArray) -> float:
         """The penalty of W."""
-        return self.weight * float(singular_values(W).sum()) if self.weight else 0.0
+        return self.weight * float(np.linalg.svd(W, compute_uv=False).sum()) if self.weight else 0.0
 
     def prox(self, W: FloatArray, step: float) -> FloatArray:
         """Minimiser of step * value(V) + ||V - W||^2 / 2: the singular values shrink by step * weight."""

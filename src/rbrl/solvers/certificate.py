@@ -22,15 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbrl._common.linalg import (
-    clip_singular_values,
-    gram_singular_values,
-    gram_spectrum,
-    singular_values,
-    small_eigh,
-    spectral_norm,
-    squares,
-)
+from rbrl._common.linalg import clip_singular_values, gram_singular_values, gram_spectrum, small_eigh, squares
 from rbrl._common.typing import FloatArray, Matrix
 from rbrl._loops import rows
 from rbrl.losses import Terms
@@ -92,7 +84,7 @@ def lower_bound(objective: Objective, W: FloatArray, loss: Terms, adjoint: Float
         return max(0.0, along(loss, best_theta(loss, quadratic), quadratic))
     if isinstance(r, float):
         # The best N clips the singular values of theta M; what remains is a concave function of theta.
-        return clipped_maximum(gram_singular_values(adjoint), loss, ridge * r, nuclear)[0]
+        return rows.clipped_dual_maximum(gram_singular_values(adjoint), *loss[1:], ridge * r, nuclear)[0]
     return _weighted_ridge(loss, -adjoint, W, ridge, r, nuclear)[0]
 
 
@@ -107,7 +99,7 @@ def multiplier(
     if nuclear == 0:
         return best_theta(loss, square), np.zeros_like(M)
     if isinstance(r, float):
-        _, theta = clipped_maximum(gram_singular_values(M), loss, ridge * r, nuclear)
+        _, theta = rows.clipped_dual_maximum(gram_singular_values(M), *loss[1:], ridge * r, nuclear)
         return theta, clip_singular_values(theta * M, nuclear)
     _, N = _weighted_ridge(loss, M, W, ridge, r, nuclear)
     return best_theta(loss, square, float(np.sum(M * N / r)) / ridge), N
@@ -131,11 +123,6 @@ def best_theta(loss: Terms, quadratic: float = 0.0, linear: float = 0.0, limit: 
 def feasible_theta(loss: Terms, size: float, nuclear: float) -> float:
     """The best theta without ridge, where theta M, M of this size, must stay within the nuclear weight."""
     return best_theta(loss, limit=nuclear / size if size > 0 else np.inf)
-
-
-def clipped_maximum(sigma: FloatArray, loss: Terms, ridge: float, nuclear: float) -> tuple[float, float]:
-    """The bound for r = 1, from the singular values of M, and the theta that gives it."""
-    return rows.clipped_dual_maximum(sigma, loss.linear, loss.quadratic, loss.reach, ridge, nuclear)
 
 
 def _weighted_ridge(
@@ -300,7 +287,7 @@ def prove_sums(
     extended_loss : callable
         The loss at W by scores in extended precision: asked for where rounding shows.
     """
-    sigma = singular_values(W)
+    sigma = np.linalg.svd(W, compute_uv=False)
     value, doubt = _value(objective, here, norms, W, float(np.sum(W**2)), sigma)
     if doubt > DOUBTFUL * value:
         # The doubt stays in the gap: what extended precision is worth depends on the machine.
@@ -317,7 +304,7 @@ def prove_feature_map(
     W = design.weights(coefficients)
     here, _ = DualPoint.at(objective, features.scores(coefficients))
     dual, R = DualPoint.at(objective, dual_scores)
-    sigma = singular_values(W)
+    sigma = np.linalg.svd(W, compute_uv=False)
     square = float(np.sum(design.ridge_weights * W**2))
     value, doubt = _value(objective, here, features.norms, coefficients, square, sigma)
     blur = dual.blur(np.sqrt(design.gram_diagonal), len(R))
@@ -349,7 +336,7 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
         _, N = multiplier(dual.loss, M, design.weights(A), ridge, design.ridge_weights, nuclear)
         n = design.Q @ (N / design.ridge_weights)
     F, KR, N = np.hsplit(K @ np.hstack([A, R, n]), 3)
-    here, norms, sigma = DualPoint.at(objective, F)[0], np.sqrt(squares(K)), singular_values(A)
+    here, norms, sigma = DualPoint.at(objective, F)[0], np.sqrt(squares(K)), np.linalg.svd(A, compute_uv=False)
     value, doubt = _kernel_value(objective, here, norms, A, F, sigma)
     blur = dual.blur(norms, len(K))
     if ridge == 0:
@@ -385,7 +372,7 @@ def prove_function(
     KL, KR = KAR[:, : len(scale)], KAR[:, len(scale) :]
     F, (values, V) = (KL * scale) @ right, _symmetric_spectrum(left.T @ KL)
     # Of K^(1/2) L diag(scale): the scale, whose small entries are the rounding of A, is not squared.
-    sigma = singular_values(np.sqrt(values)[:, None] * V.T * scale)
+    sigma = np.linalg.svd(np.sqrt(values)[:, None] * V.T * scale, compute_uv=False)
     here, _ = DualPoint.at(objective, F)
     value, doubt = _kernel_value(objective, here, norms, A, F, sigma)
     hidden = float(np.vdot(np.abs(R), dual.blur(norms, len(R))))
@@ -393,7 +380,7 @@ def prove_function(
     if dual.loss.value <= 0:
         bound = 0.0
     elif ridge:
-        bound, theta = clipped_maximum(pull, dual.loss, ridge, nuclear)
+        bound, theta = rows.clipped_dual_maximum(pull, *dual.loss[1:], ridge, nuclear)
         bound -= along(dual.loss, theta) - along(dual.loss, theta, n_terms=R.size)
     else:
         bound = along(dual.loss, feasible_theta(dual.loss, float(pull.max()), nuclear), n_terms=R.size)
@@ -434,7 +421,9 @@ def _bound(
     if dual.loss.value <= 0:
         return 0.0
     if ridge == 0:
-        theta = feasible_theta(dual.loss, spectral_norm(M) + float(np.linalg.norm(blur)), nuclear)
+        theta = feasible_theta(
+            dual.loss, float(gram_singular_values(M).max(initial=0.0)) + float(np.linalg.norm(blur)), nuclear
+        )
         return max(0.0, along(dual.loss, theta, n_terms=n_terms))
     theta, N = multiplier(dual.loss, M, W, ridge, r, nuclear)
     over = np.abs(theta * M - _shrinkage(N, nuclear) * N) + theta * blur
@@ -443,5 +432,5 @@ def _bound(
 
 def _shrinkage(N: FloatArray, nuclear: float, hidden: float = 0.0) -> float:
     """The factor that takes the singular values of N, with `hidden` more that is not seen, to the nuclear weight at most."""
-    size = spectral_norm(N) * (1 + rounding(N.size)) + hidden
+    size = float(gram_singular_values(N).max(initial=0.0)) * (1 + rounding(N.size)) + hidden
     return min(1.0, nuclear / size) if size > 0 else 1.0

@@ -96,24 +96,22 @@ class MeanModel:
         """The inverse Hessian as a function of a matrix (n_columns, n_labels)."""
         if nuclear is not None and not nuclear.left:
             return PencilSolver(self._gram, self.hessian, self._ridge, np.eye(len(self.hessian)), nuclear.hessian)
-        curvatures, basis = self.curvatures
+        (curvatures, basis), common = self.curvatures, None
         if nuclear is None:
             diagonal = np.outer(self._gram, curvatures) + np.reshape(self._ridge, (-1, 1))
             diagonal += 1e-14 * np.max(diagonal, initial=0.0) + 1e-300
-
-            def in_basis(T: FloatArray) -> FloatArray:
-                return T / diagonal
-
         else:
             # Two matrices over columns are diagonal in one common basis, and the labels in the eigenvectors of their own.
             S = nuclear.hessian + np.diag(self._ridge * np.ones(len(nuclear.hessian)))
             values, common = _common_basis(np.diag(self._gram), S)
             diagonal = np.outer(np.maximum(values, 0.0), curvatures) + 1.0
 
-            def in_basis(T: FloatArray) -> FloatArray:
-                return common @ ((common.T @ T) / diagonal)
+        def inverse(G: FloatArray) -> FloatArray:
+            T = G if basis is None else G @ basis
+            T = T / diagonal if common is None else common @ ((common.T @ T) / diagonal)
+            return T if basis is None else T @ basis.T
 
-        return in_basis if basis is None else lambda G: in_basis(G @ basis) @ basis.T
+        return inverse
 
 
 def model_start(objective: Objective, rounds: int = 20) -> FloatArray:
