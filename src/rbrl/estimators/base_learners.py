@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import ArrayLike, BaseEstimator, BoolArray, FloatArray, IntArray, Matrix, MatrixLike
-from rbrl.decision import ZeroThreshold
+from rbrl.decision import relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.problem.kernel import gram
 
@@ -383,7 +383,7 @@ class BinaryBankClassifier(ReductionClassifier):
     def _bank_votes(self, inputs: Inputs, problems: slice, soft: bool = False) -> FloatArray:
         """1 where a problem's learner says relevant and 0 elsewhere, or the probability of it."""
         if not soft:
-            return ZeroThreshold().labels(self._bank_margins(inputs, problems)).astype(np.float64)
+            return relevant_labels(self._bank_margins(inputs, problems)).astype(np.float64)
         if self.estimator is not None:
             P = self._columns(inputs.matrix, problems, lambda *fitted: probabilities(*fitted)[:, 1])
         else:

@@ -29,7 +29,8 @@ from rbrl._common.typing import FloatArray
 from rbrl._loops import pairs as loops
 from rbrl.ranking_svm.interior_point import InteriorPoint, fits
 from rbrl.ranking_svm.pairs import HingePairs, Rows
-from rbrl.solvers.base import relative_gap, warn_unconverged
+from rbrl.solvers.base import warn_unconverged
+from rbrl.solvers.certificate import relative_gap
 
 # Sweeps between two certificates, and passes over one row's pairs in a sweep.
 SWEEPS, INNER = 10, 5

@@ -166,7 +166,7 @@ class InteriorPoint:
         """X' diag(h) X for the curvatures h of every label."""
         (n, k), l = self.X.shape, self.pairs.n_labels
         H = np.zeros((n, l))
-        loops.pair_bends(*self.pairs.arrays[:3], curvatures, H)
+        loops.pair_curvatures(*self.pairs.arrays[:3], curvatures, H)
         if isinstance(self.X, np.ndarray):
             yield from (self._Xt @ (H[:, j : j + 1] * self.X) for j in range(l))
             return

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 
-from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, Matrix
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl._loops import pairs as loops
 from rbrl.losses.base import row_weights
 from rbrl.problem import rows_tell_columns
@@ -66,18 +66,18 @@ class HingePairs:
         return B
 
 
-def ranking_pairs(Y: IntArray, C: float, weights: ArrayLike | None = None) -> HingePairs:
+def ranking_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
     """Rank-SVM: every relevant label above every irrelevant one by 1, at the price C / (|Y+||Y-|)."""
     return _unfold(Y, 1.0, _shared_prices(Y, C, weights))
 
 
-def zero_label_pairs(Y: IntArray, C: float, weights: ArrayLike | None = None) -> HingePairs:
+def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
     """Rank-SVMz: relevant labels above the zero label by 1, irrelevant ones below it, at C / |Y+| and C / |Y-|."""
     prices = C * row_weights(weights, len(Y))[:, None] / np.maximum(_sides(Y), 1)
     return _unfold(_with_zero(Y), 2.0, prices, zero_only=True)
 
 
-def calibrated_pairs(Y: IntArray, C: float, weights: ArrayLike | None = None) -> HingePairs:
+def calibrated_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
     """Calibrated Rank-SVM: margin 2 between relevant and irrelevant, 1 from each to the zero label, at C / (|Y+||Y-|).
 
     A side without labels counts as one label in the price, so that such a row still tells where the zero label is.
@@ -91,7 +91,7 @@ def _sides(Y: IntArray) -> IntArray:
     return np.stack([p, Y.shape[1] - p], axis=1)
 
 
-def _shared_prices(Y: IntArray, C: float, weights: ArrayLike | None) -> FloatArray:
+def _shared_prices(Y: IntArray, C: float, weights: FloatArray | None) -> FloatArray:
     price = C * row_weights(weights, len(Y)) / np.maximum(_sides(Y), 1).prod(axis=1)
     return np.stack([price, price], axis=1)
 
