@@ -6,8 +6,8 @@ named by their place in the file and refused by `PlanError`, with a guess at wha
 
 import difflib
 import numbers
-from collections.abc import Collection, Iterable
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from rbrl.exceptions import PlanError
 
 T = TypeVar("T")
+# Of a value in a plan: from its place, for messages, and the value to what is read.
+Check: TypeAlias = Callable[[str, Any], Any]
 
 
 def _refuse(error: type[Exception], what: str, rule: str, value: object) -> NoReturn:
@@ -98,6 +100,21 @@ def check_keys(where: str, table: Any, allowed: Iterable[str], required: Iterabl
     for key in required:
         if key not in table:
             raise PlanError(f"the key {key!r}{inside} is missing. There are: {', '.join(map(str, table)) or 'none'}.")
+
+
+def checked_table(where: str, table: Any, checks: Mapping[str, Check], required: Iterable[str] = ()) -> dict[str, Any]:
+    """Return a copy of `table` in which every value is what the check of its key returns; refuse other keys.
+
+    Examples
+    --------
+    >>> checked_table("splits", {"stratified": True}, {"stratified": check_flag})
+    {'stratified': True}
+    >>> checked_table("splits", {"stratified": 1}, {"stratified": check_flag})
+    Traceback (most recent call last):
+    rbrl.exceptions.PlanError: splits.stratified must be true or false. Got 1 instead.
+    """
+    check_keys(where, table, checks, required)
+    return {key: checks[key](f"{where}.{key}" if where else key, value) for key, value in table.items()}
 
 
 def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
