@@ -145,7 +145,7 @@ class Shelf:
         if spec.file is None:
             return load(spec.name, self.data_home)
         labels = str(Path(self.folder, spec.labels)) if isinstance(spec.labels, str) else spec.labels
-        return load_file(Path(self.folder, spec.file), **{**spec.options, "labels": labels})
+        return load_file(Path(self.folder, spec.file), labels, format=spec.format, nominal=spec.nominal)
 
 
 def split_rows(Y: IntArray, seed: int, train_fraction: float, stratified: bool) -> tuple[IntArray, IntArray]:

@@ -1,5 +1,7 @@
 """What a worker does: split, standardise, tune, fit, test. It touches no store."""
 
+from __future__ import annotations
+
 import json
 import math
 import numbers
@@ -11,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -26,6 +28,9 @@ from rbrl.metrics import evaluate, get_metric
 from rbrl.search import tune
 from rbrl.search.choose import choose
 from rbrl.search.grid import predictions
+
+# A run under another decision rule, and what is already tuned of it.
+Other: TypeAlias = tuple[Task, list[Fold]]
 
 
 @cache
@@ -48,7 +53,7 @@ def work(
     Y: IntArray,
     known: Iterable[Fold] = (),
     owns_tuning: bool = True,
-    others: Iterable[tuple[Task, list[Fold]]] = (),
+    others: Iterable[Other] = (),
 ) -> Outcome:
     """Do one run.
 
@@ -99,13 +104,7 @@ def _built(task: Task, seed: int | None = None) -> Classifier:
 
 
 def _work(
-    outcome: Outcome,
-    task: Task,
-    X: Matrix,
-    Y: IntArray,
-    known: list[Fold],
-    owns_tuning: bool,
-    others: "list[OtherRule]",
+    outcome: Outcome, task: Task, X: Matrix, Y: IntArray, known: list[Fold], owns_tuning: bool, others: list[OtherRule]
 ) -> None:
     plan, estimator, chosen = task.plan, _built(task, task.seed), {}
     used, earlier = time.process_time(), 0.0
