@@ -14,10 +14,10 @@ from typing import Any
 from rbrl._common.checks import check_one_of, check_whole
 from rbrl._version import __version__
 from rbrl.exceptions import RBRLError
-from rbrl.experiments.data import Fold, Outcome, Shelf, missing_points
+from rbrl.experiments.data import Shelf
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import Progress
-from rbrl.experiments.runs import Result, Run, changes, expand
+from rbrl.experiments.runs import Fold, Outcome, Result, Run, changes, expand, missing_points
 from rbrl.experiments.store import Store
 
 BACKENDS = ("serial", "processes", "dask")

@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from rbrl.experiments.data import Fold, Outcome, Shelf
+from rbrl.experiments.data import Shelf
 from rbrl.experiments.database import Database, Owner, is_alive
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.runs import Place, Result, Run, expand
+from rbrl.experiments.runs import Fold, Outcome, Place, Result, Run, expand
 
 ROWS = [
     *("dataset", "method", "split", "metric", "value", "status", "error", "params"),
