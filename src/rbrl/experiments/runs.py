@@ -210,8 +210,11 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
     >>> [run.title for run in expand(plan, Shelf(plan.folder))]
     ['yeast · br · split 0', 'yeast · br · split 1']
     """
+    # Here, and not above: who reads a store should not wait for every method.
+    from rbrl.experiments.methods import check_method
+
     for method in plan.methods:
-        _check_method(plan, method)
+        check_method(plan, method)
     runs = []
     for data in plan.datasets:
         try:
@@ -230,31 +233,21 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
     return runs
 
 
-def _check_method(plan: Plan, method: MethodSpec) -> None:
-    # Here, and not above: who reads a store should not wait for every method.
-    from rbrl.experiments.methods import check_decision_parameters, check_inner_classes, check_parameters, find_class
-
-    where, cls = f"methods.{method.name}", find_class(method.use, plan.folder)
-    for rule in method.also_judged:
-        check_decision_parameters(f"{where}.also_judged", cls, rule["params"])
-    for data in plan.datasets:
-        params, grids = method.on(data)
-        check_parameters(f"{where} (on {data.name})", cls, [*params, *(name for grid in grids for name in grid)])
-        check_inner_classes(where, params, plan.folder)
-
-
 def _run(plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: str, first: str | None = None) -> Run:
-    from rbrl.experiments.methods import code_of
+    from rbrl.experiments.methods import code_of, resolved
 
     params, grids = method.on(data)
     points = (dict(zip(grid, values)) for grid in grids for values in itertools.product(*grid.values()))
     distinct = dict.fromkeys(json.dumps(point, sort_keys=True) for point in points)
     task = Task(plan, method, params, tuple(distinct), split)
+    # The seed, the decision rule and what every grid point has are set for each fit, whatever their defaults are.
+    always = set.intersection(*(set(json.loads(point)) for point in distinct)) if distinct else set()
+    always |= {"random_state"} if method.non_empty is None else {"random_state", "non_empty"}
     base: dict[str, Any] = {
         "data": content,
         "class": method.use,
         "code": code_of(method.use, plan.folder),
-        "params": _params(task),
+        "params": resolved(method.use, params, plan.folder, but=always),
         "non_empty": method.non_empty,
         "standardise": plan.standardise,
         "splits": [plan.splits.train_fraction, plan.splits.stratified],
@@ -277,15 +270,6 @@ def _run(plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: st
 def key_of(identity: dict[str, Any]) -> str:
     """A short name for a dict of plain values."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
-
-
-def _params(task: Task) -> dict[str, Any]:
-    """The plan's parameters and every default that is no longer the first; not of what is set for each fit."""
-    from rbrl.experiments.methods import resolved
-
-    tuned = set.intersection(*(set(json.loads(point)) for point in task.points)) if task.points else set()
-    rule = {"non_empty"} if task.method.non_empty is not None else set()
-    return resolved(task.method.use, task.params, task.plan.folder, but={"random_state"} | rule | tuned)
 
 
 def _criterion(plan: Plan) -> list[str]:
