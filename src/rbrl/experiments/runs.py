@@ -174,6 +174,7 @@ class Result(NamedTuple):
     """What a store says of a run that was done."""
 
     status: str
+    error: str
     metrics: set[str]
     again: bool
     version: str
