@@ -3,30 +3,17 @@
 import math
 import re
 import warnings
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-MISSING = frozenset(
-    [
-        "",
-        "?",
-        "-",
-        "--",
-        ".",
-        "na",
-        "n/a",
-        "n.a.",
-        "#n/a",
-        "#n/a n/a",
-        "#na",
-        "<na>",
-        "null",
-        "none",
-        "nan",
-        "+nan",
-        "-nan",
-    ]
-) | {"1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
+from rbrl._common.typing import Array, IntArray
+
+MISSING = frozenset((
+    "", "?", "-", "--", ".", "na", "n/a", "n.a.", "#n/a", "#n/a n/a", "#na", "<na>", "null", "none", "nan", "+nan", "-nan",
+    "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
+))  # fmt: skip
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 FIGURE = re.compile(  # what a person reads as a number and `number` does not: 1,234.5 or 12 % or $5 or 1_000
     r"[-+]?[$€£¥]?\s?[-+]?(?:(?:\d{1,3}(?:[,'’_\s]\d{3})+|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[ed][-+]?\d+)?\s?[%$€£¥]?",
@@ -36,13 +23,13 @@ MAX_WORDS = 10_000
 TRUTH = ({"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"t": 1.0, "f": 0.0}, {"y": 1.0, "n": 0.0})
 
 
-def number(text):
+def number(text: str) -> float | None:
     """Return the float that `text` spells, or None; stricter than `float`, which takes 1_0, inf and ٣."""
     value = _float(text)
     return None if value is None or math.isinf(value) else value
 
 
-def _float(text):
+def _float(text: str) -> float | None:
     if "_" in text or not text.isascii():
         return None
     try:
@@ -51,7 +38,7 @@ def _float(text):
         return None
 
 
-def nominal_codes(values):
+def nominal_codes(values: Sequence[str]) -> dict[str, float]:
     """Return {word: code} for the values of a nominal attribute, in the order declared.
 
     Numbers stand for themselves; true/false, yes/no, t/f, y/n in any case are 1/0; other words are numbered from 0.
@@ -64,13 +51,13 @@ def nominal_codes(values):
     for words in TRUTH:
         if all(value.lower() in words for value in values):
             return {value: words[value.lower()] for value in values}
-    numbers = [number(value) for value in values]
-    if all(value is not None and value == value for value in numbers):
-        return dict(zip(values, numbers))
+    numbers = {word: value for word in values if (value := number(word)) is not None and value == value}
+    if len(numbers) == len(set(values)):
+        return numbers
     return {value: float(code) for code, value in enumerate(dict.fromkeys(values))}
 
 
-def is_missing(word):
+def is_missing(word: str) -> bool:
     """Whether `word`, without white space around it, is one of the usual spellings of a missing value, in any case."""
     return word.lower() in MISSING
 
@@ -78,12 +65,12 @@ def is_missing(word):
 class OddWordError(ValueError):
     """A column holds a word that makes it neither numbers nor words; `word` is the word."""
 
-    def __init__(self, word, reason):
+    def __init__(self, word: str, reason: str):
         super().__init__(reason)
         self.word = word
 
 
-def column_codes(counts):
+def column_codes(counts: Mapping[str, int]) -> dict[str, float]:
     """Return {word: code} for a column of a file that does not declare its words.
 
     The words, in alphabetical order, are coded as by `nominal_codes`. A column with more numbers than words, by cells or by
@@ -123,60 +110,85 @@ def column_codes(counts):
     return nominal_codes(sorted(counts))
 
 
-def is_plain(word):
+def is_plain(word: str) -> bool:
     """Whether `word` alone says what it means: a number, or true, no, …"""
     return number(word) is not None or any(word.lower() in words for words in TRUTH)
 
 
-def spell(value):
+def spell(value: float) -> str:
     """Return the shortest text that reads back as the float `value`, integers without a point."""
     return repr(value).removesuffix(".0")
 
 
-ARFF = re.compile(
-    r"(?:[^\S\n]*+(?:\d++[^\S\n]++[^\s,]++[^\S\n]*+(?:,[^\S\n]*+\d++[^\S\n]++[^\s,]++[^\S\n]*+)*+)?+\n)*+"
-)
-SVMLIGHT = re.compile(r"(?:[^\S\n]*+(?:\d++:[^\s:]++(?:[^\S\n]++|(?=\n)))*+\n)*+")
+class Pairs(NamedTuple):
+    """Entries of sparse rows, one row after the other: their columns, their values, and how many each row has."""
+
+    indexes: IntArray
+    values: Array
+    counts: IntArray
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Mapping[int, float]]) -> "Pairs":
+        """The entries of rows that are given as {column: value}."""
+        indexes = np.array([j for row in rows for j in row], dtype=np.int64)
+        values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
+        return cls(indexes, values, np.array([len(row) for row in rows], dtype=np.int64))
+
+    @classmethod
+    def joined(cls, blocks: Sequence["Pairs"]) -> "Pairs":
+        """The entries of all blocks."""
+        return blocks[0] if len(blocks) == 1 else cls(*(np.concatenate(pieces) for pieces in zip(*blocks)))
+
+    @property
+    def starts(self) -> IntArray:
+        """Where each row begins, and where the last one ends."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
 
 
-def read_pairs(rows, grammar, separator):
-    """Return (indexes, values, counts) of `rows`, or None where they do not keep to the grammar.
+# By the mark between pairs, or between the two of a pair. Possessive, so that no text takes more than one look.
+GRAMMARS = {
+    ",": re.compile(
+        r"(?:[^\S\n]*+(?:\d++[^\S\n]++[^\s,]++[^\S\n]*+(?:,[^\S\n]*+\d++[^\S\n]++[^\s,]++[^\S\n]*+)*+)?+\n)*+"
+    ),
+    ":": re.compile(r"(?:[^\S\n]*+(?:\d++:[^\s:]++(?:[^\S\n]++|(?=\n)))*+\n)*+"),
+}
+
+
+def read_pairs(rows: Sequence[str], mark: str) -> Pairs | None:
+    """Return the pairs in `rows`, all at once; None where something about them asks for a closer look.
+
+    That is where they do not keep to the grammar, a value is not finite, or a row has an index twice.
 
     Parameters
     ----------
-    rows : list of str
+    rows : sequence of str
         One row each, without a line end.
-    grammar : {ARFF, SVMLIGHT}
-    separator : str
-        The character of the grammar that is neither number nor white space.
+    mark : {",", ":"}
+        Of ARFF, ``3 0.5, 7 1``, or of svmlight, ``3:0.5 7:1``.
+
+    Examples
+    --------
+    >>> read_pairs(["3:0.5 7:1", ""], ":").counts
+    array([2, 0])
     """
     text = "\n".join(rows) + "\n"
-    if not text.isascii() or not grammar.fullmatch(text):
+    if not text.isascii() or not GRAMMARS[mark].fullmatch(text):
         return None
-    mark = "," if separator == "," else ":"
-    counts = np.fromiter((row.count(mark) for row in rows), dtype=np.int64, count=len(rows))
-    if separator == ",":
-        counts += np.fromiter((not row.isspace() and row != "" for row in rows), dtype=bool, count=len(rows))
-    numbers = _numbers(text.replace(separator, " "))
+    counts = np.array([row.count(mark) for row in rows], dtype=np.int64)
+    if mark == ",":  # one more pair than commas, but for a blank row
+        counts += np.array([bool(row.strip()) for row in rows])
+    numbers = _numbers(text.replace(mark, " "))
     if len(numbers) != 2 * counts.sum():
         return None
     indexes, values = numbers[::2], numbers[1::2]
-    if len(indexes) and indexes.max() >= 2**31 - 1:
+    if indexes.max(initial=0) >= 2**31 - 1 or not np.isfinite(values).all():
         return None
-    return indexes.astype(np.int64), values, counts
+    pairs = Pairs(indexes.astype(np.int64), values, counts)
+    places = np.sort(np.repeat(np.arange(len(counts)), counts) * (pairs.indexes.max(initial=0) + 1) + pairs.indexes)
+    return None if (places[1:] == places[:-1]).any() else pairs
 
 
-def repeated_row(indexes, counts):
-    """Return the first row in which an index occurs twice, or None."""
-    if not len(indexes):
-        return None
-    rows = np.repeat(np.arange(len(counts)), counts)
-    keys = np.sort(rows * (int(indexes.max()) + 1) + indexes)
-    twice = keys[1:][keys[1:] == keys[:-1]]
-    return int(twice[0] // (int(indexes.max()) + 1)) if len(twice) else None
-
-
-def _numbers(text):
+def _numbers(text: str) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the text ends early: seen by the count
         try:
