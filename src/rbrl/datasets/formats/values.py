@@ -180,7 +180,7 @@ def read_pairs(rows: Sequence[str], mark: str) -> Pairs | None:
     numbers = _numbers(text.replace(mark, " "))
     if len(numbers) != 2 * counts.sum():
         return None
-    indexes, values = numbers[::2], numbers[1::2]
+    indexes, values = numbers[::2], numbers[1::2].copy()  # scikit-learn asks for arrays without gaps
     if indexes.max(initial=0) >= 2**31 - 1 or not np.isfinite(values).all():
         return None
     pairs = Pairs(indexes.astype(np.int64), values, counts)
