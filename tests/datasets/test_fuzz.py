@@ -50,7 +50,7 @@ def test_any_bytes(tmp_path, ending, content):
 
 def reference(function, *arguments):
     try:
-        return function("file", COLUMNS, *arguments, 1)
+        return function(COLUMNS, *arguments, 1)
     except DataFormatError:
         return None
 

@@ -1,7 +1,7 @@
 """Data files of any format we know: read whole, or of any size some rows at a time; written; converted."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,27 +9,17 @@ from typing import Any
 
 from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import LabelChoice, ReadOptions
-from rbrl.datasets.formats.arff import arff_tables, write_arff
-from rbrl.datasets.formats.csv import csv_tables, write_csv
-from rbrl.datasets.formats.mat import read_mat, write_mat
-from rbrl.datasets.formats.npz import read_npz, write_npz
-from rbrl.datasets.formats.parquet import parquet_tables, write_parquet
-from rbrl.datasets.formats.svmlight import read_svmlight, svmlight_features, svmlight_parts, write_svmlight
+from rbrl.datasets.formats import LabelChoice, ReadOptions, arff, csv, mat, npz, parquet, svmlight
 from rbrl.datasets.formats.table import Table, feature_columns
-from rbrl.datasets.formats.text import bad, memory_said
+from rbrl.datasets.formats.text import bad, naming
 from rbrl.datasets.names import Columns
 from rbrl.exceptions import DataFormatError
 
-# Tables have their labels before or after the features; of other formats each has its own place for them.
-TABLES: dict[str, Callable[..., Iterator[Table]]] = {"arff": arff_tables, "csv": csv_tables, "parquet": parquet_tables}
-READERS = {"mat": read_mat, "npz": read_npz, "svmlight": read_svmlight}
-WRITERS: dict[str, Callable[..., None]] = {
-    "arff": write_arff, "csv": write_csv, "mat": write_mat, "npz": write_npz, "parquet": write_parquet,
-    "svmlight": write_svmlight,
-}  # fmt: skip
+# A format is a module with `write`, and with `tables` or `read`.
+FORMATS: dict[str, Any] = {"arff": arff, "csv": csv, "mat": mat, "npz": npz, "parquet": parquet, "svmlight": svmlight}
+TABLES = {"arff", "csv", "parquet"}  # formats in which labels stand before or after the features
 OTHER_ENDINGS = {".tsv": "csv", ".pq": "parquet", ".svm": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight"}
-ENDINGS = {f".{name}": name for name in WRITERS} | OTHER_ENDINGS
+ENDINGS = {f".{name}": name for name in FORMATS} | OTHER_ENDINGS
 PACKED = {"arff", "csv", "svmlight"}  # formats that may end in .gz
 
 
@@ -85,18 +75,13 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
            [1, 1]], dtype=int8)
     """
     path, kind = _found(path, format)
-    chosen = ReadOptions(labels=labels, **options)
-    try:
-        with memory_said(path):
-            if kind in TABLES:
-                dataset = Table.joined(TABLES[kind](path, chosen)).dataset(chosen)
-            else:
-                dataset = READERS[kind](path, chosen)
+    reader, chosen = FORMATS[kind], ReadOptions(labels=labels, **options)
+    with naming(path):
+        if kind in TABLES:
+            dataset = Table.joined(reader.tables(path, chosen)).dataset(chosen)
+        else:
+            dataset = reader.read(path, chosen)
         return dataset if chosen.columns is None else dataset.matching(chosen.columns)
-    except DataFormatError as error:
-        if str(error).startswith(str(path)):
-            raise
-        raise DataFormatError(f"{path}: {error}") from error
 
 
 def load_parts(
@@ -125,13 +110,11 @@ def load_parts(
 
 
 def _read_parts(path: Path, kind: str, options: ReadOptions, rows: int) -> Iterator[Dataset]:
-    parts = (
-        (table.dataset(options) for table in TABLES[kind](path, options, rows))
-        if kind in TABLES
-        else svmlight_parts(path, options, rows)
-    )
-    with memory_said(path):
-        for part in parts:
+    with naming(path):
+        for part in (
+            FORMATS[kind].tables(path, options, rows) if kind in TABLES else svmlight.parts(path, options, rows)
+        ):
+            part = part.dataset(options) if kind in TABLES else part
             yield part if options.columns is None else part.matching(options.columns)
 
 
@@ -190,20 +173,20 @@ def read_blocks(
     blocks: Iterator[Matrix]
     if kind in TABLES:
         choose = partial(feature_columns, path, options, columns)
-        blocks = (table.matrix for table in TABLES[kind](path, options, size, choose))
+        blocks = (table.matrix for table in FORMATS[kind].tables(path, options, size, choose))
     elif kind == "svmlight":
-        blocks = svmlight_features(path, options, columns, size)
+        blocks = svmlight.features(path, options, columns, size)
     else:
         blocks = row_blocks(load_file(path, labels, format=format, columns=columns).X, size)
     n_rows = 0
-    with memory_said(path):
+    with naming(path):
         for X in blocks:
             if X.shape[1] != columns.n_features:
-                raise bad(path, f"it has {X.shape[1]} features; there should be {columns.n_features}")
+                raise bad(f"it has {X.shape[1]} features; there should be {columns.n_features}")
             n_rows += X.shape[0]
             yield X
-    if not n_rows:
-        raise bad(path, f"it has {n_rows} rows")
+        if not n_rows:
+            raise bad(f"it has {n_rows} rows")
 
 
 def row_blocks(X: Matrix, size: int) -> Iterator[Matrix]:
@@ -227,7 +210,8 @@ def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, 
     """
     path = Path(path)
     kind = format_of(path, format)
-    WRITERS[kind](dataset, path, **({"labels_first": labels_first} if kind in TABLES else {}))
+    with naming(path):
+        FORMATS[kind].write(dataset, path, **({"labels_first": labels_first} if kind in TABLES else {}))
 
 
 def convert(
@@ -250,8 +234,8 @@ def format_of(path: Path, name: str | None = None) -> str:
     packed = path.suffix == ".gz"
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     name = name or ENDINGS.get(ending)
-    if name not in WRITERS:
-        raise DataFormatError(f"{path}: the ending {ending!r} tells no format; pass format=, one of {sorted(WRITERS)}")
+    if name not in FORMATS:
+        raise DataFormatError(f"{path}: the ending {ending!r} tells no format; pass format=, one of {sorted(FORMATS)}")
     if packed and name not in PACKED:
         raise DataFormatError(f"{path}: {name} files are not read or written packed; unpack it first")
     return name

@@ -20,7 +20,6 @@ from scipy import sparse
 from rbrl.datasets.catalogue import CARDS, Card
 from rbrl.datasets.dataset import Dataset, canonical_order, content_hash, dense, row_digests
 from rbrl.datasets.files import load_file, save_file
-from rbrl.datasets.formats.text import bad
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
@@ -175,7 +174,7 @@ def read_yeast(path: Path) -> Dataset:
             names = stream.readline().strip().split(",")
             values = np.loadtxt(stream, delimiter=",", ndmin=2)
     except (ValueError, OSError, EOFError) as error:
-        raise bad(path, f"not the yeast file expected in river's wheel: {error}") from error
+        raise DataFormatError(f"{path}: not the yeast file expected in river's wheel: {error}") from error
     X, Y = values[:, :-YEAST_LABELS], values[:, -YEAST_LABELS:]
     return Dataset(X, Y, names[:-YEAST_LABELS], names[-YEAST_LABELS:], name="yeast")
 
@@ -249,20 +248,11 @@ class _Bar:
         from rich.console import Console
         from rich.progress import Progress
 
-        self.url, self.max_bytes, self.end, self.done = url, max_bytes, end, 0
+        self.url, self.max_bytes, self.end, self.done, self.total = url, max_bytes, end, 0, None  # pooch sets the total
         console = Console(stderr=True)
         self._display = Progress(console=console, transient=True, disable=not (visible and console.is_terminal))
         self._task = self._display.add_task(url.rpartition("/")[2], total=None)
         self._display.start()
-
-    @property
-    def total(self) -> float:
-        """The bytes that the server announced; pooch sets it."""
-        return self._display.tasks[0].total or 0.0
-
-    @total.setter
-    def total(self, size: float) -> None:
-        self._display.update(self._task, total=size)
 
     def update(self, n_bytes: int) -> None:
         """So many more bytes have come."""
@@ -271,7 +261,7 @@ class _Bar:
             raise DownloadError(f"{self.url} is larger than {self.max_bytes} bytes")
         if time.monotonic() > self.end:
             raise DownloadError(f"{self.url} sent only {self.done} bytes within the time allowed")
-        self._display.update(self._task, completed=self.done)
+        self._display.update(self._task, completed=self.done, total=self.total)
 
     def reset(self) -> None:
         """Count from the beginning."""

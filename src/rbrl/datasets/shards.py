@@ -17,8 +17,8 @@ from rbrl._common.checks import check_number
 from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Dataset, Part
 from rbrl.datasets.files import ENDINGS, TABLES, format_of, load_file, load_parts
-from rbrl.datasets.formats import LabelChoice, ReadOptions
-from rbrl.datasets.formats.npz import read_npz, write_npz
+from rbrl.datasets.formats import LabelChoice, ReadOptions, npz
+from rbrl.datasets.formats.text import bad, naming
 from rbrl.datasets.names import Columns
 from rbrl.exceptions import DataFormatError
 
@@ -98,12 +98,10 @@ class Shards(Sequence[Part]):
         if labels is not None and format_of(path, options.get("format")) in TABLES:
             options["labels"] = list(labels)
         dataset = load_file(path, **options)
-        try:
+        with naming(path):
             if dataset.n_labels != self._columns.n_labels:
-                raise DataFormatError(f"it has {dataset.n_labels} labels; {owner} {self._columns.n_labels}")
+                raise bad(f"it has {dataset.n_labels} labels; {owner} {self._columns.n_labels}")
             return dataset.matching(self._columns, owner)
-        except DataFormatError as error:
-            raise DataFormatError(f"{path}: {error}") from error
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -142,7 +140,7 @@ class _Copies:
         if copy is None or stamp != _stamp(path):
             return None
         options = ReadOptions(max_bytes=sys.maxsize, sparse_labels=self.options.get("sparse_labels", False))
-        return replace(read_npz(copy, options), **fields)
+        return replace(npz.read(copy, options), **fields)
 
     def offer(self, path: Path, dataset: Dataset) -> None:
         """Take note of a file that was parsed; keep its rows if it was before."""
@@ -162,7 +160,7 @@ class _Copies:
         try:
             if room < 2 * (_n_bytes(dataset.X) + _n_bytes(dataset.Y)):
                 raise OSError(f"{room} bytes are free")
-            write_npz(Dataset(dataset.X, dataset.Y), copy, compressed=False)
+            npz.write(Dataset(dataset.X, dataset.Y), copy, compressed=False)
         except OSError as error:
             warnings.warn(
                 f"There is no room in {self.folder.name} for the rows of {path} ({error}), so that they are parsed in every "
@@ -264,7 +262,7 @@ def write_shards(
     paths: list[Path] = []
     for dataset in _regrouped(_parts(source, rows_per_shard, labels, options), rows_per_shard):
         paths.append(folder / f"part-{len(paths):05d}.npz")
-        write_npz(dataset, paths[-1], compressed=False)
+        npz.write(dataset, paths[-1], compressed=False)
     if not paths:
         raise ValueError(f"There are no rows to write to {folder}: the source is empty.")
     return Shards(paths)

@@ -61,7 +61,7 @@ class Header:
     n_lines: int = 0
 
 
-def read_header(stream: Iterable[str], path: Path) -> Header:
+def read_header(stream: Iterable[str]) -> Header:
     """Read up to and with `@data`."""
     header = Header()
     for line in stream:
@@ -72,15 +72,15 @@ def read_header(stream: Iterable[str], path: Path) -> Header:
         keyword, rest = [*text.split(maxsplit=1), ""][:2]
         if keyword.lower() == "@data":
             if not header.names:
-                raise bad(path, "there is no @attribute before @data", header.n_lines)
+                raise bad("there is no @attribute before @data", header.n_lines)
             return header
         if keyword.lower() == "@relation":
             _read_relation(header, rest)
         elif keyword.lower() == "@attribute":
-            _read_attribute(path, header, rest)
+            _read_attribute(header, rest)
         else:
-            raise bad(path, f"expected @relation, @attribute or @data; got {quote(text)}", header.n_lines)
-    raise bad(path, f"the file ends after {header.n_lines} lines without @data", header.n_lines)
+            raise bad(f"expected @relation, @attribute or @data; got {quote(text)}", header.n_lines)
+    raise bad(f"the file ends after {header.n_lines} lines without @data", header.n_lines)
 
 
 def _read_relation(header: Header, rest: str) -> None:
@@ -91,27 +91,27 @@ def _read_relation(header: Header, rest: str) -> None:
     header.relation = text.partition(":")[0].strip() if options else text
 
 
-def _read_attribute(path: Path, header: Header, rest: str) -> None:
+def _read_attribute(header: Header, rest: str) -> None:
     match = NAME.match(rest)
     if not match:
-        raise bad(path, f"an attribute needs a name and a type; got {quote(rest)}", header.n_lines)
+        raise bad(f"an attribute needs a name and a type; got {quote(rest)}", header.n_lines)
     name, kind = _text(match), match["rest"]
     if not kind.startswith("{") and not NUMERIC.fullmatch(kind):
         reason = f"attribute {quote(name)} has type {quote(kind)}; numeric and nominal ones can be read"
-        raise bad(path, reason, header.n_lines)
+        raise bad(reason, header.n_lines)
     header.names.append(name)
-    header.values.append(_nominal(path, kind, header.n_lines) if kind.startswith("{") else None)
+    header.values.append(_nominal(kind, header.n_lines) if kind.startswith("{") else None)
 
 
-def _nominal(path: Path, kind: str, line: int) -> tuple[str, ...]:
+def _nominal(kind: str, line: int) -> tuple[str, ...]:
     values, end = words(kind, 1, "}")
     if end is None:
-        raise bad(path, f"the list of values is not closed or badly quoted: {quote(kind)}", line)
+        raise bad(f"the list of values is not closed or badly quoted: {quote(kind)}", line)
     rest = kind[end:].strip()
     if rest and not rest.startswith("%"):
-        raise bad(path, f"unexpected {quote(rest)} after the list of values", line)
+        raise bad(f"unexpected {quote(rest)} after the list of values", line)
     if values == [("", False)]:
-        raise bad(path, f"a nominal attribute needs values; got {quote(kind)}", line)
+        raise bad(f"a nominal attribute needs values; got {quote(kind)}", line)
     return tuple(dict.fromkeys(value for value, _ in values))
 
 
@@ -212,9 +212,7 @@ class Attributes:
         return not np.isinf(values).any() and all((np.isin(v, some) | np.isnan(v)).all() for v, some in parts)
 
 
-def arff_tables(
-    path: Path, options: ReadOptions, size: int | None = None, choose: Choice | None = None
-) -> Iterator[Table]:
+def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Choice | None = None) -> Iterator[Table]:
     """Yield the rows of an ARFF file, `size` at a time; by default all of them, in tables of any size.
 
     Parameters
@@ -226,17 +224,17 @@ def arff_tables(
         Which columns are wanted.
     """
     with reading_text(path, options) as stream:
-        header = read_header(stream, path)
+        header = read_header(stream)
         attributes, wanted = Attributes(header), choose(header.names, header.n_labels) if choose else None
         read = None
         for block, lines in in_blocks(_rows(stream, header.n_lines), size):
             read = read or (_sparse_rows if block[0].lstrip().startswith("{") else _dense_rows)
-            matrix = read(path, attributes, block, lines)
+            matrix = read(attributes, block, lines)
             matrix = matrix if wanted is None else matrix[:, wanted]
             told: dict[str, Any] = {"declared": True, "own_labels": header.n_labels, "name": header.relation}
             yield Table(path, header.names, matrix, np.array(lines), attributes.codes, **told)
         if read is None and size is None:
-            raise bad(path, "there are no rows after @data", header.n_lines)
+            raise bad("there are no rows after @data", header.n_lines)
 
 
 def _rows(stream: TextIO, n_lines: int) -> Iterator[tuple[str, int]]:
@@ -246,10 +244,10 @@ def _rows(stream: TextIO, n_lines: int) -> Iterator[tuple[str, int]]:
             yield line, line_number
 
 
-def _dense_rows(path: Path, attributes: Attributes, lines: list[str], numbers: list[int]) -> FloatArray:
+def _dense_rows(attributes: Attributes, lines: list[str], numbers: list[int]) -> FloatArray:
     block = _plain_dense(attributes, lines)
     if block is None:
-        block = np.array([_dense_row(path, attributes, line, place) for line, place in zip(lines, numbers)])
+        block = np.array([_dense_row(attributes, line, place) for line, place in zip(lines, numbers)])
     return block
 
 
@@ -268,29 +266,29 @@ def _plain_dense(attributes: Attributes, lines: list[str]) -> FloatArray | None:
     return block if fits else None
 
 
-def _dense_row(path: Path, attributes: Attributes, line: str, line_number: int) -> list[float]:
+def _dense_row(attributes: Attributes, line: str, line_number: int) -> list[float]:
     found, end = words(line.strip())
     if end is None:
-        raise bad(path, f"badly quoted, or a brace in a dense row: {quote(line.strip())}", line_number)
+        raise bad(f"badly quoted, or a brace in a dense row: {quote(line.strip())}", line_number)
     n_columns = len(attributes.names)
     if len(found) == 1 and n_columns > 1 and not found[0][1]:
         found = [(word, False) for word in found[0][0].split()]  # Weka takes white space for commas
     if len(found) != n_columns:
-        raise bad(path, f"a row has {len(found)} values, the header {n_columns} attributes", line_number)
+        raise bad(f"a row has {len(found)} values, the header {n_columns} attributes", line_number)
     try:
         return [attributes.value(j, word, quoted) for j, (word, quoted) in enumerate(found)]
     except ValueError as error:
-        raise bad(path, str(error), line_number) from error
+        raise bad(str(error), line_number) from error
 
 
-def _sparse_rows(path: Path, attributes: Attributes, lines: list[str], numbers: list[int]) -> Any:
+def _sparse_rows(attributes: Attributes, lines: list[str], numbers: list[int]) -> Any:
     pairs = _plain_sparse(attributes, lines)
     if pairs is None:
-        rows = [_sparse_row(path, attributes, line.strip(), place) for line, place in zip(lines, numbers)]
+        rows = [_sparse_row(attributes, line.strip(), place) for line, place in zip(lines, numbers)]
         pairs = Pairs.of_rows(rows)
     shape = (len(lines), len(attributes.names))
     matrix = sparse.csr_array((pairs.values, pairs.indexes.astype(np.int32), pairs.starts), shape=shape)
-    return _with_defaults(path, matrix, attributes.defaults)
+    return _with_defaults(matrix, attributes.defaults)
 
 
 def _plain_sparse(attributes: Attributes, lines: list[str]) -> Pairs | None:
@@ -305,9 +303,9 @@ def _plain_sparse(attributes: Attributes, lines: list[str]) -> Pairs | None:
     return None if (kind < 0).any() or not attributes.are_valid(pairs.values, kind) else pairs
 
 
-def _sparse_row(path: Path, attributes: Attributes, text: str, line: int) -> dict[int, float]:
+def _sparse_row(attributes: Attributes, text: str, line: int) -> dict[int, float]:
     if not text.startswith("{"):
-        raise bad(path, f"a dense row among sparse ones: {quote(text)}", line)
+        raise bad(f"a dense row among sparse ones: {quote(text)}", line)
     row: dict[int, float] = {}
     start = len(text) - len(text[1:].lstrip())
     closed = text[start : start + 1] == "}"
@@ -315,30 +313,30 @@ def _sparse_row(path: Path, attributes: Attributes, text: str, line: int) -> dic
     while not closed:
         match = ENTRY.match(text, start)
         if not match:
-            raise bad(path, f"expected 'index value' and a comma or brace; got {quote(text[start:])}", line)
+            raise bad(f"expected 'index value' and a comma or brace; got {quote(text[start:])}", line)
         column = int(match["column"])
         if column >= len(attributes.names):
-            raise bad(path, f"index {column} is beyond the {len(attributes.names)} attributes (counted from 0)", line)
+            raise bad(f"index {column} is beyond the {len(attributes.names)} attributes (counted from 0)", line)
         if column in row:
-            raise bad(path, f"index {column} occurs twice in a row", line)
+            raise bad(f"index {column} occurs twice in a row", line)
         try:
             row[column] = attributes.value(column, _text(match), match["plain"] is None)
         except ValueError as error:
-            raise bad(path, str(error), line) from error
+            raise bad(str(error), line) from error
         start, closed = match.end(), match["end"] == "}"
     rest = text[start:].strip()
     if rest and not rest.startswith("%"):
-        raise bad(path, f"unexpected {quote(rest)} after a row", line)
+        raise bad(f"unexpected {quote(rest)} after a row", line)
     return row
 
 
-def _with_defaults(path: Path, matrix: Any, defaults: dict[int, float]) -> Any:
+def _with_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
     """Put the columns' default values where a row has no entry; explicit zeros stand for zero."""
     if not defaults:
         return matrix
     columns, values = np.array(list(defaults)), np.array(list(defaults.values()))
     if matrix.shape[0] * len(columns) > MAX_DENSE_CELLS:
-        raise bad(path, f"{len(columns)} nominal attributes begin with a value other than 0: too many")
+        raise bad(f"{len(columns)} nominal attributes begin with a value other than 0: too many")
     place = np.full(matrix.shape[1], -1)
     place[columns] = np.arange(len(columns))
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
@@ -349,9 +347,9 @@ def _with_defaults(path: Path, matrix: Any, defaults: dict[int, float]) -> Any:
     return matrix + sparse.csr_array((values[which], (more, columns[which])), shape=matrix.shape)
 
 
-def write_arff(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
+def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
     """Write `path` and the XML file beside it; sparse rows if X is sparse. Missing values become `?`."""
-    check_writable(dataset, path, xml=True)
+    check_writable(dataset, xml=True)
     is_sparse = sparse.issparse(dataset.X)
     Y = sparse.csr_array(dataset.Y, dtype=np.float64) if is_sparse else dense(dataset.Y)
     blocks = [Y, dataset.X] if labels_first else [dataset.X, Y]

@@ -38,9 +38,7 @@ class _Block(NamedTuple):
     words: dict[int, tuple[str, int]]
 
 
-def csv_tables(
-    path: Path, options: ReadOptions, size: int | None = None, choose: Choice | None = None
-) -> Iterator[Table]:
+def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Choice | None = None) -> Iterator[Table]:
     """Yield the rows of a CSV file, `size` at a time; by default all of them, in tables of any size.
 
     The separator (comma, semicolon, tab, |) is the one that header and first row have most of. Words have the codes that
@@ -63,7 +61,7 @@ def csv_tables(
         codes, blocks = {}, _blocks(path, options, size, {}, choose(names, None))
     for block in blocks:
         for j, (word, line) in block.words.items():
-            raise bad_word(path, names[j], word, line)
+            raise bad_word(names[j], word, line)
         yield Table(path, names, block.matrix, block.lines, codes, hint=HINT)
 
 
@@ -76,10 +74,10 @@ def _first_pass(path: Path, options: ReadOptions, names: list[str], keep: bool) 
         wordy |= block.words.keys()
         n_rows += len(block.lines)
         if keep and n_rows * len(names) > MAX_DENSE_CELLS:
-            raise bad(path, f"more than {MAX_DENSE_CELLS} cells: use a sparse format", block.lines[-1])
+            raise bad(f"more than {MAX_DENSE_CELLS} cells: use a sparse format", block.lines[-1])
         kept += [block] if keep else []
     if keep and not n_rows:
-        raise bad(path, f"there are no rows below the header of {len(names)} columns", 1)
+        raise bad(f"there are no rows below the header of {len(names)} columns", 1)
     return (_codes(path, options, names, sorted(wordy)), []) if wordy else ({}, kept)
 
 
@@ -94,8 +92,8 @@ def _codes(path: Path, options: ReadOptions, names: list[str], wordy: list[int])
                     seen[j].setdefault(word, line)
                     counts[j][word] += 1
                 if len(counts[j]) > MAX_WORDS:
-                    coded_words(path, names[j], counts[j], seen[j])
-    return {j: coded_words(path, names[j], counts[j], seen[j]) for j in wordy}
+                    coded_words(names[j], counts[j], seen[j])
+    return {j: coded_words(names[j], counts[j], seen[j]) for j in wordy}
 
 
 def _blocks(
@@ -132,16 +130,16 @@ def _opened(path: Path, options: ReadOptions) -> Iterator[tuple[list[str], Itera
             names = next(reader, None)
             if not names:
                 first = head[0] if head else ""
-                raise bad(path, f"there is no header of column names; the file begins with {quote(first)}", 1)
-            yield names, _rows(path, reader, len(names))
+                raise bad(f"there is no header of column names; the file begins with {quote(first)}", 1)
+            yield names, _rows(reader, len(names))
         except csv.Error as error:
-            raise bad(path, f"{error}", reader.line_num) from error
+            raise bad(f"{error}", reader.line_num) from error
 
 
-def _rows(path: Path, reader: Any, n_columns: int) -> Iterator[tuple[list[str], int]]:
+def _rows(reader: Any, n_columns: int) -> Iterator[tuple[list[str], int]]:
     for row in reader:
         if row and len(row) != n_columns:
-            raise bad(path, f"a row has {len(row)} cells, the header {n_columns} columns", reader.line_num)
+            raise bad(f"a row has {len(row)} cells, the header {n_columns} columns", reader.line_num)
         if row:
             yield row, reader.line_num
 
@@ -159,11 +157,11 @@ def _separator(head: list[str]) -> str:
     return max(SEPARATORS, key=cells)
 
 
-def write_csv(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
+def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
     """Write a CSV file and Mulan's XML file beside it. Sparse rows are written out in full."""
-    check_writable(dataset, path, xml=True)
+    check_writable(dataset, xml=True)
     if dataset.n_samples * (dataset.n_features + dataset.n_labels) > MAX_DENSE_CELLS:
-        raise bad(path, f"X of shape {dataset.X.shape} is too large to be written out in full: use a sparse format")
+        raise bad(f"X of shape {dataset.X.shape} is too large to be written out in full: use a sparse format")
     sides = [(dataset.X, dataset.feature_names), (dataset.Y, dataset.label_names)]
     (first, first_names), (second, second_names) = sides[::-1] if labels_first else sides
     mark = "\t" if path.name.removesuffix(".gz").endswith(".tsv") else ","

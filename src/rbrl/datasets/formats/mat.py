@@ -188,81 +188,81 @@ class _Reader:
         return [text] if n_rows == 1 else [text[i::n_rows].rstrip() for i in range(min(n_rows, len(text)))]
 
 
-def read_mat(path: Path, options: ReadOptions) -> Dataset:
+def read(path: Path, options: ReadOptions) -> Dataset:
     """Read a MATLAB file; see the module's text."""
     if options.labels is not None:
-        raise bad(path, f"a MATLAB file has its labels in a variable of their own; got labels={options.labels!r}")
+        raise bad(f"a MATLAB file has its labels in a variable of their own; got labels={options.labels!r}")
     data = path.read_bytes()
     if data[:8] == b"\x89HDF\r\n\x1a\n" or data[:10] == b"MATLAB 7.3":
-        raise bad(path, f"a MATLAB 7.3 file, which begins {quote(data[:10])}; save it with -v7")
+        raise bad(f"a MATLAB 7.3 file, which begins {quote(data[:10])}; save it with -v7")
     try:
         variables = read_variables(data, WANTED, options.max_bytes)
     except BrokenMatError as error:
-        raise bad(path, f"not a readable MATLAB file: {error}") from error
-    X, Y, splits = _matrices(path, variables)
+        raise bad(f"not a readable MATLAB file: {error}") from error
+    X, Y, splits = _matrices(variables)
     if sparse.issparse(Y) or options.sparse_labels:
-        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(path, Y)
+        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(Y)
     for key in NAMES:
         if not isinstance(variables.get(key, []), list):
-            raise bad(path, f"{key} must be a cell array of texts; got {quote(variables[key])}")
-    coded = _index(path, variables, "categorical_index") if "categorical_index" in variables else ()
+            raise bad(f"{key} must be a cell array of texts; got {quote(variables[key])}")
+    coded = _index(variables, "categorical_index") if "categorical_index" in variables else ()
     names = {key: variables[key] for key in NAMES if key in variables}
     return Dataset(X, Y, name=path.stem, splits=splits, categorical_index=coded, **names)
 
 
-def _matrices(path: Path, variables: Mapping[str, Variable]) -> tuple[Any, Any, dict[str, Any]]:
+def _matrices(variables: Mapping[str, Variable]) -> tuple[Any, Any, dict[str, Any]]:
     """X, Y, and the source's own split if the file has one."""
     kinds = [pairs for pairs in (PARTS, *PAIRS) if all(name in variables for pair in pairs for name in pair)]
     if not kinds:
         has = sorted(name for name in variables if not name.startswith("__"))
-        raise bad(path, f"it needs variables X and Y, data and target, or train_data … test_target; it has {has}")
+        raise bad(f"it needs variables X and Y, data and target, or train_data … test_target; it has {has}")
     sides = []
     for x, y in kinds[0]:
-        X = _numbers(path, variables, x)
-        sides.append((X, _labels(path, _numbers(path, variables, y), X.shape[0], turned=y != "Y")))
+        X = _numbers(variables, x)
+        sides.append((X, _labels(_numbers(variables, y), X.shape[0], turned=y != "Y")))
     if len(sides) == 1:
         has_split = all(key in variables for key in SPLIT)
-        return *sides[0], {"source": tuple(_index(path, variables, key) for key in SPLIT)} if has_split else {}
+        return *sides[0], {"source": tuple(_index(variables, key) for key in SPLIT)} if has_split else {}
     (X, Y), (X_test, Y_test) = sides
     for what, unit, one, other in (("data", "columns", X, X_test), ("target", "labels", Y, Y_test)):
         if one.shape[1] != other.shape[1]:
-            raise bad(path, f"train_{what} and test_{what} have {one.shape[1]} and {other.shape[1]} {unit}")
+            raise bad(f"train_{what} and test_{what} have {one.shape[1]} and {other.shape[1]} {unit}")
     n_train, n_samples = X.shape[0], X.shape[0] + X_test.shape[0]
     stack = sparse.vstack if sparse.issparse(X) or sparse.issparse(X_test) else np.vstack
     split = np.arange(n_train), np.arange(n_train, n_samples)
     return stack([X, X_test]), np.vstack([dense(Y), dense(Y_test)]), {"source": split}
 
 
-def _numbers(path: Path, variables: Mapping[str, Variable], key: str) -> Any:
+def _numbers(variables: Mapping[str, Variable], key: str) -> Any:
     array = variables[key]
     if isinstance(array, list) or array.ndim != 2:
-        raise bad(path, f"{key} must be a matrix of numbers; got {quote(array)}")
+        raise bad(f"{key} must be a matrix of numbers; got {quote(array)}")
     return sparse.csr_array(array) if sparse.issparse(array) else array
 
 
-def _labels(path: Path, Y: Any, n_samples: int, turned: bool) -> Any:
+def _labels(Y: Any, n_samples: int, turned: bool) -> Any:
     if Y.shape[0] != n_samples or (turned and Y.shape[1] == n_samples):
         Y = Y.T
     if Y.shape[0] != n_samples:
-        raise bad(path, f"{n_samples} rows do not go with labels of shape {Y.shape[::-1]}")
+        raise bad(f"{n_samples} rows do not go with labels of shape {Y.shape[::-1]}")
     values = stored_values(Y)
     odd = ~np.isin(values, (-1, 0, 1) if (values == -1).any() else (0, 1))
     if odd.any():
-        raise bad(path, f"labels must be 0 and 1, or -1 and 1; got {values[odd][0]}")
+        raise bad(f"labels must be 0 and 1, or -1 and 1; got {values[odd][0]}")
     return sparse.csr_array(Y > 0) if sparse.issparse(Y) else Y > 0
 
 
-def _index(path: Path, variables: Mapping[str, Variable], key: str) -> IntArray:
+def _index(variables: Mapping[str, Variable], key: str) -> IntArray:
     index = variables[key]
     whole = not isinstance(index, list) and not sparse.issparse(index) and (index == np.floor(index)).all()
     if not whole or not (np.abs(index) < 2**31).all():
-        raise bad(path, f"{key} must be whole numbers; got {quote(index)}")
+        raise bad(f"{key} must be whole numbers; got {quote(index)}")
     return index.ravel().astype(np.int64) - 1
 
 
-def write_mat(dataset: Dataset, path: Path) -> None:
+def write(dataset: Dataset, path: Path) -> None:
     """Write a MATLAB file with X, Y, names and the source's own split."""
-    check_names([*dataset.feature_names, *dataset.label_names], path)
+    check_names([*dataset.feature_names, *dataset.label_names])
     variables = {"X": _matlab(dataset.X), "Y": _matlab(dataset.Y)}
     variables |= {"feature_names": _cells(dataset.feature_names), "label_names": _cells(dataset.label_names)}
     variables |= {key: index + 1 for key, index in zip(SPLIT, dataset.splits.get("source", ()))}

@@ -31,14 +31,14 @@ BROKEN = (
 PIECES = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(path: Path, options: ReadOptions) -> Dataset:
+def read(path: Path, options: ReadOptions) -> Dataset:
     """Read an NPZ file; see the module's text for its keys."""
     if options.labels is not None:
-        raise bad(path, f"an NPZ file has its labels in Y; got labels={options.labels!r}")
+        raise bad(f"an NPZ file has its labels in Y; got labels={options.labels!r}")
     arrays = _arrays(path, options.max_bytes)
-    Y = _matrix(path, arrays, "Y")
+    Y = _matrix(arrays, "Y")
     if sparse.issparse(Y) != options.sparse_labels:
-        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(path, Y)
+        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(Y)
     splits = {}
     for key in arrays:
         prefix = key.removesuffix("train_index")
@@ -46,7 +46,7 @@ def read_npz(path: Path, options: ReadOptions) -> Dataset:
             splits[prefix.rstrip("_") or "source"] = arrays[key], arrays[f"{prefix}test_index"]
     names: Any = {key: arrays[key].ravel() for key in ("feature_names", "label_names") if key in arrays}
     coded = arrays.get("categorical_index", ())
-    return Dataset(_matrix(path, arrays, "X"), Y, name=path.stem, splits=splits, categorical_index=coded, **names)
+    return Dataset(_matrix(arrays, "X"), Y, name=path.stem, splits=splits, categorical_index=coded, **names)
 
 
 def _arrays(path: Path, max_bytes: int) -> dict[str, Array]:
@@ -56,11 +56,11 @@ def _arrays(path: Path, max_bytes: int) -> dict[str, Array]:
             for entry in archive.infolist():
                 left -= entry.file_size
                 if left < 0:
-                    raise bad(path, f"unpacks to more than {max_bytes} bytes")
+                    raise bad(f"unpacks to more than {max_bytes} bytes")
                 with archive.open(entry) as stream:
                     arrays[entry.filename.removesuffix(".npy")] = _array(stream, entry.file_size)
     except BROKEN as error:
-        raise bad(path, f"not a readable NPZ file: {error}") from error
+        raise bad(f"not a readable NPZ file: {error}") from error
     return arrays
 
 
@@ -78,7 +78,7 @@ def _array(stream: IO[bytes], size: int) -> Array:
     return np.frombuffer(data, dtype, count=math.prod(shape)).reshape(shape, order="F" if fortran else "C")
 
 
-def _matrix(path: Path, arrays: dict[str, Array], key: str) -> Any:
+def _matrix(arrays: dict[str, Array], key: str) -> Any:
     if key in arrays:
         return arrays[key]
     try:
@@ -90,9 +90,9 @@ def _matrix(path: Path, arrays: dict[str, Array], key: str) -> Any:
         check_compressed(values, indexes, starts, *shape)
         return sparse.csr_array((values, indexes, starts), shape=shape)
     except KeyError as error:
-        raise bad(path, f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
+        raise bad(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise bad(path, f"the CSR arrays of {key} do not fit together: {error}") from error
+        raise bad(f"the CSR arrays of {key} do not fit together: {error}") from error
 
 
 def _native(array: Array) -> Array:
@@ -102,8 +102,8 @@ def _native(array: Array) -> Array:
     return array.astype(np.float64 if array.dtype.str[1:] == "f2" else array.dtype.newbyteorder("="), copy=False)
 
 
-def write_npz(dataset: Dataset, path: Path, compressed: bool = True) -> None:
-    """Write an NPZ file that `read_npz` reads back; uncompressed ones are larger, and read several times faster."""
+def write(dataset: Dataset, path: Path, compressed: bool = True) -> None:
+    """Write an NPZ file that `read` reads back; uncompressed ones are larger, and read several times faster."""
     arrays: dict[str, Any] = {}
     for key, matrix in (("X", dataset.X), ("Y", dataset.Y)):
         is_sparse = sparse.issparse(matrix)

@@ -23,9 +23,7 @@ KEY = b"rbrl"
 ROWS = 1 << 16
 
 
-def parquet_tables(
-    path: Path, options: ReadOptions, size: int | None = None, choose: Choice | None = None
-) -> Iterator[Table]:
+def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Choice | None = None) -> Iterator[Table]:
     """Yield the rows of a Parquet file, `size` at a time; by default all of them, in tables of any size.
 
     Words become the codes that they have in the whole file, nulls missing values. Chosen columns alone are read, and a
@@ -40,21 +38,21 @@ def parquet_tables(
         Which columns are wanted.
     """
     pa, pq = _pyarrow()
-    with _readable(path, pa, options.max_bytes), pq.ParquetFile(path) as file:
-        schema, head = file.schema_arrow, _head(path, file.schema_arrow.metadata)
+    with _readable(pa, options.max_bytes), pq.ParquetFile(path) as file:
+        schema, head = file.schema_arrow, _head(file.schema_arrow.metadata)
         if size is None:
-            _check_size(path, file.metadata, options.max_bytes)
+            _check_size(file.metadata, options.max_bytes)
         labels, coded = head.get("labels"), head.get("categorical_index") or ()
         names = [schema.names[j] for j in choose(schema.names, labels)] if choose else schema.names
-        codes = {} if choose else _codes(path, file, pa)
-        for batch in _batches(path, file, size or ROWS, names if choose else None):
+        codes = {} if choose else _codes(file, pa)
+        for batch in _batches(file, size or ROWS, names if choose else None):
             matrix = np.empty((batch.num_rows, len(names)))
             for j, (name, column) in enumerate(zip(names, batch.columns)):
-                matrix[:, j] = _numbers(path, name, column, codes.get(j), pa)
+                matrix[:, j] = _numbers(name, column, codes.get(j), pa)
             yield Table(path, names, matrix, None, codes, own_labels=labels, own_coded=coded)
 
 
-def _batches(path: Path, file: Any, size: int = ROWS, names: Sequence[str] | None = None) -> Iterator[Any]:
+def _batches(file: Any, size: int = ROWS, names: Sequence[str] | None = None) -> Iterator[Any]:
     """Yield the rows, as many as the file says that it has: stricter with a damaged file than `file.read()`."""
     n_rows = 0
     size = max(1, min(size, file.metadata.num_rows))
@@ -62,21 +60,21 @@ def _batches(path: Path, file: Any, size: int = ROWS, names: Sequence[str] | Non
         n_rows += batch.num_rows
         yield batch
     if n_rows != file.metadata.num_rows:
-        raise bad(path, f"not a readable Parquet file: it has {n_rows} rows, and says {file.metadata.num_rows}")
+        raise bad(f"not a readable Parquet file: it has {n_rows} rows, and says {file.metadata.num_rows}")
 
 
-def _codes(path: Path, file: Any, pa: Any) -> dict[int, dict[str, float]]:
+def _codes(file: Any, pa: Any) -> dict[int, dict[str, float]]:
     """What words are worth, by column, from a pass over the file if it has any."""
     schema = file.schema_arrow
     counts: dict[int, Counter[str]] = {j: Counter() for j in range(len(schema)) if _is_text(schema[j].type, pa)}
-    for batch in _batches(path, file) if counts else ():  # not by name: two columns may have the same
+    for batch in _batches(file) if counts else ():  # not by name: two columns may have the same
         for j in counts:
             words = (word.strip() for word in batch.column(j).to_pylist() if word is not None)
             counts[j].update(word for word in words if not is_missing(word))
-    return {j: coded_words(path, schema.names[j], counts[j]) for j in counts}
+    return {j: coded_words(schema.names[j], counts[j]) for j in counts}
 
 
-def _numbers(path: Path, name: str, column: Any, codes: Mapping[str, float] | None, pa: Any) -> FloatArray:
+def _numbers(name: str, column: Any, codes: Mapping[str, float] | None, pa: Any) -> FloatArray:
     """A column as numbers; of words without codes, only those that spell a number have one."""
     kind = _kind(column.type, pa)
     if _is_text(kind, pa):
@@ -85,11 +83,11 @@ def _numbers(path: Path, name: str, column: Any, codes: Mapping[str, float] | No
             return np.array([codes.get(word, np.nan) for word in words])
         values = [np.nan if is_missing(word) else number(word) for word in words]
         if None in values:
-            raise bad_word(path, name, words[values.index(None)])
+            raise bad_word(name, words[values.index(None)])
         return np.array(values, dtype=np.float64)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    raise bad(path, f"column {quote(name)} has type {column.type}; numbers and words can be read")
+    raise bad(f"column {quote(name)} has type {column.type}; numbers and words can be read")
 
 
 def _kind(column_type: Any, pa: Any) -> Any:
@@ -102,46 +100,46 @@ def _is_text(column_type: Any, pa: Any) -> bool:
 
 
 @contextmanager
-def _readable(path: Path, pa: Any, max_bytes: int) -> Iterator[None]:
+def _readable(pa: Any, max_bytes: int) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
         claimed = re.search(r"size (\d+)", str(error))
         if claimed is None or int(claimed[1]) <= max_bytes:
             raise
-        raise bad(path, f"not a readable Parquet file: a part of it claims {claimed[1]} bytes") from error
+        raise bad(f"not a readable Parquet file: a part of it claims {claimed[1]} bytes") from error
     except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
-        raise bad(path, f"not a readable Parquet file: {error}") from error
+        raise bad(f"not a readable Parquet file: {error}") from error
 
 
-def _check_size(path: Path, metadata: Any, max_bytes: int) -> None:
+def _check_size(metadata: Any, max_bytes: int) -> None:
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
     cells = metadata.num_rows * metadata.num_columns
     if cells > MAX_DENSE_CELLS or max([*sizes, sum(sizes)]) > max_bytes:
-        raise bad(path, f"{metadata.num_rows} rows of {metadata.num_columns} columns are too large to read")
+        raise bad(f"{metadata.num_rows} rows of {metadata.num_columns} columns are too large to read")
     if not cells:
-        raise bad(path, f"it has {metadata.num_rows} rows and {metadata.num_columns} columns")
+        raise bad(f"it has {metadata.num_rows} rows and {metadata.num_columns} columns")
 
 
-def _head(path: Path, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+def _head(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     if not metadata or KEY not in metadata:
         return {}
     try:
         head = json.loads(metadata[KEY])
     except (ValueError, RecursionError) as error:
-        raise bad(path, f"its metadata {quote(metadata[KEY])} is not JSON: {error}") from error
+        raise bad(f"its metadata {quote(metadata[KEY])} is not JSON: {error}") from error
     coded = head.get("categorical_index", []) if type(head) is dict else None
     if type(coded) is not list or not all(type(j) is int for j in [*coded, head.get("labels")]):
-        raise bad(path, f"its metadata must give 'labels' as a number; got {quote(head)}")
+        raise bad(f"its metadata must give 'labels' as a number; got {quote(head)}")
     return head
 
 
-def write_parquet(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
+def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
     """Write a Parquet file. Sparse columns are written out in full, one at a time."""
     pa, pq = _pyarrow()
-    check_names([*dataset.feature_names, *dataset.label_names], path)
+    check_names([*dataset.feature_names, *dataset.label_names])
     if dataset.n_samples * dataset.n_features > MAX_DENSE_CELLS:
-        raise bad(path, f"X of shape {dataset.X.shape} is too large to be written out in full: use a sparse format")
+        raise bad(f"X of shape {dataset.X.shape} is too large to be written out in full: use a sparse format")
     sides = [(dataset.X, dataset.feature_names), (dataset.Y, dataset.label_names)]
     sides = sides[::-1] if labels_first else sides
     count = dataset.n_labels if labels_first else -dataset.n_labels

@@ -27,7 +27,7 @@ from rbrl.datasets.formats.table import check_writable, json_names
 from rbrl.datasets.formats.text import bad, dense_labels, in_blocks, quote, reading_text, writing_text
 from rbrl.datasets.formats.values import Pairs, number, read_pairs, spell
 from rbrl.datasets.names import Columns, find_names
-from rbrl.exceptions import DataFormatError, GuessWarning
+from rbrl.exceptions import GuessWarning
 
 MARK = "# rbrl: "
 MAX_INDEX = 2**31 - 2
@@ -67,42 +67,42 @@ class _Block(NamedTuple):
     lines: list[int]
 
 
-def read_svmlight(path: Path, options: ReadOptions) -> Dataset:
+def read(path: Path, options: ReadOptions) -> Dataset:
     """Read a multi-label svmlight file; see the module's text."""
     with _opened(path, options) as (head, rows):
-        blocks = list(_blocks(path, rows))
+        blocks = list(_blocks(rows))
     if not blocks:
-        raise bad(path, f"there are no rows after its first line {quote(head)}" if head else "the file has no rows")
+        raise bad(f"there are no rows after its first line {quote(head)}" if head else "the file has no rows")
     labels, features = Pairs.joined([b.labels for b in blocks]), Pairs.joined([b.features for b in blocks])
     whole = _Block(labels, features, [line for block in blocks for line in block.lines])
-    head = head or _told(path, options)
+    head = head or _told(options)
     if head.n_rows not in (None, len(whole.lines)):
-        raise bad(path, f"the first line announces {head.n_rows} rows; there are {len(whole.lines)}", 1)
+        raise bad(f"the first line announces {head.n_rows} rows; there are {len(whole.lines)}", 1)
     return _dataset(path, whole, head.settled(path, features.indexes, labels.indexes), options)
 
 
-def svmlight_parts(path: Path, options: ReadOptions, rows: int) -> Iterator[Dataset]:
+def parts(path: Path, options: ReadOptions, rows: int) -> Iterator[Dataset]:
     """Yield the rows as data sets of `rows` rows. Where the file does not say its sizes and what columns count from, a
     pass over it, with bounded memory, finds them.
     """
     with _opened(path, options) as (head, lines):
         ranges: dict[str, list[int]] = {"label": [], "feature": []}
-        for block in _blocks(path, lines) if head is None else ():
+        for block in _blocks(lines) if head is None else ():
             for what, pairs in (("label", block.labels), ("feature", block.features)):
                 ranges[what] += [pairs.indexes.min(), pairs.indexes.max()] if len(pairs.indexes) else []
     if head is None:
         seen = {what: np.array(numbers, dtype=np.int64) for what, numbers in ranges.items()}
-        head = _told(path, replace(options, part=False)).settled(path, seen["feature"], seen["label"])
+        head = _told(replace(options, part=False)).settled(path, seen["feature"], seen["label"])
         sizes = {
             what: getattr(head, f"n_{what}s") or _size(seen[what], getattr(head, f"first_{what}")) for what in seen
         }
         head = replace(head, n_features=sizes["feature"], n_labels=sizes["label"])
     with _opened(path, options) as (_, lines):
-        for block in _blocks(path, lines, rows):
+        for block in _blocks(lines, rows):
             yield _dataset(path, block, head, options)
 
 
-def svmlight_features(path: Path, options: ReadOptions, model: Columns, size: int) -> Iterator[Matrix]:
+def features(path: Path, options: ReadOptions, model: Columns, size: int) -> Iterator[Matrix]:
     """Yield X, at most `size` rows at a time. Where neither file nor model say what features count from, a pass over the
     file looks for a feature 0.
     """
@@ -114,14 +114,11 @@ def svmlight_features(path: Path, options: ReadOptions, model: Columns, size: in
                 _say_guess(path, ["feature"] * first)
             head = Head(n_features=model.n_features, first_feature=first, said="that there should be")
     if head.n_features != model.n_features:
-        raise bad(path, f"it has {head.n_features} features; there should be {model.n_features}")
-    try:
-        order = find_names("feature", head.feature_names, model.feature_names, "x")
-    except DataFormatError as error:
-        raise bad(path, str(error)) from error
+        raise bad(f"it has {head.n_features} features; there should be {model.n_features}")
+    order = find_names("feature", head.feature_names, model.feature_names, "x")
     with _opened(path, options) as (_, rows):
-        for block in _blocks(path, rows, size):
-            X = _matrix(path, "feature", block.features, block.lines, head)
+        for block in _blocks(rows, size):
+            X = _matrix("feature", block.features, block.lines, head)
             yield X if order is None else X[:, order]
 
 
@@ -129,20 +126,20 @@ def svmlight_features(path: Path, options: ReadOptions, model: Columns, size: in
 def _opened(path: Path, options: ReadOptions) -> Iterator[tuple[Head | None, Iterator[tuple[str, int]]]]:
     """Yield what the first line says, if it does, and the rows, without comments, with their line numbers."""
     if options.labels is not None:
-        raise bad(path, f"a svmlight file has its labels in front; got labels={options.labels!r}")
+        raise bad(f"a svmlight file has its labels in front; got labels={options.labels!r}")
     with reading_text(path, options) as stream:
         first = stream.readline()
-        head = _head(path, first)
+        head = _head(first)
         for name in ("first_feature", "first_label") if head else ():
             said, told = getattr(head, name), getattr(options, name)
             if told not in (None, said):
                 what = name.removeprefix("first_")
-                raise bad(path, f"by its first line, {what}s count from {said}; got {name}={told}", 1)
+                raise bad(f"by its first line, {what}s count from {said}; got {name}={told}", 1)
         lines = enumerate(chain([first] if head is None or head.n_rows is None else [""], stream), 1)
         yield head, ((text, i) for i, line in lines if (text := line.partition("#")[0].strip()))
 
 
-def _head(path: Path, line: str) -> Head | None:
+def _head(line: str) -> Head | None:
     """Return what the first line says about sizes and names, if it does."""
     sizes = line.split()
     if len(sizes) == 3 and all(size.isdecimal() and len(size) < 10 for size in sizes):
@@ -153,9 +150,9 @@ def _head(path: Path, line: str) -> Head | None:
     try:
         head = json.loads(line[len(MARK) :])
     except (ValueError, RecursionError) as error:
-        raise bad(path, f"the comment {quote(line.strip())} is not JSON: {error}", 1) from error
+        raise bad(f"the comment {quote(line.strip())} is not JSON: {error}", 1) from error
     if not isinstance(head, dict) or not _is_head(head):
-        raise bad(path, f"the comment {quote(line.strip())} must give n_features and n_labels", 1)
+        raise bad(f"the comment {quote(line.strip())} must give n_features and n_labels", 1)
     return Head(head["n_features"], head["n_labels"], 1, 0, None, head.get("feature_names"), head.get("label_names"))
 
 
@@ -164,7 +161,7 @@ def _is_head(head: dict[str, Any]) -> bool:
     return sizes and all(head.get(key) is None or type(head[key]) is list for key in ("feature_names", "label_names"))
 
 
-def _told(path: Path, options: ReadOptions) -> Head:
+def _told(options: ReadOptions) -> Head:
     """What the reader was told about a file without a head, or the model knows that the file is for."""
     told = {key: getattr(options, key) for key in FACTS}
     if options.columns is not None:
@@ -172,7 +169,6 @@ def _told(path: Path, options: ReadOptions) -> Head:
         told["said"] = "that there should be"
     if options.part and None in told.values():
         raise bad(
-            path,
             "its first line does not say how many features and labels there are and what they count from, and one part "
             "of a data set does not show it: pass n_features=, n_labels=, first_feature= and first_label=, or cut one file "
             "into parts that say it with `rbrl data convert FILE FOLDER --rows-per-shard N`",
@@ -191,28 +187,28 @@ def _say_guess(path: Path, guessed: list[str]) -> None:
         )
 
 
-def _blocks(path: Path, rows: Iterator[tuple[str, int]], size: int | None = None) -> Iterator[_Block]:
+def _blocks(rows: Iterator[tuple[str, int]], size: int | None = None) -> Iterator[_Block]:
     for texts, lines in in_blocks(rows, size):
-        parts = [_labels(path, text, line) for text, line in zip(texts, lines)]
+        parts = [_labels(text, line) for text, line in zip(texts, lines)]
         tags = np.array([label for labels, _ in parts for label in labels], dtype=np.int64)
         counts = np.array([len(labels) for labels, _ in parts], dtype=np.int64)
         features = read_pairs([rest for _, rest in parts], ":")
         if features is None:
-            features = Pairs.of_rows([_row(path, rest, line) for (_, rest), line in zip(parts, lines)])
+            features = Pairs.of_rows([_row(rest, line) for (_, rest), line in zip(parts, lines)])
         yield _Block(Pairs(tags, np.ones(len(tags), dtype=np.int8), counts), features, lines)
 
 
-def _labels(path: Path, text: str, line: int) -> tuple[list[int], str]:
+def _labels(text: str, line: int) -> tuple[list[int], str]:
     """Return (labels, the rest of the row)."""
     first, *rest = text.split(maxsplit=1)
     if ":" in first:
         return [], text
     labels = first.split(",")
     if not all(_is_index(label) for label in labels):
-        raise bad(path, f"labels must be numbers from 0, with commas; got {quote(first)}", line)
+        raise bad(f"labels must be numbers from 0, with commas; got {quote(first)}", line)
     found = {int(label) for label in labels}
     if len(found) < len(labels):
-        raise bad(path, f"a label occurs twice: {quote(first)}", line)
+        raise bad(f"a label occurs twice: {quote(first)}", line)
     return sorted(found), rest[0] if rest else ""
 
 
@@ -220,27 +216,27 @@ def _is_index(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 12 and int(text) <= MAX_INDEX
 
 
-def _row(path: Path, text: str, line: int) -> dict[int, float]:
+def _row(text: str, line: int) -> dict[int, float]:
     row: dict[int, float] = {}
     for word in text.split():
         index, colon, value = word.partition(":")
         if not colon or not _is_index(index):
-            raise bad(path, f"expected index:value; got {quote(word)}", line)
+            raise bad(f"expected index:value; got {quote(word)}", line)
         if int(index) in row:
-            raise bad(path, f"feature {index} occurs twice in a row", line)
+            raise bad(f"feature {index} occurs twice in a row", line)
         found = number(value)
         if found is None or found != found:
-            raise bad(path, f"feature {index} must be a finite number; got {quote(value)}", line)
+            raise bad(f"feature {index} must be a finite number; got {quote(value)}", line)
         row[int(index)] = found
     return row
 
 
 def _dataset(path: Path, block: _Block, head: Head, options: ReadOptions) -> Dataset:
-    X = _matrix(path, "feature", block.features, block.lines, head)
-    Y = _matrix(path, "label", block.labels, block.lines, head)
+    X = _matrix("feature", block.features, block.lines, head)
+    Y = _matrix("label", block.labels, block.lines, head)
     return Dataset(
         X,
-        Y if options.sparse_labels else dense_labels(path, Y),
+        Y if options.sparse_labels else dense_labels(Y),
         feature_names=head.feature_names,
         label_names=head.label_names,
         name=path.name.split(".")[0],
@@ -249,19 +245,19 @@ def _dataset(path: Path, block: _Block, head: Head, options: ReadOptions) -> Dat
     )
 
 
-def _matrix(path: Path, what: str, pairs: Pairs, lines: list[int], head: Head) -> Matrix:
+def _matrix(what: str, pairs: Pairs, lines: list[int], head: Head) -> Matrix:
     size, first = getattr(head, f"n_{what}s"), getattr(head, f"first_{what}")
     if size is None:
         size = _size(pairs.indexes, first)
     if size == 0:
-        raise bad(path, f"none of its {len(pairs.counts)} rows has a {what}")
+        raise bad(f"none of its {len(pairs.counts)} rows has a {what}")
     indexes = pairs.indexes - first
     outside = (indexes < 0) | (indexes >= size)
     if outside.any():
         place = int(np.argmax(outside))
         line = lines[int(np.searchsorted(pairs.starts, place, side="right")) - 1]
         reason = f"{what} {pairs.indexes[place]} is not among the {size} {head.said}, which count from {first}"
-        raise bad(path, reason, line)
+        raise bad(reason, line)
     return sparse.csr_array((pairs.values, indexes, pairs.starts), shape=(len(pairs.counts), size))
 
 
@@ -269,11 +265,11 @@ def _size(numbers: IntArray, first: int) -> int:
     return int(numbers.max(initial=first - 1)) + 1 - first
 
 
-def write_svmlight(dataset: Dataset, path: Path) -> None:
+def write(dataset: Dataset, path: Path) -> None:
     """Write a svmlight file; names go into a comment. Missing values cannot be written."""
-    check_writable(dataset, path, missing=False)
+    check_writable(dataset, missing=False)
     if not dataset.n_features:
-        raise bad(path, f"a svmlight file needs features; got {dataset.n_features}")
+        raise bad(f"a svmlight file needs features; got {dataset.n_features}")
     X, Y = sparse.csr_array(dataset.X, copy=True), sparse.csr_array(dataset.Y)
     X.eliminate_zeros()
     head = {"n_features": dataset.n_features, "n_labels": dataset.n_labels, **json_names(dataset)}

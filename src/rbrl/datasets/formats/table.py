@@ -21,7 +21,7 @@ from scipy import sparse
 from rbrl._common.typing import Array, Matrix
 from rbrl.datasets.dataset import Dataset, stored_values
 from rbrl.datasets.formats import LabelChoice, ReadOptions
-from rbrl.datasets.formats.text import bad, dense_labels, quote, reading_bytes, writing_text
+from rbrl.datasets.formats.text import bad, dense_labels, naming, quote, reading_bytes, writing_text
 from rbrl.datasets.formats.values import OddWordError, column_codes, is_plain
 from rbrl.datasets.names import Columns, NumberedNames, find_names
 from rbrl.exceptions import DataFormatError
@@ -36,36 +36,36 @@ NAMESPACE = "http://mulan.sourceforge.net/labels"
 
 def read_labels(path: Path) -> list[str]:
     """Return the label names in a Mulan XML file, those of a hierarchy in document order."""
-    with reading_bytes(path, MAX_XML_BYTES) as stream:
+    with naming(path), reading_bytes(path, MAX_XML_BYTES) as stream:
         content = stream.read()
-    try:
         try:
-            names = _names(path, content)
-        except ValueError as error:
-            if isinstance(error, DataFormatError | UnicodeError):
-                raise
-            names = _names(path, _decoded(content))  # Expat knows no encoding in which a letter has several bytes
-    except expat.ExpatError as error:
-        raise bad(path, f"not XML: {expat.ErrorString(error.code)}", error.lineno) from error
-    except (LookupError, UnicodeError) as error:
-        raise bad(path, f"not XML: {error}") from error
-    if not names:
-        raise bad(path, "it names no labels")
+            try:
+                names = _names(content)
+            except ValueError as error:
+                if isinstance(error, DataFormatError | UnicodeError):
+                    raise
+                names = _names(_decoded(content))  # Expat knows no encoding in which a letter has several bytes
+        except expat.ExpatError as error:
+            raise bad(f"not XML: {expat.ErrorString(error.code)}", error.lineno) from error
+        except (LookupError, UnicodeError) as error:
+            raise bad(f"not XML: {error}") from error
+        if not names:
+            raise bad("it names no labels")
     return names
 
 
-def _names(path: Path, content: bytes | str) -> list[str]:
+def _names(content: bytes | str) -> list[str]:
     names: list[str] = []
     parser = expat.ParserCreate()
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if tag.rpartition(":")[2] == "label":
             if "name" not in attributes:
-                raise bad(path, "a <label> has no name", parser.CurrentLineNumber)
+                raise bad("a <label> has no name", parser.CurrentLineNumber)
             names.append(attributes["name"])
 
     def refuse(name: str, *_: object) -> None:
-        raise bad(path, f"a DOCTYPE ({quote(name)}) is not allowed here", parser.CurrentLineNumber)
+        raise bad(f"a DOCTYPE ({quote(name)}) is not allowed here", parser.CurrentLineNumber)
 
     parser.StartElementHandler, parser.StartDoctypeDeclHandler = start, refuse
     parser.Parse(content, True)
@@ -115,15 +115,14 @@ def label_columns(
             labels = own if covered else list(known)
     if labels is None:
         raise bad(
-            path,
             f"it does not say which of its {len(names)} columns are labels: put Mulan's {xml_path(path).name} "
             "beside it, or pass labels= (names, n for the first n columns, -n for the last)",
         )
     if isinstance(labels, Integral | int):
-        return _counted(path, len(names), int(labels))
+        return _counted(len(names), int(labels))
     if isinstance(labels, os.PathLike) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
-        return sorted(_named(path, names, read_labels(Path(labels))))
-    return _named(path, names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
+        return sorted(_named(names, read_labels(Path(labels))))
+    return _named(names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
 
 
 def feature_columns(
@@ -144,16 +143,12 @@ def feature_columns(
     """
     labels = _labels_in(path, names, options.labels, columns, own)
     rest = [j for j in range(len(names)) if j not in labels]
-    try:
-        found = find_names("feature", [names[j] for j in rest], columns.feature_names, "x")
-    except DataFormatError as error:
-        raise bad(path, str(error)) from error
+    found = find_names("feature", [names[j] for j in rest], columns.feature_names, "x")
     if found is None:
         return rest
     strange = next((names[j] for i, j in enumerate(rest) if i not in set(found)), None)
     if strange is not None:
         raise bad(
-            path,
             f"its column {quote(strange)} is neither a feature nor a label that the model was fitted on: leave it out, or "
             "name it among labels=",
         )
@@ -178,51 +173,51 @@ def xml_path(path: Path) -> Path:
     return Path(path.parent, path.name.removesuffix(".gz")).with_suffix(".xml")
 
 
-def _counted(path: Path, n_columns: int, count: int) -> list[int]:
+def _counted(n_columns: int, count: int) -> list[int]:
     if count == 0 or abs(count) > n_columns:
-        raise bad(path, f"{count} labels cannot be taken from {n_columns} columns")
+        raise bad(f"{count} labels cannot be taken from {n_columns} columns")
     return list(range(count)) if count > 0 else list(range(n_columns + count, n_columns))
 
 
-def _named(path: Path, names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def _named(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     places = {name: i for i, name in enumerate(names)}
     times, asked = Counter(names), Counter(wanted)
     for label in wanted:
         if asked[label] > 1:
-            raise bad(path, f"the label {quote(label)} is named {asked[label]} times")
+            raise bad(f"the label {quote(label)} is named {asked[label]} times")
         if label not in places:
-            raise bad(path, f"it has no column {quote(label)}, which was named as a label")
+            raise bad(f"it has no column {quote(label)}, which was named as a label")
         if times[label] > 1:
-            raise bad(path, f"it has {times[label]} columns {quote(label)}, one of which was named as a label")
+            raise bad(f"it has {times[label]} columns {quote(label)}, one of which was named as a label")
     if not wanted:
-        raise bad(path, f"labels= names none of its {len(names)} columns")
+        raise bad(f"labels= names none of its {len(names)} columns")
     return [places[label] for label in wanted]
 
 
 NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-def check_writable(dataset: Dataset, path: Path, xml: bool = False, missing: bool = True) -> None:
+def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) -> None:
     """Raise if `dataset` has names or values that a text file cannot hold."""
     values = stored_values(dataset.X)
     if np.isinf(values).any():
-        raise bad(path, f"infinite values cannot be written: X has {np.isinf(values).sum()}")
+        raise bad(f"infinite values cannot be written: X has {np.isinf(values).sum()}")
     if not missing and np.isnan(values).any():
-        raise bad(path, f"missing values cannot be written in this format: X has {np.isnan(values).sum()}")
+        raise bad(f"missing values cannot be written in this format: X has {np.isnan(values).sum()}")
     if not dataset.n_labels or not dataset.n_samples:
-        raise bad(path, f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
-    check_names(dataset.feature_names, path)
-    check_names(dataset.label_names, path)
+        raise bad(f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
+    check_names(dataset.feature_names)
+    check_names(dataset.label_names)
     odd = next((name for name in dataset.label_names if xml and NOT_IN_XML.search(name)), None)
     if odd is not None:
-        raise bad(path, f"the label name {quote(odd)} has a character that XML cannot hold")
+        raise bad(f"the label name {quote(odd)} has a character that XML cannot hold")
 
 
-def check_names(names: Sequence[str], path: Path) -> None:
+def check_names(names: Sequence[str]) -> None:
     """Raise if a name cannot be encoded."""
     for name in names:
         if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise bad(path, f"the name {quote(name)} is not valid text")
+            raise bad(f"the name {quote(name)} is not valid text")
 
 
 def json_names(dataset: Dataset) -> dict[str, list[str] | None]:
@@ -231,9 +226,7 @@ def json_names(dataset: Dataset) -> dict[str, list[str] | None]:
     return {key: None if isinstance(names, NumberedNames) else list(names) for key, names in pairs.items()}
 
 
-def coded_words(
-    path: Path, name: str, counts: Mapping[str, int], lines: Mapping[str, int] | None = None
-) -> dict[str, float]:
+def coded_words(name: str, counts: Mapping[str, int], lines: Mapping[str, int] | None = None) -> dict[str, float]:
     """Return {word: code} for the words of a column, by `column_codes`.
 
     Parameters
@@ -249,7 +242,7 @@ def coded_words(
         return column_codes(counts)
     except OddWordError as error:
         line = None if lines is None else lines[error.word]
-        raise bad(path, f"column {quote(name)} has {quote(error.word)}, {error}", line) from error
+        raise bad(f"column {quote(name)} has {quote(error.word)}, {error}", line) from error
 
 
 @dataclass
@@ -309,7 +302,7 @@ class Table:
         features = [j for j in range(len(self.names)) if j not in taken]
         if not features:
             columns = f"its {len(self.names)} columns are" if len(self.names) > 1 else "its only column is"
-            raise bad(self.path, f"no feature is left, {columns} labels: {quote(list(self.names))}{self.hint}")
+            raise bad(f"no feature is left, {columns} labels: {quote(list(self.names))}{self.hint}")
         Y = self._label_matrix(labels, options.sparse_labels)
         X, names = self.matrix[:, features], [self.names[j] for j in features]
         nominal = {i: self.codes[j] for i, j in enumerate(features) if len(self.codes.get(j, ())) > 2}
@@ -325,7 +318,6 @@ class Table:
             odd = next((word for word in codes if not is_plain(word)), None)
             if odd is not None:
                 raise bad(
-                    self.path,
                     f"column {quote(self.names[j])} has words, such as {quote(odd)}, whose codes depend on all parts of the "
                     "data set: code them as numbers first",
                 )
@@ -333,7 +325,7 @@ class Table:
     def _label_matrix(self, labels: list[int], as_sparse: bool) -> Matrix:
         for j in labels:
             if len(self.codes.get(j, ())) == 1 and not is_plain(next(iter(self.codes[j]))):
-                raise bad(self.path, f"the label {quote(self.names[j])} has one word only: {list(self.codes[j])}")
+                raise bad(f"the label {quote(self.names[j])} has one word only: {list(self.codes[j])}")
         Y = self.matrix[:, labels]
         if not sparse.issparse(Y):
             # -1 stands for 0 in a file without a single 0.
@@ -344,7 +336,7 @@ class Table:
         self._check_labels(labels, Y.data, Y.row, Y.col, signed=True)
         Y = sparse.csr_array((Y.data > 0, (Y.row, Y.col)), shape=Y.shape)
         Y.eliminate_zeros()
-        return Y if as_sparse else dense_labels(self.path, Y)
+        return Y if as_sparse else dense_labels(Y)
 
     def _check_labels(self, labels: list[int], values: Array, rows: Array, columns: Array, signed: bool) -> None:
         odd = ~((values == 0) | (values == 1) | ((values == -1) & signed))
@@ -354,7 +346,7 @@ class Table:
         words = {code: word for word, code in self.codes.get(labels[column], {}).items()}
         reason = "is missing" if np.isnan(value) else f"must be 0 or 1; got {quote(words.get(value, float(value)))}"
         line = None if self.lines is None else int(self.lines[row])
-        raise bad(self.path, f"the label {quote(self.names[labels[column]])} {reason}", line)
+        raise bad(f"the label {quote(self.names[labels[column]])} {reason}", line)
 
 
 def _onehot(

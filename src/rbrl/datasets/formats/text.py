@@ -23,23 +23,38 @@ BLOCK = 1 << 22  # characters that are parsed at a time, where nobody asks for a
 Row = TypeVar("Row", bound=Sized)
 
 
-def bad(path: Path, reason: str, line: int | None = None) -> DataFormatError:
-    """Return the error for `path`: where it is wrong, and why."""
-    place = f"{path}, line {line}" if line else f"{path}"
-    return DataFormatError(f"{place}: {reason}")
+class _Flaw(DataFormatError):
+    """What is wrong with a file, and in which line; `naming` adds the file."""
+
+    def __init__(self, reason: str, line: int | None = None):
+        super().__init__(reason)
+        self.line = line
 
 
-def bad_word(path: Path, name: str, word: str, line: int | None = None) -> DataFormatError:
+def bad(reason: str, line: int | None = None) -> DataFormatError:
+    """Return the error for something wrong in the file that is read or written, to be raised under `naming`."""
+    return _Flaw(reason, line)
+
+
+def bad_word(name: str, word: str, line: int | None = None) -> DataFormatError:
     """Return the error for a word in a block of a file that does not declare its words."""
     reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
-    return bad(path, f"column {quote(name)} has {quote(word)}: {reason}", line)
+    return bad(f"column {quote(name)} has {quote(word)}: {reason}", line)
 
 
 @contextmanager
-def memory_said(path: Path) -> Iterator[None]:
-    """Say of which file memory ran out, and what needs less; nothing need be wrong with the file."""
+def naming(path: Path) -> Iterator[None]:
+    """Say in errors which file is wrong, and where; or for which memory ran out, and what needs less.
+
+    In the latter case nothing need be wrong with the file.
+    """
     try:
         yield
+    except DataFormatError as error:
+        line = getattr(error, "line", None)
+        if str(error).startswith(str(path)):
+            raise
+        raise DataFormatError(f"{path}, line {line}: {error}" if line else f"{path}: {error}") from error
     except MemoryError as error:
         why = f" ({error})" if str(error) else ""
         raise MemoryError(
@@ -55,10 +70,10 @@ def quote(value: object) -> str:
     return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
 
 
-def dense_labels(path: Path, Y: Any) -> Array:
+def dense_labels(Y: Any) -> Array:
     """Return the sparse array Y as a dense one, unless it is too large."""
     if Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
-        raise bad(path, f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
+        raise bad(f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
     return Y.toarray()
 
 
@@ -86,12 +101,12 @@ def reading_text(path: Path, options: ReadOptions) -> Iterator[TextIO]:
         try:
             text = io.TextIOWrapper(stream, encoding=encoding)
         except LookupError as error:
-            raise bad(path, f"unknown encoding {encoding!r}") from error
+            raise bad(f"unknown encoding {encoding!r}") from error
         try:
             with text:
                 yield text
         except UnicodeError as error:
-            raise bad(path, f"not text in {encoding}: {error}") from error
+            raise bad(f"not text in {encoding}: {error}") from error
 
 
 @contextmanager
@@ -101,10 +116,10 @@ def reading_bytes(path: Path, max_bytes: int) -> Iterator[Any]:
         packed = start.read(2) == b"\x1f\x8b"
     raw = gzip.GzipFile(path, "rb") if packed else io.FileIO(path)
     try:
-        with io.BufferedReader(_Limited(raw, path, max_bytes), BUFFER) as stream:
+        with io.BufferedReader(_Limited(raw, max_bytes), BUFFER) as stream:
             yield stream
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise bad(path, f"damaged gzip file: {error}") from error
+        raise bad(f"damaged gzip file: {error}") from error
 
 
 def in_blocks(rows: Iterable[tuple[Row, int]], size: int | None = None) -> Iterator[tuple[list[Row], list[int]]]:
@@ -153,8 +168,8 @@ def _encoding(path: Path, max_bytes: int) -> str:
 class _Limited(io.RawIOBase):
     """A byte stream that raises once it has given more than `max_bytes`."""
 
-    def __init__(self, stream: Any, path: Path, max_bytes: int):
-        self.stream, self.path, self.max_bytes, self.left = stream, path, max_bytes, max_bytes
+    def __init__(self, stream: Any, max_bytes: int):
+        self.stream, self.max_bytes, self.left = stream, max_bytes, max_bytes
 
     def readable(self) -> bool:
         return True
@@ -163,7 +178,7 @@ class _Limited(io.RawIOBase):
         n_bytes: int = self.stream.readinto(buffer)
         self.left -= n_bytes
         if self.left < 0:
-            raise bad(self.path, f"longer than {self.max_bytes} bytes once unpacked; raise max_bytes to read it")
+            raise bad(f"longer than {self.max_bytes} bytes once unpacked; raise max_bytes to read it")
         return n_bytes
 
     def close(self) -> None:
