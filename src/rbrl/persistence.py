@@ -10,7 +10,6 @@ import hashlib
 import inspect
 import io
 import json
-import math
 import platform
 import warnings
 import zipfile
@@ -18,17 +17,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 import skops
 import skops.io
-from numpy.lib import format as npy
 
 from rbrl import decision, estimators, ranking_svm, search, solvers, targets
-from rbrl._common.files import replacing
+from rbrl._common.files import array_head, replacing
 from rbrl._common.typing import BaseEstimator
 from rbrl._version import __version__
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
@@ -209,7 +207,7 @@ def _check_sizes(path: Path, archive: bytes, max_bytes: int) -> None:
                 "write it."
             )
         arrays = [entry for entry in entries.infolist() if entry.filename.endswith((".npy", ".npz"))]
-        needed = sum(_array_bytes(path, entries, entry) for entry in arrays)
+        needed = sum(_array_bytes(entries, entry) for entry in arrays)
         schema = json.loads(entries.read("schema.json"))
     if needed > max_bytes:
         raise ModelFileError(f"{path}: its arrays have {needed} bytes, more than the {max_bytes} of max_bytes=.")
@@ -222,22 +220,14 @@ def _check_sizes(path: Path, archive: bytes, max_bytes: int) -> None:
         raise ModelFileError(message)
 
 
-def _array_bytes(path: Path, entries: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
-    """Bytes of an array, or of those that make up a sparse one."""
+def _array_bytes(entries: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
+    """Bytes of an array, or of those that make up a sparse one; none of them claims more than it has."""
     with entries.open(entry) as stream:
-        if entry.filename.endswith(".npy"):
-            return _claimed(path, stream, entry.file_size)
-        with zipfile.ZipFile(io.BytesIO(stream.read())) as parts:
-            return sum(_claimed(path, parts.open(part), part.file_size) for part in parts.infolist())
-
-
-def _claimed(path: Path, stream: IO[bytes], size: int) -> int:
-    """Bytes of the array in a stream, by its head; no more than there are."""
-    version = npy.read_magic(stream)
-    shape, _, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream)
-    if math.prod(shape) * dtype.itemsize > size:
-        raise ModelFileError(f"{path}: an array of shape {shape} does not fit in {size} bytes.")
-    return size
+        if entry.filename.endswith(".npz"):
+            with zipfile.ZipFile(io.BytesIO(stream.read())) as parts:
+                return sum(_array_bytes(parts, part) for part in parts.infolist())
+        array_head(stream, entry.file_size)
+    return entry.file_size
 
 
 def _nodes(value: Any) -> Iterator[dict[str, Any]]:

@@ -1,10 +1,15 @@
-"""Writing files so that a reader sees the old one or the new one, never half of it."""
+"""Files: written so that a reader sees the old one or the new one, and arrays in them that may claim what is not there."""
 
+import math
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
 
 # Of the target's name, in that of the temporary file: file systems allow 255 bytes, and a letter may have four.
 KEPT_LETTERS = 50
@@ -51,3 +56,26 @@ def write_text_atomically(path: str | Path, text: str) -> None:
     """Write a text file in UTF-8 with plain line ends, whole or not at all; its folder must exist."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def array_head(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the head of an array in NumPy's format; raises ValueError if it claims more than there is.
+
+    Parameters
+    ----------
+    stream : binary file
+        It stands at the array's first byte afterwards.
+    size : int
+        The bytes that the array has in its file.
+
+    Returns
+    -------
+    shape : tuple of int
+    fortran_order : bool
+    dtype : dtype
+    """
+    version = npy.read_magic(stream)
+    shape, fortran, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream)
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"an array of shape {shape} does not fit in {size} bytes")
+    return shape, fortran, dtype

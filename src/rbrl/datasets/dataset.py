@@ -75,38 +75,6 @@ def _nonzeros(A: Any) -> Any:
     return A
 
 
-def summarise(X: Matrix, Y: Matrix) -> dict[str, float]:
-    """Return the sizes, label statistics and oddities of (X, Y) as a dict of plain numbers.
-
-    `imbalance_mean` and `imbalance_max` are over the labels that occur: the count of the most frequent label divided by
-    the label's own. `duplicate_rows` counts rows whose features equal those of an earlier row, `conflicting_duplicates`
-    the feature vectors that occur with more than one label set.
-    """
-    n_samples, n_labels = Y.shape
-    counts, per_row, nonzero = _sums(Y, 0), _sums(Y, 1), _sums(X != 0, 1)
-    imbalance = counts.max(initial=0) / counts[counts > 0]
-    _, first = np.unique(row_digests(X, Y), axis=0, return_index=True)
-    _, label_sets = np.unique(row_digests(X)[first], axis=0, return_counts=True)
-    return {
-        "n_samples": n_samples,
-        "n_features": X.shape[1],
-        "n_labels": n_labels,
-        "feature_density": _ratio(nonzero.sum(), X.shape[0] * X.shape[1]),
-        "cardinality": _ratio(counts.sum(), n_samples),
-        "density": _ratio(counts.sum(), n_samples * n_labels),
-        "distinct_label_sets": len(np.unique(row_digests(sparse.csr_array((n_samples, 0)), Y), axis=0)),
-        "imbalance_mean": float(imbalance.mean()) if imbalance.size else 0.0,
-        "imbalance_max": float(imbalance.max(initial=0.0)),
-        "rarest_label": int(counts.min(initial=n_samples)),
-        "rows_without_labels": int((per_row == 0).sum()),
-        "labels_without_rows": int((counts == 0).sum()),
-        "rows_without_features": int((nonzero == 0).sum()),
-        "missing_values": int(np.isnan(stored_values(X)).sum()),
-        "duplicate_rows": n_samples - len(label_sets),
-        "conflicting_duplicates": int((label_sets > 1).sum()),
-    }
-
-
 def _sums(A: Any, axis: int) -> IntArray:
     return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
 
@@ -254,8 +222,8 @@ class Dataset:
         features = find_names("feature", self.feature_names, columns.feature_names, "x", owner)
         labels = find_names("label", self.label_names, columns.label_names, "label", owner)
         if features is not None and len(features) < self.n_features:
-            strange = next(name for j, name in enumerate(self.feature_names) if j not in set(features))
-            raise DataFormatError(f"its feature {strange!r} is not one that {owner}: leave it out")
+            strange = min(set(range(self.n_features)) - set(features))
+            raise DataFormatError(f"its feature {self.feature_names[strange]!r} is not one that {owner}: leave it out")
         if features is None and columns.n_features not in (None, self.n_features):
             raise DataFormatError(f"it has {self.n_features} features; {owner} {columns.n_features} features")
         if labels is None and columns.n_labels not in (None, self.n_labels):
@@ -313,8 +281,36 @@ class Dataset:
         return self.reorder(canonical_order(row_digests(self.X, self.Y)))
 
     def summary(self) -> dict[str, str | float]:
-        """Return a dict of what one wants to know first: cardinality, density, imbalance, duplicates, …"""
-        return {"name": self.name, **summarise(self.X, self.Y)}
+        """Return a dict of what one wants to know first: sizes, label statistics, oddities.
+
+        `imbalance_mean` and `imbalance_max` are over the labels that occur: the count of the most frequent label divided
+        by the label's own. `duplicate_rows` counts rows whose features equal those of an earlier row,
+        `conflicting_duplicates` the feature vectors that occur with more than one label set.
+        """
+        X, Y, n_samples, n_labels = self.X, self.Y, self.n_samples, self.n_labels
+        counts, per_row, nonzero = _sums(Y, 0), _sums(Y, 1), _sums(X != 0, 1)
+        imbalance = counts.max(initial=0) / counts[counts > 0]
+        _, first = np.unique(row_digests(X, Y), axis=0, return_index=True)
+        _, label_sets = np.unique(row_digests(X)[first], axis=0, return_counts=True)
+        return {
+            "name": self.name,
+            "n_samples": n_samples,
+            "n_features": self.n_features,
+            "n_labels": n_labels,
+            "feature_density": _ratio(nonzero.sum(), n_samples * self.n_features),
+            "cardinality": _ratio(counts.sum(), n_samples),
+            "density": _ratio(counts.sum(), n_samples * n_labels),
+            "distinct_label_sets": len(np.unique(row_digests(sparse.csr_array((n_samples, 0)), Y), axis=0)),
+            "imbalance_mean": float(imbalance.mean()) if imbalance.size else 0.0,
+            "imbalance_max": float(imbalance.max(initial=0.0)),
+            "rarest_label": int(counts.min(initial=n_samples)),
+            "rows_without_labels": int((per_row == 0).sum()),
+            "labels_without_rows": int((counts == 0).sum()),
+            "rows_without_features": int((nonzero == 0).sum()),
+            "missing_values": int(np.isnan(stored_values(X)).sum()),
+            "duplicate_rows": n_samples - len(label_sets),
+            "conflicting_duplicates": int((label_sets > 1).sum()),
+        }
 
     def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.X) else "dense"

@@ -9,9 +9,8 @@ from typing import Any
 
 from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import LabelChoice, ReadOptions, arff, csv, mat, npz, parquet, svmlight
+from rbrl.datasets.formats import LabelChoice, ReadOptions, arff, bad, csv, mat, naming, npz, parquet, svmlight
 from rbrl.datasets.formats.table import Table, feature_columns
-from rbrl.datasets.formats.text import bad, naming
 from rbrl.datasets.names import Columns
 from rbrl.exceptions import DataFormatError
 
@@ -110,11 +109,11 @@ def load_parts(
 
 
 def _read_parts(path: Path, kind: str, options: ReadOptions, rows: int) -> Iterator[Dataset]:
+    parts = svmlight.parts(path, options, rows)
+    if kind in TABLES:
+        parts = (table.dataset(options) for table in FORMATS[kind].tables(path, options, rows))
     with naming(path):
-        for part in (
-            FORMATS[kind].tables(path, options, rows) if kind in TABLES else svmlight.parts(path, options, rows)
-        ):
-            part = part.dataset(options) if kind in TABLES else part
+        for part in parts:
             yield part if options.columns is None else part.matching(options.columns)
 
 

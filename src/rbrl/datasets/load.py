@@ -10,7 +10,6 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pooch
@@ -26,8 +25,6 @@ ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
 PARTS = ("-train.arff", "-test.arff")
 MAX_DOWNLOAD = 512 << 20
 MAX_DESCRIPTION = 1 << 20
-READ_TIMEOUT = 30.0
-DEADLINE = 1800.0
 YEAST_LABELS = 14
 
 
@@ -179,15 +176,8 @@ def read_yeast(path: Path) -> Dataset:
     return Dataset(X, Y, names[:-YEAST_LABELS], names[-YEAST_LABELS:], name="yeast")
 
 
-def fetch(
-    card: Card,
-    *,
-    timeout: float = READ_TIMEOUT,
-    deadline: float = DEADLINE,
-    max_bytes: int = MAX_DOWNLOAD,
-    progress: bool = True,
-) -> Dataset:
-    """Download a data set and return it as read; nothing is kept.
+def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes: int = MAX_DOWNLOAD) -> Dataset:
+    """Download a data set and return it as read; nothing is kept. Terminals see a progress bar.
 
     Parameters
     ----------
@@ -199,27 +189,26 @@ def fetch(
         Seconds for each file as a whole.
     max_bytes : int
         Larger files are refused.
-    progress : bool
-        Show a progress bar on terminals.
 
     Raises
     ------
     DownloadError
     """
     assert card.address is not None
-    limits: Any = {"timeout": timeout, "deadline": deadline, "progress": progress}
+    limits = {"timeout": timeout, "deadline": deadline}
+    urls = card.address.urls
     with TemporaryDirectory(prefix="rbrl-") as folder:
-        urls = card.address.urls
         if card.address.openml:
             description = _download(urls[0], Path(folder, "description.json"), MAX_DESCRIPTION, **limits)
             urls = (_file_url(urls[0], description),)
-        targets = [Path(folder, f"{card.name}-{i}.arff") for i in range(len(urls))]
-        paths = [_download(url, target, max_bytes, **limits) for url, target in zip(urls, targets)]
+        paths = [Path(folder, f"{card.name}-{i}.arff") for i in range(len(urls))]
+        for url, path in zip(urls, paths):
+            _download(url, path, max_bytes, **limits)
         return read_files(paths, None, card.address.labels)
 
 
-def _download(url: str, path: Path, max_bytes: int, *, timeout: float, deadline: float, progress: bool) -> Path:
-    bar = _Bar(url, max_bytes, time.monotonic() + deadline, progress)
+def _download(url: str, path: Path, max_bytes: int, *, timeout: float, deadline: float) -> Path:
+    bar = _Bar(url, max_bytes, time.monotonic() + deadline)
     downloader = pooch.HTTPDownloader(progressbar=bar, timeout=timeout, chunk_size=1 << 16)
     try:
         downloader(url, str(path), None)
@@ -244,13 +233,13 @@ def _file_url(url: str, description: Path) -> str:
 class _Bar:
     """A progress bar as pooch takes it, which also stops downloads that are too large or too slow."""
 
-    def __init__(self, url: str, max_bytes: int, end: float, visible: bool):
+    def __init__(self, url: str, max_bytes: int, end: float):
         from rich.console import Console
         from rich.progress import Progress
 
         self.url, self.max_bytes, self.end, self.done, self.total = url, max_bytes, end, 0, None  # pooch sets the total
         console = Console(stderr=True)
-        self._display = Progress(console=console, transient=True, disable=not (visible and console.is_terminal))
+        self._display = Progress(console=console, transient=True, disable=not console.is_terminal)
         self._task = self._display.add_task(url.rpartition("/")[2], total=None)
         self._display.start()
 

@@ -17,8 +17,7 @@ from rbrl._common.checks import check_number
 from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Dataset, Part
 from rbrl.datasets.files import ENDINGS, TABLES, format_of, load_file, load_parts
-from rbrl.datasets.formats import LabelChoice, ReadOptions, npz
-from rbrl.datasets.formats.text import bad, naming
+from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming, npz
 from rbrl.datasets.names import Columns
 from rbrl.exceptions import DataFormatError
 

@@ -16,10 +16,18 @@ from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray
 from rbrl.datasets.dataset import Dataset, dense
-from rbrl.datasets.formats import ReadOptions
+from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, quote
 from rbrl.datasets.formats.table import Choice, Table, check_writable, write_labels, xml_path
-from rbrl.datasets.formats.text import MAX_DENSE_CELLS, bad, in_blocks, quote, reading_text, writing_text
-from rbrl.datasets.formats.values import Pairs, nominal_codes, number, read_pairs, spell
+from rbrl.datasets.formats.text import (
+    Pairs,
+    in_blocks,
+    number,
+    read_pairs,
+    reading_text,
+    spell,
+    word_codes,
+    writing_text,
+)
 
 QUOTED = r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)\""""
 WORD = re.compile(rf"\s*+(?:{QUOTED}|(?P<plain>[^,{{}}%]*))\s*+", re.DOTALL)
@@ -176,7 +184,7 @@ class Attributes:
 
     def __init__(self, header: Header):
         self.names = header.names
-        codes = {values: nominal_codes(values) for values in set(header.values) if values}
+        codes = {values: word_codes(values) for values in set(header.values) if values}
         self.codes = {j: codes[values] for j, values in enumerate(header.values) if values}
         self.defaults = {j: first for j, own in self.codes.items() if (first := next(iter(own.values()))) != 0}
         numbers = {

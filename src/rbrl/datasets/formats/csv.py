@@ -1,7 +1,7 @@
 """CSV and TSV files: a header of column names, then numbers or words.
 
 Labels are told by name or count, or by Mulan's XML file of the same name, which the writer puts beside the file.
-An empty cell, `?`, `NA`, `null` and the like (`values.MISSING`) are missing values. A column of words is nominal, its
+An empty cell, `?`, `NA`, `null` and the like (`text.MISSING`) are missing values. A column of words is nominal, its
 values in alphabetical order; numbers with a stray word among them are refused.
 """
 
@@ -17,10 +17,9 @@ import numpy as np
 
 from rbrl._common.typing import FloatArray
 from rbrl.datasets.dataset import Dataset, dense
-from rbrl.datasets.formats import ReadOptions
+from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, bad_word, quote
 from rbrl.datasets.formats.table import Choice, Table, check_writable, coded_words, write_labels, xml_path
-from rbrl.datasets.formats.text import MAX_DENSE_CELLS, bad, bad_word, in_blocks, quote, reading_text, writing_text
-from rbrl.datasets.formats.values import MAX_WORDS, is_missing, number, spell
+from rbrl.datasets.formats.text import MAX_WORDS, in_blocks, is_missing, number, reading_text, spell, writing_text
 
 SEPARATORS = ",;\t|"
 HEAD_LINES = 20  # from which the separator is guessed
@@ -56,7 +55,10 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
         pass
     if choose is None:
         codes, kept = _first_pass(path, options, names, keep=size is None)
-        blocks = iter(kept) if kept else _blocks(path, options, size or ROWS, codes)
+        for block, coded in zip(kept, _blocks(path, options, ROWS, codes, list(codes)) if codes else ()):
+            block.matrix[:, list(codes)] = coded.matrix
+            block.words.clear()
+        blocks = iter(kept) if kept else _blocks(path, options, size, codes)
     else:
         codes, blocks = {}, _blocks(path, options, size, {}, choose(names, None))
     for block in blocks:
@@ -66,7 +68,7 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
 
 
 def _first_pass(path: Path, options: ReadOptions, names: list[str], keep: bool) -> tuple[Codes, list[_Block]]:
-    """What words are worth, which takes another pass if there are any; if there are none, the rows, where wanted."""
+    """What words are worth, which takes another pass if there are any; and the rows without them, to `keep` them."""
     kept: list[_Block] = []
     wordy: set[int] = set()
     n_rows = 0
@@ -78,7 +80,7 @@ def _first_pass(path: Path, options: ReadOptions, names: list[str], keep: bool) 
         kept += [block] if keep else []
     if keep and not n_rows:
         raise bad(f"there are no rows below the header of {len(names)} columns", 1)
-    return (_codes(path, options, names, sorted(wordy)), []) if wordy else ({}, kept)
+    return _codes(path, options, names, sorted(wordy)) if wordy else {}, kept
 
 
 def _codes(path: Path, options: ReadOptions, names: list[str], wordy: list[int]) -> Codes:

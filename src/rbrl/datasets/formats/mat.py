@@ -19,9 +19,8 @@ from scipy import io, sparse
 from rbrl._common.files import replacing
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.dataset import Dataset, dense, stored_values
-from rbrl.datasets.formats import ReadOptions
+from rbrl.datasets.formats import ReadOptions, bad, check_compressed, dense_labels, quote
 from rbrl.datasets.formats.table import check_names
-from rbrl.datasets.formats.text import bad, check_compressed, dense_labels, quote
 
 HEADER = 128
 MATRIX, COMPRESSED = 14, 15

@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.lib import format as npy
 from scipy import sparse
 
-from rbrl._common.files import replacing
+from rbrl._common.files import array_head, replacing
 from rbrl._common.typing import Array
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import ReadOptions
+from rbrl.datasets.formats import ReadOptions, bad, check_compressed, dense_labels, quote
 from rbrl.datasets.formats.table import json_names
-from rbrl.datasets.formats.text import bad, check_compressed, dense_labels, quote
 
 # What Python, NumPy and the unpackers raise for bytes that are not what they should be.
 BROKEN = (
@@ -66,15 +64,10 @@ def _arrays(path: Path, max_bytes: int) -> dict[str, Array]:
 
 def _array(stream: IO[bytes], size: int) -> Array:
     """Read one array, after checking that it claims no more memory than its file has bytes."""
-    version = npy.read_magic(stream)
-    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran, dtype = header(stream)
+    shape, fortran, dtype = array_head(stream, size)
     if dtype.kind not in "biufU":
         raise ValueError(f"type {dtype.str} is not numbers or text")
-    n_bytes = math.prod(shape) * dtype.itemsize
-    if n_bytes > size:
-        raise ValueError(f"an array of shape {shape} does not fit in {size} bytes")
-    data = stream.read(n_bytes)
+    data = stream.read(math.prod(shape) * dtype.itemsize)
     return np.frombuffer(data, dtype, count=math.prod(shape)).reshape(shape, order="F" if fortran else "C")
 
 

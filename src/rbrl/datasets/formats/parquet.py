@@ -14,10 +14,9 @@ from scipy import sparse
 from rbrl._common.files import replacing
 from rbrl._common.typing import Array, FloatArray
 from rbrl.datasets.dataset import Dataset, dense
-from rbrl.datasets.formats import ReadOptions
+from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, bad_word, quote
 from rbrl.datasets.formats.table import Choice, Table, check_names, coded_words
-from rbrl.datasets.formats.text import MAX_DENSE_CELLS, bad, bad_word, quote
-from rbrl.datasets.formats.values import is_missing, number
+from rbrl.datasets.formats.text import is_missing, number
 
 KEY = b"rbrl"
 ROWS = 1 << 16

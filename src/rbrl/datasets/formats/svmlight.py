@@ -22,10 +22,9 @@ from scipy import sparse
 
 from rbrl._common.typing import IntArray, Matrix
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import ReadOptions
+from rbrl.datasets.formats import ReadOptions, bad, dense_labels, quote
 from rbrl.datasets.formats.table import check_writable, json_names
-from rbrl.datasets.formats.text import bad, dense_labels, in_blocks, quote, reading_text, writing_text
-from rbrl.datasets.formats.values import Pairs, number, read_pairs, spell
+from rbrl.datasets.formats.text import Pairs, in_blocks, number, read_pairs, reading_text, spell, writing_text
 from rbrl.datasets.names import Columns, find_names
 from rbrl.exceptions import GuessWarning
 
@@ -171,7 +170,7 @@ def _told(options: ReadOptions) -> Head:
         raise bad(
             "its first line does not say how many features and labels there are and what they count from, and one part "
             "of a data set does not show it: pass n_features=, n_labels=, first_feature= and first_label=, or cut one file "
-            "into parts that say it with `rbrl data convert FILE FOLDER --rows-per-shard N`",
+            "into parts that say it with `rbrl data convert FILE FOLDER --rows-per-shard N`"
         )
     return Head(**told)
 

@@ -20,9 +20,8 @@ from scipy import sparse
 
 from rbrl._common.typing import Array, Matrix
 from rbrl.datasets.dataset import Dataset, stored_values
-from rbrl.datasets.formats import LabelChoice, ReadOptions
-from rbrl.datasets.formats.text import bad, dense_labels, naming, quote, reading_bytes, writing_text
-from rbrl.datasets.formats.values import OddWordError, column_codes, is_plain
+from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, dense_labels, naming, quote
+from rbrl.datasets.formats.text import OddWordError, column_codes, is_plain, reading_bytes, writing_text
 from rbrl.datasets.names import Columns, NumberedNames, find_names
 from rbrl.exceptions import DataFormatError
 
@@ -82,7 +81,7 @@ def _decoded(content: bytes) -> str:
 def write_labels(names: Sequence[str], path: Path) -> None:
     """Write a Mulan XML file, over another such file but never over XML of another kind."""
     if path.exists():
-        read_labels(path)
+        read_labels(path)  # raises where it is of another kind
     with writing_text(path) as stream:
         stream.write(f'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="{NAMESPACE}">\n')
         stream.writelines(f"  <label name={quoteattr(name)}></label>\n" for name in names)
@@ -116,7 +115,7 @@ def label_columns(
     if labels is None:
         raise bad(
             f"it does not say which of its {len(names)} columns are labels: put Mulan's {xml_path(path).name} "
-            "beside it, or pass labels= (names, n for the first n columns, -n for the last)",
+            "beside it, or pass labels= (names, n for the first n columns, -n for the last)"
         )
     if isinstance(labels, Integral | int):
         return _counted(len(names), int(labels))
@@ -146,11 +145,11 @@ def feature_columns(
     found = find_names("feature", [names[j] for j in rest], columns.feature_names, "x")
     if found is None:
         return rest
-    strange = next((names[j] for i, j in enumerate(rest) if i not in set(found)), None)
-    if strange is not None:
+    strange = set(rest) - {rest[i] for i in found}
+    if strange:
         raise bad(
-            f"its column {quote(strange)} is neither a feature nor a label that the model was fitted on: leave it out, or "
-            "name it among labels=",
+            f"its column {quote(names[min(strange)])} is neither a feature nor a label that the model was fitted on: leave "
+            "it out, or name it among labels="
         )
     return [rest[i] for i in found]
 
@@ -158,7 +157,8 @@ def feature_columns(
 def _labels_in(path: Path, names: Sequence[str], labels: LabelChoice, columns: Columns, own: int | None) -> set[int]:
     """The indexes of columns that are labels: as said, as the file says, and those that the model knows as such."""
     features = set(columns.feature_names or ())
-    known = {j for j, name in enumerate(names) if name in set(columns.label_names or ()) - features}
+    labels_of_model = set(columns.label_names or ()) - features
+    known = {j for j, name in enumerate(names) if name in labels_of_model}
     if labels is not None:
         return known | set(label_columns(path, names, labels))
     as_many = len(names) == columns.n_features
@@ -319,7 +319,7 @@ class Table:
             if odd is not None:
                 raise bad(
                     f"column {quote(self.names[j])} has words, such as {quote(odd)}, whose codes depend on all parts of the "
-                    "data set: code them as numbers first",
+                    "data set: code them as numbers first"
                 )
 
     def _label_matrix(self, labels: list[int], as_sparse: bool) -> Matrix:

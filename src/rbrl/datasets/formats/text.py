@@ -1,96 +1,39 @@
-"""Files as text: encodings, gzip, a limit on what they unpack to, and the wording of errors: file, line, reason."""
+"""Text in files: bytes, encodings and lines, and what a word means as a number."""
 
 import codecs
 import gzip
 import io
+import math
+import re
+import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, NamedTuple, TextIO, TypeVar
+
+import numpy as np
 
 from rbrl._common.files import replacing
-from rbrl._common.typing import Array
-from rbrl.datasets.formats import ReadOptions
-from rbrl.exceptions import DataFormatError
+from rbrl._common.typing import Array, IntArray
+from rbrl.datasets.formats import ReadOptions, bad
 
-LONGEST_QUOTE = 60
-MAX_DENSE_CELLS = 1 << 29  # of a matrix that has to be dense: 4 GiB of float64
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 BUFFER = 1 << 20
 BLOCK = 1 << 22  # characters that are parsed at a time, where nobody asks for a number of rows
+MISSING = frozenset((
+    "", "?", "-", "--", ".", "na", "n/a", "n.a.", "#n/a", "#n/a n/a", "#na", "<na>", "null", "none", "nan", "+nan", "-nan",
+    "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
+))  # fmt: skip
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+FIGURE = re.compile(  # what a person reads as a number and `number` does not: 1,234.5 or 12 % or $5 or 1_000
+    r"[-+]?[$€£¥]?\s?[-+]?(?:(?:\d{1,3}(?:[,'’_\s]\d{3})+|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[ed][-+]?\d+)?\s?[%$€£¥]?",
+    re.IGNORECASE,
+)
+MAX_WORDS = 10_000
+TRUTH = ({"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"t": 1.0, "f": 0.0}, {"y": 1.0, "n": 0.0})
 
 Row = TypeVar("Row", bound=Sized)
-
-
-class _Flaw(DataFormatError):
-    """What is wrong with a file, and in which line; `naming` adds the file."""
-
-    def __init__(self, reason: str, line: int | None = None):
-        super().__init__(reason)
-        self.line = line
-
-
-def bad(reason: str, line: int | None = None) -> DataFormatError:
-    """Return the error for something wrong in the file that is read or written, to be raised under `naming`."""
-    return _Flaw(reason, line)
-
-
-def bad_word(name: str, word: str, line: int | None = None) -> DataFormatError:
-    """Return the error for a word in a block of a file that does not declare its words."""
-    reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
-    return bad(f"column {quote(name)} has {quote(word)}: {reason}", line)
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Say in errors which file is wrong, and where; or for which memory ran out, and what needs less.
-
-    In the latter case nothing need be wrong with the file.
-    """
-    try:
-        yield
-    except DataFormatError as error:
-        line = getattr(error, "line", None)
-        if str(error).startswith(str(path)):
-            raise
-        raise DataFormatError(f"{path}, line {line}: {error}" if line else f"{path}: {error}") from error
-    except MemoryError as error:
-        why = f" ({error})" if str(error) else ""
-        raise MemoryError(
-            f"{path}: there is not enough memory to read it{why}. rbrl.datasets.load_parts reads text and Parquet files "
-            "some rows at a time, and rbrl.datasets.write_shards (rbrl data convert --rows-per-shard) splits them into "
-            "files that are fitted one at a time."
-        ) from error
-
-
-def quote(value: object) -> str:
-    """Return `value` in quotes, cut to a length that fits a message."""
-    text = value if isinstance(value, str) else repr(value)
-    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
-
-
-def dense_labels(Y: Any) -> Array:
-    """Return the sparse array Y as a dense one, unless it is too large."""
-    if Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
-        raise bad(f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
-    return Y.toarray()
-
-
-def check_compressed(values: Array, indexes: Array, starts: Array, n_lines: int, length: int) -> None:
-    """Raise ValueError unless the arrays are a CSR or CSC matrix of `n_lines` rows or columns of `length` places.
-
-    SciPy's own check looks no further where the last start is 0, and what then decreases crashes the interpreter.
-    """
-    whole = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (indexes, starts))
-    if not whole or values.ndim != 1:
-        raise ValueError("its indexes and starts must be lists of whole numbers")
-    if len(starts) != n_lines + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
-        raise ValueError(f"its starts must rise from 0 in {n_lines + 1} steps")
-    if not starts[-1] <= len(values) == len(indexes):
-        raise ValueError(f"there are {len(values)} values and {len(indexes)} indexes where {starts[-1]} are said to be")
-    if len(indexes) and not (indexes.min() >= 0 and indexes.max() < length):
-        raise ValueError(f"its indexes must lie in 0..{length - 1}; got {indexes.min()}..{indexes.max()}")
 
 
 @contextmanager
@@ -184,3 +127,177 @@ class _Limited(io.RawIOBase):
     def close(self) -> None:
         self.stream.close()
         super().close()
+
+
+def number(text: str) -> float | None:
+    """Return the float that `text` spells, or None; stricter than `float`, which takes 1_0, inf and ٣."""
+    value = _float(text)
+    return None if value is None or math.isinf(value) else value
+
+
+def _float(text: str) -> float | None:
+    if "_" in text or not text.isascii():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def word_codes(values: Sequence[str]) -> dict[str, float]:
+    """Return {word: code} for the values of a nominal attribute, in the order declared.
+
+    Numbers stand for themselves; true/false, yes/no, t/f, y/n in any case are 1/0; other words are numbered from 0.
+
+    Examples
+    --------
+    >>> word_codes(["TRUE", "FALSE"]), word_codes(["red", "green", "blue"])
+    ({'TRUE': 1.0, 'FALSE': 0.0}, {'red': 0.0, 'green': 1.0, 'blue': 2.0})
+    """
+    for words in TRUTH:
+        if all(value.lower() in words for value in values):
+            return {value: words[value.lower()] for value in values}
+    numbers = {word: value for word in values if (value := number(word)) is not None and value == value}
+    if len(numbers) == len(set(values)):
+        return numbers
+    return {value: float(code) for code, value in enumerate(dict.fromkeys(values))}
+
+
+def is_missing(word: str) -> bool:
+    """Whether `word`, without white space around it, is one of the usual spellings of a missing value, in any case."""
+    return word.lower() in MISSING
+
+
+class OddWordError(ValueError):
+    """A column holds a word that makes it neither numbers nor words; `word` is the word."""
+
+    def __init__(self, word: str, reason: str):
+        super().__init__(reason)
+        self.word = word
+
+
+def column_codes(counts: Mapping[str, int]) -> dict[str, float]:
+    """Return {word: code} for a column of a file that does not declare its words.
+
+    The words, in alphabetical order, are coded as by `word_codes`. A column with more numbers than words, by cells or by
+    different values, is one of numbers with a stray word: coding it would replace each number by its place in the alphabet.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        How often each word occurs, missing values left out; more than `MAX_WORDS` of them are refused.
+
+    Raises
+    ------
+    OddWordError
+
+    Examples
+    --------
+    >>> column_codes({"red": 3, "blue": 2})
+    {'blue': 0.0, 'red': 1.0}
+    """
+    words = [word for word in counts if number(word) is None]
+    for word in words:
+        if _float(word) is not None or word.lower().endswith("1.#inf"):
+            raise OddWordError(word, "an infinite value: give a finite number, or leave the cell empty")
+        if DECIMAL_COMMA.fullmatch(word):
+            raise OddWordError(word, "a decimal comma: write a point")
+    plain = [word for word in words if not FIGURE.fullmatch(word)]
+    n_cells, n_plain = sum(counts.values()), sum(counts[word] for word in plain)
+    if words and (2 * n_plain < n_cells or 2 * len(plain) < len(counts)):
+        raise OddWordError(
+            words[0],
+            f"no number, where {n_cells - n_plain} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, "
+            "if the value is missing, and write all of it as numbers otherwise; a column of categories must be words, or "
+            "declared in an ARFF file",
+        )
+    if len(counts) > MAX_WORDS:
+        raise OddWordError(words[0] if words else next(iter(counts)), f"one of over {MAX_WORDS} words")
+    return word_codes(sorted(counts))
+
+
+def is_plain(word: str) -> bool:
+    """Whether `word` alone says what it means: a number, or true, no, …"""
+    return number(word) is not None or any(word.lower() in words for words in TRUTH)
+
+
+def spell(value: float) -> str:
+    """Return the shortest text that reads back as the float `value`, integers without a point."""
+    return repr(value).removesuffix(".0")
+
+
+class Pairs(NamedTuple):
+    """Entries of sparse rows, one row after the other: their columns, their values, and how many each row has."""
+
+    indexes: IntArray
+    values: Array
+    counts: IntArray
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Mapping[int, float]]) -> "Pairs":
+        """The entries of rows that are given as {column: value}."""
+        indexes = np.array([j for row in rows for j in row], dtype=np.int64)
+        values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
+        return cls(indexes, values, np.array([len(row) for row in rows], dtype=np.int64))
+
+    @classmethod
+    def joined(cls, blocks: Sequence["Pairs"]) -> "Pairs":
+        """The entries of all blocks."""
+        return blocks[0] if len(blocks) == 1 else cls(*(np.concatenate(pieces) for pieces in zip(*blocks)))
+
+    @property
+    def starts(self) -> IntArray:
+        """Where each row begins, and where the last one ends."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+
+# By the mark between pairs, or between the two of a pair. Possessive, so that no text takes more than one look.
+GRAMMARS = {
+    ",": re.compile(
+        r"(?:[^\S\n]*+(?:\d++[^\S\n]++[^\s,]++[^\S\n]*+(?:,[^\S\n]*+\d++[^\S\n]++[^\s,]++[^\S\n]*+)*+)?+\n)*+"
+    ),
+    ":": re.compile(r"(?:[^\S\n]*+(?:\d++:[^\s:]++(?:[^\S\n]++|(?=\n)))*+\n)*+"),
+}
+
+
+def read_pairs(rows: Sequence[str], mark: str) -> Pairs | None:
+    """Return the pairs in `rows`, all at once; None where something about them asks for a closer look.
+
+    That is where they do not keep to the grammar, a value is not finite, or a row has an index twice.
+
+    Parameters
+    ----------
+    rows : sequence of str
+        One row each, without a line end.
+    mark : {",", ":"}
+        Of ARFF, ``3 0.5, 7 1``, or of svmlight, ``3:0.5 7:1``.
+
+    Examples
+    --------
+    >>> read_pairs(["3:0.5 7:1", ""], ":").counts
+    array([2, 0])
+    """
+    text = "\n".join(rows) + "\n"
+    if not text.isascii() or not GRAMMARS[mark].fullmatch(text):
+        return None
+    counts = np.array([row.count(mark) for row in rows], dtype=np.int64)
+    if mark == ",":  # one more pair than commas, but for a blank row
+        counts += np.array([bool(row.strip()) for row in rows])
+    numbers = _numbers(text.replace(mark, " "))
+    if len(numbers) != 2 * counts.sum():
+        return None
+    indexes, values = numbers[::2], numbers[1::2].copy()  # scikit-learn asks for arrays without gaps
+    if indexes.max(initial=0) >= 2**31 - 1 or not np.isfinite(values).all():
+        return None
+    pairs = Pairs(indexes.astype(np.int64), values, counts)
+    places = np.sort(np.repeat(np.arange(len(counts)), counts) * (pairs.indexes.max(initial=0) + 1) + pairs.indexes)
+    return None if (places[1:] == places[:-1]).any() else pairs
+
+
+def _numbers(text: str) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the text ends early: seen by the count
+        try:
+            return np.fromstring(text, sep=" ")
+        except ValueError:
+            return np.empty(0)
