@@ -18,16 +18,7 @@ from rbrl._common.typing import Array, FloatArray
 from rbrl.datasets.dataset import Dataset, dense
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, quote
 from rbrl.datasets.formats.table import Choice, Table, check_writable, write_labels, xml_path
-from rbrl.datasets.formats.text import (
-    Pairs,
-    in_blocks,
-    number,
-    read_pairs,
-    reading_text,
-    spell,
-    word_codes,
-    writing_text,
-)
+from rbrl.datasets.formats.text import Pairs, in_blocks, number, reading_text, spell, word_codes, writing_text
 
 QUOTED = r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)\""""
 WORD = re.compile(rf"\s*+(?:{QUOTED}|(?P<plain>[^,{{}}%]*))\s*+", re.DOTALL)
@@ -304,7 +295,7 @@ def _plain_sparse(attributes: Attributes, lines: list[str]) -> Pairs | None:
     rows = [line.strip() for line in lines]
     if not all(row[0] == "{" and row[-1] == "}" for row in rows):
         return None
-    pairs = read_pairs([row[1:-1] for row in rows], ",")
+    pairs = Pairs.read([row[1:-1] for row in rows], ",")
     if pairs is None or pairs.indexes.max(initial=-1) >= len(attributes.names):
         return None
     kind = attributes.kind[pairs.indexes]

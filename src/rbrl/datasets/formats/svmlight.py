@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.typing import IntArray, Matrix
+from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import ReadOptions, bad, dense_labels, quote
 from rbrl.datasets.formats.table import check_writable, json_names
-from rbrl.datasets.formats.text import Pairs, in_blocks, number, read_pairs, reading_text, spell, writing_text
+from rbrl.datasets.formats.text import Pairs, in_blocks, number, reading_text, spell, writing_text
 from rbrl.datasets.names import Columns, find_names
 from rbrl.exceptions import GuessWarning
 
@@ -48,14 +48,19 @@ class Head:
     label_names: Sequence[str] | None = None
     said: str = "that the first line announces"
 
-    def settled(self, path: Path, features: IntArray, labels: IntArray) -> "Head":
-        """With what columns count from, as these numbers of them show where it is not known."""
-        pairs = (("feature", features), ("label", labels))
-        seen = {what: int(numbers.min()) if len(numbers) else 0 for what, numbers in pairs}
-        unknown = [what for what in seen if getattr(self, f"first_{what}") is None]
-        _say_guess(path, [what for what in unknown if seen[what]])
-        first: dict[str, Any] = {f"first_{what}": min(1, seen[what]) for what in unknown}
-        return replace(self, **first)
+    def settled(self, path: Path, features: list[int], labels: list[int]) -> "Head":
+        """With sizes and what columns count from, as these numbers of columns show where it is not known."""
+        found: dict[str, Any] = {}
+        guessed = []
+        for what, numbers in (("feature", features), ("label", labels)):
+            first, size = getattr(self, f"first_{what}"), getattr(self, f"n_{what}s")
+            if first is None:
+                first = min(1, *numbers) if numbers else 0
+                guessed += [what] * first
+            size = max([first - 1, *numbers]) + 1 - first if size is None else size
+            found |= {f"first_{what}": first, f"n_{what}s": size}
+        _say_guess(path, guessed)
+        return replace(self, **found)
 
 
 class _Block(NamedTuple):
@@ -77,25 +82,19 @@ def read(path: Path, options: ReadOptions) -> Dataset:
     head = head or _told(options)
     if head.n_rows not in (None, len(whole.lines)):
         raise bad(f"the first line announces {head.n_rows} rows; there are {len(whole.lines)}", 1)
-    return _dataset(path, whole, head.settled(path, features.indexes, labels.indexes), options)
+    return _dataset(path, whole, head.settled(path, features.ends, labels.ends), options)
 
 
 def parts(path: Path, options: ReadOptions, rows: int) -> Iterator[Dataset]:
     """Yield the rows as data sets of `rows` rows. Where the file does not say its sizes and what columns count from, a
     pass over it, with bounded memory, finds them.
     """
+    features: list[int] = []
+    labels: list[int] = []
     with _opened(path, options) as (head, lines):
-        ranges: dict[str, list[int]] = {"label": [], "feature": []}
         for block in _blocks(lines) if head is None else ():
-            for what, pairs in (("label", block.labels), ("feature", block.features)):
-                ranges[what] += [pairs.indexes.min(), pairs.indexes.max()] if len(pairs.indexes) else []
-    if head is None:
-        seen = {what: np.array(numbers, dtype=np.int64) for what, numbers in ranges.items()}
-        head = _told(replace(options, part=False)).settled(path, seen["feature"], seen["label"])
-        sizes = {
-            what: getattr(head, f"n_{what}s") or _size(seen[what], getattr(head, f"first_{what}")) for what in seen
-        }
-        head = replace(head, n_features=sizes["feature"], n_labels=sizes["label"])
+            features, labels = features + block.features.ends, labels + block.labels.ends
+    head = head or _told(replace(options, part=False)).settled(path, features, labels)
     with _opened(path, options) as (_, lines):
         for block in _blocks(lines, rows):
             yield _dataset(path, block, head, options)
@@ -191,7 +190,7 @@ def _blocks(rows: Iterator[tuple[str, int]], size: int | None = None) -> Iterato
         parts = [_labels(text, line) for text, line in zip(texts, lines)]
         tags = np.array([label for labels, _ in parts for label in labels], dtype=np.int64)
         counts = np.array([len(labels) for labels, _ in parts], dtype=np.int64)
-        features = read_pairs([rest for _, rest in parts], ":")
+        features = Pairs.read([rest for _, rest in parts], ":")
         if features is None:
             features = Pairs.of_rows([_row(rest, line) for (_, rest), line in zip(parts, lines)])
         yield _Block(Pairs(tags, np.ones(len(tags), dtype=np.int8), counts), features, lines)
@@ -246,8 +245,6 @@ def _dataset(path: Path, block: _Block, head: Head, options: ReadOptions) -> Dat
 
 def _matrix(what: str, pairs: Pairs, lines: list[int], head: Head) -> Matrix:
     size, first = getattr(head, f"n_{what}s"), getattr(head, f"first_{what}")
-    if size is None:
-        size = _size(pairs.indexes, first)
     if size == 0:
         raise bad(f"none of its {len(pairs.counts)} rows has a {what}")
     indexes = pairs.indexes - first
@@ -258,10 +255,6 @@ def _matrix(what: str, pairs: Pairs, lines: list[int], head: Head) -> Matrix:
         reason = f"{what} {pairs.indexes[place]} is not among the {size} {head.said}, which count from {first}"
         raise bad(reason, line)
     return sparse.csr_array((pairs.values, indexes, pairs.starts), shape=(len(pairs.counts), size))
-
-
-def _size(numbers: IntArray, first: int) -> int:
-    return int(numbers.max(initial=first - 1)) + 1 - first
 
 
 def write(dataset: Dataset, path: Path) -> None:

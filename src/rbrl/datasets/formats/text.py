@@ -226,6 +226,15 @@ def spell(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
+# By the mark between pairs, or between the two of a pair. Possessive, so that no text takes more than one look.
+GRAMMARS = {
+    ",": re.compile(
+        r"(?:[^\S\n]*+(?:\d++[^\S\n]++[^\s,]++[^\S\n]*+(?:,[^\S\n]*+\d++[^\S\n]++[^\s,]++[^\S\n]*+)*+)?+\n)*+"
+    ),
+    ":": re.compile(r"(?:[^\S\n]*+(?:\d++:[^\s:]++(?:[^\S\n]++|(?=\n)))*+\n)*+"),
+}
+
+
 class Pairs(NamedTuple):
     """Entries of sparse rows, one row after the other: their columns, their values, and how many each row has."""
 
@@ -245,53 +254,49 @@ class Pairs(NamedTuple):
         """The entries of all blocks."""
         return blocks[0] if len(blocks) == 1 else cls(*(np.concatenate(pieces) for pieces in zip(*blocks)))
 
+    @classmethod
+    def read(cls, rows: Sequence[str], mark: str) -> "Pairs | None":
+        """Return the pairs in `rows`, all at once; None where something about them asks for a closer look.
+
+        That is where they do not keep to the grammar, a value is not finite, or a row has an index twice.
+
+        Parameters
+        ----------
+        rows : sequence of str
+            One row each, without a line end.
+        mark : {",", ":"}
+            Of ARFF, ``3 0.5, 7 1``, or of svmlight, ``3:0.5 7:1``.
+
+        Examples
+        --------
+        >>> Pairs.read(["3:0.5 7:1", ""], ":").counts
+        array([2, 0])
+        """
+        text = "\n".join(rows) + "\n"
+        if not text.isascii() or not GRAMMARS[mark].fullmatch(text):
+            return None
+        counts = np.array([row.count(mark) for row in rows], dtype=np.int64)
+        if mark == ",":  # one more pair than commas, but for a blank row
+            counts += np.array([bool(row.strip()) for row in rows])
+        numbers = _numbers(text.replace(mark, " "))
+        if len(numbers) != 2 * counts.sum():
+            return None
+        indexes, values = numbers[::2], numbers[1::2].copy()  # scikit-learn asks for arrays without gaps
+        if indexes.max(initial=0) >= 2**31 - 1 or not np.isfinite(values).all():
+            return None
+        pairs = cls(indexes.astype(np.int64), values, counts)
+        places = np.sort(np.repeat(np.arange(len(counts)), counts) * (pairs.indexes.max(initial=0) + 1) + pairs.indexes)
+        return None if (places[1:] == places[:-1]).any() else pairs
+
+    @property
+    def ends(self) -> list[int]:
+        """The least and the greatest column, if there are any."""
+        return [int(self.indexes.min()), int(self.indexes.max())] if len(self.indexes) else []
+
     @property
     def starts(self) -> IntArray:
         """Where each row begins, and where the last one ends."""
         return np.concatenate([[0], np.cumsum(self.counts)])
-
-
-# By the mark between pairs, or between the two of a pair. Possessive, so that no text takes more than one look.
-GRAMMARS = {
-    ",": re.compile(
-        r"(?:[^\S\n]*+(?:\d++[^\S\n]++[^\s,]++[^\S\n]*+(?:,[^\S\n]*+\d++[^\S\n]++[^\s,]++[^\S\n]*+)*+)?+\n)*+"
-    ),
-    ":": re.compile(r"(?:[^\S\n]*+(?:\d++:[^\s:]++(?:[^\S\n]++|(?=\n)))*+\n)*+"),
-}
-
-
-def read_pairs(rows: Sequence[str], mark: str) -> Pairs | None:
-    """Return the pairs in `rows`, all at once; None where something about them asks for a closer look.
-
-    That is where they do not keep to the grammar, a value is not finite, or a row has an index twice.
-
-    Parameters
-    ----------
-    rows : sequence of str
-        One row each, without a line end.
-    mark : {",", ":"}
-        Of ARFF, ``3 0.5, 7 1``, or of svmlight, ``3:0.5 7:1``.
-
-    Examples
-    --------
-    >>> read_pairs(["3:0.5 7:1", ""], ":").counts
-    array([2, 0])
-    """
-    text = "\n".join(rows) + "\n"
-    if not text.isascii() or not GRAMMARS[mark].fullmatch(text):
-        return None
-    counts = np.array([row.count(mark) for row in rows], dtype=np.int64)
-    if mark == ",":  # one more pair than commas, but for a blank row
-        counts += np.array([bool(row.strip()) for row in rows])
-    numbers = _numbers(text.replace(mark, " "))
-    if len(numbers) != 2 * counts.sum():
-        return None
-    indexes, values = numbers[::2], numbers[1::2].copy()  # scikit-learn asks for arrays without gaps
-    if indexes.max(initial=0) >= 2**31 - 1 or not np.isfinite(values).all():
-        return None
-    pairs = Pairs(indexes.astype(np.int64), values, counts)
-    places = np.sort(np.repeat(np.arange(len(counts)), counts) * (pairs.indexes.max(initial=0) + 1) + pairs.indexes)
-    return None if (places[1:] == places[:-1]).any() else pairs
 
 
 def _numbers(text: str) -> Array:
