@@ -12,6 +12,7 @@ from rbrl.exceptions import DataFormatError
 
 MAX_BYTES = 4 << 30  # of a file once unpacked
 MAX_DENSE_CELLS = 1 << 29  # of a matrix that has to be dense: 4 GiB of float64
+MAX_WORDS = 10_000  # different ones in a column
 LONGEST_QUOTE = 60
 
 # What tells which columns are labels: how many, from the left or from the right; their names; an XML file.

@@ -380,13 +380,9 @@ def _coded_kind(X: Any, column: int) -> str:
     return "{" + ",".join(spell(value) for value in values.tolist()) + "}"
 
 
-def _word(value: float) -> str:
-    return spell(value) if value == value else "?"
-
-
 def _dense_text(blocks: Sequence[Any]) -> Iterator[str]:
     for rows in zip(*blocks):
-        yield ",".join(_word(value) for row in rows for value in row.tolist()) + "\n"
+        yield ",".join(spell(value) for row in rows for value in row.tolist()) + "\n"
 
 
 def _sparse_text(matrix: Any) -> Iterator[str]:
@@ -394,4 +390,4 @@ def _sparse_text(matrix: Any) -> Iterator[str]:
     matrix.sort_indices()
     for start, stop in zip(matrix.indptr, matrix.indptr[1:]):
         entries = zip(matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist())
-        yield "{" + ",".join(f"{j} {_word(value)}" for j, value in entries) + "}\n"
+        yield "{" + ",".join(f"{j} {spell(value)}" for j, value in entries) + "}\n"

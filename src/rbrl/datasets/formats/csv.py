@@ -17,9 +17,9 @@ import numpy as np
 
 from rbrl._common.typing import FloatArray
 from rbrl.datasets.dataset import Dataset, dense
-from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, bad_word, quote
-from rbrl.datasets.formats.table import Choice, Table, check_writable, coded_words, write_labels, xml_path
-from rbrl.datasets.formats.text import MAX_WORDS, in_blocks, is_missing, number, reading_text, spell, writing_text
+from rbrl.datasets.formats import MAX_DENSE_CELLS, MAX_WORDS, ReadOptions, bad, bad_word, quote
+from rbrl.datasets.formats.table import Choice, Table, check_writable, write_labels, xml_path
+from rbrl.datasets.formats.text import column_codes, in_blocks, is_missing, number, reading_text, spell, writing_text
 
 SEPARATORS = ",;\t|"
 HEAD_LINES = 20  # from which the separator is guessed
@@ -94,8 +94,8 @@ def _codes(path: Path, options: ReadOptions, names: list[str], wordy: list[int])
                     seen[j].setdefault(word, line)
                     counts[j][word] += 1
                 if len(counts[j]) > MAX_WORDS:
-                    coded_words(names[j], counts[j], seen[j])
-    return {j: coded_words(names[j], counts[j], seen[j]) for j in wordy}
+                    column_codes(names[j], counts[j], seen[j])
+    return {j: column_codes(names[j], counts[j], seen[j]) for j in wordy}
 
 
 def _blocks(
@@ -172,5 +172,5 @@ def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
         header.writerow([*first_names, *second_names])
         for i in range(dataset.n_samples):
             row = [value for block in (first, second) for value in dense(block[[i]])[0].tolist()]
-            stream.write(mark.join(spell(value) if value == value else "?" for value in row) + "\n")
+            stream.write(mark.join(map(spell, row)) + "\n")
     write_labels(dataset.label_names, xml_path(path))

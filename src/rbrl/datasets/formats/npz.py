@@ -19,13 +19,13 @@ from rbrl._common.files import array_head, replacing
 from rbrl._common.typing import Array
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import ReadOptions, bad, check_compressed, dense_labels, quote
-from rbrl.datasets.formats.table import json_names
 
 # What Python, NumPy and the unpackers raise for bytes that are not what they should be.
 BROKEN = (
     OSError, EOFError, ValueError, KeyError, TypeError, SyntaxError, RuntimeError, OverflowError, tokenize.TokenError,
     zipfile.BadZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
+NAMES = ("feature_names", "label_names")
 PIECES = ("data", "indices", "indptr", "shape")
 
 
@@ -42,7 +42,7 @@ def read(path: Path, options: ReadOptions) -> Dataset:
         prefix = key.removesuffix("train_index")
         if prefix != key and f"{prefix}test_index" in arrays:
             splits[prefix.rstrip("_") or "source"] = arrays[key], arrays[f"{prefix}test_index"]
-    names: Any = {key: arrays[key].ravel() for key in ("feature_names", "label_names") if key in arrays}
+    names: Any = {key: arrays[key].ravel() for key in NAMES if key in arrays}
     coded = arrays.get("categorical_index", ())
     return Dataset(_matrix(arrays, "X"), Y, name=path.stem, splits=splits, categorical_index=coded, **names)
 
@@ -103,7 +103,8 @@ def write(dataset: Dataset, path: Path, compressed: bool = True) -> None:
         arrays |= (
             {f"{key}_{piece}": np.array(getattr(matrix, piece)) for piece in PIECES} if is_sparse else {key: matrix}
         )
-    arrays |= {key: np.array(names, dtype=np.str_) for key, names in json_names(dataset).items() if names is not None}
+    names = {key: getattr(dataset.columns, key) for key in NAMES}
+    arrays |= {key: np.array(list(own), dtype=np.str_) for key, own in names.items() if own is not None}
     if len(dataset.categorical_index):
         arrays["categorical_index"] = dataset.categorical_index
     for name, (train, test) in dataset.splits.items():

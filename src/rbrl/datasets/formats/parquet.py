@@ -15,8 +15,8 @@ from rbrl._common.files import replacing
 from rbrl._common.typing import Array, FloatArray
 from rbrl.datasets.dataset import Dataset, dense
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, bad_word, quote
-from rbrl.datasets.formats.table import Choice, Table, check_names, coded_words
-from rbrl.datasets.formats.text import is_missing, number
+from rbrl.datasets.formats.table import Choice, Table, check_names
+from rbrl.datasets.formats.text import column_codes, is_missing, number
 
 KEY = b"rbrl"
 ROWS = 1 << 16
@@ -70,7 +70,7 @@ def _codes(file: Any, pa: Any) -> dict[int, dict[str, float]]:
         for j in counts:
             words = (word.strip() for word in batch.column(j).to_pylist() if word is not None)
             counts[j].update(word for word in words if not is_missing(word))
-    return {j: coded_words(schema.names[j], counts[j]) for j in counts}
+    return {j: column_codes(schema.names[j], counts[j]) for j in counts}
 
 
 def _numbers(name: str, column: Any, codes: Mapping[str, float] | None, pa: Any) -> FloatArray:

@@ -23,7 +23,7 @@ from scipy import sparse
 from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import ReadOptions, bad, dense_labels, quote
-from rbrl.datasets.formats.table import check_writable, json_names
+from rbrl.datasets.formats.table import check_writable
 from rbrl.datasets.formats.text import Pairs, in_blocks, number, reading_text, spell, writing_text
 from rbrl.datasets.names import Columns, find_names
 from rbrl.exceptions import GuessWarning
@@ -264,7 +264,8 @@ def write(dataset: Dataset, path: Path) -> None:
         raise bad(f"a svmlight file needs features; got {dataset.n_features}")
     X, Y = sparse.csr_array(dataset.X, copy=True), sparse.csr_array(dataset.Y)
     X.eliminate_zeros()
-    head = {"n_features": dataset.n_features, "n_labels": dataset.n_labels, **json_names(dataset)}
+    columns = dataset.columns
+    head = {key: getattr(columns, key) for key in ("n_features", "n_labels", "feature_names", "label_names")}
     with writing_text(path) as stream:
         stream.write(f"{MARK}{json.dumps(head)}\n")
         for i in range(dataset.n_samples):

@@ -21,8 +21,8 @@ from scipy import sparse
 from rbrl._common.typing import Array, Matrix
 from rbrl.datasets.dataset import Dataset, stored_values
 from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, dense_labels, naming, quote
-from rbrl.datasets.formats.text import OddWordError, column_codes, is_plain, reading_bytes, writing_text
-from rbrl.datasets.names import Columns, NumberedNames, find_names
+from rbrl.datasets.formats.text import is_plain, reading_bytes, writing_text
+from rbrl.datasets.names import Columns, find_names
 from rbrl.exceptions import DataFormatError
 
 # From the names of a file's columns, and what it says itself about labels, to the columns that are wanted.
@@ -218,31 +218,6 @@ def check_names(names: Sequence[str]) -> None:
     for name in names:
         if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
             raise bad(f"the name {quote(name)} is not valid text")
-
-
-def json_names(dataset: Dataset) -> dict[str, list[str] | None]:
-    """Return the names for a JSON head; numbered names, which need not be stored, as None."""
-    pairs = {"feature_names": dataset.feature_names, "label_names": dataset.label_names}
-    return {key: None if isinstance(names, NumberedNames) else list(names) for key, names in pairs.items()}
-
-
-def coded_words(name: str, counts: Mapping[str, int], lines: Mapping[str, int] | None = None) -> dict[str, float]:
-    """Return {word: code} for the words of a column, by `column_codes`.
-
-    Parameters
-    ----------
-    path, name
-        File and column, for messages.
-    counts : mapping of str to int
-        How often each word occurs.
-    lines : mapping of str to int, optional
-        Where each word occurs first, for messages.
-    """
-    try:
-        return column_codes(counts)
-    except OddWordError as error:
-        line = None if lines is None else lines[error.word]
-        raise bad(f"column {quote(name)} has {quote(error.word)}, {error}", line) from error
 
 
 @dataclass

@@ -16,7 +16,8 @@ import numpy as np
 
 from rbrl._common.files import replacing
 from rbrl._common.typing import Array, IntArray
-from rbrl.datasets.formats import ReadOptions, bad
+from rbrl.datasets.formats import MAX_WORDS, ReadOptions, bad, quote
+from rbrl.exceptions import DataFormatError
 
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 BUFFER = 1 << 20
@@ -30,7 +31,6 @@ FIGURE = re.compile(  # what a person reads as a number and `number` does not: 1
     r"[-+]?[$€£¥]?\s?[-+]?(?:(?:\d{1,3}(?:[,'’_\s]\d{3})+|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[ed][-+]?\d+)?\s?[%$€£¥]?",
     re.IGNORECASE,
 )
-MAX_WORDS = 10_000
 TRUTH = ({"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"t": 1.0, "f": 0.0}, {"y": 1.0, "n": 0.0})
 
 Row = TypeVar("Row", bound=Sized)
@@ -168,15 +168,7 @@ def is_missing(word: str) -> bool:
     return word.lower() in MISSING
 
 
-class OddWordError(ValueError):
-    """A column holds a word that makes it neither numbers nor words; `word` is the word."""
-
-    def __init__(self, word: str, reason: str):
-        super().__init__(reason)
-        self.word = word
-
-
-def column_codes(counts: Mapping[str, int]) -> dict[str, float]:
+def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] | None = None) -> dict[str, float]:
     """Return {word: code} for a column of a file that does not declare its words.
 
     The words, in alphabetical order, are coded as by `word_codes`. A column with more numbers than words, by cells or by
@@ -184,35 +176,44 @@ def column_codes(counts: Mapping[str, int]) -> dict[str, float]:
 
     Parameters
     ----------
+    name : str
+        Of the column, for messages.
     counts : mapping of str to int
         How often each word occurs, missing values left out; more than `MAX_WORDS` of them are refused.
+    lines : mapping of str to int, optional
+        Where each word occurs first, for messages.
 
     Raises
     ------
-    OddWordError
+    DataFormatError
+        A word makes the column neither one of numbers nor one of words.
 
     Examples
     --------
-    >>> column_codes({"red": 3, "blue": 2})
+    >>> column_codes("colour", {"red": 3, "blue": 2})
     {'blue': 0.0, 'red': 1.0}
     """
+
+    def odd(word: str, reason: str) -> DataFormatError:
+        return bad(f"column {quote(name)} has {quote(word)}, {reason}", lines[word] if lines else None)
+
     words = [word for word in counts if number(word) is None]
     for word in words:
         if _float(word) is not None or word.lower().endswith("1.#inf"):
-            raise OddWordError(word, "an infinite value: give a finite number, or leave the cell empty")
+            raise odd(word, "an infinite value: give a finite number, or leave the cell empty")
         if DECIMAL_COMMA.fullmatch(word):
-            raise OddWordError(word, "a decimal comma: write a point")
+            raise odd(word, "a decimal comma: write a point")
     plain = [word for word in words if not FIGURE.fullmatch(word)]
     n_cells, n_plain = sum(counts.values()), sum(counts[word] for word in plain)
     if words and (2 * n_plain < n_cells or 2 * len(plain) < len(counts)):
-        raise OddWordError(
+        raise odd(
             words[0],
             f"no number, where {n_cells - n_plain} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, "
             "if the value is missing, and write all of it as numbers otherwise; a column of categories must be words, or "
             "declared in an ARFF file",
         )
     if len(counts) > MAX_WORDS:
-        raise OddWordError(words[0] if words else next(iter(counts)), f"one of over {MAX_WORDS} words")
+        raise odd(words[0] if words else next(iter(counts)), f"one of over {MAX_WORDS} words")
     return word_codes(sorted(counts))
 
 
@@ -222,8 +223,8 @@ def is_plain(word: str) -> bool:
 
 
 def spell(value: float) -> str:
-    """Return the shortest text that reads back as the float `value`, integers without a point."""
-    return repr(value).removesuffix(".0")
+    """Return the shortest text that reads back as the float `value`, integers without a point; `?` if it is missing."""
+    return repr(value).removesuffix(".0") if value == value else "?"
 
 
 # By the mark between pairs, or between the two of a pair. Possessive, so that no text takes more than one look.
