@@ -206,6 +206,16 @@ def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, 
         As for `load_file`.
     labels_first : bool, default=False
         ARFF, CSV, Parquet: put the labels before the features.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp(), "tiny.csv")
+    >>> save_file(Dataset([[1.5, 0], [0, 2]], [[0, 1], [1, 1]], label_names=["red", "tall"]), path)
+    >>> print(path.read_text(), end="")
+    "x1","x2","red","tall"
+    1.5,0,0,1
+    0,2,1,1
     """
     path = Path(path)
     kind = format_of(path, format)
@@ -222,6 +232,15 @@ def convert(
     -------
     Dataset
         What was read.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> _ = (folder / "flowers.csv").write_text("length,width,red,tall\\n1,2,0,1\\n3,4,1,1\\n")
+    >>> _ = convert(folder / "flowers.csv", folder / "flowers.npz", labels=["red", "tall"])
+    >>> load_file(folder / "flowers.npz").label_names
+    ('red', 'tall')
     """
     dataset = load_file(source, labels, **options)
     save_file(dataset, target, labels_first=labels_first)

@@ -201,6 +201,14 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
     ------
     FileNotFoundError
         Nothing is there.
+
+    Examples
+    --------
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> _ = write_shards((np.eye(5), np.eye(5)), folder.name, rows_per_shard=2)
+    >>> len(open_shards(f"{folder.name}/*.npz"))
+    3
+    >>> folder.cleanup()
     """
     return Shards(where, labels=labels, **options)
 
@@ -249,6 +257,13 @@ def write_shards(
     Returns
     -------
     Shards
+
+    Examples
+    --------
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> write_shards(((np.eye(2), np.eye(2)) for _ in range(4)), folder.name, rows_per_shard=3)
+    Shards(3 files, 'part-00000.npz' to 'part-00002.npz')
+    >>> folder.cleanup()
     """
     check_number("write_shards", "rows_per_shard", rows_per_shard, low=1, integer=True)
     folder = Path(folder)
