@@ -76,7 +76,8 @@ def read(path: Path, options: ReadOptions) -> Dataset:
     with _opened(path, options) as (head, rows):
         blocks = list(_blocks(rows))
     if not blocks:
-        raise bad(f"there are no rows after its first line {quote(head)}" if head else "the file has no rows")
+        said = quote({key: getattr(head, key, None) for key in FACTS})
+        raise bad(f"there are no rows after its first line {said}" if head else "the file has no rows")
     labels, features = Pairs.joined([b.labels for b in blocks]), Pairs.joined([b.features for b in blocks])
     whole = _Block(labels, features, [line for block in blocks for line in block.lines])
     head = head or _told(options)
