@@ -208,14 +208,12 @@ class Transfer:
     Parameters
     ----------
     name : str
-    visible : bool
-        False: nothing on terminals, either.
     """
 
-    def __init__(self, name: str, visible: bool) -> None:
+    def __init__(self, name: str) -> None:
         from rich.progress import Progress
 
-        self._display = display_for(verbose=False) if visible else Display()
+        self._display = display_for(verbose=False)
         self._columns = Progress(auto_refresh=False)  # it draws, and never starts itself
         self._task = self._columns.add_task(name, total=None)
         self._display.view(self._columns.get_renderable)

@@ -168,7 +168,7 @@ def load_blocks(
 ) -> Iterator[Any]:
     """Return the features of DATA that a model needs, block of rows by block; of a folder or a pattern, file by file."""
     from rbrl.datasets import open_shards
-    from rbrl.datasets.parts import read_blocks, row_blocks
+    from rbrl.datasets.files import read_blocks, row_blocks
     from rbrl.estimators.base import columns_of
 
     columns = columns_of(model)

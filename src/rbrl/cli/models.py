@@ -272,7 +272,7 @@ def _predictions(model, dataset, block_size=4096):
     import numpy as np
 
     from rbrl.cli.inputs import rows_for
-    from rbrl.datasets.parts import row_blocks
+    from rbrl.datasets.files import row_blocks
     from rbrl.metrics import scores_of
 
     predicted, scores = [], []

@@ -12,6 +12,7 @@ import pandas as pd
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from rbrl._common.files import write_text_atomically
 from rbrl.report.comparison import compare, rank_table
 from rbrl.report.page.content import content
 from rbrl.report.results import Results, training_seconds
@@ -56,7 +57,7 @@ def write_page(rows: pd.DataFrame | Results, path: Path | str, **options: Any) -
     path = Path(path)
     text = render_page(rows, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_text_atomically(path, text)
     return path
 
 
