@@ -45,8 +45,9 @@ lowest: $(LOWEST)/.ready  ## run the tests with the lowest versions that pyproje
 pythons:  ## run the tests with every Python from 3.11 on that this machine has
 	@MAKE="$(MAKE)" tools/pythons.sh ARGS="$(ARGS)"
 
-lint: $(READY)  ## ruff, mypy, import-linter
+lint: $(READY)  ## ruff, mypy (the package, and a user's script under --strict), import-linter
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	@MYPYPATH=src $(BIN)/mypy --config-file= --strict --follow-imports=silent tests/typed/user_script.py
 
 bench: $(READY)  ## run the benchmarks
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)

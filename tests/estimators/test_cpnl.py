@@ -7,7 +7,7 @@ import pytest
 
 from rbrl import evaluate
 from rbrl.estimators import CPNL
-from rbrl.losses.hinge import imbalance_costs
+from rbrl.losses.base import imbalance_costs
 from rbrl.losses.label_graph import agreement_laplacians
 from rbrl.solvers import APG
 

@@ -3,7 +3,7 @@
 from rbrl._common.checks import check_number
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, WeightedSum
-from rbrl.losses.hinge import costs_of_counts, imbalance_costs
+from rbrl.losses.base import costs_of_counts, imbalance_costs
 from rbrl.losses.label_graph import agreement_laplacians, laplacians_of_products
 from rbrl.rows.sums import label_products
 

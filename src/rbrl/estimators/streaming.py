@@ -13,7 +13,7 @@ from rbrl.problem import with_ones
 from rbrl.rows import LARGEST_GRAM, GramDesign, LossAtZero, at_zero
 from rbrl.rows.design import SummedObjective
 from rbrl.rows.sums import Sums
-from rbrl.solvers.quasi_newton import model_start
+from rbrl.solvers.preconditioner import model_start
 from rbrl.solvers.stream import BATCH_ROWS, BatchSteps
 from rbrl.targets import SignedTargets, check_not_label_sets
 

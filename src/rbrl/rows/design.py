@@ -145,10 +145,11 @@ class BlockObjective(SummedObjective):
     ridge, nuclear : float
     """
 
-    lines_are_estimates = True
-
     def __init__(self, design, loss: Loss, ridge, nuclear):
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
+
+    def lines_are_exact(self):
+        return False
 
     def with_ridge(self, ridge):
         return BlockObjective(self.design, self.loss.loss, ridge, self.nuclear.weight)

@@ -120,7 +120,7 @@ class BlockLoss:
     """Has the methods of a :class:`Loss`, with :class:`BlockScores` for scores.
 
     Lines are estimated on the survey's sample, with value and slopes exact at their start: rows that stand for others tell
-    how the loss bends, not where it is.
+    how the loss curves, not where it is.
 
     Parameters
     ----------
@@ -166,14 +166,14 @@ class BlockLoss:
         *_, F, D, value, slopes = self._ray
         _, labels, row_weights = self.design.sample
         here = self.loss.line(labels, F, D, t, row_weights)
-        return LineValue(value + here.value, slopes + here.slopes, here.bends, here.joint_bend)
+        return LineValue(value + here.value, slopes + here.slopes, here.curvatures, here.joint_curvature)
 
     def exact_line(self, Y, at, along, t, weights=None):
-        """The loss at ``at + along * t``, with bends by differences from t = 0: one pass."""
+        """The loss at ``at + along * t``, with curvatures by differences from t = 0: one pass."""
         start, here = self._at(at.weights), self._at((at + along * t).weights)
         before, after = (np.sum(point.adjoint * along.weights, axis=0) for point in (start, here))
-        bends = np.divide(after - before, t, out=np.full(len(t), np.inf), where=t > 0)
-        return LineValue(here.terms.value, after, bends, float((after - before).sum() / max(t.max(), 1e-300)))
+        curvatures = np.divide(after - before, t, out=np.full(len(t), np.inf), where=t > 0)
+        return LineValue(here.terms.value, after, curvatures, float((after - before).sum() / max(t.max(), 1e-300)))
 
     def _start_line(self, at, along):
         F, D = self._sample_scores(at), self._sample_scores(along)
