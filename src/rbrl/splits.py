@@ -145,8 +145,7 @@ class IterativeStratifiedKFold(_Splitter):
         n_samples = Y.shape[0]
         if self.n_splits > n_samples:
             raise ValueError(f"n_splits={self.n_splits} folds need as many samples. Got {n_samples} instead.")
-        sizes = np.full(self.n_splits, n_samples // self.n_splits)
-        sizes[: n_samples % self.n_splits] += 1
+        sizes = np.bincount(np.arange(n_samples) % self.n_splits)  # as equal as can be, the larger ones first
         fold = _deal_samples(Y, sizes, _generator(self.random_state))
         for i in range(self.n_splits):
             yield np.flatnonzero(fold != i), np.flatnonzero(fold == i)

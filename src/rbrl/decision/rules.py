@@ -367,18 +367,14 @@ def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle"
     F = as_scores(scores)
     order = np.argsort(F, axis=1, kind="stable")
     rising = np.take_along_axis(F, order, axis=1)
-    errors = _errors_of_gaps(np.take_along_axis(as_relevant(Y, F), order, axis=1))
+    # Errors of a cut below the j-th label of rising score: relevant ones below it and irrelevant ones above.
+    relevant_below = np.pad(np.cumsum(np.take_along_axis(as_relevant(Y, F), order, axis=1), axis=1), ((0, 0), (1, 0)))
+    irrelevant_below = np.arange(F.shape[1] + 1) - relevant_below
+    errors = relevant_below + irrelevant_below[:, -1:] - irrelevant_below
     gap = np.argmin(errors, axis=1) if rule == "smallest" else _widest_best(errors, np.diff(rising, axis=1))
     middles = (rising[:, 1:] + rising[:, :-1]) / 2
     candidates = np.hstack([rising[:, :1] - _BEYOND, middles, rising[:, -1:] + _BEYOND])
     return candidates[np.arange(len(F)), gap]
-
-
-def _errors_of_gaps(T: BoolArray) -> IntArray:
-    """Errors of a cut below the j-th label of rising score: relevant ones below it and irrelevant ones above."""
-    relevant_below = np.pad(np.cumsum(T, axis=1), ((0, 0), (1, 0)))
-    irrelevant_below = np.arange(T.shape[1] + 1) - relevant_below
-    return relevant_below + irrelevant_below[:, -1:] - irrelevant_below
 
 
 def _widest_best(errors: IntArray, width: FloatArray) -> IntArray:

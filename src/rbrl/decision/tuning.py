@@ -5,7 +5,7 @@ samples a model looks better than it is, and the thresholds come out wrong.
 """
 
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -19,22 +19,24 @@ _EXACT_LABEL = {"hamming_loss": "errors", "f1_macro": "f1", "f1_weighted": "f1"}
 
 
 class LabelMetric(Protocol):
-    """What a threshold can be tuned for: a record of `rbrl.metrics` with ``needs == "labels"``."""
+    """A record of `rbrl.metrics` with ``needs == "labels"``, as far as a threshold is concerned."""
 
     @property
     def name(self) -> str: ...
-    @property
-    def needs(self) -> str: ...
     @property
     def greater_is_better(self) -> bool: ...
     @property
     def function(self) -> Callable[..., float]: ...
 
 
+# What a threshold is tuned for: a metric that counts solve exactly, by its name, or any record of a label metric.
+Tuned: TypeAlias = str | LabelMetric
+
+
 def best_global_threshold(
     scores: MatrixLike,
     Y: MatrixLike,
-    metric: str | LabelMetric = "f1_micro",
+    metric: Tuned = "f1_micro",
     start: float = 0.0,
     n_candidates: int = 100,
 ) -> float:
@@ -71,7 +73,7 @@ def best_global_threshold(
 def best_label_thresholds(
     scores: MatrixLike,
     Y: MatrixLike,
-    metric: str | LabelMetric = "f1_macro",
+    metric: Tuned = "f1_macro",
     start: float = 0.0,
     n_candidates: int = 20,
     n_rounds: int = 2,
@@ -124,7 +126,7 @@ def best_label_thresholds(
     return thresholds
 
 
-def _criterion(metric: str | LabelMetric, exact: dict[str, str]) -> str | LabelMetric:
+def _criterion(metric: Tuned, exact: dict[str, str]) -> Tuned:
     """What cumulative counts are to optimise for this metric, or the record itself if they cannot."""
     if isinstance(metric, str):
         if metric not in exact:
@@ -204,7 +206,7 @@ class GlobalThreshold(DecisionRule):
 
     threshold_: float
 
-    def __init__(self, metric: str | LabelMetric = "f1_micro", start: float = 0.0):
+    def __init__(self, metric: Tuned = "f1_micro", start: float = 0.0):
         self.metric = metric
         self.start = start
 
@@ -245,7 +247,7 @@ class LabelThresholds(DecisionRule):
 
     thresholds_: FloatArray
 
-    def __init__(self, metric: str | LabelMetric = "f1_macro", start: float = 0.0):
+    def __init__(self, metric: Tuned = "f1_macro", start: float = 0.0):
         self.metric = metric
         self.start = start
 
