@@ -99,6 +99,8 @@ class Run:
 
     Parameters
     ----------
+    name : str
+        Of the solver, for its warning.
     objective : Objective
     tol : float
     max_iter : int
@@ -112,11 +114,10 @@ class Run:
         What to do where a stopping rule other than the tolerance was not met.
     """
 
-    name: str
     now: Any
 
-    def __init__(self, objective: Objective, tol: float, max_iter: int) -> None:
-        self.objective, self.tol, self.max_iter = objective, tol, max_iter
+    def __init__(self, name: str, objective: Objective, tol: float, max_iter: int) -> None:
+        self.name, self.objective, self.tol, self.max_iter = name, objective, tol, max_iter
         self._before = objective.evaluations
         self.history: list[float] = []
         self.costs: list[float] = []
