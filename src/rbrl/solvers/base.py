@@ -161,9 +161,7 @@ class Run:
         )
         if not converged:
             penalised = self.objective.ridge.weight or self.objective.nuclear.weight
-            tol, remedy = (
-                (self.tol, WAY_OUT if penalised else NO_CERTIFICATE) if self.remedy is None else (None, self.remedy)
-            )
+            remedy, tol = self.remedy or (WAY_OUT if penalised else NO_CERTIFICATE), None if self.remedy else self.tol
             warn_unconverged(self.name, result, tol, self.max_iter, remedy, stacklevel=4)
         return result
 
