@@ -1,6 +1,7 @@
 """Loops over rows, for the losses, and small algebra, for the solvers: compiled with Numba, or plain NumPy without it.
 
-The packages `compiled` and `reference` hold the same functions with the same signatures; the tests compare them.
+The modules `compiled` and `reference` hold the same functions with the same signatures, and so do those of pairs of labels;
+the tests compare them.
 Conventions of the losses' kernels:
 
 - ``Y`` (n, l) int8 in {-1, +1}; ``F`` (n, l) scores; ``weights`` (n,) row weights; ``scale`` a factor of the whole loss;

@@ -58,6 +58,16 @@ def squared_hinge_diagonal(Y: Array, F: Array, weights: Array, scale: float, cos
 
 
 @compiled
+def squared_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, costs: Array, M: Array) -> None:
+    n, l = F.shape
+    for i in range(n):
+        w = scale * weights[i]
+        for j in range(l):
+            cost = w * costs[j] if Y[i, j] > 0 else w
+            M[j, j] += cost if Y[i, j] * F[i, j] < 1.0 else 0.0
+
+
+@compiled
 def squared_hinge_line(
     Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, costs: Array, d1: Array, d2: Array
 ) -> tuple[float, float]:
@@ -78,10 +88,8 @@ def squared_hinge_line(
 
 
 @compiled
-def _split(
-    y: Array, f: Array, weight: float, pos: Array, neg: Array, f_pos: Array, f_neg: Array
-) -> tuple[int, int, float]:
-    """Indices and scores of a row's relevant and irrelevant labels; return their numbers and the weight of a pair, or 0."""
+def _split(y: Array, f: Array, pos: Array, neg: Array, f_pos: Array, f_neg: Array) -> tuple[int, int]:
+    """Indices and scores of a row's relevant and irrelevant labels; return their numbers."""
     p = q = 0
     for j in range(y.shape[0]):
         if y[j] > 0:
@@ -90,7 +98,7 @@ def _split(
         else:
             neg[q], f_neg[q] = j, f[j]
             q += 1
-    return p, q, weight / (p * q) if p > 0 and q > 0 else 0.0
+    return p, q
 
 
 @compiled
@@ -100,9 +108,10 @@ def pairwise_hinge(Y: Array, F: Array, weights: Array, scale: float, margin: flo
     f_pos, f_neg, push = np.empty(l), np.empty(l), np.empty(l)
     value = linear = 0.0
     for i in range(n):
-        p, q, c = _split(Y[i], F[i], scale * weights[i], pos, neg, f_pos, f_neg)
-        if c == 0.0:
+        p, q = _split(Y[i], F[i], pos, neg, f_pos, f_neg)
+        if p == 0 or q == 0:
             continue
+        c = scale * weights[i] / (p * q)
         squares = total = 0.0
         push[:q] = 0.0
         for a in range(p):
@@ -129,9 +138,10 @@ def pairwise_hinge_product(
     pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
     f_pos, f_neg, moved = np.empty(l), np.empty(l), np.empty(l)
     for i in range(n):
-        p, q, c = _split(Y[i], F[i], scale * weights[i], pos, neg, f_pos, f_neg)
-        if c == 0.0:
+        p, q = _split(Y[i], F[i], pos, neg, f_pos, f_neg)
+        if p == 0 or q == 0:
             continue
+        c = scale * weights[i] / (p * q)
         moved[:q] = 0.0
         for a in range(p):
             shift, d, total = margin - f_pos[a], D[i, pos[a]], 0.0
@@ -187,9 +197,10 @@ def pairwise_hinge_line(
     for i in range(n):
         for j in range(l):
             f[j] = F[i, j] + t[j] * D[i, j]
-        p, q, c = _split(Y[i], f, scale * weights[i], pos, neg, f_pos, f_neg)
-        if c == 0.0:
+        p, q = _split(Y[i], f, pos, neg, f_pos, f_neg)
+        if p == 0 or q == 0:
             continue
+        c = scale * weights[i] / (p * q)
         squares = curvature = 0.0
         for b in range(q):
             push[b] = active[b] = 0.0
@@ -278,19 +289,27 @@ def clipped_dual_maximum(
 
 @compiled
 def block_solve(G: Array, first: Array, A: Array, second: Array, B: Array, C: Array, out: Array) -> None:
-    # Row by row of the Cholesky factor, the forward substitution with it; the divisions are by inverses, once each.
     K, l = G.shape
-    M, inverse = np.empty((l, l)), np.empty(l)
+    M = np.empty((l, l))
     for k in range(K):
         x = out[k]
         for i in range(l):
+            x[i] = G[k, i]
             for j in range(i + 1):
-                s = first[k] * A[i, j] + second[k] * B[i, j] + C[i, j]
+                M[i, j] = first[k] * A[i, j] + second[k] * B[i, j] + C[i, j]
+        # The lower factor of Cholesky in place, column by column; then the solutions with it and its transpose.
+        for j in range(l):
+            s = M[j, j]
+            for p in range(j):
+                s -= M[j, p] * M[j, p]
+            M[j, j] = root = np.sqrt(s)
+            for i in range(j + 1, l):
+                s = M[i, j]
                 for p in range(j):
                     s -= M[i, p] * M[j, p]
-                M[i, j] = s * inverse[j] if j < i else np.sqrt(s)
-            inverse[i] = 1.0 / M[i, i]
-            s = G[k, i]
+                M[i, j] = s / root
+        for i in range(l):
+            s = x[i]
             for p in range(i):
                 s -= M[i, p] * x[p]
             x[i] = s / M[i, i]

@@ -27,6 +27,11 @@ def squared_hinge_diagonal(Y: Array, F: Array, weights: Array, scale: float, cos
     H += _cost(Y, weights, scale, costs) * (_slack(Y, F) > 0)
 
 
+def squared_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, costs: Array, M: Array) -> None:
+    """Add the sum of the rows' generalised Hessians to M, (n_labels, n_labels)."""
+    np.einsum("jj->j", M)[:] += (_cost(Y, weights, scale, costs) * (_slack(Y, F) > 0)).sum(axis=0)
+
+
 def squared_hinge_line(
     Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, costs: Array, d1: Array, d2: Array
 ) -> tuple[float, float]:

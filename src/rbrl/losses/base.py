@@ -192,7 +192,9 @@ class _LabelwiseHinge(Loss):
         return self.hessian_diagonal(Y, F, weights) * D
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
-        return np.diag(self.hessian_diagonal(Y, F, weights).sum(axis=0))
+        M, costs = np.zeros((F.shape[1], F.shape[1])), np.ones(Y.shape[1]) * self.costs
+        rows.squared_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, costs, M)
+        return M
 
     def curvature(self, Y: Array, weights: RowWeights = None) -> FloatArray:
         """The highest cost in the row."""

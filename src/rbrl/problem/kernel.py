@@ -91,7 +91,7 @@ def _dense(X: Matrix) -> FloatArray:
 
 def fit_feature_map(
     X: Matrix, approximation: str, n_components: int, *, kernel: str, gamma: float | None = None, degree: float = 3,
-    coef0: float = 1.0, random_state: Any = None, landmarks: str = "kmeans",
+    coef0: float = 1.0, random_state: Any = None,
 ) -> Any:  # fmt: skip
     """A fitted scikit-learn transformer to features whose inner products are near the kernel values.
 
@@ -100,9 +100,7 @@ def fit_feature_map(
     approximation : {"nystroem", "fourier"}
         `sklearn.kernel_approximation.Nystroem` over landmarks, or its `RBFSampler`.
     n_components : int
-        Features; landmarks are no more than there are rows.
-    landmarks : {"kmeans", "uniform"}
-        Centres of clusters of the rows, or a sample of the rows.
+        Features; landmarks, the centres of clusters of the rows, are no more than there are rows.
 
     Examples
     --------
@@ -120,15 +118,19 @@ def fit_feature_map(
     if approximation == "fourier":
         fitted = RBFSampler(gamma=gamma, n_components=n_components, random_state=random_state).fit(X)
         return make_pipeline(*before, fitted) if before else fitted
-    if landmarks == "kmeans" and n_components < X.shape[0]:
-        # Ten rows for each centre are enough to place it.
-        size = max(1024, n_components)
-        options = {"init": "random", "n_init": 1, "max_iter": 10, "batch_size": size, "init_size": 3 * size}
-        X = MiniBatchKMeans(n_components, random_state=random_state, **options).fit(X).cluster_centers_
+    if n_components < X.shape[0]:
+        X = _cluster_centres(X, n_components, random_state)
     parameters = {"gamma": gamma} if kernel == "rbf" else {"gamma": gamma, "degree": degree, "coef0": coef0}
     parameters |= {"n_components": min(n_components, X.shape[0]), "random_state": random_state}
     fitted = Nystroem(kernel={"poly": "polynomial"}.get(kernel, kernel), **parameters).fit(X)
     return make_pipeline(*before, fitted) if before else fitted
+
+
+def _cluster_centres(X: Matrix, n_clusters: int, random_state: Any) -> FloatArray:
+    # Ten rows for each centre are enough to place it.
+    size = max(1024, n_clusters)
+    options = {"init": "random", "n_init": 1, "max_iter": 10, "batch_size": size, "init_size": 3 * size}
+    return MiniBatchKMeans(n_clusters, random_state=random_state, **options).fit(X).cluster_centers_
 
 
 def check_gram(K: FloatArray) -> FloatArray:

@@ -1,4 +1,8 @@
-"""The one sentence that every model here is: a loss of labels and scores, plus penalties on the weights, over a design."""
+"""The one sentence that every model here is: a loss of labels and scores, plus penalties on the weights, over a design.
+
+The penalties are two, and part of the objective: a ridge and the nuclear norm. Solvers know both by what makes them easy,
+the one's second derivatives and the other's singular values, so neither can be exchanged for another function.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

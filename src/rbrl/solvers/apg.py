@@ -129,64 +129,40 @@ class APG:
             )
         if self.stop == "paper":
             tol, max_iter = PAPER_TOL, PAPER_MAX_ITER
-        run = _Run(objective, self, tol, max_iter)
-        run.begin(start)
-        while not run.finished():
-            run.advance()
-        if self.stop == "paper":
-            run.certify_alone()
-        return run.result(run.now.W, run.arrived)
-
-
-class _Run(Run):
-    """The iterates of Algorithm 1: W_t, and the extrapolated G_t with momentum b_t."""
-
-    name = "APG"
-
-    def __init__(self, objective: Objective, solver: APG, tol: float, max_iter: int) -> None:
-        super().__init__(objective, tol, max_iter)
-        self.solver, self.arrived = solver, False
+        run = Run("APG", objective, tol, max_iter)
         # A constant of 0 means a gradient of 0 everywhere: any step will do.
-        self.L = CONSTANTS[solver.lipschitz](objective) or 1.0
-        if solver.stop == "paper":
-            self.remedy = (
-                "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
-            )
+        L, b, arrived = CONSTANTS[self.lipschitz](objective) or 1.0, 1.0, False
+        run.now = G = objective.at(objective.zeros() if start is None else start)
+        while not arrived and run.n_iter < max_iter:
+            old, run.n_iter = run.now, run.n_iter + 1
+            W = objective.nuclear.prox(G.W - objective.smooth_gradient(G.W, G.residual) / L, 1.0 / L)
+            if self.restart and np.vdot(G.W - W, W - old.W) > 0:
+                b = 1.0
+            run.now = now = objective.at(W)
+            b_old, b = b, (1.0 + np.sqrt(1.0 + 4.0 * b**2)) / 2.0
+            momentum = (b_old - 1.0) / b
+            # Scores are linear in the weights, so those of G cost no product.
+            G = objective.at(W + momentum * (W - old.W), now.scores + momentum * (now.scores - old.scores))
+            # The product at the start is not counted: an iteration is an evaluation.
+            run.note(now.value, objective.evaluations - 0.5)
+            arrived = self._arrived(run)
+        if self.stop == "paper":
+            _certify_alone(run)
+            run.remedy = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
+        return run.result(run.now.W, arrived)
 
-    def begin(self, start: Start) -> None:
-        self.G = self.now = self.objective.at(self.objective.zeros() if start is None else start)
-        self.b = 1.0
+    def _arrived(self, run: Run) -> bool:
+        """The stopping rule: of a certificate, which is not asked for at every iterate, or of the paper."""
+        if self.stop == "paper":
+            before, now = (run.history * 2)[-2:]
+            return run.n_iter > 1 and (abs(now - before) / before if before > 0 else 0.0) <= run.tol
+        if run.n_iter % self.check_every and run.n_iter < run.max_iter:
+            return False
+        _certify_alone(run)
+        return run.gap() <= run.tol
 
-    def advance(self) -> None:
-        """One iteration. Scores are linear in the weights, so those of G cost no product."""
-        objective, L, old = self.objective, self.L, self.now
-        gradient = objective.smooth_gradient(self.G.W, self.G.residual)
-        W = objective.nuclear.prox(self.G.W - gradient / L, 1.0 / L)
-        if self.solver.restart and np.vdot(self.G.W - W, W - old.W) > 0:
-            self.b = 1.0
-        self.now = objective.at(W)
-        b_old, self.b = self.b, (1.0 + np.sqrt(1.0 + 4.0 * self.b**2)) / 2.0
-        momentum = (b_old - 1.0) / self.b
-        self.G = objective.at(W + momentum * (W - old.W), self.now.scores + momentum * (self.now.scores - old.scores))
-        self.n_iter += 1
-        # The product at the start is not counted: an iteration is an evaluation.
-        self.note(self.now.value, objective.evaluations - 0.5)
-        self.check()
 
-    def check(self) -> None:
-        """Apply the stopping rule: of a certificate, which is not asked for at every iterate, or of the paper."""
-        if self.solver.stop == "paper":
-            before, now = (self.history * 2)[-2:]
-            change = abs(now - before) / before if before > 0 else 0.0
-            self.arrived = self.n_iter > 1 and change <= self.tol
-        elif self.n_iter % self.solver.check_every == 0 or self.n_iter == self.max_iter:
-            self.certify_alone()
-            self.arrived = self.gap() <= self.tol
-
-    def certify_alone(self) -> None:
-        """The bound of the current iterate, whatever earlier ones gave."""
-        self.bound = 0.0
-        self.certify(self.now.W, self.objective.design.adjoint(self.now.residual))
-
-    def finished(self) -> bool:
-        return self.arrived or self.n_iter >= self.max_iter
+def _certify_alone(run: Run) -> None:
+    """The bound of the current iterate, whatever earlier ones gave."""
+    run.bound = 0.0
+    run.certify(run.now.W, run.objective.design.adjoint(run.now.residual))

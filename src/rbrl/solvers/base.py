@@ -99,6 +99,8 @@ class Run:
 
     Parameters
     ----------
+    name : str
+        Of the solver, for its warning.
     objective : Objective
     tol : float
     max_iter : int
@@ -112,11 +114,10 @@ class Run:
         What to do where a stopping rule other than the tolerance was not met.
     """
 
-    name: str
     now: Any
 
-    def __init__(self, objective: Objective, tol: float, max_iter: int) -> None:
-        self.objective, self.tol, self.max_iter = objective, tol, max_iter
+    def __init__(self, name: str, objective: Objective, tol: float, max_iter: int) -> None:
+        self.name, self.objective, self.tol, self.max_iter = name, objective, tol, max_iter
         self._before = objective.evaluations
         self.history: list[float] = []
         self.costs: list[float] = []
@@ -160,9 +161,7 @@ class Run:
         )
         if not converged:
             penalised = self.objective.ridge.weight or self.objective.nuclear.weight
-            tol, remedy = (
-                (self.tol, WAY_OUT if penalised else NO_CERTIFICATE) if self.remedy is None else (None, self.remedy)
-            )
+            remedy, tol = self.remedy or (WAY_OUT if penalised else NO_CERTIFICATE), None if self.remedy else self.tol
             warn_unconverged(self.name, result, tol, self.max_iter, remedy, stacklevel=4)
         return result
 

@@ -201,11 +201,10 @@ class LowRank:
 class _Run(Run):
     """Rounds of descent in factors; it is stuck at a stationary point where no column is missing."""
 
-    name = "The low-rank solver"
     now: Factors
 
     def __init__(self, objective: Objective, solver: LowRank, tol: float, max_iter: int) -> None:
-        super().__init__(objective, tol, max_iter)
+        super().__init__("The low-rank solver", objective, tol, max_iter)
         self.solver, self.most = solver, min(*objective.shape, solver.max_rank or np.inf)
 
     def begin(self, start: Start) -> None:

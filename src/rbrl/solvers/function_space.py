@@ -82,11 +82,10 @@ class _Function(SmoothedPoint):
 class _Run(Run):
     """The current function with its gradient, and the memory of the steps to it."""
 
-    name = "The block kernel solver"
     now: _Function
 
     def __init__(self, objective: Objective, solver: KernelBlocks, tol: float, max_iter: int) -> None:
-        super().__init__(objective, tol, max_iter)
+        super().__init__("The block kernel solver", objective, tol, max_iter)
         self.spectrum = objective.design.leading(solver.leading)
         self.memory = Memory(objective.Y.shape, solver.memory, joint=True, images=True)
 

@@ -74,13 +74,15 @@ class MeanModel:
     ----------
     hessian : array (n_labels, n_labels)
         Mean over rows of the loss's Hessian.
+    ridge : float or array (n_columns,)
+        Second derivatives of the ridge, one per column of the design.
     """
 
     def __init__(self, objective: Objective, scores: FloatArray) -> None:
         self.hessian = objective.mean_hessian(scores)
         self._gram = objective.design.gram_diagonal
         r = objective.ridge.row_weights
-        self._ridge = objective.ridge.weight * (r if isinstance(r, float) else r[:, 0])
+        self.ridge = objective.ridge.weight * (r if isinstance(r, float) else r[:, 0])
 
     @cached_property
     def curvatures(self) -> tuple[FloatArray, FloatArray | None]:
@@ -95,14 +97,14 @@ class MeanModel:
     def inverse(self, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
         """The inverse Hessian as a function of a matrix (n_columns, n_labels)."""
         if nuclear is not None and not nuclear.left:
-            return PencilSolver(self._gram, self.hessian, self._ridge, np.eye(len(self.hessian)), nuclear.hessian)
+            return PencilSolver(self._gram, self.hessian, self.ridge, np.eye(len(self.hessian)), nuclear.hessian)
         (curvatures, basis), common = self.curvatures, None
         if nuclear is None:
-            diagonal = np.outer(self._gram, curvatures) + np.reshape(self._ridge, (-1, 1))
+            diagonal = np.outer(self._gram, curvatures) + np.reshape(self.ridge, (-1, 1))
             diagonal += 1e-14 * np.max(diagonal, initial=0.0) + 1e-300
         else:
             # Two matrices over columns are diagonal in one common basis, and the labels in the eigenvectors of their own.
-            S = nuclear.hessian + np.diag(self._ridge * np.ones(len(nuclear.hessian)))
+            S = nuclear.hessian + np.diag(self.ridge * np.ones(len(nuclear.hessian)))
             values, common = _common_basis(np.diag(self._gram), S)
             diagonal = np.outer(np.maximum(values, 0.0), curvatures) + 1.0
 
@@ -157,8 +159,7 @@ def factor_blocks(
     """Inverse of the two diagonal blocks of the Hessian in factors W = U V', for U and for V stacked."""
     (k, rank), r = U.shape, objective.ridge.row_weights
     eye, nuclear = np.eye(rank), objective.nuclear.weight
-    ridge = objective.ridge.weight * (r if isinstance(r, float) else r[:, 0])
-    solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ model.hessian @ V, ridge, V.T @ V, nuclear * eye)
+    solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ model.hessian @ V, model.ridge, V.T @ V, nuclear * eye)
     curvatures, basis = model.curvatures
     rest = objective.ridge.weight * (U.T @ (r * U)) + nuclear * eye
     solve_V = PencilSolver(curvatures, scores_U.T @ scores_U, 1.0, np.zeros_like(eye), rest)

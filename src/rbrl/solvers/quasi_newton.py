@@ -89,11 +89,10 @@ def best_scale(
 class _Run(Run):
     """The current iterate, the one before it, and the memory of the steps between; and the turns that a run can take."""
 
-    name = "The quasi-Newton solver"
     now: Iterate
 
     def __init__(self, objective: Objective, solver: QuasiNewton, tol: float, max_iter: int) -> None:
-        super().__init__(objective, tol, max_iter)
+        super().__init__("The quasi-Newton solver", objective, tol, max_iter)
         self.solver, self.gained, self.joint = solver, np.inf, False
         self.memory: Memory | None = None
         self.old: Iterate | None = None
