@@ -77,16 +77,15 @@ def test_the_answer_does_not_depend_on_the_number_of_jobs():
 
 
 def test_neighbours_save_evaluations():
-    estimator = RBRLClassifier()
-    design, signed = estimator._design(X, np.arange(len(X))), np.where(Y > 0, 1, -1).astype(np.int8)
+    problem = RBRLClassifier().problem(X, Y)
     axes = {"ridge": [10.0, 1.0, 0.1], "ranking": [0.01, 0.1], "nuclear": [0.01, 0.1]}
-    warm = sum(solved.result.evaluations for solved in solve_grid(estimator, axes, design, signed))
+    warm = sum(solved.result.evaluations for solved in solve_grid(problem, axes))
     cold = 0.0
     for ridge in axes["ridge"]:
         for ranking in axes["ranking"]:
             for nuclear in axes["nuclear"]:
                 alone = {"ridge": [ridge], "ranking": [ranking], "nuclear": [nuclear]}
-                cold += sum(solved.result.evaluations for solved in solve_grid(estimator, alone, design, signed))
+                cold += sum(solved.result.evaluations for solved in solve_grid(problem, alone))
     assert warm < 0.9 * cold
 
 

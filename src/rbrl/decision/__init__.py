@@ -9,6 +9,7 @@ from rbrl.decision.rules import (
     ZeroThreshold,
     ideal_row_thresholds,
     non_empty,
+    relevant_labels,
     top_labels,
 )
 from rbrl.decision.tuning import GlobalThreshold, LabelThresholds, best_global_threshold, best_label_thresholds
@@ -26,5 +27,6 @@ __all__ = [
     "best_label_thresholds",
     "ideal_row_thresholds",
     "non_empty",
+    "relevant_labels",
     "top_labels",
 ]

@@ -185,6 +185,19 @@ def non_empty(labels: Any, scores: Any) -> np.ndarray:
     return labels
 
 
+def relevant_labels(scores: np.ndarray, never_empty: bool = False) -> np.ndarray:
+    """Which labels are relevant, as booleans: those of positive score, and with `never_empty` a row's best if it has none.
+
+    Examples
+    --------
+    >>> relevant_labels(np.array([[-2.0, -1.0], [1.0, -1.0]]), never_empty=True)
+    array([[False,  True],
+           [ True, False]])
+    """
+    relevant = scores > 0
+    return non_empty(relevant, scores) if never_empty else relevant
+
+
 def top_labels(scores: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k labels with the highest scores of every row, best first, of equal ones the first: their columns and scores.
 

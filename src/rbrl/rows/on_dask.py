@@ -1,5 +1,8 @@
 """Blocks on the workers of a Dask cluster, where they stay; sums come back by a tree."""
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
 import numpy as np
 
 from rbrl.rows.places import Block, Blocks, add
@@ -19,7 +22,7 @@ class DaskBlocks(Blocks):
     parts : list of delayed pairs (X, Y)
     """
 
-    def __init__(self, parts):
+    def __init__(self, parts: Sequence[Any]) -> None:
         self._dask = _dask()
         named = self._dask.delayed(_named, pure=False)
         blocks = [named(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
@@ -27,7 +30,7 @@ class DaskBlocks(Blocks):
         self.n_blocks = len(blocks)
 
     @classmethod
-    def of_arrays(cls, X, y):
+    def of_arrays(cls, X: Any, y: Any) -> Self:
         """Blocks of two Dask arrays or data frames with the same rows in each block."""
         X, y = (side.to_dask_array() if hasattr(side, "to_dask_array") else side for side in (X, y))
         shapes = [getattr(side, "shape", None) for side in (X, y)]
@@ -52,11 +55,12 @@ class DaskBlocks(Blocks):
         return cls(list(zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)))
 
     @classmethod
-    def of_delayed(cls, parts):
+    def of_delayed(cls, parts: Iterable[Any]) -> Self:
         """Blocks of delayed or future pairs (X, Y)."""
         return cls(list(parts))
 
-    def total(self, function, *arguments):
+    def total(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+        """The sum, by a tree of tasks."""
         apply, join = (self._dask.delayed(task, pure=False) for task in (_apply, _joined))
         shared = self._dask.delayed(arguments, pure=False, traverse=False)
         level = [apply(function, block, shared) for block in self._blocks]
@@ -64,15 +68,16 @@ class DaskBlocks(Blocks):
             level = [join(level[i : i + BRANCHES]) for i in range(0, len(level), BRANCHES)]
         # Coefficients travel with the graph, so that no worker takes them along when it dies; Dask warns of such graphs.
         with self._dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            result = level[0].compute()
+            result: tuple[Any, ...] = level[0].compute()
         self.progress.advance(1, 1)
         return result
 
-    def first(self, function, *arguments):
+    def first(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+        """What the first block gives, computed where it is."""
         return self._dask.delayed(_apply, pure=False)(function, self._blocks[0], arguments).compute()
 
 
-def _dask():
+def _dask() -> Any:
     try:
         import dask
     except ImportError as error:
@@ -80,16 +85,15 @@ def _dask():
     return dask
 
 
-def _named(part, name):
-    X, Y = part
-    return Block(X, Y, name)
+def _named(part: tuple[Any, Any], name: str) -> Block:
+    return Block(*part, name)
 
 
-def _apply(function, block, arguments):
+def _apply(function: Callable[..., tuple[Any, ...]], block: Block, arguments: Iterable[Any]) -> tuple[Any, ...]:
     return function(block, *arguments)
 
 
-def _joined(results):
+def _joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Results of other tasks are theirs: what is added to is a copy."""
     total = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
     for result in results[1:]:
@@ -97,10 +101,10 @@ def _joined(results):
     return total
 
 
-def _same_rows(first, second):
+def _same_rows(first: Iterable[float], second: Iterable[float]) -> bool:
     """Whether blocks have as many rows, where that is known."""
     return all(a == b or np.isnan(a) or np.isnan(b) for a, b in zip(first, second, strict=True))
 
 
-def _shown(rows):
+def _shown(rows: Sequence[float]) -> str:
     return f"{', '.join(map(str, rows[:4]))}{', …' if len(rows) > 4 else ''}"
