@@ -11,7 +11,7 @@ from scipy import sparse
 
 from rbrl import CPNL, BRLClassifier, RBRLClassifier
 from rbrl.estimators import memory
-from rbrl.estimators.convex import ConvexProblem
+from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.exceptions import MemoryWarning
 from rbrl.problem import features as choose
 
@@ -41,7 +41,7 @@ SPARSE = sparse.random_array((300, 1500), density=0.02, format="csr", rng=RNG)
 def test_no_fit_needs_less_than_the_least_that_it_is_refused_below(monkeypatch, model, X, largest):
     monkeypatch.setattr(memory, "LARGEST_DECOMPOSITION", largest)
     monkeypatch.setattr(choose, "LARGEST_DECOMPOSITION", largest)
-    monkeypatch.setattr("rbrl.estimators.convex.LARGEST_DECOMPOSITION", largest)
+    monkeypatch.setattr("rbrl.estimators.convex_problem.LARGEST_DECOMPOSITION", largest)
     Y = LABELS[: X.shape[0]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -19,7 +19,7 @@ from rbrl.exceptions import MemoryWarning
 from rbrl.problem import LARGEST_DECOMPOSITION
 
 if TYPE_CHECKING:
-    from rbrl.estimators.convex import ConvexProblem
+    from rbrl.estimators.convex_problem import ConvexProblem
 
 DOUBLE = 8
 CGROUPS = Path("/sys/fs/cgroup")
