@@ -1,13 +1,20 @@
-"""Where rows are: a place that sums a function over its blocks, and what users give that is such a place."""
+"""Where rows are: a place that sums a function over its blocks, in this process or on the workers of a Dask cluster."""
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
 
 from rbrl._common.progress import Progress
 from rbrl._common.typing import ArrayLike, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
+
+# From a block, and other arguments, to a tuple of what can be added: numbers, arrays, lists.
+Summand: TypeAlias = Callable[..., tuple[Any, ...]]
+# Results of this many blocks are added on one worker.
+BRANCHES = 8
 
 
 class Block(NamedTuple):
@@ -41,11 +48,11 @@ class Blocks(ABC):
         return self.n_blocks
 
     @abstractmethod
-    def total(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+    def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """Sum over all blocks of ``function(block, *arguments)``, a tuple of numbers, arrays, and lists, which join."""
 
     @abstractmethod
-    def first(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+    def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """``function(block, *arguments)`` of the first block."""
 
 
@@ -79,7 +86,7 @@ class LocalBlocks(Blocks):
         self.n_blocks = len(parts)
         self.reading_seconds = self.seconds = 0.0
 
-    def total(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+    def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """The sum, one block at a time."""
         started = time.perf_counter()
         result: tuple[Any, ...] = ()
@@ -90,7 +97,7 @@ class LocalBlocks(Blocks):
         self.seconds += time.perf_counter() - started
         return result
 
-    def first(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+    def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """What the first part gives."""
         return function(self._fetch(0), *arguments)
 
@@ -100,6 +107,90 @@ class LocalBlocks(Blocks):
         names = getattr(self._parts, "names", None)
         self.reading_seconds += time.perf_counter() - started
         return Block(X, Y, names[i] if names else f"part {i}")
+
+
+class DaskBlocks(Blocks):
+    """Blocks kept by Dask: on a cluster if a `distributed.Client` is in use, else by Dask's threads in this process.
+
+    Every pass is a graph of pure tasks of blocks and arguments, which the scheduler holds; so what is lost with a worker is
+    computed again on another, and the sum is the same: its order is that of the tree, not of the workers.
+
+    Parameters
+    ----------
+    parts : sequence of delayed or future pairs (X, Y)
+    """
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        try:
+            import dask
+        except ImportError as error:
+            raise ImportError(f"Dask arrays need Dask ({error}): pip install 'rbrl[dask]'.") from error
+        self._dask: Any = dask
+        named = self._dask.delayed(_named, pure=False)
+        blocks = [named(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
+        self._blocks = self._dask.persist(*blocks)
+        self.n_blocks = len(blocks)
+
+    @classmethod
+    def of_arrays(cls, X: Any, y: Any) -> Self:
+        """Blocks of two Dask arrays or data frames with the same rows in each block."""
+        X, y = (side.to_dask_array() if hasattr(side, "to_dask_array") else side for side in (X, y))
+        shapes = [getattr(side, "shape", None) for side in (X, y)]
+        if any(shape is None or len(shape) != 2 for shape in shapes):
+            raise ValueError(
+                f"X and y must be Dask arrays or data frames of two dimensions. Got shapes {shapes[0]} and {shapes[1]}."
+            )
+        if not hasattr(y, "to_delayed"):
+            raise ValueError(
+                f"With X of Dask, y must be so too. Got {type(y).__name__}; dask.array.from_array(y, chunks=...) makes an "
+                "array, dask.dataframe.from_pandas(y, npartitions=...) a data frame."
+            )
+        X, y = (side.rechunk({1: -1}) if side.numblocks[1] > 1 else side for side in (X, y))
+        rows = X.chunks[0], y.chunks[0]
+        # A data frame does not know how many rows its blocks have: NaN.
+        unknown = np.isnan([*rows[0], *rows[1]]).any()
+        if len(rows[0]) != len(rows[1]) or any(a != b and not np.isnan([a, b]).any() for a, b in zip(*rows)):
+            way_out = "y.rechunk({0: X.chunks[0]}) would do"
+            if unknown:
+                way_out = "cut both alike, data frames with y.repartition(divisions=X.divisions)"
+            shown = (f"{', '.join(map(str, side[:4]))}{', …' if len(side) > 4 else ''}" for side in rows)
+            raise ValueError(
+                f"X and y must have the same rows in each block. Got {' and '.join(shown)} rows; {way_out}."
+            )
+        return cls(list(zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)))
+
+    def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """The sum, by a tree of tasks."""
+        apply, join = (self._dask.delayed(task, pure=False) for task in (_apply, _joined))
+        shared = self._dask.delayed(arguments, pure=False, traverse=False)
+        level = [apply(function, block, shared) for block in self._blocks]
+        while len(level) > 1:
+            level = [join(level[i : i + BRANCHES]) for i in range(0, len(level), BRANCHES)]
+        # Coefficients travel with the graph, so that no worker takes them along when it dies; Dask warns of such graphs.
+        with self._dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            result: tuple[Any, ...] = level[0].compute()
+        self.progress.advance(1, 1)
+        return result
+
+    def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """What the first block gives, computed where it is."""
+        return self._dask.delayed(_apply, pure=False)(function, self._blocks[0], arguments).compute()
+
+
+def _named(part: tuple[Any, Any], name: str) -> Block:
+    return Block(*part, name)
+
+
+def _apply(function: Summand, block: Block, arguments: Iterable[Any]) -> tuple[Any, ...]:
+    return function(block, *arguments)
+
+
+def _joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Results of other tasks are theirs: what is added to is a copy."""
+    total = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
+    for result in results[1:]:
+        total = add(total, result)
+    return total
 
 
 def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Blocks | None:
@@ -120,10 +211,10 @@ def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> 
     parts = X if isinstance(X, Sequence) and not isinstance(X, str | bytes | Shards) else ()
     blocks: Blocks
     if _is_dask(X):
-        blocks = _on_dask("of_arrays", X, y)
+        blocks = DaskBlocks.of_arrays(X, y)
         blocks.columns = Columns(feature_names=column_names(X), label_names=column_names(y))
     elif parts and all(_is_dask(part) for part in parts):
-        blocks = _on_dask("of_delayed", _alone(X, y))
+        blocks = DaskBlocks(_alone(X, y))
     elif isinstance(X, Blocks):
         blocks = _alone(X, y)
     elif isinstance(X, Shards) or (parts and _are_parts(parts)):
@@ -174,11 +265,3 @@ def _alone(X: Any, y: Any) -> Any:
 def _is_dask(value: Any) -> bool:
     """Without importing Dask, which may not be there."""
     return type(value).__module__.partition(".")[0] in ("dask", "distributed")
-
-
-def _on_dask(kind: str, *parts: Any) -> Blocks:
-    # Needs this module; and Dask is only imported where its arrays are.
-    from rbrl.rows.on_dask import DaskBlocks
-
-    made: Blocks = getattr(DaskBlocks, kind)(*parts)
-    return made

@@ -15,6 +15,10 @@ from rbrl.targets import SignedTargets
 
 # What measures: one of our metrics, or a scorer of scikit-learn, by name or itself.
 Scorer: TypeAlias = str | Metric | Callable[..., float]
+Scorers: TypeAlias = Scorer | Iterable[Scorer] | Mapping[str, Scorer] | None
+# Values of parameters, and what was found at their combinations.
+Grid: TypeAlias = Mapping[str, Sequence[Any]]
+Table: TypeAlias = list[dict[str, Any]]
 
 
 class Prediction(ClassifierMixin, BaseEstimator):
@@ -48,9 +52,7 @@ class Scoring:
     ['hamming_loss', 'f1_macro']
     """
 
-    def __init__(
-        self, scoring: Scorer | Iterable[Scorer] | Mapping[str, Scorer] | None = None, convention: str = "paper"
-    ) -> None:
+    def __init__(self, scoring: Scorers = None, convention: str = "paper") -> None:
         self.convention = convention
         self.scorers: dict[str, Any] = dict(_named(scoring))
 
@@ -191,7 +193,7 @@ def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> Fl
 EXTRA = ("gap", "evaluations", "seconds")
 
 
-def results_table(tables: Sequence[Sequence[Mapping[str, Any]]], scoring: Scoring) -> dict[str, Any]:
+def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
     """Arrays over grid points: parameters, every fold's values, means, deviations and ranks.
 
     Parameters

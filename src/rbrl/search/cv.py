@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from rbrl.estimators.base import FLOATS
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.rbrl import RBRLClassifier
 from rbrl.registry import WEIGHTS
-from rbrl.search.choose import Scorer, Scoring, best_point, results_table
+from rbrl.search.choose import Grid, Scorers, Scoring, Table, best_point, results_table
 from rbrl.search.path import SearchData, search_fold
 from rbrl.targets import SignedTargets, check_not_label_sets
 
@@ -81,10 +81,10 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         estimator: ObjectiveClassifier | None,
-        param_grid: Mapping[str, Sequence[Any]] | None,
+        param_grid: Grid | None,
         *,
         cv: Any = 5,
-        scoring: Scorer | Iterable[Scorer] | Mapping[str, Scorer] | None = None,
+        scoring: Scorers = None,
         refit: str | None = None,
         search_tol: float = 1e-4,
         random_state: int = 0,
@@ -151,7 +151,7 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
             )
         return metric
 
-    def _search(self, estimator: ObjectiveClassifier, data: SearchData, scoring: Scoring) -> list[list[dict[str, Any]]]:
+    def _search(self, estimator: ObjectiveClassifier, data: SearchData, scoring: Scoring) -> list[Table]:
         """Tables of all folds, in their order."""
         if isinstance(self.cv, int | np.integer):
             splitter = KFold(int(self.cv), shuffle=True, random_state=self.random_state)
@@ -217,7 +217,7 @@ class RBRLClassifierCV(PathSearchCV):
         *,
         estimator: RBRLClassifier | None = None,
         cv: Any = 5,
-        scoring: Scorer | Iterable[Scorer] | Mapping[str, Scorer] | None = None,
+        scoring: Scorers = None,
         refit: str | None = None,
         search_tol: float = 1e-4,
         random_state: int = 0,

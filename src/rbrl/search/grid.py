@@ -2,8 +2,8 @@
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
-from rbrl.search.choose import Scoring
+from rbrl.search.choose import Grid, Scoring, Table
 from rbrl.search.path import SearchData, search_fold
 from rbrl.targets import SignedTargets
 
@@ -48,7 +48,7 @@ DESIGN_PARAMETERS = {
 
 def tune(
     estimator: Any,
-    grid: Mapping[str, Sequence[Any]],
+    grid: Grid,
     X: Any,
     Y: Any,
     *,
@@ -105,61 +105,54 @@ def tune(
     # Where the rank is limited neighbours on the grid need not have close solutions, for those are local optima.
     of_any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
     search = _along_path if of_any_rank and not others else _point_by_point
-    rules = [({}, convention), *others]
-    jobs = (delayed(search)(estimator, grid, X, Y, *split, names, rules, tol) for split in splits)
-    tables = Parallel(n_jobs=n_jobs)(jobs)
+    task = _Task(estimator, grid, X, Y, names, [({}, convention), *others], tol)
+    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in splits)
     return pd.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
 
 
-def points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+class _Task(NamedTuple):
+    """What every fold of a search has in common."""
+
+    estimator: Any
+    grid: Grid
+    X: Any
+    Y: Any
+    names: list[str]
+    rules: list[tuple[dict[str, Any], str]]
+    tol: float
+
+
+def points(grid: Grid) -> list[dict[str, Any]]:
     """All combinations of a grid, the first name changing slowest."""
     return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
-def _along_path(
-    estimator: ObjectiveClassifier,
-    grid: Mapping[str, Sequence[Any]],
-    X: Any,
-    Y: Any,
-    train: IntArray,
-    test: IntArray,
-    names: list[str],
-    rules: Sequence[tuple[dict[str, Any], str]],
-    tol: float,
-) -> list[dict[str, Any]]:
-    ((_, convention),) = rules
+def _along_path(task: _Task, train: IntArray, test: IntArray) -> Table:
+    ((_, convention),) = task.rules
+    grid = task.grid
     outer = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
     inner = {name: grid[name] for name in grid if name not in DESIGN_PARAMETERS}
     inner = {name: sorted(inner[name], reverse=name == "ridge") for name in sorted(inner, key=lambda n: n != "ridge")}
     table = []
     for shape in points(outer):
-        model = clone(estimator).set_params(**shape)
-        data = SearchData(X, Y, SignedTargets().fit(np.asarray(Y)), None, model.kernel == "precomputed")
-        for row in search_fold(model, inner, data, train, test, Scoring(names, convention), tol):
-            measured = (row[name] for name in ("seconds", "gap", "evaluations"))
-            table.append(_row({**shape, **row["params"]}, {name: row[name] for name in names}, *measured))
+        model = clone(task.estimator).set_params(**shape)
+        targets = SignedTargets().fit(np.asarray(task.Y))
+        data = SearchData(task.X, task.Y, targets, None, model.kernel == "precomputed")
+        for row in search_fold(model, inner, data, train, test, Scoring(task.names, convention), task.tol):
+            values = {name: row[name] for name in task.names}
+            table.append(_row({**shape, **row["params"]}, values, row["seconds"], row["gap"], row["evaluations"]))
     return table
 
 
-def _point_by_point(
-    estimator: Any,
-    grid: Mapping[str, Sequence[Any]],
-    X: Any,
-    Y: Any,
-    train: IntArray,
-    test: IntArray,
-    names: list[str],
-    rules: Sequence[tuple[dict[str, Any], str]],
-    tol: float,
-) -> list[dict[str, Any]]:
+def _point_by_point(task: _Task, train: IntArray, test: IntArray) -> Table:
     table = []
     with threadpool_limits(limits=1):
-        for params, model, seconds in _fitted(estimator, points(grid), X[train], Y[train]):
+        for params, model, seconds in _fitted(task.estimator, points(task.grid), task.X[train], task.Y[train]):
             certified = [getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_")]
-            for i, rule in enumerate(rules):
-                values, error = _judged(model, X[test], Y[test], names, *rule, strict=i == 0)
+            for i, rule in enumerate(task.rules):
+                values, error = _judged(model, task.X[test], task.Y[test], task.names, *rule, strict=i == 0)
                 row = _row(params, values, seconds, *certified)
-                table.append({**row, "rule": i, "error": error} if len(rules) > 1 else row)
+                table.append({**row, "rule": i, "error": error} if len(task.rules) > 1 else row)
     return table
 
 
@@ -190,8 +183,6 @@ def _fitted(
         started = time.perf_counter()
 
 
-def _row(
-    params: Mapping[str, Any], values: Mapping[str, float], seconds: float, gap: float, evaluations: float
-) -> dict[str, Any]:
+def _row(params: dict[str, Any], values: dict[str, float], *measured: float) -> dict[str, Any]:
     named = {f"param_{name}": value for name, value in params.items()}
-    return {**named, **values, "fit_seconds": seconds, "gap": gap, "evaluations": evaluations}
+    return {**named, **values, **dict(zip(("fit_seconds", "gap", "evaluations"), measured, strict=True))}

@@ -3,24 +3,27 @@
 import itertools
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl.decision import relevant_labels
-from rbrl.estimators.convex import ConvexProblem, ObjectiveClassifier
+from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem import Objective
-from rbrl.search.choose import Scoring
+from rbrl.search.choose import Grid, Scoring, Table
 from rbrl.solvers import QuasiNewton, SolverResult
 from rbrl.targets import SignedTargets
 
 # How far along a grid line the last two solutions are extrapolated.
 EXTRAPOLATIONS = (0.5, 1.0)
+# Weights and their scores.
+Known: TypeAlias = tuple[FloatArray, FloatArray]
 # Steps of a model in a search. The few that take more are corners of a grid with hardly any penalty: on education they
 # took up to two fifths of a search, and none of them was chosen.
 MOST_STEPS = 100
@@ -35,9 +38,7 @@ class Solved:
     seconds: float
 
 
-def solve_grid(
-    problem: ConvexProblem, axes: Mapping[str, Sequence[Any]], tol: float = 1e-4, max_iter: int = MOST_STEPS
-) -> Iterator[Solved]:
+def solve_grid(problem: ConvexProblem, axes: Grid, tol: float = 1e-4, max_iter: int = MOST_STEPS) -> Iterator[Solved]:
     """Yield the solution of every point of a grid, in an order in which neighbours come first.
 
     Parameters
@@ -65,7 +66,7 @@ def solve_grid(
             f"A search along a path finds optima, of any rank. Got max_rank={problem.model.max_rank}; search with "
             "sklearn.model_selection.GridSearchCV, or set max_rank=None."
         )
-    solved: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}
+    solved: dict[tuple[int, ...], Known] = {}
     solver = QuasiNewton(stop="progress")
     for index in itertools.product(*(range(len(values)) for values in axes.values())):
         params = {name: axes[name][i] for name, i in zip(axes, index)}
@@ -81,40 +82,37 @@ def solve_grid(
         yield Solved(params, result, time.perf_counter() - started)
 
 
-def _candidates(
-    solved: Mapping[tuple[int, ...], tuple[FloatArray, FloatArray]], index: tuple[int, ...]
-) -> Iterator[Sequence[FloatArray]]:
+def _candidates(solved: Mapping[tuple[int, ...], Known], index: tuple[int, ...]) -> Iterator[Known]:
     """Weights and scores of the neighbours behind `index`, and their extrapolations, free because scores are linear."""
     for axis, place in enumerate(index):
         near, far = (solved.get((*index[:axis], place - steps, *index[axis + 1 :])) for steps in (1, 2))
         if near is not None:
             yield near
             if far is not None:
-                yield from ([a + s * (a - b) for a, b in zip(near, far)] for s in EXTRAPOLATIONS)
+                (W, F), (older, theirs) = near, far
+                yield from ((W + s * (W - older), F + s * (F - theirs)) for s in EXTRAPOLATIONS)
 
 
-def _best_start(
-    objective: Objective, candidates: Iterable[Sequence[FloatArray]]
-) -> tuple[FloatArray | None, FloatArray | None]:
+def _best_start(objective: Objective, candidates: Iterable[Known]) -> Known | tuple[None, None]:
     """The candidate with the smallest objective; (None, None) if there is none."""
-    best: tuple[FloatArray | None, FloatArray | None] = (None, None)
+    best: Known | tuple[None, None] = (None, None)
     best_value = np.inf
-    for W, scores in candidates:
-        value = objective.value_at(W, scores)
+    for known in candidates:
+        value = objective.value_at(*known)
         if value < best_value:
-            best, best_value = (W, scores), value
+            best, best_value = known, value
     return best
 
 
 def search_fold(
     estimator: ObjectiveClassifier,
-    axes: Mapping[str, Sequence[Any]],
+    axes: Grid,
     data: "SearchData",
     train: IntArray,
     test: IntArray,
     scoring: Scoring,
     tol: float,
-) -> list[dict[str, Any]]:
+) -> Table:
     """Rows of a search table: parameters, metrics on `test`, gap, evaluations and seconds of every grid point.
 
     Parameters
