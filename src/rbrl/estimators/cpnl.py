@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rbrl._common.checks import check_number
-from rbrl.estimators.convex import ObjectiveClassifier, Solver
+from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex_problem import Solver
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, Loss, WeightedSum
 from rbrl.losses.hinge import costs_of_counts
 from rbrl.losses.label_graph import laplacians_of_products

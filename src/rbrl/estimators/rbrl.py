@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rbrl.estimators.convex import Solver
+from rbrl.estimators.convex_problem import Solver
 from rbrl.estimators.streaming import StreamingClassifier
 from rbrl.losses import Loss, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.rows import LabelCounts
