@@ -12,7 +12,8 @@ from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import Loss, Terms
 from rbrl.losses.base import row_weights
 from rbrl.solvers import SolverResult, lower_bound
-from rbrl.solvers.base import relative_gap, warn_unconverged
+from rbrl.solvers.base import warn_unconverged
+from rbrl.solvers.certificate import relative_gap
 
 
 @dataclass(frozen=True)
@@ -24,23 +25,23 @@ class ExponentialLoss(Loss):
 
     def accumulate(self, Y, F, weights, scale, R):
         margin = Y * F
-        P = self._bends(Y, F, weights) * scale
+        P = self._curvatures(Y, F, weights) * scale
         R -= Y * P
         value = float(P.sum())
         return Terms(value, linear=float(np.sum(P * (2.0 + margin))), quadratic=value)
 
     def hessian_diagonal(self, Y, F, weights=None):
-        return self._bends(Y, F, weights)
+        return self._curvatures(Y, F, weights)
 
     def hessian_product(self, Y, F, D, weights=None):
-        return self._bends(Y, F, weights) * D
+        return self._curvatures(Y, F, weights) * D
 
     def curvature(self, Y, weights=None):
-        """No bound: the loss bends more the further a score lies on the wrong side."""
+        """No bound: the loss curves the more, the further a score lies on the wrong side."""
         return np.full(len(Y), np.inf)
 
     @staticmethod
-    def _bends(Y, F, weights):
+    def _curvatures(Y, F, weights):
         """Weight times exp(-yf): the loss of an entry, its slope but for the sign, and its second derivative."""
         return row_weights(weights, len(Y))[:, None] * np.exp(-Y * F)
 
@@ -71,7 +72,7 @@ class BacktrackingGradient:
                     break
         evaluations = objective.evaluations - before
         result = SolverResult(
-            point.W, point.value, gap, evaluations, n_iter, gap <= tol, np.array(history), point.scores
+            point.W, point.value, gap, evaluations, n_iter, gap <= tol, np.array(history), scores=point.scores
         )
         if not result.converged:
             warn_unconverged("BacktrackingGradient", result, tol, max_iter)
@@ -80,8 +81,8 @@ class BacktrackingGradient:
 
 def _first_step(objective, point):
     """The step that the curvature where we start suggests; a longer one could overflow the exponential."""
-    bends = objective.loss.hessian_diagonal(objective.Y, point.scores, objective.sample_weight).max(axis=1)
-    return 1.0 / (objective.design.largest_curvature(bends) + objective.ridge.curvature)
+    curvatures = objective.loss.hessian_diagonal(objective.Y, point.scores, objective.sample_weight).max(axis=1)
+    return 1.0 / (objective.design.largest_curvature(curvatures) + objective.ridge.curvature)
 
 
 def _descend(objective, point, step):

@@ -3,9 +3,20 @@
 import numpy as np
 from scipy import sparse
 
-from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
+from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import MatrixDesign, SpectralDesign
 from rbrl.problem.objective import Objective
+
+# One example of each loss, and of their sums: the tests of losses run over it.
+ALL_LOSSES = (
+    SquaredHinge(),
+    PairwiseSquaredHinge(),
+    PairwiseSquaredHinge(margin=1.0),
+    WeightedSum((1.0, SquaredHinge()), (0.3, PairwiseSquaredHinge())),
+    CostWeightedSquaredHinge(np.array([0.0, 0.5, 1.0, 2.0, 4.0])),
+    LabelGraph(5.0 * np.eye(5) - 1.0),
+    WeightedSum((1.0, CostWeightedSquaredHinge(np.full(5, 2.0))), (0.1, LabelGraph(3.0 * np.eye(5) + 1.0))),
+)
 
 
 def random_labels(rng, n=7, l=5):

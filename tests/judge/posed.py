@@ -53,20 +53,20 @@ class Loss:
         H = self.weights[:, None, None] * self.graph[None]
         H[:, labels, labels] += self.costs * (slack > 0)
         for p, q, sign, weight, slack in self._slacks(F):
-            pull, bend = weight * sign * slack, weight * (slack > 0)
+            pull, curvature = weight * sign * slack, weight * (slack > 0)
             R[:, p] -= pull
             R[:, q] += pull
             for a, b, direction in ((p, p, 1), (q, q, 1), (p, q, -1), (q, p, -1)):
-                H[:, a, b] += direction * bend
+                H[:, a, b] += direction * curvature
         return R, H
 
     def doubt(self, F, error):
         """How much the value may differ where every score does by its `error` at most."""
         R, _ = self.slopes(F)
-        bend = (
+        curvature = (
             self.costs.max(axis=1) + 6 * self.pairs * F.shape[1] + self.weights * np.abs(self.graph).sum(axis=1).max()
         )
-        return (np.abs(R) * error).sum() + (bend[:, None] * error**2).sum() / 2
+        return (np.abs(R) * error).sum() + (curvature[:, None] * error**2).sum() / 2
 
     def astype(self, dtype):
         return Loss(*(part.astype(dtype) for part in (self.Y, self.costs, self.pairs, self.weights, self.graph)))

@@ -207,6 +207,6 @@ def test_newton_has_the_right_derivatives(seed):
     # Tighter than any wrong term, and loose enough for a hinge that is crossed in between.
     slope = (after.value - before.value) / (2 * h)
     assert float((here.gradient * D).sum()) == pytest.approx(float(slope), rel=1e-5, abs=1e-5 * abs(here.value))
-    bend = ((after.gradient - before.gradient) / (2 * h)).ravel()
+    curvature = ((after.gradient - before.gradient) / (2 * h)).ravel()
     product = here.hessian() @ D.ravel()
-    assert np.linalg.norm(product - bend) <= 1e-3 * np.linalg.norm(bend) + 1e-7
+    assert np.linalg.norm(product - curvature) <= 1e-3 * np.linalg.norm(curvature) + 1e-7

@@ -153,12 +153,12 @@ class Point:
         return gradient if self.smooth is None else gradient + search.nuclear * (search.S.T @ self.smooth.gradient)
 
     def hessian(self):
-        search, (p, l), bend = self.search, self.search.shape, self.slopes[1].astype(float)
+        search, (p, l), curvature = self.search, self.search.shape, self.slopes[1].astype(float)
         Z, PP, _ = search.rough
         H = np.zeros((p, l, p, l))
         for j in range(l):
             for k in range(j, l):
-                H[:, j, :, k] = Z.T @ (bend[:, j, k, None] * Z)
+                H[:, j, :, k] = Z.T @ (curvature[:, j, k, None] * Z)
                 H[:, k, :, j] = H[:, j, :, k]
             H[:, j, :, j] += PP
         H = H.reshape(p * l, p * l)

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from problems import central_differences, random_scores
+from problems import ALL_LOSSES, central_differences, random_scores
 from rbrl.losses import (
-    ALL_LOSSES,
     CostWeightedSquaredHinge,
     LabelGraph,
     Loss,

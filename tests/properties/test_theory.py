@@ -51,7 +51,7 @@ def test_propositions_1_and_2_hold_label_by_label(kind):
 
 
 def test_propositions_1_and_2_fail_when_labels_move_together():
-    """One row, one pair: the constant is 1, but moving both labels apart bends by 2."""
+    """One row, one pair: the constant is 1, but moving both labels apart has curvature 2."""
     design, Y = MatrixDesign(np.array([[1.0]])), np.array([[1, -1]], np.int8)
     step = np.array([[1.0, -1.0]])
     change = ranking_gradient(design, Y, 0 * step) - ranking_gradient(design, Y, -step)
@@ -59,7 +59,7 @@ def test_propositions_1_and_2_fail_when_labels_move_together():
     assert np.linalg.norm(change) / np.linalg.norm(step) == pytest.approx(2.0)
 
 
-def bend(objective, W, V):
+def curvature(objective, W, V):
     """How much the smooth gradient changes from W to V, relative to their distance."""
     gradients = [objective.smooth_gradient(U, objective.at(U).residual) for U in (W, V)]
     return np.linalg.norm(gradients[1] - gradients[0]) / np.linalg.norm(V - W)
@@ -78,8 +78,8 @@ def test_theorems_2_and_3_with_the_rigorous_constant(kind, lambdas):
         worst = gradient[1] - gradient[0]
         worst /= np.linalg.norm(worst)
     pairs = [(s * rng.standard_normal(shape), s * rng.standard_normal(shape)) for s in (1e-3, 0.1, 1, 10)]
-    assert max(bend(objective, *pair) for pair in [*pairs, (0 * worst, 1e-6 * worst)]) <= L * (1 + 1e-6)
-    assert bend(objective, 0 * worst, 1e-6 * worst) >= 0.3 * L
+    assert max(curvature(objective, *pair) for pair in [*pairs, (0 * worst, 1e-6 * worst)]) <= L * (1 + 1e-6)
+    assert curvature(objective, 0 * worst, 1e-6 * worst) >= 0.3 * L
 
 
 def test_theorem_2_with_the_papers_constant():
@@ -87,7 +87,7 @@ def test_theorem_2_with_the_papers_constant():
     ordinary = [random_objective(np.random.default_rng(s), kind, n=30) for s in range(5) for kind in DESIGNS]
     assert all(rigorous(objective) < paper(objective) for objective in ordinary)
     tiny = Objective(MatrixDesign(np.array([[1.0]])), np.array([[1, -1]]), rbrl_loss(2.0), 1.0, 0.0)
-    assert bend(tiny, tiny.zeros(), np.array([[-0.1, 0.1]])) == pytest.approx(6.0)
+    assert curvature(tiny, tiny.zeros(), np.array([[-0.1, 0.1]])) == pytest.approx(6.0)
     assert paper(tiny) == pytest.approx(np.sqrt(18))
 
 

@@ -51,7 +51,9 @@ def test_no_pair_at_all():
 
 def functions(module):
     return {
-        n: f for n, f in vars(module).items() if callable(f) and not n.startswith("_") and n not in ("compiled", "njit")
+        name: f
+        for name, f in vars(module).items()
+        if getattr(f, "__module__", "") == module.__name__ and not name.startswith("_")
     }
 
 
@@ -68,7 +70,7 @@ def arguments(function, seed=0, n=9):
         "alpha": alpha,
         "new": np.zeros_like(alpha),
         "out": np.zeros_like(alpha),
-        "bends": rng.random(len(alpha)),
+        "curvatures": rng.random(len(alpha)),
     }
     values |= {"data": X.data, "indices": X.indices, "indptr": X.indptr, "norms": np.diag(K).copy(), "K": K}
     values |= {"biases": rng.standard_normal(l), "lift": 0.0, "order": rng.permutation(n), "inner": 3}

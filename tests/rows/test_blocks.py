@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from problems import random_labels, rbrl_loss
+from problems import ALL_LOSSES, random_labels, rbrl_loss
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
-from rbrl.losses import ALL_LOSSES
 from rbrl.problem import EigenDesign, RotatedDesign, with_ones
 from rbrl.problem.objective import Objective
 from rbrl.rows import BlockDesign, BlockLoss, LocalBlocks
@@ -133,8 +132,8 @@ def test_a_line_is_exact_where_it_starts_and_everywhere_if_the_sample_is_whole(w
             np.testing.assert_allclose(found.slopes, expected.slopes, atol=1e-9)
             assert found.value == pytest.approx(expected.value, rel=1e-12)
         if whole:
-            np.testing.assert_allclose(found.bends, expected.bends, atol=1e-9)
-            assert found.joint_bend == pytest.approx(expected.joint_bend)
+            np.testing.assert_allclose(found.curvatures, expected.curvatures, atol=1e-9)
+            assert found.joint_curvature == pytest.approx(expected.joint_curvature)
     assert blocks.evaluations == passes, "a line costs no pass"
     assert blocks.design.sample[2].sum() == pytest.approx(60)
     exact = blocks.loss.exact_line(blocks.Y, *handles, t)

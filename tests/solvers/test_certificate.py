@@ -8,7 +8,7 @@ import pytest
 from problems import DESIGNS, random_design, random_labels, random_objective, rbrl_loss
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, lower_bound
-from rbrl.solvers.base import relative_gap
+from rbrl.solvers.certificate import relative_gap
 
 LAMBDAS = (0.0, 1e-4, 1.0, 1e2)
 

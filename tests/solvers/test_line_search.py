@@ -39,23 +39,23 @@ def test_value_and_slopes_along_the_ray(kind, nuclear, l):
     np.testing.assert_allclose(ray(np.zeros(l))[1], at_zero, rtol=1e-9, atol=1e-12)
 
 
-def test_bends_without_nuclear_norm_are_second_derivatives():
+def test_curvatures_without_nuclear_norm_are_second_derivatives():
     ray, _ = ray_of(lambdas=(0.7, 0.5, 0.0))
     t = np.array([0.2, 0.4, 0.6, 0.8])
-    _, _, bends, joint = ray(t)
+    _, _, curvatures, joint = ray(t)
     H = central_differences(lambda s: ray(s)[1], t)
-    np.testing.assert_allclose(bends, np.diag(H), rtol=1e-5)
+    np.testing.assert_allclose(curvatures, np.diag(H), rtol=1e-5)
     assert joint == pytest.approx(H.sum(), rel=1e-5)
 
 
 @pytest.mark.parametrize("l", [4, 15])
-def test_bends_with_nuclear_norm_are_those_of_its_majoriser(l):
-    """The reweighted ridge bends at least as much as the norm, so Newton's step does not overshoot."""
+def test_curvatures_with_nuclear_norm_are_those_of_its_majoriser(l):
+    """The reweighted ridge curves at least as much as the norm, so Newton's step does not overshoot."""
     with_norm, _ = ray_of(lambdas=(0.7, 0.5, 5.0), l=l)
     t = np.full(l, 0.4)
-    _, _, bends, joint = with_norm(t)
+    _, _, curvatures, joint = with_norm(t)
     H = central_differences(lambda s: with_norm(s)[1], t)
-    assert np.all(bends >= np.diag(H) * (1 - 1e-6))
+    assert np.all(curvatures >= np.diag(H) * (1 - 1e-6))
     assert joint >= H.sum() * (1 - 1e-6)
 
 

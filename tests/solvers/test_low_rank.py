@@ -10,7 +10,7 @@ from rbrl._common.linalg import leading_singular
 from rbrl.losses import SquaredHinge
 from rbrl.problem import MatrixDesign
 from rbrl.problem.objective import Objective
-from rbrl.solvers import LowRank, QuasiNewton, low_rank
+from rbrl.solvers import LowRank, QuasiNewton, factored
 
 LAMBDAS = [(1.0, 0.5, 0.3), (0.1, 1.0, 3.0), (1.0, 0.0, 30.0), (2.0, 0.1, 0.0)]
 
@@ -43,8 +43,8 @@ def test_partial_decompositions_find_the_same_optimum(monkeypatch):
     objective = random_objective(np.random.default_rng(7), lambdas=(1.0, 0.5, 1.0), n=60, l=6)
     whole = LowRank().solve(objective, tol=1e-6)
     monkeypatch.setattr(_linalg, "EXACT_BELOW", 0)
-    monkeypatch.setattr(low_rank, "EXACT_BELOW", 0)
-    monkeypatch.setattr(low_rank, "FIRST", 2)
+    monkeypatch.setattr(factored, "EXACT_BELOW", 0)
+    monkeypatch.setattr(factored, "FIRST", 2)
     part = LowRank().solve(objective, tol=1e-6)
     assert part.gap <= 1e-6
     assert part.objective == pytest.approx(whole.objective, rel=2e-6)

@@ -1,4 +1,4 @@
-"""The preconditioners are inverse Hessians: of the true one, where every row bends alike or is counted alone."""
+"""The preconditioners are inverse Hessians: of the true one, where every row curves alike or is counted alone."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ WHITENED = ("eigen", "coefficients", "function")
 
 
 def objective_of(kind, lambdas=(0.7, 0.5, 0.0), alike=False, n=12, l=3, seed=0):
-    """RBRL over whitened coordinates; `alike` gives every row the same labels, so that all bend alike at small scores."""
+    """RBRL over whitened coordinates; `alike` gives every row the same labels, so that all curve alike at small scores."""
     rng = np.random.default_rng(seed)
     design = EigenDesign(rng.standard_normal((n, 5))) if kind == "eigen" else random_design(rng, kind, n)
     Y = np.tile(np.resize(np.array([1, -1, -1, 1], np.int8), l), (n, 1)) if alike else random_labels(rng, n, l)
@@ -76,7 +76,7 @@ def reweighted(rng, shape, left):
 
 
 @pytest.mark.parametrize("kind", WHITENED)
-def test_the_mean_model_inverts_the_hessian_when_all_rows_bend_alike(kind):
+def test_the_mean_model_inverts_the_hessian_when_all_rows_curve_alike(kind):
     objective = objective_of(kind, alike=True)
     W = 1e-3 * np.random.default_rng(1).standard_normal(objective.shape)
     inverse = dense(MeanModel(objective, objective.design.scores(W)).inverse(), objective.shape)
@@ -109,9 +109,9 @@ def test_many_labels_keep_the_diagonal_of_the_mean_model_in_the_singular_vectors
 @pytest.mark.parametrize(("ranking", "coupled"), [(1e-3, False), (100.0, True)])
 def test_many_labels_that_hardly_couple_need_no_eigenvectors(ranking, coupled):
     objective = objective_of("eigen", (0.7, ranking, 0.0), l=MANY_LABELS + 1)
-    bends, basis = MeanModel(objective, np.zeros(objective.Y.shape)).bends
+    curvatures, basis = MeanModel(objective, np.zeros(objective.Y.shape)).curvatures
     assert (basis is not None) == coupled
-    assert bends.min() >= 0
+    assert curvatures.min() >= 0
 
 
 @pytest.mark.parametrize("kind", [*WHITENED, "dense", "sparse"])
@@ -148,7 +148,7 @@ def numeric_factor_hessian(objective, point):
 
 
 @pytest.mark.parametrize("kind", WHITENED)
-def test_factor_blocks_invert_the_diagonal_blocks_when_all_rows_bend_alike(kind):
+def test_factor_blocks_invert_the_diagonal_blocks_when_all_rows_curve_alike(kind):
     objective = objective_of(kind, (0.7, 0.5, 0.3), alike=True)
     point = factors_of(objective, scale=1e-4)
     H, size = numeric_factor_hessian(objective, point), point.U.size

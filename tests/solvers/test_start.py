@@ -19,7 +19,7 @@ def all_active(kind, ranking=0.5):
 
 
 @pytest.mark.parametrize("kind", ["eigen", "coefficients", "function", "low_rank"])
-def test_the_start_is_the_optimum_when_every_margin_is_active_and_rows_bend_alike(kind):
+def test_the_start_is_the_optimum_when_every_margin_is_active_and_rows_curve_alike(kind):
     objective = all_active(kind)
     W = model_start(objective)
     point = objective.at(W)

@@ -1,10 +1,13 @@
 """Small spectral tools: singular values and thresholding of tall matrices, largest eigenvalues."""
 
+from collections.abc import Callable
+
 import numpy as np
-from scipy import sparse
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dsyevd
 from scipy.sparse.linalg import LinearOperator, eigsh
+
+from rbrl._common.typing import FloatArray, Matrix, issparse
 
 # Below this share of the largest singular value, squaring (the Gram matrix) has lost the digits.
 GRAM_FLOOR = 1e-4
@@ -12,7 +15,7 @@ GRAM_FLOOR = 1e-4
 EXACT_BELOW = 1000
 
 
-def small_eigh(A):
+def small_eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, without the checks that cost more than a small one."""
     if not A.size:
         return np.zeros(0), A
@@ -20,45 +23,49 @@ def small_eigh(A):
     return np.linalg.eigh(A) if failed else (values, V)
 
 
-def is_wide(W):
+def is_wide(W: FloatArray) -> bool:
     """Whether W has more columns than rows; of no rows nothing is asked."""
     return 0 < W.shape[0] < W.shape[1]
 
 
-def small_gram(W):
+def small_gram(W: FloatArray) -> FloatArray:
     """The smaller of W'W and WW'."""
     return W @ W.T if is_wide(W) else W.T @ W
 
 
-def gram_singular_values(W):
+def gram_singular_values(W: FloatArray) -> FloatArray:
     """Singular values, ascending, from the smaller Gram matrix: quick, with eight digits of the largest."""
     return np.sqrt(np.maximum(np.linalg.eigvalsh(small_gram(W)), 0.0))
 
 
-def gram_spectrum(W):
+def gram_spectrum(W: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Singular values (ascending) and right singular vectors of a tall W, from the eigenproblem of W'W."""
     values, V = small_eigh(W.T @ W)
     return np.sqrt(np.maximum(values, 0.0)), V
 
 
-def leading_singular(W, most, above=0.0, near=None):
+def leading_singular(
+    W: FloatArray, most: int, above: float = 0.0, near: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Left singular vectors, singular values (descending) and right ones of W: the `most` largest that exceed `above`.
 
     Exact while the shorter side is moderate; by subspace iteration beyond, which finds what stands out. It starts from the
     columns of `near`, where right singular vectors are expected, and as many others as are asked for.
     """
-    if min(W.shape) <= EXACT_BELOW:
-        values, V = small_eigh(small_gram(W))
-        sigma, V = np.sqrt(np.maximum(values[::-1], 0.0)), V[:, ::-1]
-        keep = np.flatnonzero((sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0)))[:most]
-        sigma, V = sigma[keep], V[:, keep]
-        return (V, sigma, (W.T @ V) / sigma) if is_wide(W) else ((W @ V) / sigma, sigma, V)
-    P, sigma, Q = _subspace_iteration(W, min(most, min(W.shape)), near)
-    keep = (sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0))
-    return P[:, keep], sigma[keep], Q[:, keep]
+    if min(W.shape) > EXACT_BELOW:
+        P, sigma, Q = _subspace_iteration(W, min(most, *W.shape), near)
+        keep = (sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0))
+        return P[:, keep], sigma[keep], Q[:, keep]
+    values, V = small_eigh(small_gram(W))
+    sigma, V = np.sqrt(np.maximum(values[::-1], 0.0)), V[:, ::-1]
+    largest = np.flatnonzero((sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0)))[:most]
+    sigma, V = sigma[largest], V[:, largest]
+    return (V, sigma, (W.T @ V) / sigma) if is_wide(W) else ((W @ V) / sigma, sigma, V)
 
 
-def _subspace_iteration(W, size, near=None, spare=10, rounds=6, seed=0):
+def _subspace_iteration(
+    W: FloatArray, size: int, near: FloatArray | None = None, spare: int = 10, rounds: int = 6, seed: int = 0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The `size` largest singular triples, approximately."""
     Q = np.random.default_rng(seed).standard_normal((W.shape[1], size + spare))
     Q = (Q if near is None else np.hstack([near, Q]))[:, : min(W.shape)]
@@ -69,12 +76,12 @@ def _subspace_iteration(W, size, near=None, spare=10, rounds=6, seed=0):
     return left[:, :size], sigma[:size], (Q @ turn.T)[:, :size]
 
 
-def singular_values(W):
+def singular_values(W: FloatArray) -> FloatArray:
     """All singular values, descending, to full relative accuracy of the largest."""
     return np.linalg.svd(W, compute_uv=False)
 
 
-def spectral_norm(W):
+def spectral_norm(W: FloatArray) -> float:
     """The largest singular value, to full accuracy."""
     if not W.size:
         return 0.0
@@ -82,7 +89,7 @@ def spectral_norm(W):
     return float(gram_singular_values(W)[-1])
 
 
-def threshold_singular_values(W, amount):
+def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:
     """Shrink every singular value by `amount`, to no less than zero: eq. (24) of the paper.
 
     W V (1 - amount / sigma)_+ V' needs only the small Gram matrix, and is accurate for singular values above
@@ -100,14 +107,14 @@ def threshold_singular_values(W, amount):
     return (U * np.maximum(s - amount, 0.0)) @ Vt
 
 
-def clip_singular_values(W, limit):
+def clip_singular_values(W: FloatArray, limit: float) -> FloatArray:
     """The nearest matrix with no singular value above `limit`."""
     if is_wide(W):
         return clip_singular_values(W.T, limit).T
     return W @ singular_value_clip(W, limit)
 
 
-def singular_value_clip(W, limit):
+def singular_value_clip(W: FloatArray, limit: float) -> FloatArray:
     """The matrix C for which W C is W with no singular value above `limit`.
 
     The Gram matrix of a W far outside blurs singular values near the limit, so what it gives is clipped once more.
@@ -118,7 +125,9 @@ def singular_value_clip(W, limit):
     return clip @ singular_value_clip(W @ clip, limit) if sigma[-1] > 10 * limit > 0 else clip
 
 
-def largest_eigenvalue(product, size, exact_below=500, seed=0):
+def largest_eigenvalue(
+    product: Callable[[FloatArray], FloatArray], size: int, exact_below: int = 500, seed: int = 0
+) -> float:
     """Largest eigenvalue of a symmetric positive semidefinite operator, given its product with a matrix.
 
     Small operators are formed and solved; for large ones the Lanczos value is raised by its residual.
@@ -146,7 +155,9 @@ NOISE = 1e-28
 GRAM_NOISE = 1e-14
 
 
-def whiten(gram, projected=None):
+def whiten(
+    gram: FloatArray, projected: Callable[[FloatArray], FloatArray] | None = None
+) -> tuple[FloatArray, FloatArray]:
     r"""Orthonormal directions V with :math:`V'X'XV = \operatorname{diag}(c)`, and c, largest first.
 
     The Gram matrix of columns of very different size holds nothing of the small ones: a column of 1e9 leaves of the others
@@ -174,13 +185,20 @@ def whiten(gram, projected=None):
     return np.ascontiguousarray(np.hstack(directions)), np.concatenate(diagonals)
 
 
-def gram_matrix(X):
+def squares(X: Matrix, axis: int = 0) -> FloatArray:
+    """Sums of squares of the columns; of the rows with ``axis=1``."""
+    if issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=axis)).ravel()
+    return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
+
+
+def gram_matrix(X: Matrix) -> FloatArray:
     """X'X, dense."""
     G = X.T @ X
-    return G.toarray() if sparse.issparse(G) else np.asarray(G)
+    return G.toarray() if issparse(G) else np.asarray(G)
 
 
-def projected_gram(X, V):
+def projected_gram(X: Matrix, V: FloatArray) -> FloatArray:
     """(XV)'(XV), some rows at a time."""
     step, total = max(1, BLOCK_ENTRIES // V.shape[1]), np.zeros((V.shape[1], V.shape[1]))
     for start in range(0, X.shape[0], step):

@@ -1,6 +1,6 @@
 """Types that signatures share: arrays, what users may give as features or labels, scikit-learn's classes for mypy."""
 
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,10 @@ MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 Matrix: TypeAlias = FloatArray | sparse.csr_array | sparse.csr_matrix
 
 if TYPE_CHECKING:
+
+    def issparse(X: object) -> TypeGuard[sparse.csr_array]:
+        """SciPy's, of which mypy learns that what is not sparse is an array."""
+
     # scikit-learn has no types: with its own classes as bases every attribute would be Any, a misspelt one too.
     class BaseEstimator:
         """What our estimators inherit from scikit-learn."""
@@ -30,8 +34,10 @@ if TYPE_CHECKING:
         def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float: ...
 
 else:
+    from scipy.sparse import issparse
     from sklearn.base import BaseEstimator, ClassifierMixin
 
 __all__ = [
     "Array", "ArrayLike", "BaseEstimator", "BoolArray", "ClassifierMixin", "FloatArray", "IntArray", "Matrix", "MatrixLike",
+    "issparse",
 ]  # fmt: skip

@@ -3,14 +3,21 @@
 A row's irrelevant scores are gathered into a contiguous buffer first, so that the inner loop over them vectorises.
 """
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import numpy as np
 from numba import njit
 
+from rbrl._common.typing import Array
+
+_Loop = TypeVar("_Loop", bound=Callable[..., Any])
+
 # Sums may be reordered, which vectorises them; NaN and infinity keep their meaning.
-_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
 
-def _compiled(function):
+def compiled(function: _Loop) -> _Loop:
     """Compile a function when it is first called, and keep the machine code for other processes where that is possible.
 
     Numba refuses to keep it where neither the folder of the sources nor one of the user's can be written to, as in many
@@ -24,11 +31,8 @@ def _compiled(function):
         return njit(**_OPTIONS)(function)
 
 
-compiled = _compiled
-
-
 @compiled
-def squared_hinge(Y, F, weights, scale, costs, R):
+def squared_hinge(Y: Array, F: Array, weights: Array, scale: float, costs: Array, R: Array) -> tuple[float, float]:
     n, l = F.shape
     value = linear = 0.0
     for i in range(n):
@@ -44,7 +48,7 @@ def squared_hinge(Y, F, weights, scale, costs, R):
 
 
 @compiled
-def squared_hinge_diagonal(Y, F, weights, scale, costs, H):
+def squared_hinge_diagonal(Y: Array, F: Array, weights: Array, scale: float, costs: Array, H: Array) -> None:
     n, l = F.shape
     for i in range(n):
         w = scale * weights[i]
@@ -54,27 +58,9 @@ def squared_hinge_diagonal(Y, F, weights, scale, costs, H):
 
 
 @compiled
-def squared_hinge_product(Y, F, D, weights, scale, costs, P):
-    n, l = F.shape
-    for i in range(n):
-        w = scale * weights[i]
-        for j in range(l):
-            cost = w * costs[j] if Y[i, j] > 0 else w
-            P[i, j] += cost * D[i, j] if Y[i, j] * F[i, j] < 1.0 else 0.0
-
-
-@compiled
-def squared_hinge_labels(Y, F, weights, scale, costs, M):
-    n, l = F.shape
-    for i in range(n):
-        w = scale * weights[i]
-        for j in range(l):
-            cost = w * costs[j] if Y[i, j] > 0 else w
-            M[j, j] += cost if Y[i, j] * F[i, j] < 1.0 else 0.0
-
-
-@compiled
-def squared_hinge_line(Y, F, D, t, weights, scale, costs, d1, d2):
+def squared_hinge_line(
+    Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, costs: Array, d1: Array, d2: Array
+) -> tuple[float, float]:
     n, l = F.shape
     value = joint = 0.0
     for i in range(n):
@@ -92,8 +78,10 @@ def squared_hinge_line(Y, F, D, t, weights, scale, costs, d1, d2):
 
 
 @compiled
-def _gather(y, f, pos, neg, f_pos, f_neg):
-    """Split a row: indices and scores of its relevant and irrelevant labels; return their numbers."""
+def _split(
+    y: Array, f: Array, weight: float, pos: Array, neg: Array, f_pos: Array, f_neg: Array
+) -> tuple[int, int, float]:
+    """Indices and scores of a row's relevant and irrelevant labels; return their numbers and the weight of a pair, or 0."""
     p = q = 0
     for j in range(y.shape[0]):
         if y[j] > 0:
@@ -102,20 +90,19 @@ def _gather(y, f, pos, neg, f_pos, f_neg):
         else:
             neg[q], f_neg[q] = j, f[j]
             q += 1
-    return p, q
+    return p, q, weight / (p * q) if p > 0 and q > 0 else 0.0
 
 
 @compiled
-def pairwise_hinge(Y, F, weights, scale, margin, R):
+def pairwise_hinge(Y: Array, F: Array, weights: Array, scale: float, margin: float, R: Array) -> tuple[float, float]:
     n, l = F.shape
     pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
     f_pos, f_neg, push = np.empty(l), np.empty(l), np.empty(l)
     value = linear = 0.0
     for i in range(n):
-        p, q = _gather(Y[i], F[i], pos, neg, f_pos, f_neg)
-        if p == 0 or q == 0:
+        p, q, c = _split(Y[i], F[i], scale * weights[i], pos, neg, f_pos, f_neg)
+        if c == 0.0:
             continue
-        c = scale * weights[i] / (p * q)
         squares = total = 0.0
         push[:q] = 0.0
         for a in range(p):
@@ -135,51 +122,30 @@ def pairwise_hinge(Y, F, weights, scale, margin, R):
 
 
 @compiled
-def pairwise_hinge_diagonal(Y, F, weights, scale, margin, H):
-    n, l = F.shape
-    pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
-    f_pos, f_neg, active = np.empty(l), np.empty(l), np.empty(l)
-    for i in range(n):
-        p, q = _gather(Y[i], F[i], pos, neg, f_pos, f_neg)
-        if p == 0 or q == 0:
-            continue
-        c = scale * weights[i] / (p * q)
-        active[:q] = 0.0
-        for a in range(p):
-            shift, count = margin - f_pos[a], 0.0
-            for b in range(q):
-                one = 1.0 if shift + f_neg[b] > 0 else 0.0
-                count += one
-                active[b] += one
-            H[i, pos[a]] += c * count
-        for b in range(q):
-            H[i, neg[b]] += c * active[b]
-
-
-@compiled
-def pairwise_hinge_product(Y, F, D, weights, scale, margin, P):
+def pairwise_hinge_product(
+    Y: Array, F: Array, D: Array, weights: Array, scale: float, margin: float, coupling: float, P: Array
+) -> None:
     n, l = F.shape
     pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
     f_pos, f_neg, moved = np.empty(l), np.empty(l), np.empty(l)
     for i in range(n):
-        p, q = _gather(Y[i], F[i], pos, neg, f_pos, f_neg)
-        if p == 0 or q == 0:
+        p, q, c = _split(Y[i], F[i], scale * weights[i], pos, neg, f_pos, f_neg)
+        if c == 0.0:
             continue
-        c = scale * weights[i] / (p * q)
         moved[:q] = 0.0
         for a in range(p):
             shift, d, total = margin - f_pos[a], D[i, pos[a]], 0.0
             for b in range(q):
-                step = d - D[i, neg[b]] if shift + f_neg[b] > 0 else 0.0
-                total += step
-                moved[b] += step
+                active = 1.0 if shift + f_neg[b] > 0 else 0.0
+                total += active * (d - coupling * D[i, neg[b]])
+                moved[b] += active * (D[i, neg[b]] - coupling * d)
             P[i, pos[a]] += c * total
         for b in range(q):
-            P[i, neg[b]] -= c * moved[b]
+            P[i, neg[b]] += c * moved[b]
 
 
 @compiled
-def pairwise_hinge_labels(Y, F, weights, scale, margin, M):
+def pairwise_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, margin: float, M: Array) -> None:
     # All labels are visited, the relevant ones far from any margin: a loop without indices vectorises.
     n, l = F.shape
     pos, rest = np.empty(l, np.int64), np.empty(l)
@@ -210,7 +176,9 @@ def pairwise_hinge_labels(Y, F, weights, scale, margin, M):
 
 
 @compiled
-def pairwise_hinge_line(Y, F, D, t, weights, scale, margin, d1, d2):
+def pairwise_hinge_line(
+    Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, margin: float, d1: Array, d2: Array
+) -> tuple[float, float]:
     n, l = F.shape
     pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
     f_pos, f_neg, d_neg = np.empty(l), np.empty(l), np.empty(l)
@@ -219,11 +187,10 @@ def pairwise_hinge_line(Y, F, D, t, weights, scale, margin, d1, d2):
     for i in range(n):
         for j in range(l):
             f[j] = F[i, j] + t[j] * D[i, j]
-        p, q = _gather(Y[i], f, pos, neg, f_pos, f_neg)
-        if p == 0 or q == 0:
+        p, q, c = _split(Y[i], f, scale * weights[i], pos, neg, f_pos, f_neg)
+        if c == 0.0:
             continue
-        c = scale * weights[i] / (p * q)
-        squares = bends = 0.0
+        squares = curvature = 0.0
         for b in range(q):
             push[b] = active[b] = 0.0
             d_neg[b] = D[i, neg[b]]
@@ -233,7 +200,7 @@ def pairwise_hinge_line(Y, F, D, t, weights, scale, margin, d1, d2):
                 slack = max(shift + f_neg[b], 0.0)
                 one = 1.0 if slack > 0 else 0.0
                 squares += slack * slack
-                bends += one * (d - d_neg[b]) ** 2
+                curvature += one * (d - d_neg[b]) ** 2
                 pull += slack
                 count += one
                 push[b] += slack
@@ -244,12 +211,12 @@ def pairwise_hinge_line(Y, F, D, t, weights, scale, margin, d1, d2):
             d1[neg[b]] += c * push[b] * d_neg[b]
             d2[neg[b]] += c * active[b] * d_neg[b] ** 2
         value += 0.5 * c * squares
-        joint += c * bends
+        joint += c * curvature
     return value, joint
 
 
 @compiled
-def column_dots(A, B, joint):
+def column_dots(A: Array, B: Array, joint: bool) -> Array:
     out = np.zeros(A.shape[1])
     for k in range(A.shape[0]):
         for j in range(A.shape[1]):
@@ -260,7 +227,7 @@ def column_dots(A, B, joint):
 
 
 @compiled
-def memory_backward(q, steps, changes, rho, order, joint):
+def memory_backward(q: Array, steps: Array, changes: Array, rho: Array, order: Array, joint: bool) -> Array:
     coefficients = np.zeros_like(rho)
     for i in order[::-1]:
         c = rho[i] * column_dots(steps[i], q, joint)
@@ -273,7 +240,9 @@ def memory_backward(q, steps, changes, rho, order, joint):
 
 
 @compiled
-def memory_forward(z, steps, changes, rho, order, joint, coefficients):
+def memory_forward(
+    z: Array, steps: Array, changes: Array, rho: Array, order: Array, joint: bool, coefficients: Array
+) -> None:
     for i in order:
         c = coefficients[i] - rho[i] * column_dots(changes[i], z, joint)
         step = steps[i]
@@ -283,76 +252,57 @@ def memory_forward(z, steps, changes, rho, order, joint, coefficients):
 
 
 @compiled
-def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
+def clipped_dual_maximum(
+    sigma: Array, linear: float, quadratic: float, reach: float, ridge: float, limit: float
+) -> tuple[float, float]:
     best, at, theta = 0.0, 0.0, min(1.0, reach)
     for _ in range(30):
-        over2, slope, bend = 0.0, linear - 2 * theta * quadratic, 2 * quadratic
+        over2, slope, curvature = 0.0, linear - 2 * theta * quadratic, 2 * quadratic
         for s in sigma:
             over = theta * s - limit
             if over > 0:
                 over2 += over * over
                 slope -= s * over / ridge
-                bend += s * s / ridge
+                curvature += s * s / ridge
         value = theta * linear - theta * theta * quadratic - over2 / (2 * ridge)
         if value > best:
             best, at = value, theta
-        if bend <= 0:
+        if curvature <= 0:
             break
         previous = theta
-        theta = min(max(theta + slope / bend, 0.0), reach)
+        theta = min(max(theta + slope / curvature, 0.0), reach)
         if abs(theta - previous) < 1e-13 * theta:
             break
     return best, at
 
 
 @compiled
-def _cholesky(M):
-    """The lower factor, in place."""
-    l = M.shape[0]
-    for j in range(l):
-        s = M[j, j]
-        for p in range(j):
-            s -= M[j, p] * M[j, p]
-        root = np.sqrt(s)
-        M[j, j] = root
-        for i in range(j + 1, l):
-            s = M[i, j]
-            for p in range(j):
-                s -= M[i, p] * M[j, p]
-            M[i, j] = s / root
-
-
-@compiled
-def _cholesky_solve(M, x):
-    """Solve with a lower factor and its transpose, in place."""
-    l = M.shape[0]
-    for i in range(l):
-        s = x[i]
-        for p in range(i):
-            s -= M[i, p] * x[p]
-        x[i] = s / M[i, i]
-    for i in range(l - 1, -1, -1):
-        s = x[i]
-        for p in range(i + 1, l):
-            s -= M[p, i] * x[p]
-        x[i] = s / M[i, i]
-
-
-@compiled
-def block_solve(G, first, A, second, B, C, out):
+def block_solve(G: Array, first: Array, A: Array, second: Array, B: Array, C: Array, out: Array) -> None:
+    # Row by row of the Cholesky factor, the forward substitution with it; the divisions are by inverses, once each.
     K, l = G.shape
-    M = np.empty((l, l))
+    M, inverse = np.empty((l, l)), np.empty(l)
     for k in range(K):
+        x = out[k]
         for i in range(l):
-            out[k, i] = G[k, i]
             for j in range(i + 1):
-                M[i, j] = first[k] * A[i, j] + second[k] * B[i, j] + C[i, j]
-        _cholesky(M)
-        _cholesky_solve(M, out[k])
+                s = first[k] * A[i, j] + second[k] * B[i, j] + C[i, j]
+                for p in range(j):
+                    s -= M[i, p] * M[j, p]
+                M[i, j] = s * inverse[j] if j < i else np.sqrt(s)
+            inverse[i] = 1.0 / M[i, i]
+            s = G[k, i]
+            for p in range(i):
+                s -= M[i, p] * x[p]
+            x[i] = s / M[i, i]
+        for i in range(l - 1, -1, -1):
+            s = x[i]
+            for p in range(i + 1, l):
+                s -= M[p, i] * x[p]
+            x[i] = s / M[i, i]
 
 
 @compiled
-def sparse_product(data, indices, indptr, W, out):
+def sparse_product(data: Array, indices: Array, indptr: Array, W: Array, out: Array) -> None:
     for i in range(len(indptr) - 1):
         sums = out[i]
         for p in range(indptr[i], indptr[i + 1]):
@@ -362,7 +312,7 @@ def sparse_product(data, indices, indptr, W, out):
 
 
 @compiled
-def sparse_adjoint(data, indices, indptr, D, out):
+def sparse_adjoint(data: Array, indices: Array, indptr: Array, D: Array, out: Array) -> None:
     for i in range(len(indptr) - 1):
         d = D[i]
         for p in range(indptr[i], indptr[i + 1]):

@@ -2,19 +2,28 @@
 
 import numpy as np
 
+from rbrl._common.typing import Array
 from rbrl._loops.compiled import compiled
 
 
 @compiled
-def _ascend_row(first, last, winner, loser, margin, cap, alpha, f, curvature, inner, moved):
+def _ascend_row(
+    pairs: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array, f: Array, curvature: float,
+    inner: int, moved: Array,
+) -> None:  # fmt: skip
     """Coordinate steps over the pairs of one row; its scores f follow, the change of its coefficients is left in moved."""
+    first, last = pairs
     moved[:] = 0.0
-    bend = 0.5 / curvature
+    if curvature <= 0.0:
+        # Nothing depends on this row's coefficients: its hinges stay whole.
+        alpha[first:last] = cap[first:last]
+        return
+    length = 0.5 / curvature
     for _ in range(inner):
         change = 0.0
         for e in range(first, last):
             a, b, old = winner[e], loser[e], alpha[e]
-            new = min(max(old + (margin[e] - f[a] + f[b]) * bend, 0.0), cap[e])
+            new = min(max(old + (margin[e] - f[a] + f[b]) * length, 0.0), cap[e])
             step = new - old
             if step != 0.0:
                 alpha[e] = new
@@ -28,19 +37,17 @@ def _ascend_row(first, last, winner, loser, margin, cap, alpha, f, curvature, in
 
 
 @compiled
-def ascend_gram(K, scores, start, winner, loser, margin, cap, alpha, biases, lift, order, inner):
+def ascend_gram(
+    K: Array, scores: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array,
+    biases: Array, lift: float, order: Array, inner: int,
+) -> None:  # fmt: skip
     l, n = scores.shape
-    f, moved = np.empty(l), np.empty(l)
+    moved = np.empty(l)
     for i in order:
-        curvature = K[i, i] + lift
-        if curvature <= 0.0:
-            alpha[start[i] : start[i + 1]] = cap[start[i] : start[i + 1]]
-            continue
         if start[i] == start[i + 1]:
             continue
-        for j in range(l):
-            f[j] = scores[j, i] + biases[j]
-        _ascend_row(start[i], start[i + 1], winner, loser, margin, cap, alpha, f, curvature, inner, moved)
+        f = scores[:, i] + biases
+        _ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, K[i, i] + lift, inner, moved)
         column = K[i]
         for j in range(l):
             step = moved[j]
@@ -52,22 +59,21 @@ def ascend_gram(K, scores, start, winner, loser, margin, cap, alpha, biases, lif
 
 
 @compiled
-def ascend_rows(data, indices, indptr, norms, W, start, winner, loser, margin, cap, alpha, biases, lift, order, inner):
+def ascend_rows(
+    data: Array, indices: Array, indptr: Array, norms: Array, W: Array, start: Array, winner: Array, loser: Array,
+    margin: Array, cap: Array, alpha: Array, biases: Array, lift: float, order: Array, inner: int,
+) -> None:  # fmt: skip
     l = W.shape[1]
-    f, moved = np.empty(l), np.empty(l)
+    moved = np.empty(l)
     for i in order:
-        curvature = norms[i] + lift
-        if curvature <= 0.0:
-            alpha[start[i] : start[i + 1]] = cap[start[i] : start[i + 1]]
-            continue
         if start[i] == start[i + 1]:
             continue
-        f[:] = biases
+        f = biases.copy()
         for e in range(indptr[i], indptr[i + 1]):
             x, w = data[e], W[indices[e]]
             for j in range(l):
                 f[j] += x * w[j]
-        _ascend_row(start[i], start[i + 1], winner, loser, margin, cap, alpha, f, curvature, inner, moved)
+        _ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, norms[i] + lift, inner, moved)
         if moved.any():
             biases += lift * moved
             for e in range(indptr[i], indptr[i + 1]):
@@ -77,7 +83,7 @@ def ascend_rows(data, indices, indptr, norms, W, start, winner, loser, margin, c
 
 
 @compiled
-def pair_hinge(F, start, winner, loser, margin, cap):
+def pair_hinge(F: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array) -> float:
     value = 0.0
     for i in range(F.shape[0]):
         for e in range(start[i], start[i + 1]):
@@ -86,7 +92,7 @@ def pair_hinge(F, start, winner, loser, margin, cap):
 
 
 @compiled
-def pair_coefficients(start, winner, loser, alpha, R):
+def pair_coefficients(start: Array, winner: Array, loser: Array, alpha: Array, R: Array) -> None:
     for i in range(R.shape[0]):
         for e in range(start[i], start[i + 1]):
             R[i, winner[e]] += alpha[e]
@@ -94,7 +100,10 @@ def pair_coefficients(start, winner, loser, alpha, R):
 
 
 @compiled
-def project_pairs(F, biases, start, winner, loser, margin, cap, alpha, steps, new, r, H):
+def project_pairs(
+    F: Array, biases: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array,
+    steps: Array, new: Array, r: Array, H: Array,
+) -> float:  # fmt: skip
     value = 0.0
     for i in range(F.shape[0]):
         step = steps[i]
@@ -116,32 +125,32 @@ def project_pairs(F, biases, start, winner, loser, margin, cap, alpha, steps, ne
 
 
 @compiled
-def pair_slacks(F, start, winner, loser, margin, out):
+def pair_slacks(F: Array, start: Array, winner: Array, loser: Array, margin: Array, out: Array) -> None:
     for i in range(F.shape[0]):
         for e in range(start[i], start[i + 1]):
             out[e] = margin[e] - F[i, winner[e]] + F[i, loser[e]]
 
 
 @compiled
-def pair_products(F, start, winner, loser, bends, R):
+def pair_products(F: Array, start: Array, winner: Array, loser: Array, curvatures: Array, R: Array) -> None:
     for i in range(F.shape[0]):
         for e in range(start[i], start[i + 1]):
             a, b = winner[e], loser[e]
-            step = bends[e] * (F[i, a] - F[i, b])
+            step = curvatures[e] * (F[i, a] - F[i, b])
             R[i, a] += step
             R[i, b] -= step
 
 
 @compiled
-def pair_bends(start, winner, loser, bends, H):
+def pair_curvatures(start: Array, winner: Array, loser: Array, curvatures: Array, H: Array) -> None:
     for i in range(H.shape[0]):
         for e in range(start[i], start[i + 1]):
-            H[i, winner[e]] += bends[e]
-            H[i, loser[e]] += bends[e]
+            H[i, winner[e]] += curvatures[e]
+            H[i, loser[e]] += curvatures[e]
 
 
 @compiled
-def gram_blocks(data, indices, indptr, H, G):
+def gram_blocks(data: Array, indices: Array, indptr: Array, H: Array, G: Array) -> None:
     for i in range(H.shape[0]):
         h = H[i]
         for c in range(indptr[i], indptr[i + 1]):

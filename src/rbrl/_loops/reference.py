@@ -1,39 +1,35 @@
 """The loops in plain NumPy: the definition that the compiled ones are tested against."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from rbrl._common.typing import Array
 
-def _slack(Y, F):
+
+def _slack(Y: Array, F: Array) -> Array:
     return np.maximum(1.0 - Y * F, 0.0)
 
 
-def _cost(Y, weights, scale, costs):
+def _cost(Y: Array, weights: Array, scale: float, costs: Array) -> Array:
     return scale * weights[:, None] * np.where(Y > 0, costs, 1.0)
 
 
-def squared_hinge(Y, F, weights, scale, costs, R):
+def squared_hinge(Y: Array, F: Array, weights: Array, scale: float, costs: Array, R: Array) -> tuple[float, float]:
     """Add the gradient to R; return the value and the sum of weight * margin * slack."""
     slack, cost = _slack(Y, F), _cost(Y, weights, scale, costs)
     R -= cost * Y * slack
     return 0.5 * np.sum(cost * slack**2), np.sum(cost * slack)
 
 
-def squared_hinge_diagonal(Y, F, weights, scale, costs, H):
+def squared_hinge_diagonal(Y: Array, F: Array, weights: Array, scale: float, costs: Array, H: Array) -> None:
     """Add the diagonal of the generalised Hessian to H."""
     H += _cost(Y, weights, scale, costs) * (_slack(Y, F) > 0)
 
 
-def squared_hinge_product(Y, F, D, weights, scale, costs, P):
-    """Add the generalised Hessian times D to P."""
-    P += _cost(Y, weights, scale, costs) * (_slack(Y, F) > 0) * D
-
-
-def squared_hinge_labels(Y, F, weights, scale, costs, M):
-    """Add the sum of the rows' generalised Hessians to M, (n_labels, n_labels)."""
-    np.einsum("jj->j", M)[:] += (_cost(Y, weights, scale, costs) * (_slack(Y, F) > 0)).sum(axis=0)
-
-
-def squared_hinge_line(Y, F, D, t, weights, scale, costs, d1, d2):
+def squared_hinge_line(
+    Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, costs: Array, d1: Array, d2: Array
+) -> tuple[float, float]:
     """The loss at F + D diag(t); add its derivatives in t to d1, d2; return value and second derivative along t = 1."""
     slack, cost = _slack(Y, F + D * t), _cost(Y, weights, scale, costs)
     second = (cost * (slack > 0) * D**2).sum(axis=0)
@@ -42,7 +38,7 @@ def squared_hinge_line(Y, F, D, t, weights, scale, costs, d1, d2):
     return 0.5 * np.sum(cost * slack**2), second.sum()
 
 
-def _pairs(Y, F, margin):
+def _pairs(Y: Array, F: Array, margin: float) -> Iterator[tuple[int, Array, Array, Array]]:
     """Rows with both kinds of labels: index, relevant, irrelevant, slacks (relevant x irrelevant)."""
     for i in range(len(Y)):
         pos, neg = np.flatnonzero(Y[i] > 0), np.flatnonzero(Y[i] < 0)
@@ -50,7 +46,7 @@ def _pairs(Y, F, margin):
             yield i, pos, neg, np.maximum(margin - F[i, pos][:, None] + F[i, neg][None, :], 0.0)
 
 
-def pairwise_hinge(Y, F, weights, scale, margin, R):
+def pairwise_hinge(Y: Array, F: Array, weights: Array, scale: float, margin: float, R: Array) -> tuple[float, float]:
     """Add the gradient to R; return the value and the sum of weight * margin * slack."""
     value = linear = 0.0
     for i, pos, neg, slack in _pairs(Y, F, margin):
@@ -62,23 +58,17 @@ def pairwise_hinge(Y, F, weights, scale, margin, R):
     return value, linear
 
 
-def pairwise_hinge_diagonal(Y, F, weights, scale, margin, H):
-    """Add the diagonal of the generalised Hessian to H."""
+def pairwise_hinge_product(
+    Y: Array, F: Array, D: Array, weights: Array, scale: float, margin: float, coupling: float, P: Array
+) -> None:
+    """Add the generalised Hessian, its off-diagonal entries times `coupling`, times D to P; with 0 that is its diagonal."""
     for i, pos, neg, slack in _pairs(Y, F, margin):
-        c = scale * weights[i] / slack.size
-        H[i, pos] += c * (slack > 0).sum(axis=1)
-        H[i, neg] += c * (slack > 0).sum(axis=0)
+        active, d, e = scale * weights[i] / slack.size * (slack > 0), D[i, pos][:, None], D[i, neg][None, :]
+        P[i, pos] += (active * (d - coupling * e)).sum(axis=1)
+        P[i, neg] += (active * (e - coupling * d)).sum(axis=0)
 
 
-def pairwise_hinge_product(Y, F, D, weights, scale, margin, P):
-    """Add the generalised Hessian times D to P."""
-    for i, pos, neg, slack in _pairs(Y, F, margin):
-        moved = scale * weights[i] / slack.size * (slack > 0) * (D[i, pos][:, None] - D[i, neg][None, :])
-        P[i, pos] += moved.sum(axis=1)
-        P[i, neg] -= moved.sum(axis=0)
-
-
-def pairwise_hinge_labels(Y, F, weights, scale, margin, M):
+def pairwise_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, margin: float, M: Array) -> None:
     """Add the sum of the rows' generalised Hessians to M, (n_labels, n_labels)."""
     for i, pos, neg, slack in _pairs(Y, F, margin):
         active = scale * weights[i] / slack.size * (slack > 0)
@@ -88,7 +78,9 @@ def pairwise_hinge_labels(Y, F, weights, scale, margin, M):
         M[np.ix_(neg, pos)] -= active.T
 
 
-def pairwise_hinge_line(Y, F, D, t, weights, scale, margin, d1, d2):
+def pairwise_hinge_line(
+    Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, margin: float, d1: Array, d2: Array
+) -> tuple[float, float]:
     """The loss at F + D diag(t); add its derivatives in t to d1, d2; return value and second derivative along t = 1."""
     value = joint = 0.0
     for i, pos, neg, slack in _pairs(Y, F + D * t, margin):
@@ -102,13 +94,13 @@ def pairwise_hinge_line(Y, F, D, t, weights, scale, margin, d1, d2):
     return value, joint
 
 
-def column_dots(A, B, joint):
+def column_dots(A: Array, B: Array, joint: bool) -> Array:
     """Inner products of the columns of A and B; with `joint`, every entry is the sum of all."""
     out = np.einsum("kj,kj->j", A, B)
     return np.full_like(out, out.sum()) if joint else out
 
 
-def memory_backward(q, steps, changes, rho, order, joint):
+def memory_backward(q: Array, steps: Array, changes: Array, rho: Array, order: Array, joint: bool) -> Array:
     """First loop of L-BFGS, newest pair first: q is changed in place; return the coefficients."""
     coefficients = np.zeros_like(rho)
     for i in order[::-1]:
@@ -117,13 +109,17 @@ def memory_backward(q, steps, changes, rho, order, joint):
     return coefficients
 
 
-def memory_forward(z, steps, changes, rho, order, joint, coefficients):
+def memory_forward(
+    z: Array, steps: Array, changes: Array, rho: Array, order: Array, joint: bool, coefficients: Array
+) -> None:
     """Second loop of L-BFGS, oldest pair first: z is changed in place."""
     for i in order:
         z += steps[i] * (coefficients[i] - rho[i] * column_dots(changes[i], z, joint))
 
 
-def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
+def clipped_dual_maximum(
+    sigma: Array, linear: float, quadratic: float, reach: float, ridge: float, limit: float
+) -> tuple[float, float]:
     """Largest value over theta in [0, reach] of theta linear - theta^2 quadratic - sum (theta sigma - limit)_+^2 / 2 ridge,
     and that theta.
 
@@ -136,30 +132,30 @@ def clipped_dual_maximum(sigma, linear, quadratic, reach, ridge, limit):
         if value > best:
             best, at = value, theta
         slope = linear - 2 * theta * quadratic - np.sum(sigma * over) / ridge
-        bend = 2 * quadratic + np.sum(sigma[over > 0] ** 2) / ridge
-        if bend <= 0:
+        curvature = 2 * quadratic + np.sum(sigma[over > 0] ** 2) / ridge
+        if curvature <= 0:
             break
-        previous, theta = theta, min(max(theta + slope / bend, 0.0), reach)
+        previous, theta = theta, min(max(theta + slope / curvature, 0.0), reach)
         if abs(theta - previous) < 1e-13 * theta:
             break
     return best, at
 
 
-def block_solve(G, first, A, second, B, C, out):
+def block_solve(G: Array, first: Array, A: Array, second: Array, B: Array, C: Array, out: Array) -> None:
     """Solve (first_k A + second_k B + C) x = G_k for every row k of G; the matrices are symmetric positive definite."""
     blocks = first[:, None, None] * A + second[:, None, None] * B + C
     out[:] = np.linalg.solve(blocks, G[:, :, None])[:, :, 0]
 
 
-def sparse_product(data, indices, indptr, W, out):
+def sparse_product(data: Array, indices: Array, indptr: Array, W: Array, out: Array) -> None:
     """Add X @ W, for X in compressed rows; W may have further rows."""
     np.add.at(out, _row_of_entry(indptr), data[:, None] * W[indices])
 
 
-def sparse_adjoint(data, indices, indptr, D, out):
+def sparse_adjoint(data: Array, indices: Array, indptr: Array, D: Array, out: Array) -> None:
     """Add X' @ D, for X in compressed rows; `out` may have further rows."""
     np.add.at(out, indices, data[:, None] * D[_row_of_entry(indptr)])
 
 
-def _row_of_entry(indptr):
+def _row_of_entry(indptr: Array) -> Array:
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))

@@ -10,15 +10,15 @@ import numpy as np
 from sklearn.utils.validation import check_X_y
 
 from rbrl._common.checks import check_choice, check_number, check_row_weights
-from rbrl._common.typing import ArrayLike, BaseEstimator, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.estimators.base import FLOATS, MultiLabelClassifier, Rows, remember_columns
-from rbrl.estimators.convex_problem import ConvexProblem, Solver, mapped, present_rows, solver_of
+from rbrl.estimators.convex_problem import ConvexProblem, mapped, present_rows, solver_of
 from rbrl.estimators.memory import enough_memory
 from rbrl.losses import Loss
 from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, gram
 from rbrl.rows import Blocks, LabelCounts, as_blocks, fit_blocks
-from rbrl.solvers import SOLVERS, QuasiNewton, Solution
+from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
 from rbrl.targets import SignedTargets, check_not_label_sets
 
 __all__ = ["KernelModel", "ObjectiveClassifier", "present_rows"]
@@ -29,7 +29,7 @@ BLOCK_ENTRIES = 2**24
 RANK_FLOOR = 1e-6
 
 
-class KernelModel(BaseEstimator):
+class KernelModel:
     """Classifiers with the parameters `kernel`, `gamma`, `degree` and `coef0`: their kernel, and scores by it.
 
     A linear model keeps `coef_` and `intercept_`, every other one `dual_coef_`, `X_fit_` and perhaps `intercept_`.
@@ -71,11 +71,6 @@ class KernelModel(BaseEstimator):
         if not callable(self.kernel):
             check_choice(owner, "kernel", self.kernel, KERNELS)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_precomputed()
-        return tags
-
 
 class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     """A classifier that minimises loss + ridge + nuclear norm, linear or with a kernel.
@@ -113,26 +108,13 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     n_samples_seen_: int
 
     def __init__(
-        self,
-        ridge: float = 1.0,
-        nuclear: float = 0.1,
-        kernel: str | Callable[[Any, Any], Any] = "linear",
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        low_rank: str = "coefficients",
-        max_rank: int | None = None,
-        approximation: str | None = None,
-        n_components: int = 500,
-        random_state: int | np.random.RandomState | None = None,
-        fit_intercept: bool = True,
-        non_empty: bool = False,
-        solver: str | Solver = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        warm_start: bool = False,
+        self, ridge: float = 1.0, nuclear: float = 0.1, kernel: str | Callable[[Any, Any], Any] = "linear",
+        gamma: float | None = None, degree: int = 3, coef0: float = 1.0, low_rank: str = "coefficients",
+        max_rank: int | None = None, approximation: str | None = None, n_components: int = 500,
+        random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True, non_empty: bool = False,
+        solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.ridge, self.nuclear = ridge, nuclear
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
         self.low_rank, self.max_rank = low_rank, max_rank
@@ -309,7 +291,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
                 )
         if self.approximation is not None:
             self._check_approximation(owner)
-        if self._is_precomputed() and self.fit_intercept:
+        if self.kernel == "precomputed" and self.fit_intercept:
             raise ValueError(
                 f"{owner} cannot add an intercept to kernel='precomputed'. Got fit_intercept={self.fit_intercept}; "
                 "pass fit_intercept=False, and add 1 to every kernel value if you want the paper's constant feature."

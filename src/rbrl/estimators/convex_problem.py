@@ -1,8 +1,7 @@
 """The problem that a classifier with an objective poses over given rows, and its solution."""
 
-from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -21,18 +20,11 @@ from rbrl.problem import (
 )
 from rbrl.problem.kernel import check_gram, fit_feature_map, gram
 from rbrl.rows import label_counts
-from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, SolverResult, solve_kernel, solve_posed
+from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed
 from rbrl.solvers.certificate import Features, prove_feature_map, prove_function, prove_linear
 
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ObjectiveClassifier
-
-
-class Solver(Protocol):
-    """Whatever minimises an objective: ``solve(objective, start, tol, max_iter)`` returns a `SolverResult`."""
-
-    @property
-    def solve(self) -> Callable[..., SolverResult]: ...
 
 
 class ConvexProblem:
@@ -109,7 +101,7 @@ class ConvexProblem:
             return FeatureMapDesign(mapped(self.feature_map, self.present), self.model.low_rank)
         return SpectralDesign(self._kernel_matrix(), self.model.low_rank)
 
-    def objective(self, design: Design | BlockKernel | None = None, **parameters: Any) -> Objective:
+    def objective(self, design: Design | None = None, **parameters: Any) -> Objective:
         """What is minimised, over the problem's design or another of the same rows.
 
         Parameters
@@ -146,17 +138,17 @@ class ConvexProblem:
             the rows that are present (n_rows, n_labels).
         """
         model, dtype = self.model, self.X.dtype
-        limits = {"tol": model.tol, "max_iter": model.max_iter}
         if self.kind == "blocks":
             X = self.present
             kernel = BlockKernel(lambda rows: self._gram(X[rows], X), len(self.rows))
             objective = self.objective(kernel)
             posed = Posed(partial(prove_function, objective, kernel.product_as_posed), dtype)
-            return solve_posed(KernelBlocks(), objective, posed, start, **limits)
+            return solve_posed(KernelBlocks(), objective, posed, start, model.tol, model.max_iter)
         solver = solver_of(model)
         if self.kind == "kernel":
             K = self._kernel_matrix()
-            return solve_kernel(solver, K, model.low_rank, model.ridge, self.objective, dtype, start, **limits)
+            limits = start, model.tol, model.max_iter
+            return solve_kernel(solver, K, model.low_rank, model.ridge, self.objective, dtype, *limits)
         objective = self.objective()
         start = None if start is None else objective.design.weights(start)
         if self.kind == "linear":
@@ -165,7 +157,7 @@ class ConvexProblem:
             prove = prove_linear if model.low_rank == "function" else prove_feature_map
             features = Features(mapped(self.feature_map, self.present))
             posed = Posed(partial(prove, objective, features), np.dtype(np.float64))
-        return solve_posed(solver, objective, posed, start, **limits)
+        return solve_posed(solver, objective, posed, start, model.tol, model.max_iter)
 
     def _kernel_matrix(self) -> FloatArray:
         K = check_gram(self._gram(self.X))
@@ -176,7 +168,7 @@ class ConvexProblem:
         return gram(X, Z, kernel=model.kernel, gamma=model.gamma, degree=model.degree, coef0=model.coef0)
 
 
-def solver_of(model: "ObjectiveClassifier") -> Any:
+def solver_of(model: "ObjectiveClassifier") -> Solver:
     """The solver that a classifier's parameters name."""
     if model.max_rank is not None:
         return LowRank(model.max_rank)

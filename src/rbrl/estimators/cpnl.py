@@ -5,11 +5,11 @@ from typing import Any
 
 from rbrl._common.checks import check_number
 from rbrl.estimators.convex import ObjectiveClassifier
-from rbrl.estimators.convex_problem import Solver
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, Loss, WeightedSum
 from rbrl.losses.hinge import costs_of_counts
 from rbrl.losses.label_graph import laplacians_of_products
 from rbrl.rows import LabelCounts
+from rbrl.solvers import Solver
 
 
 class CPNL(ObjectiveClassifier):
@@ -99,24 +99,12 @@ class CPNL(ObjectiveClassifier):
     non_negative = ("ridge", "nuclear", "positive", "negative", "beta")
 
     def __init__(
-        self,
-        ridge: float = 1.0,
-        positive: float = 0.1,
-        negative: float = 0.1,
-        beta: float = 0.5,
-        n_neighbors: int = 3,
-        kernel: str | Callable[[Any, Any], Any] = "linear",
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        fit_intercept: bool = True,
-        non_empty: bool = False,
-        solver: str | Solver = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        warm_start: bool = False,
+        self, ridge: float = 1.0, positive: float = 0.1, negative: float = 0.1, beta: float = 0.5,
+        n_neighbors: int = 3, kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None,
+        degree: int = 3, coef0: float = 1.0, fit_intercept: bool = True, non_empty: bool = False,
+        solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.ridge, self.positive, self.negative = ridge, positive, negative
         self.beta, self.n_neighbors = beta, n_neighbors
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from rbrl.estimators.convex_problem import Solver
 from rbrl.estimators.streaming import StreamingClassifier
 from rbrl.losses import Loss, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.rows import LabelCounts
+from rbrl.solvers import Solver
 
 
 class BRLClassifier(StreamingClassifier):
@@ -196,27 +196,14 @@ class RBRLClassifier(StreamingClassifier):
     non_negative = ("ridge", "nuclear", "ranking")
 
     def __init__(
-        self,
-        ridge: float = 1.0,
-        ranking: float = 0.1,
-        nuclear: float = 0.1,
-        kernel: str | Callable[[Any, Any], Any] = "linear",
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 1.0,
-        low_rank: str = "coefficients",
-        max_rank: int | None = None,
-        approximation: str | None = None,
-        n_components: int = 500,
-        random_state: int | np.random.RandomState | None = None,
-        fit_intercept: bool = True,
-        non_empty: bool = False,
-        solver: str | Solver = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        warm_start: bool = False,
+        self, ridge: float = 1.0, ranking: float = 0.1, nuclear: float = 0.1,
+        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None, degree: int = 3,
+        coef0: float = 1.0, low_rank: str = "coefficients", max_rank: int | None = None,
+        approximation: str | None = None, n_components: int = 500,
+        random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True, non_empty: bool = False,
+        solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         kernel_parameters = kernel, gamma, degree, coef0, low_rank
         size = max_rank, approximation, n_components, random_state
         super().__init__(

@@ -52,12 +52,8 @@ class StreamingClassifier(ObjectiveClassifier):
 
     @_of_linear_models
     def partial_fit(
-        self,
-        X: MatrixLike,
-        y: MatrixLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
+        self, X: MatrixLike, y: MatrixLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         r"""Learn from further rows, which need not be kept.
 
         The model is the minimiser of the objective with the quadratic model of its loss at zero scores in place of the loss,

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rbrl._common.typing import Array, FloatArray
 from rbrl.losses.base import Loss, Terms, row_weights
 
 # Differences of scores at a time: 32 MB.
@@ -21,17 +22,25 @@ class LabelGraph(Loss):
     ----------
     matrix : array (n_labels, n_labels)
         L, symmetric and positive semidefinite: the Laplacian or signless Laplacian of a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import LabelGraph
+    >>> together = LabelGraph(np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    >>> together.value(np.array([[1, -1]], dtype=np.int8), np.array([[3.0, 1.0]]))
+    2.0
     """
 
-    matrix: np.ndarray
+    matrix: FloatArray
 
-    def accumulate(self, Y, F, weights, scale, R):
+    def accumulate(self, Y: Array, F: FloatArray, weights: FloatArray | None, scale: float, R: FloatArray) -> Terms:
         w = scale * row_weights(weights, len(F))
         R += w[:, None] * (F @ self.matrix)
         value = 0.5 * self._form(F, w)
         return Terms(value, linear=0.0, quadratic=value)
 
-    def _form(self, F, w):
+    def _form(self, F: FloatArray, w: FloatArray) -> float:
         r"""The weighted sum of :math:`f' L f = \sum_{j<k} |L_{jk}| (f_j \pm f_k)^2 + \sum_j r_j f_j^2`.
 
         Large scores that hardly differ, which a Laplacian does not mind, do not cancel in this form.
@@ -45,7 +54,7 @@ class LabelGraph(Loss):
         return max(total, 0.0)
 
     @cached_property
-    def _edges(self):
+    def _edges(self) -> tuple[Array, Array, FloatArray, FloatArray, FloatArray]:
         """Pairs of labels, their signs and weights, and what the diagonal has beyond them, rounding left out."""
         L = self.matrix
         j, k = np.nonzero(np.triu(L, 1))
@@ -53,21 +62,23 @@ class LabelGraph(Loss):
         rest = diagonal - (np.abs(L).sum(axis=1) - np.abs(diagonal))
         return j, k, np.sign(L[j, k]), np.abs(L[j, k]), np.where(np.abs(rest) > 1e-12 * np.abs(diagonal), rest, 0.0)
 
-    def hessian_diagonal(self, Y, F, weights=None):
+    def hessian_diagonal(self, Y: Array, F: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         return np.outer(row_weights(weights, len(F)), np.diag(self.matrix))
 
-    def hessian_product(self, Y, F, D, weights=None):
+    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         return row_weights(weights, len(F))[:, None] * (D @ self.matrix)
 
-    def label_hessian(self, Y, F, weights=None):
+    def label_hessian(self, Y: Array, F: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         return row_weights(weights, len(F)).sum() * self.matrix
 
-    def curvature(self, Y, weights=None):
+    def curvature(self, Y: Array, weights: FloatArray | None = None) -> FloatArray:
         """The largest eigenvalue of L, in every row."""
         return np.linalg.eigvalsh(self.matrix)[-1] * row_weights(weights, len(Y))
 
 
-def agreement_laplacians(Y, n_neighbors=3, weights=None):
+def agreement_laplacians(
+    Y: Array, n_neighbors: int = 3, weights: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     r"""Label graphs of CPNL, from how often two labels agree.
 
     Entries :math:`S^+_{jk}` are the share of rows in which labels j and k agree, :math:`S^-_{jk}` in which they differ. In
@@ -87,20 +98,31 @@ def agreement_laplacians(Y, n_neighbors=3, weights=None):
     positive, negative : arrays (n_labels, n_labels)
         :math:`L^+ = D^+ - S^+`, under which labels that agree pull together, and :math:`L^- = D^- + S^-`, under which
         labels that differ push apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses.label_graph import agreement_laplacians
+    >>> Y = np.array([[1, 1, -1], [1, 1, 1], [-1, -1, 1]])
+    >>> positive, _ = agreement_laplacians(Y, n_neighbors=2)
+    >>> positive.round(2).tolist()
+    [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
     counts = row_weights(weights, len(Y))
     signed = Y.astype(np.float64)
     return laplacians_of_products(signed.T @ (counts[:, None] * signed), counts.sum(), n_neighbors)
 
 
-def laplacians_of_products(products, n_samples, n_neighbors=3):
+def laplacians_of_products(
+    products: FloatArray, n_samples: float, n_neighbors: int = 3
+) -> tuple[FloatArray, FloatArray]:
     """The graphs of :func:`agreement_laplacians`, from Y'Y of labels in {-1, +1}."""
     agreement = 0.5 * (1.0 + products / n_samples)
     positive, negative = (_sparsified(S, n_neighbors) for S in (agreement, 1.0 - agreement))
     return np.diag(positive.sum(axis=0)) - positive, np.diag(negative.sum(axis=0)) + negative
 
 
-def _sparsified(S, n_neighbors):
+def _sparsified(S: FloatArray, n_neighbors: int) -> FloatArray:
     np.fill_diagonal(S, 0.0)
     # With fewer labels than neighbours, what lies above the smallest entry is kept.
     rank = min(n_neighbors, len(S))

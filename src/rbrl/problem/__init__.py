@@ -1,6 +1,6 @@
 """The problem that every convex model poses: a loss of labels and scores, plus penalties on the weights, over a design."""
 
-from rbrl.problem.design import Design
+from rbrl.problem.design import Design, RowDesign
 from rbrl.problem.features import (
     LARGEST_DECOMPOSITION,
     EigenDesign,
@@ -10,25 +10,12 @@ from rbrl.problem.features import (
     linear_design,
     rows_tell_columns,
     with_ones,
-)
+)  # fmt: skip
 from rbrl.problem.kernel import BlockKernel, FeatureMapDesign, SpectralDesign
 from rbrl.problem.objective import NuclearNorm, Objective, Point, Ridge
 
 __all__ = [
-    "LARGEST_DECOMPOSITION",
-    "BlockKernel",
-    "Design",
-    "EigenDesign",
-    "FeatureMapDesign",
-    "MatrixDesign",
-    "NuclearNorm",
-    "Objective",
-    "Point",
-    "Ridge",
-    "RotatedDesign",
-    "RowSpaceDesign",
-    "SpectralDesign",
-    "linear_design",
-    "rows_tell_columns",
-    "with_ones",
-]
+    "LARGEST_DECOMPOSITION", "BlockKernel", "Design", "EigenDesign", "FeatureMapDesign", "MatrixDesign", "NuclearNorm",
+    "Objective", "Point", "Ridge", "RotatedDesign", "RowDesign", "RowSpaceDesign", "SpectralDesign", "linear_design",
+    "rows_tell_columns", "with_ones",
+]  # fmt: skip

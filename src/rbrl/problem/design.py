@@ -1,57 +1,62 @@
 """What a design is: the linear map from weights to scores, in coordinates that suit the problem."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.linalg import largest_eigenvalue
+from rbrl._common.typing import Array, FloatArray, Matrix, MatrixLike, issparse
 from rbrl._loops import rows
 
 # Scores of this many entries at a time stay in the processor's cache.
 SLICE_CELLS = 2**18
+# Steps of a solver, in coordinates that are not whitened, before the rank of its weights is believed.
+SETTLING_STEPS = 12
 
 
-def slices(X, Y):
+def slices(X: MatrixLike, Y: Any) -> Iterator[tuple[Matrix, Array]]:
     """Yield (features, labels in {-1, +1}) of a few rows at a time."""
     step = max(1, SLICE_CELLS // max(Y.shape[1], 1))
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+    X = sparse.csr_array(X) if issparse(X) else np.asarray(X)
     for start in range(0, X.shape[0], step):
         yield X[start : start + step], signed(Y[start : start + step])
 
 
-def signed(Y):
+def signed(Y: MatrixLike) -> Array:
     """Labels in {-1, +1} of int8, from 0/1 or -1/+1, dense or sparse."""
-    Y = Y.toarray() if sparse.issparse(Y) else np.asarray(Y)
+    Y = Y.toarray() if issparse(Y) else np.asarray(Y)
     return np.where(Y > 0, np.int8(1), np.int8(-1))
 
 
-def scores(X, coefficients):
+def scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
     """X @ coefficients, and the intercepts."""
     m = X.shape[1]
     F = np.zeros((X.shape[0], coefficients.shape[1]))
     if len(coefficients) > m:
         F += coefficients[m]
-    if sparse.issparse(X):
+    if issparse(X):
         rows.sparse_product(X.data, X.indices, X.indptr, coefficients, F)
     else:
         F += X @ coefficients[:m]
     return F
 
 
-def extended_scores(X, coefficients):
+def extended_scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
     """The same in extended precision where the machine has it, then rounded: slow, for weights whose products cancel."""
     W, m = coefficients.astype(np.longdouble), X.shape[1]
     F = np.asarray(X.astype(np.longdouble) @ W[:m])
     return (F + W[m] if len(W) > m else F).astype(np.float64)
 
 
-def add_adjoint(X, R, out):
+def add_adjoint(X: Matrix, R: FloatArray, out: FloatArray) -> None:
     """Add X' @ R to `out`, and the sum of R to its row of intercepts if it has one."""
     m = X.shape[1]
     if len(out) > m:
         out[m] += R.sum(axis=0)
-    if sparse.issparse(X):
+    if issparse(X):
         rows.sparse_adjoint(X.data, X.indices, X.indptr, R, out)
     else:
         out[:m] += X.T @ R
@@ -71,46 +76,69 @@ class Design(ABC):
         Whether Z'Z is diagonal.
     columns : int
         Columns multiplied so far, by ``scores`` and ``adjoint`` together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import linear_design
+    >>> design = linear_design(np.array([[3.0, 4.0], [4.0, -3.0], [0.0, 1.0]]))
+    >>> W = design.weights(np.array([[1.0], [0.0]]))
+    >>> design.scores(W).round(9).ravel().tolist()
+    [3.0, 4.0, 0.0]
     """
 
-    ridge_weights: float | np.ndarray = 1.0
-    whitened = True
-    gram_diagonal: np.ndarray
+    ridge_weights: float | FloatArray = 1.0
+    whitened: bool = True
+    gram_diagonal: FloatArray
 
-    def __init__(self, shape):
+    def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
         self.columns = 0
 
-    def scores(self, W):
-        """Z @ W: (n_samples, n_labels)."""
-        self.columns += W.shape[1]
-        return self._product(W)
+    @abstractmethod
+    def scores(self, W: FloatArray) -> Any:
+        """Z @ W: (n_samples, n_labels), or what stands for it where the rows are elsewhere."""
 
-    def adjoint(self, R):
+    @abstractmethod
+    def adjoint(self, R: Any) -> FloatArray:
         """Z' @ R: (n_columns, n_labels)."""
-        self.columns += R.shape[1]
-        return self._adjoint(R)
 
-    def coefficients(self, W):
+    def coefficients(self, W: FloatArray) -> FloatArray:
         """The model's own coefficients, from weights in these coordinates."""
         return W
 
-    def weights(self, coefficients):
+    def weights(self, coefficients: FloatArray) -> FloatArray:
         """Weights in these coordinates, from the model's own coefficients: the inverse of :meth:`coefficients`."""
         return coefficients
 
-    def transform(self, rows):
+    def transform(self, rows: Matrix) -> Any:
         """The matrix that turns weights in these coordinates into scores of other rows.
 
         `rows` are what the model's own coefficients are multiplied with: features, or kernel values to the training rows.
         """
         return rows
 
-    def matrix(self):
+    def settling_steps(self) -> int:
+        """Steps of a solver after which the rank of its weights can be believed: none in whitened coordinates."""
+        return 0 if self.whitened else SETTLING_STEPS
+
+
+class RowDesign(Design):
+    """A design whose rows are at hand, and their products with any weights."""
+
+    def scores(self, W: FloatArray) -> FloatArray:
+        self.columns += W.shape[1]
+        return self._product(W)
+
+    def adjoint(self, R: FloatArray) -> FloatArray:
+        self.columns += R.shape[1]
+        return self._adjoint(R)
+
+    def matrix(self) -> FloatArray:
         """Z itself, dense."""
         return self._product(np.eye(self.shape[1]))
 
-    def largest_curvature(self, row_curvature):
+    def largest_curvature(self, row_curvature: FloatArray) -> float:
         """Largest eigenvalue of Z' diag(row_curvature) Z."""
         n, k = self.shape
         if k <= n:
@@ -119,13 +147,13 @@ class Design(ABC):
         return largest_eigenvalue(lambda V: root * self._product(self._adjoint(root * V)), n)
 
     @abstractmethod
-    def row_norms(self):
+    def row_norms(self) -> FloatArray:
         """Euclidean norms of the rows of Z: (n_samples,)."""
 
     @abstractmethod
-    def _product(self, W):
+    def _product(self, W: FloatArray) -> FloatArray:
         """Z @ W, not counted."""
 
     @abstractmethod
-    def _adjoint(self, R):
+    def _adjoint(self, R: FloatArray) -> FloatArray:
         """Z' @ R, not counted."""

@@ -1,15 +1,19 @@
 """A feature matrix as a design, in the coordinates that suit it: its own, whitened, turned, or those of its rows."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from rbrl._common.linalg import gram_matrix, projected_gram, whiten
-from rbrl.problem.design import Design
+from rbrl._common.linalg import gram_matrix, projected_gram, squares, whiten
+from rbrl._common.typing import FloatArray, Matrix, issparse
+from rbrl.problem.design import RowDesign
 from rbrl.problem.kernel import SpectralDesign
 
 
-class MatrixDesign(Design):
+class MatrixDesign(RowDesign):
     """Scores are X @ W. A sparse X stays sparse.
 
     Columns are correlated, so `gram_diagonal` is only part of Z'Z and a solver needs more evaluations than in whitened
@@ -18,51 +22,43 @@ class MatrixDesign(Design):
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_columns)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import MatrixDesign
+    >>> design = MatrixDesign(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    >>> design.scores(np.array([[1.0], [2.0]])).ravel().tolist(), design.gram_diagonal.tolist()
+    ([11.0, 2.0], [9.0, 17.0])
     """
 
     whitened = False
 
-    def __init__(self, X):
+    def __init__(self, X: Matrix) -> None:
         super().__init__(X.shape)
         self.X = X
-        self._transposed = X.T.tocsr() if sparse.issparse(X) else X.T
-        self.gram_diagonal = column_squares(X)
+        self._transposed = X.T.tocsr() if issparse(X) else X.T
+        self.gram_diagonal = squares(X)
 
-    def _product(self, W):
+    def _product(self, W: FloatArray) -> FloatArray:
         return np.asarray(self.X @ W)
 
-    def _adjoint(self, R):
+    def _adjoint(self, R: FloatArray) -> FloatArray:
         return np.asarray(self._transposed @ R)
 
-    def row_norms(self):
-        return np.sqrt(row_squares(self.X))
+    def row_norms(self) -> FloatArray:
+        return np.sqrt(squares(self.X, axis=1))
 
 
-def column_squares(X):
-    """Sums of squares of the columns."""
-    return _squares(X, axis=0)
-
-
-def row_squares(X):
-    """Sums of squares of the rows."""
-    return _squares(X, axis=1)
-
-
-def _squares(X, axis):
-    if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=axis)).ravel()
-    return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
-
-
-def with_ones(X):
+def with_ones(X: Matrix) -> Matrix:
     """X with a last column of ones: the intercept as one more feature."""
     ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-    if sparse.issparse(X):
+    if issparse(X):
         return sparse.hstack([X, sparse.csr_array(ones)], format="csr")
     return np.hstack([X, ones])
 
 
-class EigenDesign(Design):
+class EigenDesign(RowDesign):
     r"""The linear model in the eigenbasis of :math:`X'X = V \operatorname{diag}(c) V'`.
 
     With weights :math:`W = VB` the scores are :math:`ZB`, :math:`Z = XV`, and :math:`Z'Z` is diagonal. Ridge and nuclear
@@ -74,38 +70,32 @@ class EigenDesign(Design):
     X : array or CSR matrix (n_samples, n_features)
     """
 
-    def __init__(self, X):
+    def __init__(self, X: Matrix) -> None:
         self.basis, self.gram_diagonal = whiten(gram_matrix(X), lambda V: projected_gram(X, V))
         super().__init__((X.shape[0], len(self.gram_diagonal)))
-        self._keep_sparse = sparse.issparse(X) and _sparse_is_cheaper(X, len(self.gram_diagonal))
-        self._X = X if self._keep_sparse else None
-        self._Xt = X.T.tocsr() if self._keep_sparse else None
-        self.Z = None if self._keep_sparse else np.asarray(X @ self.basis)
+        n_columns = self.shape[1]
+        # Measured: a sparse entry costs about three dense ones; the rotation is one dense product.
+        self.stays_sparse = issparse(X) and 3 * X.nnz + X.shape[1] * n_columns < X.shape[0] * n_columns
+        self._X: Any = X if self.stays_sparse else np.asarray(X @ self.basis)
+        self._Xt = self._X.T.tocsr() if issparse(self._X) else self._X.T
 
-    def _product(self, W):
-        return np.asarray(self._X @ (self.basis @ W)) if self._keep_sparse else self.Z @ W
+    def _product(self, W: FloatArray) -> FloatArray:
+        return np.asarray(self._X @ (self.basis @ W)) if self.stays_sparse else self._X @ W
 
-    def _adjoint(self, R):
-        return self.basis.T @ np.asarray(self._Xt @ R) if self._keep_sparse else self.Z.T @ R
+    def _adjoint(self, R: FloatArray) -> FloatArray:
+        return self.basis.T @ np.asarray(self._Xt @ R) if self.stays_sparse else self._Xt @ R
 
-    def coefficients(self, W):
+    def coefficients(self, W: FloatArray) -> FloatArray:
         return self.basis @ W
 
-    def weights(self, coefficients):
+    def weights(self, coefficients: FloatArray) -> FloatArray:
         return self.basis.T @ coefficients
 
-    def transform(self, rows):
+    def transform(self, rows: Matrix) -> FloatArray:
         return np.asarray(rows @ self.basis)
 
-    def row_norms(self):
-        if self._keep_sparse:
-            return np.sqrt(np.asarray(self._X.multiply(self._X).sum(axis=1)).ravel())
-        return np.linalg.norm(self.Z, axis=1)
-
-
-def _sparse_is_cheaper(X, n_columns):
-    """Measured: a sparse entry costs about three dense ones; the rotation is one dense product."""
-    return 3 * X.nnz + X.shape[1] * n_columns < X.shape[0] * n_columns
+    def row_norms(self) -> FloatArray:
+        return np.sqrt(squares(self._X, axis=1)) if self.stays_sparse else np.linalg.norm(self._X, axis=1)
 
 
 # Beyond these directions, more of them saved no evaluations on text.
@@ -123,7 +113,7 @@ class Rotation:
     directions : array (n_features, k), orthonormal columns
     """
 
-    def __init__(self, directions):
+    def __init__(self, directions: FloatArray) -> None:
         qr, tau, _, _ = lapack.dgeqrf(np.asfortranarray(directions))
         k = directions.shape[1]
         self._Y = np.tril(qr, -1)
@@ -134,25 +124,27 @@ class Rotation:
             self._T[:i, i] = -tau[i] * (self._T[:i, :i] @ inner[:i, i])
             self._T[i, i] = tau[i]
 
-    def __matmul__(self, W):
+    def __matmul__(self, W: FloatArray) -> FloatArray:
         """Q @ W."""
         return W - self._Y @ (self._T @ (self._Y.T @ W))
 
     @property
-    def T(self):
+    def T(self) -> "Rotation":
         """Q'."""
         turned = object.__new__(Rotation)
         turned._Y, turned._T = self._Y, self._T.T
         return turned
 
-    def diagonal_of(self, d):
+    def diagonal_of(self, d: FloatArray) -> FloatArray:
         """Diagonal of Q' diag(d) Q."""
         C = self._T @ self._Y.T
         cross = np.einsum("ja,aj->j", self._Y, C)
         return d * (1.0 - 2.0 * cross) + np.einsum("aj,ab,bj->j", C, self._Y.T @ (d[:, None] * self._Y), C)
 
 
-def rotated(product, diagonal, n_directions, seed=0, rounds=3):
+def rotated(
+    product: Callable[[FloatArray], FloatArray], diagonal: FloatArray, n_directions: int, seed: int = 0, rounds: int = 3
+) -> tuple[Rotation, FloatArray]:
     r"""A rotation towards the leading directions of a Gram matrix, and the diagonal of the Gram matrix after it.
 
     With the leading part :math:`V \operatorname{diag}(c) V'` and the diagonal known, the rest is taken for diagonal.
@@ -173,7 +165,9 @@ def rotated(product, diagonal, n_directions, seed=0, rounds=3):
     return rotation, diagonal
 
 
-def leading_directions(product, n_features, n_directions, seed=0, rounds=3):
+def leading_directions(
+    product: Callable[[FloatArray], FloatArray], n_features: int, n_directions: int, seed: int = 0, rounds: int = 3
+) -> tuple[FloatArray, FloatArray]:
     """Orthonormal directions in which a Gram matrix is largest, and how large; `product` as for :func:`rotated`."""
     extra = min(8, n_features - n_directions)
     V = np.random.default_rng(seed).standard_normal((n_features, n_directions + extra))
@@ -183,7 +177,7 @@ def leading_directions(product, n_features, n_directions, seed=0, rounds=3):
     return V @ turn[:, ::-1][:, :n_directions], np.maximum(c[::-1][:n_directions], 0.0)
 
 
-def directions_worth(n_entries, n_features):
+def directions_worth(n_entries: int, n_features: int) -> int:
     """How many directions cost little beside a product with this many entries of X."""
     return int(min(DIRECTIONS, n_features, max(1, n_entries // (4 * max(n_features, 1)))))
 
@@ -203,39 +197,39 @@ class RotatedDesign(MatrixDesign):
     X : array or CSR matrix (n_samples, n_columns)
     """
 
-    def __init__(self, X):
+    def __init__(self, X: Matrix) -> None:
         super().__init__(X)
         n, m = X.shape
         rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).round().astype(np.int64))
         sample, scale = X[rows], n / max(len(rows), 1)
-        n_directions = directions_worth(X.nnz if sparse.issparse(X) else X.size, m)
+        n_directions = directions_worth(X.nnz if issparse(X) else X.size, m)
         self._turn, self.gram_diagonal = rotated(
             lambda V: scale * np.asarray(sample.T @ (sample @ V)), self.gram_diagonal, n_directions
         )
 
-    def _product(self, W):
+    def _product(self, W: FloatArray) -> FloatArray:
         return super()._product(self._turn @ W)
 
-    def _adjoint(self, R):
+    def _adjoint(self, R: FloatArray) -> FloatArray:
         return self._turn.T @ super()._adjoint(R)
 
-    def coefficients(self, W):
+    def coefficients(self, W: FloatArray) -> FloatArray:
         return self._turn @ W
 
-    def weights(self, coefficients):
+    def weights(self, coefficients: FloatArray) -> FloatArray:
         return self._turn.T @ coefficients
 
-    def transform(self, rows):
+    def transform(self, rows: Matrix) -> "_Turned":
         return _Turned(rows, self._turn)
 
 
 class _Turned:
     """rows @ Q, of which only products are asked for."""
 
-    def __init__(self, rows, turn):
+    def __init__(self, rows: Matrix, turn: Rotation) -> None:
         self._rows, self._turn = rows, turn
 
-    def __matmul__(self, W):
+    def __matmul__(self, W: FloatArray) -> FloatArray:
         return np.asarray(self._rows @ (self._turn @ W))
 
 
@@ -250,21 +244,21 @@ class RowSpaceDesign(SpectralDesign):
     X : array or CSR matrix (n_samples, n_features)
     """
 
-    def __init__(self, X):
-        Xt = X.T.tocsr() if sparse.issparse(X) else X.T
+    def __init__(self, X: Matrix) -> None:
+        Xt = X.T.tocsr() if issparse(X) else X.T
         self._set_spectrum(*whiten(gram_matrix(Xt), lambda V: projected_gram(Xt, V)), low_rank="function")
         self._X = X
 
-    def coefficients(self, W):
+    def coefficients(self, W: FloatArray) -> FloatArray:
         return np.asarray(self._X.T @ super().coefficients(W))
 
-    def weights(self, coefficients):
+    def weights(self, coefficients: FloatArray) -> FloatArray:
         """Weights of the part of the coefficients inside the row space."""
         return (self.Q.T @ np.asarray(self._X @ coefficients)) / self._stretch
 
-    def transform(self, rows):
+    def transform(self, rows: Matrix) -> FloatArray:
         G = rows @ self._X.T
-        return super().transform(G.toarray() if sparse.issparse(G) else G)
+        return super().transform(G.toarray() if issparse(G) else G)
 
 
 # A decomposition of this size takes about as much memory as a machine is sure to have: 4 x 8 x size^2 bytes are 2 GB.
@@ -276,13 +270,20 @@ LARGEST_SPREAD = 1e4
 WIDEST = 2000
 
 
-def linear_design(X):
+def linear_design(X: Matrix) -> RowDesign:
     """The design of a feature matrix: whitened where the decomposition pays, turned towards its leading
     directions where it does not.
 
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features), float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import linear_design
+    >>> linear_design(np.array([[2.0, 0.0], [0.0, 1.0], [0.0, 1.0]])).gram_diagonal.tolist()
+    [4.0, 2.0]
     """
     n, m = X.shape
     if min(n, m) > LARGEST_DECOMPOSITION:
@@ -291,8 +292,8 @@ def linear_design(X):
     return RowSpaceDesign(X) if few_rows else EigenDesign(X)
 
 
-def rows_tell_columns(X):
+def rows_tell_columns(X: Matrix) -> bool:
     """Whether inner products of rows hold enough digits of every column: these do not differ too much in size."""
-    squares = column_squares(X)
-    present = squares[squares > 0]
+    sizes = squares(X)
+    present = sizes[sizes > 0]
     return not len(present) or present.max() <= LARGEST_SPREAD**2 * present.min()

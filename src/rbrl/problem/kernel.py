@@ -1,7 +1,9 @@
 """Kernels: Gram matrices, features that come near them, and the designs made of both."""
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
-from scipy import sparse
 from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 from sklearn.cluster import MiniBatchKMeans
@@ -10,8 +12,9 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rbrl._common.linalg import gram_matrix, projected_gram, whiten
-from rbrl.problem.design import Design
+from rbrl._common.linalg import gram_matrix, projected_gram, squares, whiten
+from rbrl._common.typing import BoolArray, FloatArray, Matrix, issparse
+from rbrl.problem.design import RowDesign
 
 # A kernel value is off by up to a few 1e-16 times this, where gamma times the square of a feature is as large.
 FAR = 1e4
@@ -20,7 +23,10 @@ KERNELS = ("linear", "rbf", "poly", "precomputed")
 APPROXIMATIONS = {"nystroem": ("rbf", "poly"), "fourier": ("rbf",)}
 
 
-def gram(X, Z=None, *, kernel, gamma=None, degree=3, coef0=1.0):
+def gram(
+    X: Matrix, Z: Matrix | None = None, *, kernel: str | Callable[..., Any], gamma: float | None = None, degree: float = 3,
+    coef0: float = 1.0,
+) -> FloatArray:  # fmt: skip
     """Kernel values between the rows of X and of Z (of X itself if Z is None), in float64.
 
     Parameters
@@ -29,13 +35,26 @@ def gram(X, Z=None, *, kernel, gamma=None, degree=3, coef0=1.0):
         A callable takes two arrays of rows and returns the matrix of their kernel values.
     gamma : float or None
         None means 1 / n_features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem.kernel import gram
+    >>> gram(np.array([[0.0], [1.0]]), kernel="rbf", gamma=1.0).round(3).tolist()
+    [[1.0, 0.368], [0.368, 1.0]]
     """
     if kernel == "precomputed":
         return _dense(X)
     if callable(kernel):
-        return _called(kernel, X, X if Z is None else Z)
+        other = X if Z is None else Z
+        K, shape = np.asarray(kernel(X, other), dtype=np.float64), (X.shape[0], other.shape[0])
+        if K.shape != shape:
+            raise ValueError(
+                f"The kernel function must return one value per pair of rows, shape {shape}. Got {K.shape}."
+            )
+        return K
     # Of features in single precision the values are in double, too: they are what a certificate speaks of.
-    X, Z = (None if side is None else side.astype(np.float64, copy=False) for side in (X, Z))
+    X, Z = X.astype(np.float64, copy=False), None if Z is None else Z.astype(np.float64, copy=False)
     if kernel == "linear":
         return linear_kernel(X, Z)
     gamma = 1.0 / X.shape[1] if gamma is None else gamma
@@ -44,7 +63,7 @@ def gram(X, Z=None, *, kernel, gamma=None, degree=3, coef0=1.0):
     return polynomial_kernel(X, Z, gamma=gamma, degree=degree, coef0=coef0)
 
 
-def _rbf(X, Z, gamma):
+def _rbf(X: Matrix, Z: Matrix, gamma: float) -> FloatArray:
     r"""exp(-gamma |x - z|^2), with products where they are exact enough and with differences where they are not.
 
     :math:`|x|^2 + |z|^2 - 2x'z` is off by the rounding of :math:`|x|^2`, all of the distance where a column is far from 0:
@@ -59,29 +78,21 @@ def _rbf(X, Z, gamma):
     return K * rbf_kernel(X[:, near], Z[:, near], gamma=gamma) if len(near) else K
 
 
-def _is_far(gamma, X):
+def _is_far(gamma: float, X: Matrix) -> BoolArray:
     """Whether each column holds values so far from 0 that the rounding of their squares shows in the kernel."""
     largest = abs(X).max(axis=0)
-    largest = np.ravel(largest.toarray() if sparse.issparse(largest) else largest).astype(np.float64)
+    largest = np.ravel(largest.toarray() if issparse(largest) else largest).astype(np.float64)
     return gamma * largest**2 > FAR
 
 
-def _dense(X):
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-
-
-def _called(kernel, X, Z):
-    K = np.asarray(kernel(X, Z), dtype=np.float64)
-    if K.shape != (X.shape[0], Z.shape[0]):
-        raise ValueError(
-            f"The kernel function must return one value per pair of rows, shape {(X.shape[0], Z.shape[0])}. Got {K.shape}."
-        )
-    return K
+def _dense(X: Matrix) -> FloatArray:
+    return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
 
 
 def fit_feature_map(
-    X, approximation, n_components, *, kernel, gamma=None, degree=3, coef0=1.0, random_state=None, landmarks="kmeans"
-):
+    X: Matrix, approximation: str, n_components: int, *, kernel: str, gamma: float | None = None, degree: float = 3,
+    coef0: float = 1.0, random_state: Any = None, landmarks: str = "kmeans",
+) -> Any:  # fmt: skip
     """A fitted scikit-learn transformer to features whose inner products are near the kernel values.
 
     Parameters
@@ -92,39 +103,35 @@ def fit_feature_map(
         Features; landmarks are no more than there are rows.
     landmarks : {"kmeans", "uniform"}
         Centres of clusters of the rows, or a sample of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem.kernel import fit_feature_map
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> fit_feature_map(X, "nystroem", 3, kernel="rbf", random_state=0).transform(X).shape
+    (6, 3)
     """
-    gamma = 1.0 / X.shape[1] if gamma is None else gamma
-    if kernel == "rbf" and not sparse.issparse(X) and _is_far(gamma, X).any():
+    gamma, before = 1.0 / X.shape[1] if gamma is None else gamma, []
+    if kernel == "rbf" and not issparse(X) and _is_far(gamma, X).any():
         # Distances do not notice a shift, their rounding does.
-        shift = StandardScaler(with_std=False).fit(X)
-        of_shifted = {"kernel": kernel, "gamma": gamma, "random_state": random_state, "landmarks": landmarks}
-        return make_pipeline(shift, _feature_map(shift.transform(X), approximation, n_components, **of_shifted))
-    return _feature_map(X, approximation, n_components, kernel, gamma, degree, coef0, random_state, landmarks)
-
-
-def _feature_map(
-    X, approximation, n_components, kernel, gamma, degree=3, coef0=1.0, random_state=None, landmarks="kmeans"
-):
+        before = [StandardScaler(with_std=False).fit(X)]
+        X = before[0].transform(X)
     if approximation == "fourier":
-        return RBFSampler(gamma=gamma, n_components=n_components, random_state=random_state).fit(X)
-    parameters = {"gamma": gamma} if kernel == "rbf" else {"gamma": gamma, "degree": degree, "coef0": coef0}
-    kernel = {"poly": "polynomial"}.get(kernel, kernel)
+        fitted = RBFSampler(gamma=gamma, n_components=n_components, random_state=random_state).fit(X)
+        return make_pipeline(*before, fitted) if before else fitted
     if landmarks == "kmeans" and n_components < X.shape[0]:
-        X = _cluster_centres(X, n_components, random_state)
-    n_components = min(n_components, X.shape[0])
-    return Nystroem(kernel=kernel, n_components=n_components, random_state=random_state, **parameters).fit(X)
+        # Ten rows for each centre are enough to place it.
+        size = max(1024, n_components)
+        options = {"init": "random", "n_init": 1, "max_iter": 10, "batch_size": size, "init_size": 3 * size}
+        X = MiniBatchKMeans(n_components, random_state=random_state, **options).fit(X).cluster_centers_
+    parameters = {"gamma": gamma} if kernel == "rbf" else {"gamma": gamma, "degree": degree, "coef0": coef0}
+    parameters |= {"n_components": min(n_components, X.shape[0]), "random_state": random_state}
+    fitted = Nystroem(kernel={"poly": "polynomial"}.get(kernel, kernel), **parameters).fit(X)
+    return make_pipeline(*before, fitted) if before else fitted
 
 
-def _cluster_centres(X, n_clusters, random_state):
-    # Ten rows for each centre are enough to place it.
-    size = max(1024, n_clusters)
-    model = MiniBatchKMeans(
-        n_clusters, init="random", n_init=1, max_iter=10, batch_size=size, init_size=3 * size, random_state=random_state
-    )
-    return model.fit(X).cluster_centers_
-
-
-def check_gram(K):
+def check_gram(K: FloatArray) -> FloatArray:
     """Return the symmetric part of a training kernel matrix; refuse one that is not square, finite and symmetric."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"A training kernel matrix must be square, one row and one column per sample. Got {K.shape}.")
@@ -146,7 +153,7 @@ FLOOR = {"d": 1e-13, "f": 1e-6}
 INDEFINITE = {"d": 1e-6, "f": 1e-5}
 
 
-class SpectralDesign(Design):
+class SpectralDesign(RowDesign):
     r"""The kernel model in spectral coordinates.
 
     With :math:`K = Q \operatorname{diag}(s) Q'` and :math:`B = Q'A`, scores :math:`KA` are :math:`ZB` for
@@ -162,9 +169,19 @@ class SpectralDesign(Design):
         Symmetric and positive semidefinite; its memory is reused. In single precision the decomposition takes half the
         time, and the spectrum is that of K rounded.
     low_rank : {"coefficients", "function"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import SpectralDesign
+    >>> K = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> design = SpectralDesign(K.copy())
+    >>> A = np.array([[1.0], [-0.5]])
+    >>> np.allclose(design.scores(design.weights(A)), K @ A)
+    True
     """
 
-    def __init__(self, K, low_rank="coefficients"):
+    def __init__(self, K: FloatArray, low_rank: str = "coefficients") -> None:
         s, Q = (
             part.astype(np.float64, copy=False) for part in eigh(K, driver="evd", overwrite_a=True, check_finite=False)
         )
@@ -176,8 +193,8 @@ class SpectralDesign(Design):
         first = np.searchsorted(s, FLOOR[K.dtype.char] * s[-1], side="right")
         self._set_spectrum(Q[:, first:], s[first:], low_rank)
 
-    def _set_spectrum(self, Q, s, low_rank):
-        Design.__init__(self, Q.shape)
+    def _set_spectrum(self, Q: FloatArray, s: FloatArray, low_rank: str) -> None:
+        RowDesign.__init__(self, Q.shape)
         self.Q, self.s = Q, s
         # Z is Q diag(stretch), and is not stored: a product scales the few rows of W instead.
         if low_rank == "function":
@@ -188,22 +205,22 @@ class SpectralDesign(Design):
             self.ridge_weights = self.s[:, None]
             self.gram_diagonal = self.s**2
 
-    def _product(self, W):
+    def _product(self, W: FloatArray) -> FloatArray:
         return self.Q @ (self._stretch * W)
 
-    def _adjoint(self, R):
+    def _adjoint(self, R: FloatArray) -> FloatArray:
         return self._stretch * (self.Q.T @ R)
 
-    def coefficients(self, W):
+    def coefficients(self, W: FloatArray) -> FloatArray:
         return self.Q @ (self._stretch / self.s[:, None] * W)
 
-    def weights(self, coefficients):
+    def weights(self, coefficients: FloatArray) -> FloatArray:
         return (self.s[:, None] / self._stretch) * (self.Q.T @ coefficients)
 
-    def transform(self, rows):
+    def transform(self, rows: Matrix) -> FloatArray:
         return (rows @ self.Q) * (self._stretch[:, 0] / self.s)
 
-    def row_norms(self):
+    def row_norms(self) -> FloatArray:
         return np.sqrt(np.einsum("ik,ik,k->i", self.Q, self.Q, self.gram_diagonal, optimize=True))
 
 
@@ -222,33 +239,31 @@ class FeatureMapDesign(SpectralDesign):
         As for :class:`SpectralDesign`.
     """
 
-    def __init__(self, features, low_rank="coefficients"):
+    def __init__(self, features: FloatArray, low_rank: str = "coefficients") -> None:
         self.basis, s = whiten(gram_matrix(features), lambda V: projected_gram(features, V))
         self._set_spectrum((features @ self.basis) / np.sqrt(s), s, low_rank)
+        self._scale = self._stretch[:, 0] / np.sqrt(s)
 
-    def coefficients(self, W):
+    def coefficients(self, W: FloatArray) -> FloatArray:
         return self.basis @ (self._scale[:, None] * W)
 
-    def weights(self, coefficients):
+    def weights(self, coefficients: FloatArray) -> FloatArray:
         return (self.basis.T @ coefficients) / self._scale[:, None]
 
-    def transform(self, rows):
+    def transform(self, rows: Matrix) -> FloatArray:
         return (rows @ self.basis) * self._scale
-
-    @property
-    def _scale(self):
-        return self._stretch[:, 0] / np.sqrt(self.s)
 
 
 # Entries of a block in double precision: 32 MB.
 BLOCK_ENTRIES = 2**22
 
 
-class BlockKernel:
+class BlockKernel(RowDesign):
     r"""A kernel matrix in single precision, its products in double, and the part of its spectrum that stands out.
 
     The weights over it are coefficients A of the rows, the function :math:`\Phi(X)'A` has the inner products
-    :math:`A'KA`, and no other form of the matrix is made: 20,000 rows take 1.6 GB.
+    :math:`A'KA`, and no other form of the matrix is made: 20,000 rows take 1.6 GB. Penalties in these inner products are
+    what :class:`rbrl.solvers.KernelBlocks` minimises; to other solvers A is a matrix like any other.
 
     Parameters
     ----------
@@ -256,45 +271,49 @@ class BlockKernel:
         From a slice of the rows to their kernel values with all rows.
     n_samples : int
 
-    Attributes
-    ----------
-    columns : int
-        Columns multiplied so far.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import BlockKernel
+    >>> K = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> BlockKernel(lambda rows: K[rows], 2).scores(np.array([[1.0], [-1.0]])).ravel().tolist()
+    [1.0, -1.0]
     """
 
-    ridge_weights = 1.0
+    whitened = False
 
-    def __init__(self, gram, n_samples):
-        self.shape, self.columns, self._gram = (n_samples, n_samples), 0, gram
-        self.K = np.empty(self.shape, dtype=np.float32)
+    def __init__(self, gram: Callable[[slice], FloatArray], n_samples: int) -> None:
+        super().__init__((n_samples, n_samples))
+        self._gram, self.K = gram, np.empty(self.shape, dtype=np.float32)
+        self.gram_diagonal = np.empty(n_samples)
         for rows in self._blocks():
-            self.K[rows] = gram(rows)
+            self.K[rows] = K = gram(rows)
+            self.gram_diagonal[rows] = squares(K, axis=1)
 
-    def _blocks(self):
+    def _blocks(self) -> Iterator[slice]:
         step = max(1, BLOCK_ENTRIES // self.shape[0])
         return (slice(start, start + step) for start in range(0, self.shape[0], step))
 
-    def scores(self, A):
-        """K @ A."""
-        self.columns += A.shape[1]
-        out = np.empty((self.shape[0], A.shape[1]))
+    def _product(self, W: FloatArray) -> FloatArray:
+        out = np.empty((self.shape[0], W.shape[1]))
         for rows in self._blocks():
-            out[rows] = self.K[rows].astype(np.float64) @ A
+            out[rows] = self.K[rows].astype(np.float64) @ W
         return out
 
-    def product_as_posed(self, V):
+    def _adjoint(self, R: FloatArray) -> FloatArray:
+        return self._product(R)
+
+    def row_norms(self) -> FloatArray:
+        return np.sqrt(self.gram_diagonal)
+
+    def product_as_posed(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """K @ V with kernel values in double precision, computed anew, and the norms of the columns of K."""
-        out, squares = np.empty((self.shape[0], V.shape[1])), np.empty(self.shape[0])
+        out = np.empty((self.shape[0], V.shape[1]))
         for rows in self._blocks():
-            K = self._gram(rows)
-            out[rows], squares[rows] = K @ V, np.einsum("ij,ij->i", K, K)
-        return out, np.sqrt(squares)
+            out[rows] = self._gram(rows) @ V
+        return out, self.row_norms()
 
-    def coefficients(self, A):
-        """The model's own coefficients: A itself."""
-        return A
-
-    def leading(self, size, spare=0.25, seed=0):
+    def leading(self, size: int, spare: float = 0.25, seed: int = 0) -> tuple[FloatArray, FloatArray, float]:
         """The `size` largest eigenvalues, nearly, with orthonormal vectors, and the mean of all others."""
         width = min(int(np.ceil((1 + spare) * size)), self.shape[0])
         start = np.random.default_rng(seed).standard_normal((self.shape[0], width))

@@ -12,8 +12,10 @@ from rbrl._common.linalg import (
     small_eigh,
     small_gram,
     threshold_singular_values,
-)
+)  # fmt: skip
+from rbrl._common.typing import Array, FloatArray
 from rbrl.losses import Loss, Terms
+from rbrl.problem.design import Design
 
 
 @dataclass(frozen=True)
@@ -28,23 +30,28 @@ class Ridge:
         :math:`\lambda`.
     row_weights : float or array (n_rows, 1), default=1.0
         :math:`r`: ones in feature coordinates, the kernel's eigenvalues in its spectral coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import Ridge
+    >>> Ridge(0.5).value(np.array([[3.0, 4.0]]))
+    6.25
     """
 
     weight: float
-    row_weights: float | np.ndarray = 1.0
+    row_weights: float | FloatArray = 1.0
 
-    def value(self, W):
+    def value(self, W: FloatArray) -> float:
+        """The penalty of W."""
         return 0.5 * self.weight * float(np.sum(self.row_weights * W**2))
 
-    def gradient(self, W):
+    def gradient(self, W: FloatArray) -> FloatArray:
+        """Its derivatives in the entries of W."""
         return self.weight * self.row_weights * W
 
-    def prox(self, W, step):
-        """Minimiser of step * value(V) + ||V - W||^2 / 2."""
-        return W / (1.0 + step * self.weight * self.row_weights)
-
     @property
-    def curvature(self):
+    def curvature(self) -> float:
         """Largest second derivative."""
         return self.weight * float(np.max(self.row_weights, initial=0.0))
 
@@ -57,19 +64,26 @@ class NuclearNorm:
     ----------
     weight : float
         :math:`\lambda`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import NuclearNorm
+    >>> NuclearNorm(1.0).value(np.diag([3.0, 4.0]))
+    7.0
+    >>> NuclearNorm(1.0).prox(np.diag([3.0, 4.0]), 3.5).round(9).tolist()
+    [[0.0, 0.0], [0.0, 0.5]]
     """
 
     weight: float
 
-    def value(self, W):
+    def value(self, W: FloatArray) -> float:
+        """The penalty of W."""
         return self.weight * float(singular_values(W).sum()) if self.weight else 0.0
 
-    def prox(self, W, step):
+    def prox(self, W: FloatArray, step: float) -> FloatArray:
         """Minimiser of step * value(V) + ||V - W||^2 / 2: the singular values shrink by step * weight."""
         return threshold_singular_values(W, step * self.weight)
-
-
-ALL_PENALTIES = (Ridge(0.7), Ridge(0.7, np.array([[0.0], [0.5], [1.0], [3.0], [9.0]])), NuclearNorm(0.7))
 
 
 class SmoothedNuclear:
@@ -79,7 +93,7 @@ class SmoothedNuclear:
               \text{gradient } W H, \quad H = \lambda V \operatorname{diag}((\sigma^2 + \varepsilon^2)^{-1/2}) V'
 
     with V from W'W. Where labels outnumber the columns of the design, the same gradient is H W, with V from WW': then H is
-    the better model of how the norm bends, because weights of full row rank may turn to any labels.
+    the better model of how the norm curves, because weights of full row rank may turn to any labels.
 
     Attributes
     ----------
@@ -91,9 +105,19 @@ class SmoothedNuclear:
         The reweighted ridge H that has the same gradient, as wide as the smaller Gram matrix.
     left : bool
         Whether H stands on the left of the weights.
+    width : float
+        :math:`\varepsilon`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem.objective import SmoothedNuclear
+    >>> norm = SmoothedNuclear.at(np.diag([3.0, 0.0]), weight=1.0, width=4.0)
+    >>> norm.exact, norm.value
+    (3.0, 9.0)
     """
 
-    def __init__(self, gram, weight, width=None, left=False):
+    def __init__(self, gram: FloatArray, weight: float, width: float | None = None, left: bool = False) -> None:
         self.gram, self.weight, self.left = gram, weight, left
         squares, self.V = small_eigh(gram)
         squares = np.maximum(squares, 0.0)
@@ -104,22 +128,22 @@ class SmoothedNuclear:
             self.smooth(width)
 
     @classmethod
-    def at(cls, W, weight, width=None):
+    def at(cls, W: FloatArray, weight: float, width: float | None = None) -> "SmoothedNuclear":
         """The norm at W, through its smaller Gram matrix."""
         return cls(small_gram(W), weight, width, left=is_wide(W))
 
-    def smooth(self, width):
+    def smooth(self, width: float) -> None:
         """Set eps; it is never below what squaring leaves of the singular values."""
         self.width = max(width, 1e-13 * self.sigma[-1] + 1e-150)
         root = np.sqrt(self._squares + self.width**2)
         self.value = self.weight * float(root.sum())
         self.hessian = (self.V * (self.weight / root)) @ self.V.T
 
-    def reweigh(self, W):
+    def reweigh(self, W: FloatArray) -> FloatArray:
         """W H, or H W if H stands on the left: the gradient at W."""
         return self.hessian @ W if self.left else W @ self.hessian
 
-    def right_vectors(self, W, floor):
+    def right_vectors(self, W: FloatArray, floor: float) -> tuple[FloatArray, FloatArray]:
         """Singular values above `floor` of the largest, and their right singular vectors: those of W, the point itself."""
         keep = self.sigma > floor * self.sigma[-1]
         sigma, V = self.sigma[keep], self.V[:, keep]
@@ -129,10 +153,10 @@ class SmoothedNuclear:
 class Point(NamedTuple):
     """Weights with everything one evaluation of the objective there gives."""
 
-    W: np.ndarray
-    scores: np.ndarray
+    W: FloatArray
+    scores: Any
     loss: Terms
-    residual: np.ndarray
+    residual: Any
     value: float
 
 
@@ -149,67 +173,91 @@ class Objective:
         :math:`\lambda_1` and :math:`\lambda_3`.
     sample_weight : array (n_samples,) or None
 
-    Attributes
-    ----------
-    lines_are_estimates : bool
-        Whether ``loss.line`` is known from some of the rows only, so that a step found with it has to be confirmed.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.5)
+    >>> objective.value(np.array([[0.5]]))
+    0.5
     """
 
-    lines_are_estimates = False
-
-    def __init__(self, design, Y, loss: Loss, ridge, nuclear, sample_weight=None):
+    def __init__(
+        self,
+        design: Design,
+        Y: Array,
+        loss: Loss,
+        ridge: float,
+        nuclear: float,
+        sample_weight: FloatArray | None = None,
+    ) -> None:
         if design.shape[0] != len(Y):
             raise ValueError(f"The design has {design.shape[0]} rows, but Y has {len(Y)}.")
-        self.design, self.sample_weight = design, sample_weight
+        # Of rows that are elsewhere, what stands for labels, loss and scores has the same methods, not the same types.
+        self.design: Any = design
         self.Y: Any = np.ascontiguousarray(Y, np.int8)
         self.loss: Any = loss
+        self.sample_weight = sample_weight
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """Shape of the weights: (n_columns, n_labels)."""
         return self.design.shape[1], self.Y.shape[1]
 
-    def with_ridge(self, ridge):
+    def with_ridge(self, ridge: float) -> "Objective":
         """The same objective with another ridge weight; the design, and its count of products, is shared."""
         return Objective(self.design, self.Y, self.loss, ridge, self.nuclear.weight, self.sample_weight)
 
     @property
-    def evaluations(self):
+    def evaluations(self) -> float:
         """Products so far, in pairs of full width: one with the design and one with its transpose."""
         return self.design.columns / (2 * self.Y.shape[1])
 
-    def zeros(self):
+    def zeros(self) -> FloatArray:
         """The zero weights, where every method may start."""
         return np.zeros(self.shape)
 
-    def zero_scores(self):
+    def zero_scores(self) -> Any:
         """The scores of the zero weights."""
         return np.zeros(self.Y.shape)
 
-    def at(self, W, scores=None):
+    def loss_at(self, scores: Any) -> tuple[Terms, Any]:
+        """The loss at given scores, and the residual: its gradient in them."""
+        return self.loss.evaluate(self.Y, scores, self.sample_weight)
+
+    def mean_hessian(self, scores: Any) -> FloatArray:
+        """Mean over the rows of the loss's Hessian at given scores: (n_labels, n_labels)."""
+        return self.loss.label_hessian(self.Y, scores, self.sample_weight) / len(scores)
+
+    def at(self, W: FloatArray, scores: Any = None) -> Point:
         """Evaluate at W; half an evaluation, none if the scores are known."""
         scores = self.design.scores(W) if scores is None else scores
-        loss, residual = self.loss.evaluate(self.Y, scores, self.sample_weight)
+        loss, residual = self.loss_at(scores)
         return Point(W, scores, loss, residual, loss.value + self.ridge.value(W) + self.nuclear.value(W))
 
-    def value(self, W):
+    def value(self, W: FloatArray) -> float:
         """The objective at W."""
         return self.at(W).value
 
-    def value_at(self, W, scores):
+    def value_at(self, W: FloatArray, scores: Any) -> float:
         """The objective where scores are known, to the eight digits that the Gram matrix of W leaves: for comparisons."""
-        loss = self._known_loss(scores)
         nuclear = self.nuclear.weight * float(gram_singular_values(W).sum()) if self.nuclear.weight else 0.0
-        return loss + self.ridge.value(W) + nuclear
+        return self._known_loss(scores) + self.ridge.value(W) + nuclear
 
-    def _known_loss(self, scores):
-        return self.loss.value(self.Y, scores, self.sample_weight)
+    def _known_loss(self, scores: Any) -> float:
+        return self.loss_at(scores)[0].value
 
-    def reached(self, gap):
+    def lines_are_exact(self) -> bool:
+        """Whether ``loss.line`` is known from all rows; a step found with an estimate has to be confirmed."""
+        return True
+
+    def reached(self, gap: float) -> None:
         """A solver has certified this gap: for those who watch."""
 
-    def smooth_gradient(self, W, residual):
+    def smooth_gradient(self, W: FloatArray, residual: Any) -> FloatArray:
         """Gradient of loss and ridge, from the loss gradient in the scores: half an evaluation."""
         return self.design.adjoint(residual) + self.ridge.gradient(W)

@@ -29,7 +29,8 @@ import numpy as np
 
 from rbrl._loops import pairs as loops
 from rbrl.ranking_svm.interior_point import InteriorPoint, fits
-from rbrl.solvers.base import relative_gap, warn_unconverged
+from rbrl.solvers.base import warn_unconverged
+from rbrl.solvers.certificate import relative_gap
 
 # What rounding leaves of a sum of dual variables, relative to it.
 ROUNDING = 1e-13

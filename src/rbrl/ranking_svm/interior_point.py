@@ -152,7 +152,7 @@ class InteriorPoint:
         """X' diag(h) X for the bends h of every label."""
         (n, k), l = self.X.shape, self.pairs.n_labels
         H = np.zeros((n, l))
-        loops.pair_bends(*self.pairs.arrays[:3], bends, H)
+        loops.pair_curvatures(*self.pairs.arrays[:3], bends, H)
         if not sparse.issparse(self.X):
             yield from (self._Xt @ (H[:, j : j + 1] * self.X) for j in range(l))
             return

@@ -8,7 +8,7 @@ from rbrl._common.linalg import whiten
 from rbrl._common.typing import FloatArray
 from rbrl.losses import Loss
 from rbrl.problem.design import Design, add_adjoint, scores
-from rbrl.problem.features import directions_worth, rotated
+from rbrl.problem.features import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
 from rbrl.rows.places import Blocks
 from rbrl.rows.sums import BlockLoss, BlockResidual, BlockScores, LossAtZero, block_projected_gram
@@ -21,7 +21,7 @@ LARGEST_GRAM = 5000
 class SummedDesign(Design):
     """Coordinates W of the coefficients ``turn @ W``; scores are named, not computed."""
 
-    def __init__(self, n_samples: int, turn: FloatArray, gram_diagonal: FloatArray) -> None:
+    def __init__(self, n_samples: int, turn: FloatArray | Rotation, gram_diagonal: FloatArray) -> None:
         self._turn, self.gram_diagonal = turn, gram_diagonal
         super().__init__((n_samples, len(gram_diagonal)))
 
@@ -40,19 +40,6 @@ class SummedDesign(Design):
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """Their coordinates."""
         return self._turn.T @ coefficients
-
-    def row_norms(self) -> FloatArray:
-        """Not known: a solver that asks for rows one by one is refused."""
-        raise NotImplementedError(_ROW_BY_ROW)
-
-    def _product(self, W: FloatArray) -> FloatArray:
-        raise NotImplementedError(_ROW_BY_ROW)
-
-    def _adjoint(self, R: FloatArray) -> FloatArray:
-        raise NotImplementedError(_ROW_BY_ROW)
-
-
-_ROW_BY_ROW = "Only sums over these rows are known, not their scores. Use the solver 'auto'."
 
 
 class GramDesign(SummedDesign):
@@ -84,6 +71,7 @@ class BlockDesign(SummedDesign):
         gram = with_ones_gram(found.gram, found.sums, found.n_samples) if intercept else found.gram
         self.whitened = gram.ndim == 2
         self.column_squares = gram.diagonal().copy() if self.whitened else gram
+        turned: tuple[FloatArray | Rotation, FloatArray]
         if self.whitened:
             # Passes over the blocks again only where the Gram matrix has too few digits for all directions.
             turned = whiten(gram, lambda V: blocks.total(block_projected_gram, V)[0])
@@ -151,12 +139,14 @@ class BlockObjective(SummedObjective):
     ridge, nuclear : float
     """
 
-    lines_are_estimates = True
-
     design: BlockDesign
 
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
+
+    def lines_are_exact(self) -> bool:
+        """No: they are estimated on a sample of the rows."""
+        return False
 
     def with_ridge(self, ridge: float) -> "BlockObjective":
         """The same over the same rows with another ridge."""

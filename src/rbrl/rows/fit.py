@@ -9,22 +9,14 @@ from rbrl.rows.design import BlockDesign, BlockObjective
 from rbrl.rows.places import Blocks
 from rbrl.rows.sums import LabelCounts, block_label_counts
 from rbrl.rows.survey import Survey
-from rbrl.solvers import LowRank, QuasiNewton, Solution, posed_blocks, solve_posed
+from rbrl.solvers import QuasiNewton, Solution, Solver, posed_blocks, solve_posed
 
 
 def fit_blocks(
-    blocks: Blocks,
-    loss: Callable[[Callable[[], LabelCounts]], Loss],
-    ridge: float,
-    nuclear: float,
-    *,
-    intercept: bool = True,
-    solver: QuasiNewton | LowRank | None = None,
-    start: FloatArray | None = None,
-    tol: float = 1e-4,
-    max_iter: int = 1000,
-    verbose: int = 0,
-) -> tuple[Survey, Solution]:
+    blocks: Blocks, loss: Callable[[Callable[[], LabelCounts]], Loss], ridge: float, nuclear: float, *,
+    intercept: bool = True, solver: Solver | None = None, start: FloatArray | None = None, tol: float = 1e-4,
+    max_iter: int = 1000, verbose: int = 0,
+) -> tuple[Survey, Solution]:  # fmt: skip
     """Minimise loss + ridge + nuclear norm over the weights of the features.
 
     Parameters

@@ -12,20 +12,14 @@ from rbrl.losses import Loss
 from rbrl.problem import with_ones
 from rbrl.rows.design import LARGEST_GRAM, GramDesign, SummedObjective
 from rbrl.rows.sums import LossAtZero, Sums, at_zero
-from rbrl.solvers.quasi_newton import model_start
+from rbrl.solvers.preconditioner import model_start
 from rbrl.solvers.stream import BATCH_ROWS, BatchSteps
 
 
 def learn_batch(
-    state: dict[str, Any],
-    X: Matrix,
-    Y: IntArray,
-    weights: FloatArray | None,
-    loss: Loss,
-    ridge: float,
-    nuclear: float,
-    intercept: bool = True,
-) -> dict[str, Any]:
+    state: dict[str, Any], X: Matrix, Y: IntArray, weights: FloatArray | None, loss: Loss, ridge: float,
+    nuclear: float, intercept: bool = True,
+) -> dict[str, Any]:  # fmt: skip
     """The state after some further rows.
 
     Up to `LARGEST_GRAM` columns the sums of all rows are kept; beyond, every `BATCH_ROWS` rows are a step of a stochastic

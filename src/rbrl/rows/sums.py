@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, issparse
 from rbrl.losses import LineValue, Loss, Terms
 from rbrl.losses.base import row_weights
 from rbrl.problem.design import Design, add_adjoint, extended_scores, scores, signed, slices
@@ -173,14 +173,14 @@ class BlockLoss:
         *_, F, D, value, slopes = self._ray
         _, labels, row_weights = self.design.sample
         here = self.loss.line(labels, F, D, t, row_weights)
-        return LineValue(value + here.value, slopes + here.slopes, here.bends, here.joint_bend)
+        return LineValue(value + here.value, slopes + here.slopes, here.curvatures, here.joint_curvature)
 
     def exact_line(self, Y: Any, at: BlockScores, along: BlockScores, t: FloatArray, weights: None = None) -> LineValue:
-        """The loss at ``at + along * t``, with bends by differences from t = 0: one pass."""
+        """The loss at ``at + along * t``, with curvatures by differences from t = 0: one pass."""
         start, here = self._at(at.weights), self._at((at + along * t).weights)
         before, after = (np.sum(point.adjoint * along.weights, axis=0) for point in (start, here))
-        bends = np.divide(after - before, t, out=np.full(len(t), np.inf), where=t > 0)
-        return LineValue(here.terms.value, after, bends, float((after - before).sum() / max(t.max(), 1e-300)))
+        curvatures = np.divide(after - before, t, out=np.full(len(t), np.inf), where=t > 0)
+        return LineValue(here.terms.value, after, curvatures, float((after - before).sum() / max(t.max(), 1e-300)))
 
     def _start_line(self, at: BlockScores, along: BlockScores) -> tuple[FloatArray, FloatArray, float, FloatArray]:
         F, D = self._sample_scores(at), self._sample_scores(along)
@@ -251,9 +251,9 @@ def at_zero(loss: Loss, X: Matrix, Y: IntArray, weights: FloatArray | None = Non
     """The sums of some rows: weights, X'X, X'R, Hessian and value, for the loss and its gradient R at zero scores."""
     zero, w = np.zeros(Y.shape), row_weights(weights, len(Y))
     terms, R = loss.evaluate(Y, zero, w)
-    weighted = sparse.diags_array(w) @ X if sparse.issparse(X) else w[:, None] * X
+    weighted = sparse.diags_array(w) @ X if issparse(X) else w[:, None] * X
     gram = X.T @ weighted
-    gram = gram.toarray() if sparse.issparse(gram) else gram
+    gram = gram.toarray() if issparse(gram) else gram
     return Sums(float(w.sum()), gram, np.asarray(X.T @ R), loss.label_hessian(Y, zero, w), terms.value)
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.linalg import gram_matrix
 from rbrl._common.typing import Array, FloatArray, Matrix
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.problem.design import signed
@@ -94,7 +95,7 @@ def _look(block: Block, expected: tuple[int, int, str], whole_gram: bool, sample
     if not np.isfinite(values).all():
         raise DataFormatError(f"{name} holds NaN or infinite features; a linear model needs finite ones.")
     zeros, minus = _label_values(block)
-    gram = _gram(X) if whole_gram else _squares(X)
+    gram = gram_matrix(X.astype(np.float64, copy=False)) if whole_gram else _squares(X)
     sums = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
     return X.shape[0], values.size, gram, sums, [name] * zeros, [name] * minus, [_sample(X, block.Y, sample_rows)]
 
@@ -118,12 +119,6 @@ def _label_values(block: Block) -> tuple[bool, bool]:
         raise InvalidLabelsError(f"{block.name}: labels must be 0/1 or -1/+1. Got the values {shown}.")
     implied = sparse.issparse(block.Y) and block.Y.nnz < np.prod(block.Y.shape)
     return bool(implied or 0 in values), bool(-1 in values)
-
-
-def _gram(X: Any) -> FloatArray:
-    X = X.astype(np.float64, copy=False)
-    G = X.T @ X
-    return G.toarray() if sparse.issparse(G) else np.asarray(G)
 
 
 def _squares(X: Any) -> FloatArray:

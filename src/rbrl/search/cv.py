@@ -79,18 +79,10 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
     targets_: SignedTargets
 
     def __init__(
-        self,
-        estimator: ObjectiveClassifier | None,
-        param_grid: Grid | None,
-        *,
-        cv: Any = 5,
-        scoring: Scorers = None,
-        refit: str | None = None,
-        search_tol: float = 1e-4,
-        random_state: int = 0,
-        n_jobs: int | None = None,
+        self, estimator: ObjectiveClassifier | None, param_grid: Grid | None, *, cv: Any = 5, scoring: Scorers = None,
+        refit: str | None = None, search_tol: float = 1e-4, random_state: int = 0, n_jobs: int | None = None,
         verbose: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.estimator, self.param_grid = estimator, param_grid
         self.cv, self.scoring, self.refit = cv, scoring, refit
         self.search_tol, self.random_state = search_tol, random_state
@@ -210,20 +202,11 @@ class RBRLClassifierCV(PathSearchCV):
     best_estimator_: RBRLClassifier
 
     def __init__(
-        self,
-        ridges: Sequence[float] = PAPER_GRID,
-        rankings: Sequence[float] = PAPER_GRID,
-        nuclears: Sequence[float] = PAPER_GRID,
-        *,
-        estimator: RBRLClassifier | None = None,
-        cv: Any = 5,
-        scoring: Scorers = None,
-        refit: str | None = None,
-        search_tol: float = 1e-4,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
+        self, ridges: Sequence[float] = PAPER_GRID, rankings: Sequence[float] = PAPER_GRID,
+        nuclears: Sequence[float] = PAPER_GRID, *, estimator: RBRLClassifier | None = None, cv: Any = 5,
+        scoring: Scorers = None, refit: str | None = None, search_tol: float = 1e-4, random_state: int = 0,
+        n_jobs: int | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
         self.ridges, self.rankings, self.nuclears, self.estimator = ridges, rankings, nuclears, estimator
         self.cv, self.scoring, self.refit = cv, scoring, refit
         self.search_tol, self.random_state = search_tol, random_state

@@ -47,19 +47,10 @@ DESIGN_PARAMETERS = {
 
 
 def tune(
-    estimator: Any,
-    grid: Grid,
-    X: Any,
-    Y: Any,
-    *,
-    folds: int = 5,
-    seed: int = 0,
-    metrics: Iterable[str | Metric] = PAPER_METRICS,
-    convention: str = "paper",
-    n_jobs: int = 1,
-    tol: float = 1e-4,
+    estimator: Any, grid: Grid, X: Any, Y: Any, *, folds: int = 5, seed: int = 0,
+    metrics: Iterable[str | Metric] = PAPER_METRICS, convention: str = "paper", n_jobs: int = 1, tol: float = 1e-4,
     others: Sequence[tuple[dict[str, Any], str]] = (),
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """Cross-validated metrics of every grid point.
 
     Models with an objective go along a path of warm starts. Others are fitted point by point, with `fit_many` where they

@@ -105,14 +105,9 @@ def _best_start(objective: Objective, candidates: Iterable[Known]) -> Known | tu
 
 
 def search_fold(
-    estimator: ObjectiveClassifier,
-    axes: Grid,
-    data: "SearchData",
-    train: IntArray,
-    test: IntArray,
-    scoring: Scoring,
+    estimator: ObjectiveClassifier, axes: Grid, data: "SearchData", train: IntArray, test: IntArray, scoring: Scoring,
     tol: float,
-) -> Table:
+) -> Table:  # fmt: skip
     """Rows of a search table: parameters, metrics on `test`, gap, evaluations and seconds of every grid point.
 
     Parameters

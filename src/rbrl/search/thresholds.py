@@ -49,13 +49,9 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
     classes_: Array
 
     def __init__(
-        self,
-        estimator: Any,
-        rule: DecisionRule | None = None,
-        cv: Any = 5,
-        random_state: int = 0,
+        self, estimator: Any, rule: DecisionRule | None = None, cv: Any = 5, random_state: int = 0,
         n_jobs: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.estimator, self.rule = estimator, rule
         self.cv, self.random_state, self.n_jobs = cv, random_state, n_jobs
 

@@ -3,26 +3,16 @@
 from functools import partial
 
 from rbrl.solvers.apg import APG
-from rbrl.solvers.base import SolverResult
+from rbrl.solvers.base import Solver, SolverResult
 from rbrl.solvers.certificate import lower_bound
+from rbrl.solvers.factored import LowRank
 from rbrl.solvers.function_space import KernelBlocks
-from rbrl.solvers.low_rank import LowRank
 from rbrl.solvers.posed import Posed, Solution, posed_blocks, solve_kernel, solve_posed
 from rbrl.solvers.quasi_newton import QuasiNewton
 
 SOLVERS = {"auto": QuasiNewton, "apg": partial(APG, restart=True), "low-rank": LowRank}
 
 __all__ = [
-    "APG",
-    "SOLVERS",
-    "KernelBlocks",
-    "LowRank",
-    "Posed",
-    "QuasiNewton",
-    "Solution",
-    "SolverResult",
-    "lower_bound",
-    "posed_blocks",
-    "solve_kernel",
-    "solve_posed",
-]
+    "APG", "SOLVERS", "KernelBlocks", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver", "SolverResult",
+    "lower_bound", "posed_blocks", "solve_kernel", "solve_posed",
+]  # fmt: skip

@@ -1,16 +1,18 @@
 """Algorithms 1 and 2 of the paper: accelerated proximal gradient, and the Lipschitz constants it steps by."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from rbrl._common.checks import check_choice
+from rbrl._common.typing import Array, FloatArray
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, PairwiseSquaredHinge, SquaredHinge, WeightedSum
-from rbrl.solvers.base import SolverResult, relative_gap, warn_unconverged, way_out
-from rbrl.solvers.certificate import lower_bound
+from rbrl.problem import Objective, RowDesign
+from rbrl.solvers.base import Run, SolverResult
 
 
-def rigorous(objective):
+def rigorous(objective: Objective) -> float:
     """Largest eigenvalue of Z' diag(row curvature of the loss) Z, plus that of the ridge: an upper bound, always."""
     row_curvature = objective.loss.curvature(objective.Y, objective.sample_weight)
     if not np.isfinite(row_curvature).all():
@@ -21,7 +23,7 @@ def rigorous(objective):
     return objective.design.largest_curvature(row_curvature) + objective.ridge.curvature
 
 
-def paper(objective):
+def paper(objective: Objective) -> float:
     """The constant of the authors' own program: RBRL's, or CPNL's."""
     terms = objective.loss.terms if isinstance(objective.loss, WeightedSum) else ((1.0, objective.loss),)
     for constant, losses in (
@@ -36,7 +38,7 @@ def paper(objective):
     )
 
 
-def _rbrl(objective, terms):
+def _rbrl(objective: Objective, terms: Any) -> float:
     """Eqs. (23) and (31) of the RBRL paper.
 
     It is not an upper bound in general: its proof varies one label's weights with the others fixed.
@@ -47,7 +49,7 @@ def _rbrl(objective, terms):
     return float(np.sqrt(3 * np.sum(norms**2) ** 2 + 3 * _ridge_norm(objective) ** 2 + 3 * ranking**2))
 
 
-def _cpnl(objective, terms):
+def _cpnl(objective: Objective, terms: Any) -> float:
     """The constant of CPNL's program: an upper bound, every term bounded by its Frobenius norm."""
     cost = max(float(np.max(np.where(objective.Y > 0, loss.costs, 1.0))) for _, loss in terms if hasattr(loss, "costs"))
     graphs = sum((c * np.linalg.norm(loss.matrix)) ** 2 for c, loss in terms if isinstance(loss, LabelGraph))
@@ -57,12 +59,12 @@ def _cpnl(objective, terms):
     return float(2 * np.sqrt(squares**2 * cost**2 + _ridge_norm(objective) ** 2 + graphs * gram**2))
 
 
-def _ridge_norm(objective):
+def _ridge_norm(objective: Objective) -> float:
     r = objective.ridge.row_weights
     return objective.ridge.weight * (1.0 if np.ndim(r) == 0 else float(np.linalg.norm(r)))
 
 
-def _paper_pairwise(Y, norms):
+def _paper_pairwise(Y: Array, norms: FloatArray) -> float:
     """sqrt(max_j A_j B_j) of the paper's Proposition 1; rows without a pair are left out."""
     relevant = Y > 0
     p = relevant.sum(axis=1)
@@ -77,6 +79,7 @@ def _paper_pairwise(Y, norms):
 CONSTANTS = {"paper": paper, "rigorous": rigorous}
 
 
+# The authors' program stops where the objective changed by less than this share of itself, or after so many iterations.
 PAPER_TOL, PAPER_MAX_ITER = 1e-6, 1999
 
 
@@ -84,19 +87,31 @@ PAPER_TOL, PAPER_MAX_ITER = 1e-6, 1999
 class APG:
     """Accelerated proximal gradient with a constant step.
 
-    ``APG(lipschitz="paper", stop="paper")`` replays the authors' program iteration by iteration.
+        ``APG(lipschitz="paper", stop="paper")`` replays the authors' program iteration by iteration.
 
-    Parameters
-    ----------
-    lipschitz : {"rigorous", "paper"}
-        The constant whose inverse is the step. The paper's is larger on most data, and not an upper bound on some.
-    stop : {"gap", "paper"}
-        "gap": the certified relative gap is at most `tol`. "paper": the objective changed by less than 1e-6 of itself,
-        or 1999 iterations, as in the authors' program; `tol` and `max_iter` then have no effect.
-    restart : bool
-        Forget the momentum whenever it points uphill.
-    check_every : int
-        Iterations between two certificates; each costs half an evaluation.
+        Parameters
+        ----------
+        lipschitz : {"rigorous", "paper"}
+            The constant whose inverse is the step. The paper's is larger on most data, and not an upper bound on some.
+        stop : {"gap", "paper"}
+            "gap": the certified relative gap is at most `tol`. "paper": the objective changed by less than 1e-6 of itself,
+            or 1999 iterations, as in the authors' program; `tol` and `max_iter` then have no effect.
+        restart : bool
+            Forget the momentum whenever it points uphill.
+        check_every : int
+            Iterations between two certificates; each costs half an evaluation.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbrl._common.typing import Array, FloatArray
+    from rbrl.losses import SquaredHinge
+        >>> from rbrl.problem import MatrixDesign, Objective
+        >>> from rbrl.solvers import APG
+        >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+        >>> result = APG(restart=True).solve(Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0))
+        >>> result.weights.round(3).tolist(), result.gap <= 1e-4
+        ([[0.5]], True)
     """
 
     lipschitz: str = "rigorous"
@@ -104,78 +119,78 @@ class APG:
     restart: bool = False
     check_every: int = 10
 
-    def solve(self, objective, start=None, tol=1e-4, max_iter=1000):
+    def solve(
+        self, objective: Objective, start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000
+    ) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`."""
         check_choice("APG", "lipschitz", self.lipschitz, tuple(CONSTANTS))
         check_choice("APG", "stop", self.stop, ("gap", "paper"))
+        if not isinstance(objective.design, RowDesign):
+            raise ValueError(
+                f"A constant step is taken from the rows themselves. Got a {type(objective.design).__name__}, which knows "
+                "sums over its rows only; use the solver 'auto'."
+            )
         if self.stop == "paper":
             tol, max_iter = PAPER_TOL, PAPER_MAX_ITER
-        before = objective.evaluations
-        run = _Run(objective, CONSTANTS[self.lipschitz](objective), start, self.restart)
-        converged = False
-        for t in range(1, max_iter + 1):
-            run.step()
-            if self.stop == "paper":
-                converged = t > 1 and run.change() <= tol
-            elif t % self.check_every == 0 or t == max_iter:
-                converged = run.gap() <= tol
-            if converged:
-                break
-        result = SolverResult(
-            weights=run.point.W,
-            objective=run.point.value,
-            gap=run.gap(),
-            evaluations=objective.evaluations - before,
-            n_iter=t,
-            converged=converged,
-            history=np.array(run.history),
-            costs=np.array(run.costs),
-            scores=run.point.scores,
-        )
-        if not converged and self.stop == "paper":
-            remedy = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
-            warn_unconverged("APG", result, None, max_iter, remedy)
-        elif not converged:
-            warn_unconverged("APG", result, tol, max_iter, way_out(objective))
-        return result
+        return _Run(objective, self, tol, max_iter).minimise(start)
 
 
-class _Run:
+class _Run(Run):
     """The iterates of Algorithm 1: W_t, and the extrapolated G_t with momentum b_t."""
 
-    def __init__(self, objective, L, start, restart):
-        # A constant of 0 means a gradient of 0 everywhere: any step will do.
-        self.objective, self.L, self.restart = objective, L or 1.0, restart
-        self.point = objective.at(objective.zeros() if start is None else start)
-        self.G, self.b = self.point, 1.0
-        self.before = objective.evaluations
-        self.history, self.costs, self._certified = [], [], None
+    name = "APG"
 
-    def step(self):
+    def __init__(self, objective: Objective, solver: APG, tol: float, max_iter: int) -> None:
+        super().__init__(objective, tol, max_iter)
+        self.solver, self.arrived = solver, False
+        # A constant of 0 means a gradient of 0 everywhere: any step will do.
+        self.L = CONSTANTS[solver.lipschitz](objective) or 1.0
+
+    def begin(self, start: FloatArray | None, scores: Any = None) -> None:
+        self.G = self.now = self.objective.at(self.objective.zeros() if start is None else start, scores)
+        self.b = 1.0
+
+    def advance(self) -> None:
         """One iteration. Scores are linear in the weights, so those of G cost no product."""
-        objective, L, old = self.objective, self.L, self.point
+        objective, L, old = self.objective, self.L, self.now
         gradient = objective.smooth_gradient(self.G.W, self.G.residual)
         W = objective.nuclear.prox(self.G.W - gradient / L, 1.0 / L)
-        if self.restart and np.vdot(self.G.W - W, W - old.W) > 0:
+        if self.solver.restart and np.vdot(self.G.W - W, W - old.W) > 0:
             self.b = 1.0
-        self.point = objective.at(W)
+        self.now = objective.at(W)
         b_old, self.b = self.b, (1.0 + np.sqrt(1.0 + 4.0 * self.b**2)) / 2.0
         momentum = (b_old - 1.0) / self.b
-        self.G = objective.at(
-            W + momentum * (W - old.W), self.point.scores + momentum * (self.point.scores - old.scores)
-        )
-        self.history.append(self.point.value)
-        self.costs.append(objective.evaluations - self.before)
+        self.G = objective.at(W + momentum * (W - old.W), self.now.scores + momentum * (self.now.scores - old.scores))
+        self.n_iter += 1
+        # The product at the start is not counted: an iteration is an evaluation.
+        self.note(self.now.value, objective.evaluations - 0.5)
+        self.check()
 
-    def change(self):
-        """Relative change of the objective in the last iteration."""
-        before, now = self.history[-2:]
-        return abs(now - before) / before if before > 0 else 0.0
+    def check(self) -> None:
+        """Apply the stopping rule: of a certificate, which is not asked for at every iterate, or of the paper."""
+        if self.solver.stop == "paper":
+            before, now = (self.history * 2)[-2:]
+            change = abs(now - before) / before if before > 0 else 0.0
+            self.arrived = self.n_iter > 1 and change <= self.tol
+        elif self.n_iter % self.solver.check_every == 0 or self.n_iter == self.max_iter:
+            self.certify_alone()
+            self.arrived = self.gap() <= self.tol
 
-    def gap(self):
-        """Certified relative gap of the current iterate; computed once per iterate."""
-        if self._certified is None or self._certified[0] is not self.point:
-            adjoint = self.objective.design.adjoint(self.point.residual)
-            bound = lower_bound(self.objective, self.point.W, self.point.loss, adjoint)
-            self._certified = self.point, relative_gap(self.point.value, bound)
-        return self._certified[1]
+    def certify_alone(self) -> None:
+        """The bound of the current iterate, whatever earlier ones gave."""
+        self.bound = 0.0
+        self.certify(self.now.W, self.objective.design.adjoint(self.now.residual))
+
+    def converged(self) -> bool:
+        return self.arrived
+
+    def end(self) -> FloatArray:
+        if self.solver.stop == "paper":
+            self.certify_alone()
+        return self.now.W
+
+    def asked(self) -> tuple[float | None, int, str]:
+        if self.solver.stop == "gap":
+            return super().asked()
+        remedy = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
+        return None, self.max_iter, remedy

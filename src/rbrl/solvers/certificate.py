@@ -17,6 +17,7 @@ A sum of k products is taken to be off by at most :math:`8\sqrt{k}\,u` of the no
 roundoff u: the probabilistic bound of Higham and Mary (2019), which sums in double precision stay far below.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,18 +29,33 @@ from rbrl._common.linalg import (
     singular_values,
     small_eigh,
     spectral_norm,
+    squares,
 )
+from rbrl._common.typing import FloatArray, Matrix
 from rbrl._loops import rows
 from rbrl.losses import Terms
 from rbrl.problem.design import add_adjoint, extended_scores, scores
-from rbrl.problem.features import column_squares
-from rbrl.solvers.base import relative_gap
+from rbrl.problem.objective import Objective
 
 # Its square is a number still.
 LARGEST_THETA = 1e150
 
 
-def lower_bound(objective, W, loss, adjoint):
+def relative_gap(value: float, bound: float) -> float:
+    """Distance of `value` from the optimum at most, relative to a lower bound of that optimum.
+
+    Examples
+    --------
+    >>> from rbrl.solvers.certificate import relative_gap
+    >>> relative_gap(1.5, 1.0)
+    0.5
+    """
+    if value <= bound:
+        return 0.0
+    return float((value - bound) / bound) if bound > 0 else np.inf
+
+
+def lower_bound(objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray) -> float:
     """Lower bound of the objective's optimum.
 
     Parameters
@@ -50,20 +66,39 @@ def lower_bound(objective, W, loss, adjoint):
     loss : Terms
     adjoint : array
         Z'R, with R the loss gradient in the scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> from rbrl.solvers import lower_bound
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> point = objective.at(np.array([[0.5]]))
+    >>> bound = lower_bound(objective, point.W, point.loss, objective.design.adjoint(point.residual))
+    >>> bound <= point.value <= bound * (1 + 1e-9)
+    True
     """
     if loss.value <= 0:
         return 0.0
     ridge, nuclear, r = objective.ridge.weight, objective.nuclear.weight, objective.ridge.row_weights
     if ridge == 0:
-        return _without_ridge(loss, adjoint, nuclear)
+        # Only theta M inside the spectral ball is feasible.
+        return max(0.0, along(loss, feasible_theta(loss, gram_singular_values(adjoint)[-1], nuclear)))
     if nuclear == 0:
-        return _without_nuclear(loss, adjoint, ridge, r)
-    if np.ndim(r) == 0:
-        return _plain_ridge(loss, adjoint, ridge * r, nuclear)
+        # N = 0: a quadratic in theta.
+        quadratic = float(np.sum(adjoint**2 / r)) / (2 * ridge)
+        return max(0.0, along(loss, best_theta(loss, quadratic), quadratic))
+    if isinstance(r, float):
+        # The best N clips the singular values of theta M; what remains is a concave function of theta.
+        return clipped_maximum(gram_singular_values(adjoint), loss, ridge * r, nuclear)[0]
     return _weighted_ridge(loss, -adjoint, W, ridge, r, nuclear)[0]
 
 
-def multiplier(loss, M, W, ridge, r, nuclear):
+def multiplier(
+    loss: Terms, M: FloatArray, W: FloatArray, ridge: float, r: float | FloatArray, nuclear: float
+) -> tuple[float, FloatArray]:
     """The theta and N of the bound, for a positive ridge; arguments as for :func:`lower_bound`, with M for the adjoint.
 
     N may exceed the nuclear weight by what rounding does.
@@ -71,51 +106,41 @@ def multiplier(loss, M, W, ridge, r, nuclear):
     square = float(np.sum(M**2 / r)) / (2 * ridge)
     if nuclear == 0:
         return best_theta(loss, square), np.zeros_like(M)
-    if np.ndim(r) == 0:
-        sigma = gram_singular_values(M)
-        _, theta = clipped_maximum(sigma, loss, ridge * r, nuclear)
+    if isinstance(r, float):
+        _, theta = clipped_maximum(gram_singular_values(M), loss, ridge * r, nuclear)
         return theta, clip_singular_values(theta * M, nuclear)
     _, N = _weighted_ridge(loss, M, W, ridge, r, nuclear)
     return best_theta(loss, square, float(np.sum(M * N / r)) / ridge), N
 
 
-def along(loss, theta, quadratic=0.0):
-    """Value of (linear terms) theta - (quadratic terms) theta^2."""
-    return theta * loss.linear - theta**2 * (loss.quadratic + quadratic)
+def along(loss: Terms, theta: float, quadratic: float = 0.0, n_terms: int = 0) -> float:
+    """Value of (linear terms) theta - (quadratic terms) theta^2, less the rounding of sums of so many terms."""
+    value = theta * loss.linear - theta**2 * (loss.quadratic + quadratic)
+    if n_terms == 0:
+        return value
+    return value - rounding(n_terms) * (theta * abs(loss.linear) + theta**2 * loss.quadratic)
 
 
-def best_theta(loss, quadratic=0.0, linear=0.0, limit=np.inf):
+def best_theta(loss: Terms, quadratic: float = 0.0, linear: float = 0.0, limit: float = np.inf) -> float:
     """The theta that maximises the bound for a given N, from what these add to its linear and quadratic terms."""
-    slope, bend = loss.linear + linear, loss.quadratic + quadratic
-    free = slope / (2 * bend) if bend > 0 else np.inf
+    slope, curvature = loss.linear + linear, loss.quadratic + quadratic
+    free = slope / (2 * curvature) if curvature > 0 else np.inf
     return float(np.clip(free, 0.0, min(limit, loss.reach, LARGEST_THETA)))
 
 
-def _without_ridge(loss, adjoint, nuclear):
-    """Only theta M inside the spectral ball is feasible."""
-    norm = gram_singular_values(adjoint)[-1]
-    if norm == 0:
-        return max(0.0, along(loss, best_theta(loss)))
-    return max(0.0, along(loss, best_theta(loss, limit=nuclear / norm)))
+def feasible_theta(loss: Terms, size: float, nuclear: float) -> float:
+    """The best theta without ridge, where theta M, M of this size, must stay within the nuclear weight."""
+    return best_theta(loss, limit=nuclear / size if size > 0 else np.inf)
 
 
-def _without_nuclear(loss, adjoint, ridge, r):
-    """N = 0: a quadratic in theta."""
-    quadratic = float(np.sum(adjoint**2 / r)) / (2 * ridge)
-    return max(0.0, along(loss, best_theta(loss, quadratic), quadratic))
-
-
-def _plain_ridge(loss, adjoint, ridge, nuclear):
-    """r = 1: the best N clips the singular values of theta M; what remains is a concave function of theta."""
-    return clipped_maximum(gram_singular_values(adjoint), loss, ridge, nuclear)[0]
-
-
-def clipped_maximum(sigma, loss, ridge, nuclear):
+def clipped_maximum(sigma: FloatArray, loss: Terms, ridge: float, nuclear: float) -> tuple[float, float]:
     """The bound for r = 1, from the singular values of M, and the theta that gives it."""
     return rows.clipped_dual_maximum(sigma, loss.linear, loss.quadratic, loss.reach, ridge, nuclear)
 
 
-def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):
+def _weighted_ridge(
+    loss: Terms, M: FloatArray, W: FloatArray, ridge: float, r: float | FloatArray, nuclear: float, rounds: int = 6
+) -> tuple[float, FloatArray]:
     r"""Any r: N = theta M - ridge r B, for a B near the minimiser of
 
     .. math:: -\langle\theta M, B\rangle + \tfrac{\lambda_1}{2} \langle B, rB\rangle + \lambda_3 \|B\|_*
@@ -127,7 +152,8 @@ def _weighted_ridge(loss, M, W, ridge, r, nuclear, rounds=6):
     square = float(np.sum(M**2 / r)) / (2 * ridge)
     sigma, V = gram_spectrum(W if W.any() else M / (ridge * r))
     # N = 0 gives a bound above 0 at any weights, however far from the optimum.
-    N, best, best_N = M - ridge * r * W, along(loss, best_theta(loss, square), square), np.zeros_like(M)
+    best, best_N = along(loss, best_theta(loss, square), square), np.zeros_like(M)
+    N: FloatArray = M - ridge * r * W
     for _ in range(rounds):
         N = clip_singular_values(N, nuclear)
         theta = best_theta(loss, square, float(np.sum(M * N / r)) / ridge)
@@ -156,7 +182,7 @@ class Proof:
 
     objective: float
     gap: float
-    sigma: np.ndarray
+    sigma: FloatArray
 
 
 @dataclass(frozen=True)
@@ -175,24 +201,24 @@ class DualPoint:
     """
 
     loss: Terms
-    sizes: np.ndarray
-    own_rounding: np.ndarray
-    score_sizes: np.ndarray
+    sizes: FloatArray
+    own_rounding: FloatArray
+    score_sizes: FloatArray
 
     @classmethod
-    def at(cls, objective, F):
+    def at(cls, objective: Objective, F: FloatArray) -> "tuple[DualPoint, FloatArray]":
         """The point of scores F, and R."""
-        at = objective.Y, F, objective.sample_weight
-        loss, R = objective.loss.evaluate(*at)
-        return cls.of_squares(loss, squares(R), squares(objective.loss.rounding_reach(*at)), squares(F)), R
+        loss, R = objective.loss_at(F)
+        reach = objective.loss.rounding_reach(objective.Y, F, objective.sample_weight)
+        return cls.of_squares(loss, squares(R), squares(reach), squares(F)), R
 
     @classmethod
-    def of_squares(cls, loss, gradient, reach, scores):
+    def of_squares(cls, loss: Terms, gradient: FloatArray, reach: FloatArray, scores: FloatArray) -> "DualPoint":
         """From sums of squares of the columns of R, of `Loss.rounding_reach`, and of the scores."""
         sizes = np.sqrt(gradient)
         return cls(loss, sizes, rounding(len(sizes)) * (sizes + np.sqrt(reach)), np.sqrt(scores))
 
-    def blur(self, norms, n_samples):
+    def blur(self, norms: FloatArray, n_samples: int) -> FloatArray:
         """What rounding can hide in X'R, for columns of X of these norms."""
         return np.outer(norms, rounding(n_samples) * self.sizes + self.own_rounding)
 
@@ -207,38 +233,38 @@ class Features:
         Whether coefficients have one more row, for a column of ones.
     """
 
-    def __init__(self, X, intercept=False):
+    def __init__(self, X: Matrix, intercept: bool = False) -> None:
         self._X, self._shape = X, (X.shape[1] + intercept,)
-        self.norms = np.sqrt(np.append(column_squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
+        self.norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
 
-    def scores(self, W):
+    def scores(self, W: FloatArray) -> FloatArray:
+        """Of coefficients W."""
         return scores(self._X, W)
 
-    def extended_loss(self, objective, W):
+    def extended_loss(self, objective: Objective, W: FloatArray) -> float:
         """The loss of coefficients W, by scores in extended precision."""
         Y, weights = objective.Y, objective.sample_weight
         step = max(1, EXTENDED_ENTRIES // (self._X.shape[1] + 1))
-        rows = (slice(start, start + step) for start in range(0, len(Y), step))
-        of_row = (lambda r: None) if weights is None else weights.__getitem__
-        return sum(objective.loss.value(Y[r], extended_scores(self._X[r], W), of_row(r)) for r in rows)
+        total = 0.0
+        for start in range(0, len(Y), step):
+            r = slice(start, start + step)
+            of_rows = None if weights is None else weights[r]
+            total += objective.loss.value(Y[r], extended_scores(self._X[r], W), of_rows)
+        return total
 
-    def adjoint(self, R):
+    def adjoint(self, R: FloatArray) -> FloatArray:
+        """X'R, and the sums of R for the intercept."""
         out = np.zeros((*self._shape, R.shape[1]))
         add_adjoint(self._X, R, out)
         return out
 
 
-def rounding(n_terms):
+def rounding(n_terms: int) -> float:
     """Rounding of a sum of so many products, as a share of the norms that are multiplied."""
-    return 8 * UNIT_ROUNDOFF * np.sqrt(n_terms)
+    return float(8 * UNIT_ROUNDOFF * np.sqrt(n_terms))
 
 
-def squares(A):
-    """Sums of squares of the columns."""
-    return np.einsum("ij,ij->j", A, A)
-
-
-def prove_linear(objective, features, W, dual_scores):
+def prove_linear(objective: Objective, features: Features, W: FloatArray, dual_scores: FloatArray) -> Proof:
     """The proof of a linear model.
 
     Parameters
@@ -257,7 +283,10 @@ def prove_linear(objective, features, W, dual_scores):
     return prove_sums(objective, features.norms, len(R), W, here, duals, lambda: features.extended_loss(objective, W))
 
 
-def prove_sums(objective, norms, n_samples, W, here, duals, extended_loss):
+def prove_sums(
+    objective: Objective, norms: FloatArray, n_samples: int, W: FloatArray, here: DualPoint,
+    duals: list[tuple[DualPoint, FloatArray]], extended_loss: Callable[[], float],
+) -> Proof:  # fmt: skip
     """The proof of a linear model from sums over its rows.
 
     Parameters
@@ -272,7 +301,7 @@ def prove_sums(objective, norms, n_samples, W, here, duals, extended_loss):
         The loss at W by scores in extended precision: asked for where rounding shows.
     """
     sigma = singular_values(W)
-    value, doubt = _value(objective, here, norms, W, np.sum(W**2), sigma)
+    value, doubt = _value(objective, here, norms, W, float(np.sum(W**2)), sigma)
     if doubt > DOUBTFUL * value:
         # The doubt stays in the gap: what extended precision is worth depends on the machine.
         value += extended_loss() - here.loss.value
@@ -280,20 +309,23 @@ def prove_sums(objective, norms, n_samples, W, here, duals, extended_loss):
     return Proof(value, relative_gap(value + doubt, max(bounds)), sigma)
 
 
-def prove_feature_map(objective, features, coefficients, dual_scores):
+def prove_feature_map(
+    objective: Objective, features: Features, coefficients: FloatArray, dual_scores: FloatArray
+) -> Proof:
     """The proof of a model over an approximated kernel, whose low rank is that of weights over the design."""
     design = objective.design
     W = design.weights(coefficients)
     here, _ = DualPoint.at(objective, features.scores(coefficients))
     dual, R = DualPoint.at(objective, dual_scores)
     sigma = singular_values(W)
-    value, doubt = _value(objective, here, features.norms, coefficients, np.sum(design.ridge_weights * W**2), sigma)
+    square = float(np.sum(design.ridge_weights * W**2))
+    value, doubt = _value(objective, here, features.norms, coefficients, square, sigma)
     blur = dual.blur(np.sqrt(design.gram_diagonal), len(R))
     bound = _bound(objective, dual, -design.adjoint(R), blur, W, design.ridge_weights)
     return Proof(value, relative_gap(value + doubt, bound), sigma)
 
 
-def prove_kernel(objective, K, A, dual_scores):
+def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores: FloatArray) -> Proof:
     r"""The proof of a kernel model with low rank of coefficients, over a design whose spectrum is only nearly that of K.
 
     The design proposes N = K n; what counts is computed with K. Scaling keeps it so, and the last term of the bound is
@@ -328,11 +360,14 @@ def prove_kernel(objective, K, A, dual_scores):
     theta = best_theta(dual.loss, float(np.vdot(R, KR)) / (2 * ridge), -float(np.vdot(R, N)) / ridge)
     u = -theta * R - n
     square = float(np.vdot(u, -theta * KR - N)) + float(np.vdot(np.abs(u), theta * blur + blur_N))
-    bound = _along(dual.loss, theta, R.size) - max(square, 0.0) / (2 * ridge)
+    bound = along(dual.loss, theta, n_terms=R.size) - max(square, 0.0) / (2 * ridge)
     return Proof(value, relative_gap(value + doubt, max(bound, 0.0)), sigma)
 
 
-def prove_function(objective, product, A, dual_scores):
+def prove_function(
+    objective: Objective, product: Callable[[FloatArray], tuple[FloatArray, FloatArray]], A: FloatArray,
+    dual_scores: FloatArray,
+) -> Proof:  # fmt: skip
     r"""The proof of a kernel model with low rank of the function :math:`\Phi(X)'A`, whose squared singular values are those
     of :math:`A'KA`.
 
@@ -348,73 +383,65 @@ def prove_function(objective, product, A, dual_scores):
     left, scale, right = np.linalg.svd(A, full_matrices=False)
     KAR, norms = product(np.hstack([left, R]))
     KL, KR = KAR[:, : len(scale)], KAR[:, len(scale) :]
-    F, sigma = (KL * scale) @ right, _function_singular_values(left.T @ KL, scale)
+    F, (values, V) = (KL * scale) @ right, _symmetric_spectrum(left.T @ KL)
+    # Of K^(1/2) L diag(scale): the scale, whose small entries are the rounding of A, is not squared.
+    sigma = singular_values(np.sqrt(values)[:, None] * V.T * scale)
     here, _ = DualPoint.at(objective, F)
     value, doubt = _kernel_value(objective, here, norms, A, F, sigma)
     hidden = float(np.vdot(np.abs(R), dual.blur(norms, len(R))))
-    pull = np.sqrt(_root_spectrum(R.T @ KR) ** 2 + hidden)
+    pull = np.sqrt(np.sqrt(_symmetric_spectrum(R.T @ KR)[0][::-1]) ** 2 + hidden)
     if dual.loss.value <= 0:
         bound = 0.0
     elif ridge:
         bound, theta = clipped_maximum(pull, dual.loss, ridge, nuclear)
-        bound -= along(dual.loss, theta) - _along(dual.loss, theta, R.size)
+        bound -= along(dual.loss, theta) - along(dual.loss, theta, n_terms=R.size)
     else:
-        bound = _unridged(dual.loss, float(pull.max()), nuclear, R.size)
+        bound = along(dual.loss, feasible_theta(dual.loss, float(pull.max()), nuclear), n_terms=R.size)
     return Proof(value, relative_gap(value + doubt, max(bound, 0.0)), sigma)
 
 
-def _function_singular_values(H, scale):
-    """Of K^(1/2) L diag(scale), from H = L'KL: the scale, whose small entries are the rounding of A, is not squared."""
-    values, V = small_eigh(0.5 * (H + H.T))
-    return singular_values(np.sqrt(np.maximum(values, 0.0))[:, None] * V.T * scale)
+def _symmetric_spectrum(G: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues, ascending and not negative, and eigenvectors of a Gram matrix that rounding left not quite symmetric."""
+    values, V = small_eigh(0.5 * (G + G.T))
+    return np.maximum(values, 0.0), V
 
 
-def _root_spectrum(G):
-    """Singular values, largest first, from their Gram matrix."""
-    values, _ = small_eigh(0.5 * (G + G.T))
-    return np.sqrt(np.maximum(values[::-1], 0.0))
-
-
-def _value(objective, here, norms, W, square, sigma):
+def _value(
+    objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, square: float, sigma: FloatArray
+) -> tuple[float, float]:
     """The objective, and what rounding can have taken from it: scores are off by their rounding, sums by their own."""
-    penalty = 0.5 * objective.ridge.weight * float(square) + objective.nuclear.weight * float(sigma.sum())
+    penalty = 0.5 * objective.ridge.weight * square + objective.nuclear.weight * float(sigma.sum())
     value = here.loss.value + penalty
     in_scores = rounding(len(W)) * float(norms @ np.abs(W) @ here.sizes)
     in_loss = float(here.score_sizes @ here.own_rounding)
     return value, in_scores + in_loss + rounding(len(objective.Y) * W.shape[1]) * value
 
 
-def _kernel_value(objective, here, norms, A, F, sigma):
+def _kernel_value(
+    objective: Objective, here: DualPoint, norms: FloatArray, A: FloatArray, F: FloatArray, sigma: FloatArray
+) -> tuple[float, float]:
     """The same for coefficients A with scores F = K A; their square <A, F> can cancel, too, but is not negative."""
     value, doubt = _value(objective, here, norms, A, max(float(np.vdot(A, F)), 0.0), sigma)
     in_square = rounding(len(A)) * float(norms @ np.abs(A) @ np.sqrt(squares(A)))
     return value, doubt + 0.5 * objective.ridge.weight * in_square
 
 
-def _bound(objective, dual, M, blur, W, r=1.0):
+def _bound(
+    objective: Objective, dual: DualPoint, M: FloatArray, blur: FloatArray, W: FloatArray, r: float | FloatArray = 1.0
+) -> float:
     """The lower bound of the optimum, less what rounding can have added to it; M is known up to `blur`."""
     ridge, nuclear, n_terms = objective.ridge.weight, objective.nuclear.weight, len(objective.Y) * M.shape[1]
     if dual.loss.value <= 0:
         return 0.0
     if ridge == 0:
-        return max(0.0, _unridged(dual.loss, spectral_norm(M) + float(np.linalg.norm(blur)), nuclear, n_terms))
+        theta = feasible_theta(dual.loss, spectral_norm(M) + float(np.linalg.norm(blur)), nuclear)
+        return max(0.0, along(dual.loss, theta, n_terms=n_terms))
     theta, N = multiplier(dual.loss, M, W, ridge, r, nuclear)
     over = np.abs(theta * M - _shrinkage(N, nuclear) * N) + theta * blur
-    return max(0.0, _along(dual.loss, theta, n_terms) - float(np.sum(over**2 / r)) / (2 * ridge))
+    return max(0.0, along(dual.loss, theta, n_terms=n_terms) - float(np.sum(over**2 / r)) / (2 * ridge))
 
 
-def _unridged(loss, size, nuclear, n_terms):
-    """The bound without ridge, where theta M of this size must stay within the nuclear weight."""
-    theta = best_theta(loss, limit=nuclear / size if size > 0 else np.inf)
-    return _along(loss, theta, n_terms)
-
-
-def _along(loss, theta, n_terms):
-    """The terms of the bound without penalties, less their rounding."""
-    return along(loss, theta) - rounding(n_terms) * (theta * abs(loss.linear) + theta**2 * loss.quadratic)
-
-
-def _shrinkage(N, nuclear, hidden=0.0):
+def _shrinkage(N: FloatArray, nuclear: float, hidden: float = 0.0) -> float:
     """The factor that takes the singular values of N, with `hidden` more that is not seen, to the nuclear weight at most."""
     size = spectral_norm(N) * (1 + rounding(N.size)) + hidden
     return min(1.0, nuclear / size) if size > 0 else 1.0

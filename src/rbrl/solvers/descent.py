@@ -3,10 +3,48 @@
 Step lengths are found by Newton's method on scores that are already known: no product with the design.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
-from rbrl.problem.objective import SmoothedNuclear
+from rbrl.losses import LineValue
+from rbrl.problem.objective import Objective, SmoothedNuclear
+from rbrl.solvers.base import SmoothedPoint
+
+# A singular value below this share of the largest is on its way to zero.
+FADING = 1e-3
+# A value that differs from the one before by rounding alone counts as descent: the slope then decides how far a method gets.
+ROUNDED = 1 + 4e-16
+
+InverseHessian = Callable[[FloatArray], FloatArray]
+
+
+class Iterate(SmoothedPoint):
+    """Weights with everything known there: scores, loss, penalties, gradient.
+
+    Attributes
+    ----------
+    gradient : array
+        Gradient of `smooth_value`; `smooth_gradient` is that of loss and ridge alone.
+    adjoint : array
+        That of the loss alone.
+    """
+
+    def __init__(self, objective: Objective, W: FloatArray, scores: Any, tol: float) -> None:
+        weight = objective.nuclear.weight
+        nuclear = SmoothedNuclear.at(W, weight) if weight else None
+        super().__init__(objective, scores, objective.ridge.value(W), nuclear, tol)
+        self.W, self.adjoint = W, objective.design.adjoint(self.residual)
+        self.gradient = self.smooth_gradient = self.adjoint + objective.ridge.gradient(W)
+        if nuclear is not None:
+            self.gradient = self.smooth_gradient + nuclear.reweigh(W)
+
+    def rank_fades(self) -> bool:
+        """Whether some singular value is on its way to zero."""
+        return self.nuclear is not None and bool(self.nuclear.sigma[0] < FADING * self.nuclear.sigma[-1])
 
 
 class Memory:
@@ -14,160 +52,168 @@ class Memory:
 
     Joint: one inner product for all labels, as for any vector. Per label: inner products are vectors over labels, so
     that weakly coupled labels each get a quasi-Newton method of their own.
+
+    Parameters
+    ----------
+    shape : tuple
+        Of the matrices.
+    size : int
+        Pairs of a step and the change of the gradient along it that are remembered.
+    joint : bool
+    images : bool
+        Whether inner products go through a matrix K, <A, K B>: then every pair comes with its products with K, and the
+        first guess of the inverse Hessian is taken as it is, not scaled to the newest pair.
     """
 
-    def __init__(self, shape, size, joint):
-        self.size, self.joint = size, joint
-        self._steps, self._changes = np.empty((size, *shape)), np.empty((size, *shape))
+    def __init__(self, shape: tuple[int, ...], size: int, joint: bool, images: bool = False) -> None:
+        self.size, self.joint, self.scaled = size, joint, not images
+        self._steps, self._changes = np.empty((2, size, *shape))
+        self._step_images, self._change_images = np.empty((2, size, *shape)) if images else (self._steps, self._changes)
         self._rho = np.zeros((size, shape[1]))
-        self.clear()
-
-    def clear(self):
-        """Forget everything."""
         self._order = np.empty(0, dtype=np.int64)
 
-    def push(self, step, change):
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._order = self._order[:0]
+
+    def push(
+        self, step: FloatArray, change: FloatArray, step_image: FloatArray | None = None,
+        change_image: FloatArray | None = None,
+    ) -> None:  # fmt: skip
         """Remember a step and the change of the gradient along it; the oldest pair makes room."""
         full = len(self._order) == self.size
         slot = self._order[0] if full else len(self._order)
         self._order = np.append(self._order[full:], slot)
         self._steps[slot], self._changes[slot] = step, change
-        along = rows.column_dots(step, change, self.joint)
-        sizes = rows.column_dots(step, step, self.joint) * rows.column_dots(change, change, self.joint)
+        if step_image is not None:
+            self._step_images[slot], self._change_images[slot] = step_image, change_image
+        step_image, change_image = self._step_images[slot], self._change_images[slot]
+        along = rows.column_dots(step_image, change, self.joint)
+        sizes = rows.column_dots(step, step_image, self.joint) * rows.column_dots(change, change_image, self.joint)
         curved = along > 1e-10 * np.sqrt(sizes)
         self._rho[slot] = np.where(curved, 1.0 / np.where(curved, along, 1.0), 0.0)
 
-    def descent(self, gradient, seed):
-        """A direction that descends, and the slope along it; the memory is cleared if it misleads."""
+    def descent(
+        self, gradient: FloatArray, seed: InverseHessian, image: FloatArray | None = None
+    ) -> tuple[FloatArray, float]:
+        """A direction that descends, and the slope along it; the memory is cleared if it misleads.
+
+        `image` is K times the gradient, where inner products go through K.
+        """
         D = self.direction(gradient, seed)
-        slope = float(np.vdot(gradient, D))
+        slope = float(np.vdot(gradient if image is None else image, D))
         if not slope < 0:
             self.clear()
             D = -seed(gradient)
-            slope = float(np.vdot(gradient, D))
+            slope = float(np.vdot(gradient if image is None else image, D))
         return D, slope
 
-    def direction(self, gradient, seed):
+    def direction(self, gradient: FloatArray, seed: InverseHessian) -> FloatArray:
         """Minus the inverse Hessian times `gradient`; `seed` applies a first guess of that inverse."""
         z = gradient.copy()
-        args = self._steps, self._changes, self._rho, self._order, self.joint
-        coefficients = rows.memory_backward(z, *args)
+        backward = self._step_images, self._changes, self._rho, self._order, self.joint
+        forward = self._steps, self._change_images, self._rho, self._order, self.joint
+        coefficients = rows.memory_backward(z, *backward)
         z = seed(z)
-        if len(self._order):
-            z *= self._scale(seed)
-        rows.memory_forward(z, *args, coefficients)
+        if len(self._order) and self.scaled:
+            # The factors with which the seed fits the newest pair. Without any penalty the curvature may be beyond all
+            # numbers: the direction is then 0, and the memory cleared.
+            change, rho = self._changes[self._order[-1]], self._rho[self._order[-1]]
+            with np.errstate(over="ignore"):
+                curvature = rho * rows.column_dots(change, seed(change), self.joint)
+            z *= np.where(curvature > 0, 1.0 / np.where(curvature > 0, curvature, 1.0), 1.0)
+        rows.memory_forward(z, *forward, coefficients)
         return -z
-
-    def _scale(self, seed):
-        """Factors with which the seed fits the newest pair."""
-        newest = self._order[-1]
-        change, rho = self._changes[newest], self._rho[newest]
-        # Without any penalty it may be beyond all numbers: the direction is then 0, and the memory cleared.
-        with np.errstate(over="ignore"):
-            curvature = rho * rows.column_dots(change, seed(change), self.joint)
-        return np.where(curvature > 0, 1.0 / np.where(curvature > 0, curvature, 1.0), 1.0)
 
 
 class Ray:
     """The smoothed objective at W + D diag(t), one step length per label; `line` is the loss's own unless given."""
 
-    def __init__(self, objective, iterate, D, scores, line=None):
+    def __init__(
+        self, objective: Objective, iterate: Iterate, D: FloatArray, scores: Any,
+        line: Callable[..., LineValue] | None = None,
+    ) -> None:  # fmt: skip
         self.objective, self.iterate, self.D, self.scores = objective, iterate, D, scores
         self._line = line or objective.loss.line
         W, ridge = iterate.W, objective.ridge
         weighted = ridge.weight * ridge.row_weights * D
-        self._ridge_slope, self._ridge_bend = (weighted * W).sum(axis=0), (weighted * D).sum(axis=0)
-        if objective.nuclear.weight and not iterate.nuclear.left:
+        self._ridge_slope, self._ridge_curvature = (weighted * W).sum(axis=0), (weighted * D).sum(axis=0)
+        if iterate.nuclear is not None and not iterate.nuclear.left:
             self._cross, self._square = W.T @ D, D.T @ D
 
-    def __call__(self, t):
-        """Value, slopes and bends in t, and the bend when all t move as one."""
-        objective = self.objective
-        value, slopes, bends, joint = self._line(
-            objective.Y, self.iterate.scores, self.scores, t, objective.sample_weight
-        )
-        value += self.iterate.ridge + float(t @ self._ridge_slope + 0.5 * (t * t) @ self._ridge_bend)
-        slopes, bends = slopes + self._ridge_slope + t * self._ridge_bend, bends + self._ridge_bend
-        joint += self._ridge_bend.sum()
-        if objective.nuclear.weight:
-            nuclear = self._left_nuclear(t) if self.iterate.nuclear.left else self._right_nuclear(t)
-            value, slopes, bends, joint = (
-                value + nuclear[0],
-                slopes + nuclear[1],
-                bends + nuclear[2],
-                joint + nuclear[3],
-            )
-        return value, slopes, bends, joint
+    def __call__(self, t: FloatArray) -> LineValue:
+        """Value, slopes and curvatures in t, and the curvature when all t move as one."""
+        objective, here = self.objective, self.iterate
+        value, slopes, curvatures, joint = self._line(objective.Y, here.scores, self.scores, t, objective.sample_weight)
+        value += here.ridge + float(t @ self._ridge_slope + 0.5 * (t * t) @ self._ridge_curvature)
+        slopes = slopes + self._ridge_slope + t * self._ridge_curvature
+        curvatures, joint = curvatures + self._ridge_curvature, joint + self._ridge_curvature.sum()
+        if here.nuclear is None:
+            return LineValue(value, slopes, curvatures, joint)
+        nuclear = (self._left_nuclear if here.nuclear.left else self._right_nuclear)(t, here.nuclear)
+        return LineValue(value + nuclear[0], slopes + nuclear[1], curvatures + nuclear[2], joint + nuclear[3])
 
-    def _right_nuclear(self, t):
+    def _right_nuclear(self, t: FloatArray, here: SmoothedNuclear) -> LineValue:
         """The nuclear norm's part, with small matrices over labels alone."""
-        here = self.iterate.nuclear
         cross = self._cross * t
         moved = here.gram + cross + cross.T + t[:, None] * self._square * t
         smoothed = SmoothedNuclear(moved, here.weight, here.width)
         H, reach = smoothed.hessian, self._cross.T + self._square * t
-        slopes, bends = (reach * H).sum(axis=1), self._square.diagonal() * H.diagonal()
-        return smoothed.value, slopes, bends, np.vdot(self._square, H)
+        slopes, curvatures = (reach * H).sum(axis=1), self._square.diagonal() * H.diagonal()
+        return LineValue(smoothed.value, slopes, curvatures, np.vdot(self._square, H))
 
-    def _left_nuclear(self, t):
+    def _left_nuclear(self, t: FloatArray, here: SmoothedNuclear) -> LineValue:
         """The nuclear norm's part, with small matrices over columns of the design."""
-        here, D = self.iterate.nuclear, self.D
-        moved = self.iterate.W + D * t
+        moved, D = self.iterate.W + self.D * t, self.D
         smoothed = SmoothedNuclear.at(moved, here.weight, here.width)
-        slopes, bends = (smoothed.reweigh(moved) * D).sum(axis=0), (smoothed.reweigh(D) * D).sum(axis=0)
-        return smoothed.value, slopes, bends, bends.sum()
+        slopes, curvatures = (smoothed.reweigh(moved) * D).sum(axis=0), (smoothed.reweigh(D) * D).sum(axis=0)
+        return LineValue(smoothed.value, slopes, curvatures, curvatures.sum())
 
 
-def find_step(objective, iterate, D, scores, slope, joint):
-    """Step lengths along D, confirmed where the loss's lines are estimates; zeros if nothing descends."""
-    t = step_lengths(Ray(objective, iterate, D, scores), slope, joint)
-    if not objective.lines_are_estimates:
-        return t
-    return first_descent(Ray(objective, iterate, D, scores, objective.loss.exact_line), t if t.any() else t + 1, joint)
-
-
-def step_lengths(ray, slope, joint, tries=12):
-    """Minimise along the ray: one length per label, or one for all.
+def step_lengths(ray: Ray, slope: float, joint: bool, tries: int = 12) -> FloatArray:
+    """Minimise along the ray: one length per label, or one for all; zeros if nothing descends.
 
     Newton steps on a piecewise smooth function, shortened while they fail to descend; it ends when the slope has fallen to
     a tenth, or after the first good step that is not among the first three.
     """
-    n_labels = ray.D.shape[1]
-    # A value that differs by rounding alone counts as descent: the slope then decides how far the method gets.
-    start = ray.iterate.smooth_value * (1 + 4e-16)
-    t, best, best_value = np.ones(n_labels), None, start
+    t, best_value = np.ones(ray.D.shape[1]), ray.iterate.smooth_value * ROUNDED
+    best: FloatArray | None = None
     for i in range(tries):
-        value, slopes, bends, joint_bend = ray(t)
-        if value > best_value:
+        here = ray(t)
+        if here.value > best_value:
             t = 0.3 * t if best is None else 0.5 * (t + best)
             continue
-        best, best_value = t, value
-        remaining = abs(slopes.sum()) if joint else np.abs(slopes).sum()
+        best, best_value = t, here.value
+        remaining = abs(here.slopes.sum()) if joint else np.abs(here.slopes).sum()
         if i >= 3 or remaining <= 0.1 * abs(slope):
             break
-        t = np.clip(t - _newton(slopes, bends, joint_bend, joint), 0.0, np.maximum(4.0 * t, 1.0))
-    return np.zeros(n_labels) if best is None else best
+        t = np.clip(t - _newton(here, joint), 0.0, np.maximum(4.0 * t, 1.0))
+    return np.zeros_like(t) if best is None else best
 
 
-def first_descent(ray, t, joint, tries=12):
-    """The step lengths t, shortened towards the minimum until the value falls."""
-    start = ray.iterate.smooth_value * (1 + 4e-16)
+def first_descent(ray: Ray, t: FloatArray, joint: bool, tries: int = 12) -> FloatArray:
+    """The step lengths t, shortened towards the minimum until the value falls; zeros if it does not."""
     for _ in range(tries):
-        value, slopes, bends, joint_bend = ray(t)
-        if value <= start:
+        here = ray(t)
+        if here.value <= ray.iterate.smooth_value * ROUNDED:
             return t
-        longest = 0.7 * t if joint else np.where(slopes > 0, 0.7, 1.0) * t
-        t = np.clip(t - _newton(slopes, bends, joint_bend, joint), 0.1 * t, longest)
+        longest = 0.7 * t if joint else np.where(here.slopes > 0, 0.7, 1.0) * t
+        t = np.clip(t - _newton(here, joint), 0.1 * t, longest)
     return np.zeros_like(t)
 
 
-def _newton(slopes, bends, joint_bend, joint):
-    """Newton's steps, infinite where nothing bends; the caller limits them."""
+def _newton(here: LineValue, joint: bool) -> Any:
+    """Newton's steps, infinite where there is no curvature; the caller limits them."""
     with np.errstate(over="ignore"):
-        return slopes.sum() / max(joint_bend, 1e-300) if joint else slopes / np.maximum(bends, 1e-300)
+        if joint:
+            return here.slopes.sum() / max(here.joint_curvature, 1e-300)
+        return here.slopes / np.maximum(here.curvatures, 1e-300)
 
 
-def wolfe_step(along, start, slope, tries=12):
+def wolfe_step(along: Callable[[float], tuple[float, float]], start: float, slope: float, tries: int = 12) -> bool:
     """Bracketing secant search for the weak Wolfe conditions on a smooth function.
 
     `along(t)` gives value and derivative; the last t tried is the step. Returns whether the value went down.
@@ -182,14 +228,10 @@ def wolfe_step(along, start, slope, tries=12):
             high, high_slope = t, here
         else:
             low, low_slope = t, here
-        t = _next_trial(low, low_slope, high, high_slope)
+        if np.isinf(high):
+            t = 4.0 * low
+            continue
+        # The secant guess of the zero of the derivative, kept inside the bracket.
+        guess = low - low_slope * (high - low) / (high_slope - low_slope) if high_slope > 0 else 0.5 * (low + high)
+        t = min(max(guess, low + 0.1 * (high - low)), high - 0.1 * (high - low))
     return value < start
-
-
-def _next_trial(low, low_slope, high, high_slope):
-    """Secant guess of the zero of the derivative, kept inside the bracket; a longer step while there is none."""
-    if np.isinf(high):
-        return 4.0 * low
-    guess = low - low_slope * (high - low) / (high_slope - low_slope) if high_slope > 0 else 0.5 * (low + high)
-    margin = 0.1 * (high - low)
-    return min(max(guess, low + margin), high - margin)

@@ -1,41 +1,58 @@
-r"""Low rank by factors: W = U V' with the nuclear norm as (||U||^2 + ||V||^2) / 2.
+r"""Low rank by factors: W = U V' with the nuclear norm as (||U||^2 + ||V||^2) / 2; and the solver that has nothing else.
 
 The optimum is the same, the problem is smooth at low rank, and products have the width of the rank. A round ends at a
 stationary point; it is the optimum when no singular value of the smooth part's gradient exceeds the nuclear weight, and the
 directions that do exceed it join the factors for another round.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
-from rbrl._common.linalg import leading_singular
-from rbrl.solvers.descent import Memory, wolfe_step
-from rbrl.solvers.preconditioner import MeanModel, factor_blocks, full_factor_hessian
+from rbrl._common.checks import check_number
+from rbrl._common.linalg import EXACT_BELOW, leading_singular
+from rbrl._common.typing import FloatArray
+from rbrl.problem.objective import Objective, SmoothedNuclear
+from rbrl.solvers.base import Run, SmoothedPoint, SolverResult
+from rbrl.solvers.descent import FADING, Memory, wolfe_step
+from rbrl.solvers.preconditioner import MeanModel, factor_blocks, full_factor_hessian, model_start
 
 # With the full Hessian, singular values above this share of the largest are worth keeping.
 FAINT = 1e-7
+# Columns that the factors of very large weights start with, and as many as may join after a round at least.
+FIRST = 20
+# Slope and progress, relative to the objective, at which a round ends while columns are still missing.
+LOOSE = 1e-2
+# With a limited rank, a stationary point has neither above this share of the tolerance; without, the certificate decides,
+# and below ROUNDING nothing is to be gained.
+STATIONARY, ROUNDING = 0.01, 1e-14
 
 
-class Factors:
+class Factors(SmoothedPoint):
     """W = U V' with its scores, the objective in factors and its gradient."""
 
-    def __init__(self, objective, U, V, scores_U):
+    def __init__(self, objective: Objective, U: FloatArray, V: FloatArray, scores_U: Any) -> None:
         self.U, self.V, self.scores_U = U, V, scores_U
-        self.scores = scores_U @ V.T
-        self.loss, self.residual = objective.loss.evaluate(objective.Y, self.scores, objective.sample_weight)
         self._rU = objective.ridge.row_weights * U
         self._UU, self._VV = U.T @ self._rU, V.T @ V
-        ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
-        self.value = self.loss.value + 0.5 * ridge * float(np.sum(self._UU * self._VV))
-        self.value += 0.5 * nuclear * float(np.sum(U**2) + np.trace(self._VV))
+        ridge = 0.5 * objective.ridge.weight * float(np.sum(self._UU * self._VV))
+        super().__init__(objective, scores_U @ V.T, ridge)
+        self.value += 0.5 * objective.nuclear.weight * float(np.sum(U**2) + np.trace(self._VV))
 
-    def gradient(self, objective):
+    def in_factors(self, objective: Objective, U: FloatArray, V: FloatArray) -> "Factors":
+        """The same weights in other factors, V with orthogonal columns."""
+        return Factors(objective, U, V, self.scores_U @ (self.V.T @ V / np.sum(V**2, axis=0)))
+
+    def gradient(self, objective: Objective) -> FloatArray:
         """Derivatives in U and V, stacked; costs a product of the width of the rank."""
         ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
         in_U = objective.design.adjoint(self.residual @ self.V) + ridge * self._rU @ self._VV + nuclear * self.U
         in_V = self.residual.T @ self.scores_U + ridge * self.V @ self._UU + nuclear * self.V
         return np.vstack([in_U, in_V])
 
-    def slope(self, objective, dU, dV, scores_dU):
+    def slope(self, objective: Objective, dU: FloatArray, dV: FloatArray, scores_dU: Any) -> float:
         """Derivative along (dU, dV): no product with the design."""
         ridge, nuclear = objective.ridge.weight, objective.nuclear.weight
         slope = np.vdot(self.residual @ self.V, scores_dU) + np.vdot(self.residual.T @ self.scores_U, dV)
@@ -43,14 +60,14 @@ class Factors:
         return float(slope + nuclear * (np.vdot(self.U, dU) + np.vdot(self.V, dV)))
 
 
-def split(W, nuclear, floor=1e-4):
+def split(W: FloatArray, nuclear: SmoothedNuclear, floor: float = 1e-4) -> tuple[FloatArray, FloatArray]:
     """Balanced factors of W, from its smoothed nuclear norm; singular values below `floor` of the largest are left out."""
     sigma, V = nuclear.right_vectors(W, floor)
     root = np.sqrt(sigma)
     return (W @ V) / root, V * root
 
 
-def balance(U, V, floor=1e-7):
+def balance(U: FloatArray, V: FloatArray, floor: float = 1e-7) -> tuple[FloatArray, FloatArray]:
     """The same product with U'U = V'V = diag(sigma), tiny sigma dropped."""
     Q, T = np.linalg.qr(V)
     P, sigma, Ot = np.linalg.svd(U @ T.T, full_matrices=False)
@@ -59,26 +76,29 @@ def balance(U, V, floor=1e-7):
     return P[:, keep] * root, (Q @ Ot.T)[:, keep] * root
 
 
-def descend(objective, U, V, small, max_iter, memory_size, note, full=False):
+def descend(
+    objective: Objective, U: FloatArray, V: FloatArray, small: float, max_iter: int, memory_size: int,
+    note: Callable[[float], None], full: bool = False,
+) -> tuple[Factors, int]:  # fmt: skip
     """Quasi-Newton in the factors until neither slope nor progress exceeds `small` of the objective.
 
     Returns the factors and the number of iterations. `note(value)` is called at every new point. With `full`, the full
     Hessian is the preconditioner.
     """
     point = Factors(objective, U, V, objective.design.scores(U))
-    memory = old = None
-    last, k, used = np.inf, len(U), 0
-    floor = FAINT if full else 1e-5
+    memory: Memory | None = None
+    old: tuple[FloatArray, FloatArray] | None = None
+    last, k, used, floor = np.inf, len(U), 0, FAINT if full else 1e-5
     while used < max_iter:
         if memory is None:
             memory, old = Memory((k + len(V), point.U.shape[1]), memory_size, joint=True), None
-        gradient = point.gradient(objective)
+        gradient, here = point.gradient(objective), np.vstack([point.U, point.V])
         if old is not None:
-            memory.push(np.vstack([point.U, point.V]) - old[0], gradient - old[1])
-        D, slope = memory.descent(gradient, (_full_seed if full else _block_seed)(objective, point))
+            memory.push(here - old[0], gradient - old[1])
+        D, slope = memory.descent(gradient, _seed(objective, point, full))
         if -slope <= small * point.value and last - point.value <= small * point.value:
             break
-        old, last = (np.vstack([point.U, point.V]), gradient), point.value
+        old, last = (here, gradient), point.value
         moved = _step(objective, point, D[:k], D[k:], slope)
         if moved is None:
             break
@@ -89,35 +109,36 @@ def descend(objective, U, V, small, max_iter, memory_size, note, full=False):
     return _drop_rank(objective, point, floor) or point, used
 
 
-def _block_seed(objective, point):
+def _seed(objective: Objective, point: Factors, full: bool) -> Callable[[FloatArray], FloatArray]:
+    """A first guess of the inverse Hessian."""
+    if full:
+        gradient = objective.smooth_gradient(point.U @ point.V.T, point.residual)
+        return full_factor_hessian(objective, point.U, point.V, point.scores_U, gradient)
     return factor_blocks(objective, MeanModel(objective, point.scores), point.U, point.V, point.scores_U)
 
 
-def _full_seed(objective, point):
-    gradient = objective.smooth_gradient(point.U @ point.V.T, point.residual)
-    return full_factor_hessian(objective, point.U, point.V, point.scores_U, gradient)
+def _step(objective: Objective, point: Factors, dU: FloatArray, dV: FloatArray, slope: float) -> Factors | None:
+    """The point after a step along (dU, dV); None if nothing descends."""
+    scores_dU, at = objective.design.scores(dU), point
+
+    def along(t: float) -> tuple[float, float]:
+        nonlocal at
+        at = Factors(objective, point.U + t * dU, point.V + t * dV, point.scores_U + t * scores_dU)
+        return at.value, at.slope(objective, dU, dV, scores_dU)
+
+    return at if wolfe_step(along, point.value, slope) else None
 
 
-def _step(objective, point, dU, dV, slope):
-    scores_dU = objective.design.scores(dU)
-    trial = {}
-
-    def along(t):
-        trial["at"] = Factors(objective, point.U + t * dU, point.V + t * dV, point.scores_U + t * scores_dU)
-        return trial["at"].value, trial["at"].slope(objective, dU, dV, scores_dU)
-
-    return trial["at"] if wolfe_step(along, point.value, slope) else None
-
-
-def _drop_rank(objective, point, floor):
+def _drop_rank(objective: Objective, point: Factors, floor: float) -> Factors | None:
     """The same point in fewer columns, if some have faded."""
     U, V = balance(point.U, point.V, floor)
-    if U.shape[1] == point.U.shape[1]:
-        return None
-    return Factors(objective, U, V, point.scores_U @ (point.V.T @ V / np.sum(V**2, axis=0)))
+    return None if U.shape[1] == point.U.shape[1] else point.in_factors(objective, U, V)
 
 
-def join_violations(objective, U, V, gradient, mean_hessian, most=None):
+def join_violations(
+    objective: Objective, U: FloatArray, V: FloatArray, gradient: FloatArray, mean_hessian: FloatArray,
+    most: int | None = None,
+) -> tuple[FloatArray, FloatArray] | None:  # fmt: skip
     """Factors with the directions, at most `most`, in which the smooth gradient exceeds the nuclear weight.
 
     None if there are none.
@@ -126,8 +147,120 @@ def join_violations(objective, U, V, gradient, mean_hessian, most=None):
     P, sigma, Q = leading_singular(gradient, most or min(gradient.shape), nuclear * (1 + 1e-6), near=V)
     if not len(sigma):
         return None
-    bend = design.gram_diagonal[:, None] * (np.trace(mean_hessian) / len(mean_hessian))
-    bend = bend + objective.ridge.weight * objective.ridge.row_weights
-    size = np.sqrt((sigma - nuclear) / np.sum(P**2 * bend, axis=0))
+    curvature = design.gram_diagonal[:, None] * (np.trace(mean_hessian) / len(mean_hessian))
+    curvature = curvature + objective.ridge.weight * objective.ridge.row_weights
+    size = np.sqrt((sigma - nuclear) / np.sum(P**2 * curvature, axis=0))
     U, V = np.hstack([U, -P * size]), np.hstack([V, Q * size])
     return balance(U, V) if U.shape[1] > V.shape[0] else (U, V)
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """Quasi-Newton on factors W = U V', which grow by the directions that the optimum still misses.
+
+    Without `max_rank` it ends at the optimum, certified, as every other solver does; it pays where the rank is far below
+    both sides of W, or where these are so long that their decomposition is not to be had in every iteration.
+
+    With `max_rank` it ends at a stationary point of the problem with the constraint rank(W) <= max_rank, which is not
+    convex: a local optimum. The gap is that to the lower bound of the problem without the constraint. It is a proof, for no
+    weights of any rank are better by more, but it need not be small.
+
+    Parameters
+    ----------
+    max_rank : int, default=None
+        Columns of the factors at most; None for as many as the optimum needs.
+    memory : int, default=20
+        Steps remembered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import Objective, linear_design
+    >>> from rbrl.solvers import LowRank
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1, -1], [-1, 1]])
+    >>> result = LowRank(max_rank=1).solve(Objective(linear_design(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.5))
+    >>> result.weights.round(2).tolist()
+    [[0.41, -0.41]]
+    """
+
+    max_rank: int | None = None
+    memory: int = 20
+
+    def solve(
+        self, objective: Objective, start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000
+    ) -> SolverResult:
+        """Minimise `objective`; return a :class:`SolverResult`."""
+        if self.max_rank is not None:
+            check_number("LowRank", "max_rank", self.max_rank, low=1, integer=True)
+        return _Run(objective, self, tol, max_iter).minimise(start)
+
+
+class _Run(Run):
+    """Rounds of descent in factors; it is stuck at a stationary point where no column is missing."""
+
+    name = "The low-rank solver"
+    now: Factors
+
+    def __init__(self, objective: Objective, solver: LowRank, tol: float, max_iter: int) -> None:
+        super().__init__(objective, tol, max_iter)
+        self.solver, self.most = solver, min(*objective.shape, solver.max_rank or np.inf)
+
+    def begin(self, start: FloatArray | None, scores: Any = None) -> None:
+        """Factors of `start`, or of the minimiser of the mean model, as far as its singular values stand out."""
+        rank = self.most
+        if start is None:
+            large = min(self.objective.shape) > EXACT_BELOW
+            start = model_start(self.objective, rounds=0) if large else model_start(self.objective)
+            rank = min(rank, self.solver.max_rank or FIRST) if large else rank
+        P, sigma, Q = leading_singular(start, int(rank))
+        keep = sigma > FADING * sigma.max(initial=0.0)
+        P, Q, root = P[:, keep], Q[:, keep], np.sqrt(sigma[keep])
+        self.factors = P * root, Q * root
+        # Columns can join only below the largest rank; a round that is the last one need not end early.
+        self.small = 0.3 * self.tol if len(root) == self.most else max(LOOSE, 0.3 * self.tol)
+        self.advance()
+
+    def advance(self) -> None:
+        """Descend to a stationary point, certify, and let the missing directions join."""
+        objective, (U, V) = self.objective, self.factors
+        self.n_iter += 1
+        if U.shape[1]:
+            allowed = self.max_iter - self.n_iter
+            point, used = descend(objective, U, V, self.small, allowed, self.solver.memory, self.note)
+            self.n_iter, self.now = self.n_iter + used, _balanced(objective, point)
+        else:
+            self.now = Factors(objective, U, V, objective.design.scores(U))
+        self.note(self.now.value)
+        W, adjoint = self.now.U @ self.now.V.T, objective.design.adjoint(self.now.residual)
+        self.certify(W, adjoint)
+        self.grow(adjoint + objective.ridge.gradient(W), ended=self.n_iter < self.max_iter)
+
+    def grow(self, gradient: FloatArray, ended: bool) -> None:
+        """New columns for another round, within the rank that is allowed; a closer look unless many are missing still."""
+        now, rank = self.now, self.now.U.shape[1]
+        step, joined = max(rank, FIRST), None
+        room = int(min(self.most - rank, step))
+        if room > 0:
+            H = self.objective.mean_hessian(now.scores)
+            joined = join_violations(self.objective, now.U, now.V, gradient, H, room)
+        self.factors = joined or (now.U, now.V)
+        enough = ROUNDING if self.solver.max_rank is None else STATIONARY * self.tol
+        self.stuck = joined is None and ended and self.small <= enough
+        if joined is None or joined[0].shape[1] < rank + step:
+            self.small *= 0.1
+
+    def converged(self) -> bool:
+        """Certified; or, where the rank is limited, at a local optimum."""
+        return super().converged() or (self.stuck and self.solver.max_rank is not None)
+
+    def end(self) -> FloatArray:
+        return self.now.U @ self.now.V.T
+
+
+def _balanced(objective: Objective, point: Factors) -> Factors:
+    """The same weights in balanced factors, whose value is that of the weights; none where that is better still."""
+    U, V = balance(point.U, point.V)
+    best = point.in_factors(objective, U, V)
+    zero = Factors(objective, U[:, :0], V[:, :0], objective.design.scores(U[:, :0]))
+    return zero if zero.value <= best.value else best

@@ -4,13 +4,16 @@ which they were found."""
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from rbrl._common.linalg import squares
+from rbrl._common.typing import FloatArray
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.problem import SpectralDesign
-from rbrl.solvers.base import SolverResult
-from rbrl.solvers.certificate import DualPoint, Proof, prove_function, prove_kernel, prove_sums, squares
+from rbrl.problem import Objective, SpectralDesign
+from rbrl.solvers.base import Solver, SolverResult
+from rbrl.solvers.certificate import DualPoint, Proof, prove_function, prove_kernel, prove_sums
 from rbrl.solvers.quasi_newton import QuasiNewton
 
 # A smaller decomposition of a kernel is too cheap to halve by single precision.
@@ -22,13 +25,18 @@ FINEST = 5e-9
 SHARE = 0.9
 # A gap that is as small as this has nothing to do with how the problem is scaled.
 FINE = 1e-9
+AT_ITS_LIMIT = "That is its limit: raise tol."
+SCALE = (
+    "Columns of X, or values of the kernel, differ too much in size: scale X, for example with "
+    "sklearn.preprocessing.StandardScaler."
+)
 
 
 @dataclass
 class Solution:
     """Coefficients as they are stored, the proof of what they are worth, and how the solver came to them."""
 
-    coefficients: np.ndarray
+    coefficients: FloatArray
     proof: Proof
     result: SolverResult
 
@@ -47,11 +55,11 @@ class Posed:
         What a proof costs.
     """
 
-    prove: Callable
-    dtype: np.dtype
+    prove: Callable[[FloatArray, Any], Proof]
+    dtype: np.dtype[Any]
     evaluations: float = 1.0
 
-    def judge(self, objective, result):
+    def judge(self, objective: Objective, result: SolverResult) -> Solution:
         """The :class:`Solution` that a solver's result is."""
         coefficients = objective.design.coefficients(result.weights).astype(self.dtype, copy=False)
         duals = result.scores if result.dual_scores is None else result.dual_scores
@@ -61,7 +69,10 @@ class Posed:
         return Solution(coefficients, proof, replace(result, evaluations=result.evaluations + self.evaluations))
 
 
-def solve_posed(solver, objective, posed, start=None, tol=1e-4, max_iter=1000):
+def solve_posed(
+    solver: Solver, objective: Objective, posed: Posed, start: FloatArray | None = None, tol: float = 1e-4,
+    max_iter: int = 1000,
+) -> Solution:  # fmt: skip
     """Solve and prove; where rounding took what was missing, once more with what it leaves of the tolerance.
 
     Parameters
@@ -87,13 +98,13 @@ def solve_posed(solver, objective, posed, start=None, tol=1e-4, max_iter=1000):
     return solution
 
 
-def posed_blocks(objective):
+def posed_blocks(objective: Objective) -> Posed:
     """The proof of a linear model over rows in blocks: of passes that the solver has made."""
 
-    def point(known):
+    def point(known: Any) -> DualPoint:
         return DualPoint.of_squares(known.terms, known.gradient_squares, known.rounding_squares, known.score_squares)
 
-    def prove(W, _):
+    def prove(W: FloatArray, _: Any) -> Proof:
         here, others = objective.loss.remembered(W)
         design = objective.design
         duals = [(point(known), known.gradient) for known in others]
@@ -103,7 +114,10 @@ def posed_blocks(objective):
     return Posed(prove, np.dtype(np.float64), evaluations=0.0)
 
 
-def solve_kernel(solver, K, low_rank, ridge, objective_of, dtype, start=None, tol=1e-4, max_iter=1000):
+def solve_kernel(
+    solver: Solver, K: FloatArray, low_rank: str, ridge: float, objective_of: Callable[[SpectralDesign], Objective],
+    dtype: np.dtype[Any], start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000,
+) -> Solution:  # fmt: skip
     """Decompose a kernel matrix, and solve: over a spectrum of single precision, which costs half, where that is proved to
     do, and of double precision otherwise.
 
@@ -125,46 +139,39 @@ def solve_kernel(solver, K, low_rank, ridge, objective_of, dtype, start=None, to
     Solution
         Its result's weights are over a design that is not kept.
     """
-    first = None
-    if low_rank == "coefficients" and isinstance(solver, QuasiNewton) and _single_may_do(K, ridge, tol):
-        first = _over_rounded_spectrum(solver, K, objective_of, dtype, start, tol, max_iter)
+
+    def over(K_of_design: FloatArray) -> tuple[Objective, Posed, FloatArray | None]:
+        """The objective over the spectrum of a matrix, its proof by K itself, and the weights to start at."""
+        objective = objective_of(SpectralDesign(K_of_design, low_rank))
+        weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
+        return objective, _posed_kernel(objective, K, low_rank, dtype), weights
+
+    single_may_do = len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
+    spent = 0.0
+    if low_rank == "coefficients" and isinstance(solver, QuasiNewton) and single_may_do:
+        objective, posed, weights = over(K.astype(np.float32))
+        result, _ = _quietly(solver, objective, weights, SHARE * tol, max_iter)
+        first = posed.judge(objective, result)
         if first.proof.gap <= tol:
             return first
-        start = first.coefficients
-    objective = objective_of(SpectralDesign(K.copy(), low_rank))
-    weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
-    solution = solve_posed(solver, objective, _posed_kernel(objective, K, low_rank, dtype), weights, tol, max_iter)
-    if first is not None:
-        evaluations = solution.result.evaluations + first.result.evaluations
-        solution.result = replace(solution.result, evaluations=evaluations)
+        start, spent = first.coefficients, first.result.evaluations
+    objective, posed, weights = over(K.copy())
+    solution = solve_posed(solver, objective, posed, weights, tol, max_iter)
+    solution.result = replace(solution.result, evaluations=solution.result.evaluations + spent)
     return solution
 
 
-def _single_may_do(K, ridge, tol):
-    return len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
-
-
-def _over_rounded_spectrum(solver, K, objective_of, dtype, start, tol, max_iter):
-    """The solution over the spectrum of K in single precision."""
-    objective = objective_of(SpectralDesign(K.astype(np.float32)))
-    weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
-    result, _ = _quietly(solver, objective, weights, SHARE * tol, max_iter)
-    return _posed_kernel(objective, K, "coefficients", dtype).judge(objective, result)
-
-
-def _posed_kernel(objective, K, low_rank, dtype):
+def _posed_kernel(objective: Objective, K: FloatArray, low_rank: str, dtype: np.dtype[Any]) -> Posed:
     if low_rank == "coefficients":
         # With a nuclear norm a third matrix is multiplied, in the same pass over K.
         evaluations = 1.5 if objective.nuclear.weight else 1.0
         return Posed(lambda A, duals: prove_kernel(objective, K, A, duals), dtype, evaluations)
-
-    def product(V):
-        return K @ V, np.sqrt(squares(K))
-
-    return Posed(lambda A, duals: prove_function(objective, product, A, duals), dtype)
+    return Posed(lambda A, duals: prove_function(objective, lambda V: (K @ V, np.sqrt(squares(K))), A, duals), dtype)
 
 
-def _quietly(solver, objective, start, tol, max_iter):
+def _quietly(
+    solver: Solver, objective: Objective, start: FloatArray | None, tol: float, max_iter: int
+) -> tuple[SolverResult, list[str]]:
     """What a solver returns, and what it said of not having arrived, as a text: the proof decides whether that holds."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", ConvergenceWarning)
@@ -178,34 +185,30 @@ def _quietly(solver, objective, start, tol, max_iter):
     return result, texts
 
 
-def _joined(first, second):
+def _joined(first: SolverResult, second: SolverResult) -> SolverResult:
     """One result of two runs, the second from where the first ended."""
+    costs = None
+    if first.costs is not None and second.costs is not None:
+        costs = np.concatenate([first.costs, first.evaluations + second.costs])
     return replace(
         second,
         evaluations=first.evaluations + second.evaluations,
         n_iter=first.n_iter + second.n_iter,
         history=np.concatenate([first.history, second.history]),
-        costs=None if second.costs is None else np.concatenate([first.costs, first.evaluations + second.costs]),
+        costs=costs,
     )
 
 
-def _say(said, solution, tol):
+def _say(said: list[str], solution: Solution, tol: float) -> None:
     """Warn of a gap that is not what was asked for."""
-    proof, result = solution.proof, solution.result
+    gap, result = solution.proof.gap, solution.result
     by_own_rule = result.converged and result.gap > tol
-    if proof.gap <= tol or by_own_rule:
+    if gap <= tol or by_own_rule:
         return
-    if proof.gap > 2 * result.gap or not said:
-        reached = f"only a relative gap of {proof.gap:.1e}" if np.isfinite(proof.gap) else "no relative gap"
-        said = [f"Double precision proves {reached} of this solution, not tol={tol:g}. {_remedy(proof.gap)}"]
+    if gap > 2 * result.gap or not said:
+        reached = f"only a relative gap of {gap:.1e}" if np.isfinite(gap) else "no relative gap"
+        said = [
+            f"Double precision proves {reached} of this solution, not tol={tol:g}. {AT_ITS_LIMIT if gap < FINE else SCALE}"
+        ]
     for text in said:
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
-
-
-def _remedy(gap):
-    if gap < FINE:
-        return "That is its limit: raise tol."
-    return (
-        "Columns of X, or values of the kernel, differ too much in size: scale X, for example with "
-        "sklearn.preprocessing.StandardScaler."
-    )

@@ -16,12 +16,17 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dsygvd
 
 from rbrl._common.linalg import clip_singular_values, small_eigh
+from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
+from rbrl.problem.objective import Objective, SmoothedNuclear
+from rbrl.solvers.descent import InverseHessian
 
 # With more labels than this, what is cubic in their number is looked at twice.
 MANY_LABELS = 50
-# Off-diagonal against diagonal entries of a label: with less, its own bend says enough.
+# Off-diagonal against diagonal entries of a label: with less, its own curvature says enough.
 HARDLY_COUPLED = 0.3
+# The nuclear norm of the mean model is smooth at this share of its largest singular value.
+SLIGHTLY = 1e-4
 
 
 class PencilSolver:
@@ -31,9 +36,12 @@ class PencilSolver:
     basis that makes two of the three so.
     """
 
-    def __init__(self, first, A, second, B, C):
+    def __init__(
+        self, first: FloatArray, A: FloatArray, second: float | FloatArray, B: FloatArray, C: FloatArray
+    ) -> None:
         size = np.max(first, initial=0.0) * A.trace() + np.max(second, initial=0.0) * B.trace() + C.trace()
         C = C + (1e-14 * size or 1.0) * np.eye(len(A))
+        self._basis: FloatArray | None = None
         if np.ndim(second) == 0:
             values, self._basis = _common_basis(A, second * B + C)
             self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + 1.0)
@@ -43,9 +51,9 @@ class PencilSolver:
             self._basis, rest = T, np.outer(second - typical, np.einsum("ij,ij->j", T, B @ T)) + 1.0
             self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + np.maximum(rest, 0.0) + 1e-300)
         else:
-            self._basis, self._blocks = None, (first, A, second, B, C)
+            self._blocks = first, A, second, B, C
 
-    def __call__(self, G):
+    def __call__(self, G: FloatArray) -> FloatArray:
         if self._basis is not None:
             return ((G @ self._basis) * self._inverse) @ self._basis.T
         out = np.empty_like(G)
@@ -53,14 +61,14 @@ class PencilSolver:
         return out
 
 
-def _common_basis(A, C):
+def _common_basis(A: FloatArray, C: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues and vectors of A v = value C v, C positive definite; SciPy's checks cost more than a small problem."""
     values, V, failed = dsygvd(A, C)
     return eigh(A, C) if failed else (values, V)
 
 
 class MeanModel:
-    """The objective where every row bends like the mean of all rows at given scores.
+    """The objective with the mean Hessian of all rows at given scores for the Hessian of each.
 
     Attributes
     ----------
@@ -68,14 +76,14 @@ class MeanModel:
         Mean over rows of the loss's Hessian.
     """
 
-    def __init__(self, objective, scores):
-        self.hessian = objective.loss.label_hessian(objective.Y, scores, objective.sample_weight) / len(scores)
+    def __init__(self, objective: Objective, scores: FloatArray) -> None:
+        self.hessian = objective.mean_hessian(scores)
         self._gram = objective.design.gram_diagonal
         r = objective.ridge.row_weights
-        self._ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
+        self._ridge = objective.ridge.weight * (r if isinstance(r, float) else r[:, 0])
 
     @cached_property
-    def bends(self):
+    def curvatures(self) -> tuple[FloatArray, FloatArray | None]:
         """Eigenvalues and eigenvectors of the mean Hessian; None for eigenvectors that are as good as the labels."""
         diagonal = np.diag(self.hessian)
         many = len(diagonal) > MANY_LABELS
@@ -84,57 +92,100 @@ class MeanModel:
         values, basis = small_eigh(self.hessian)
         return np.maximum(values, 0.0), basis
 
-    def inverse(self, nuclear=None):
-        """The inverse Hessian as a function of a matrix (n_columns, n_labels); `nuclear` is a SmoothedNuclear or None."""
+    def inverse(self, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
+        """The inverse Hessian as a function of a matrix (n_columns, n_labels)."""
+        if nuclear is not None and not nuclear.left:
+            return PencilSolver(self._gram, self.hessian, self._ridge, np.eye(len(self.hessian)), nuclear.hessian)
+        curvatures, basis = self.curvatures
         if nuclear is None:
-            return self._without_nuclear()
-        if nuclear.left:
-            return self._column_blocks(nuclear.hessian)
-        return PencilSolver(self._gram, self.hessian, self._ridge, np.eye(len(self.hessian)), nuclear.hessian)
+            diagonal = np.outer(self._gram, curvatures) + np.reshape(self._ridge, (-1, 1))
+            diagonal += 1e-14 * np.max(diagonal, initial=0.0) + 1e-300
 
-    def _without_nuclear(self):
-        """Diagonal in the eigenvectors of the mean Hessian."""
-        bends, basis = self.bends
-        diagonal = np.outer(self._gram, bends) + np.reshape(self._ridge, (-1, 1))
-        diagonal += 1e-14 * np.max(diagonal, initial=0.0) + 1e-300
-        return lambda G: _turned(lambda T: T / diagonal, basis, G)
+            def in_basis(T: FloatArray) -> FloatArray:
+                return T / diagonal
 
-    def _column_blocks(self, S):
-        """Two matrices over columns are diagonal in one common basis, and the labels in the eigenvectors of their own."""
-        bends, basis = self.bends
-        values, common = _common_basis(np.diag(self._gram), S + np.diag(self._ridge * np.ones(len(S))))
-        diagonal = np.outer(np.maximum(values, 0.0), bends) + 1.0
-        return lambda G: _turned(lambda T: common @ ((common.T @ T) / diagonal), basis, G)
+        else:
+            # Two matrices over columns are diagonal in one common basis, and the labels in the eigenvectors of their own.
+            S = nuclear.hessian + np.diag(self._ridge * np.ones(len(nuclear.hessian)))
+            values, common = _common_basis(np.diag(self._gram), S)
+            diagonal = np.outer(np.maximum(values, 0.0), curvatures) + 1.0
+
+            def in_basis(T: FloatArray) -> FloatArray:
+                return common @ ((common.T @ T) / diagonal)
+
+        return in_basis if basis is None else lambda G: in_basis(G @ basis) @ basis.T
 
 
-def _turned(function, basis, G):
-    """A function of G in another basis of the labels; None is their own."""
-    return function(G) if basis is None else function(G @ basis) @ basis.T
+def model_start(objective: Objective, rounds: int = 20) -> FloatArray:
+    """Minimiser of the objective with its loss replaced by the mean quadratic model at zero scores.
+
+    The nuclear norm is met by reweighting, in so many rounds, which needs no product: the whole start costs half an
+    evaluation. Its rank is that of the optimum more often than not.
+    """
+    zero = objective.zero_scores()
+    pull = -objective.design.adjoint(objective.loss_at(zero)[1])
+    model = MeanModel(objective, zero)
+    W = model.inverse()(pull)
+    for _ in range(rounds if objective.nuclear.weight else 0):
+        nuclear = SmoothedNuclear.at(W, objective.nuclear.weight)
+        if nuclear.sigma[-1] == 0:
+            break
+        nuclear.smooth(SLIGHTLY * nuclear.sigma[-1])
+        W = model.inverse(nuclear)(pull)
+    return W
 
 
-def factor_blocks(objective, model, U, V, scores_U):
+def label_coupling(objective: Objective, W: FloatArray) -> float:
+    """How much labels depend on one another, off-diagonal against diagonal, in the mean Hessian at zero scores.
+
+    The larger of two figures: for the loss alone, and for a typical column of the design with the penalties at W.
+    """
+    if objective.shape[0] == 0:
+        return 0.0
+    H = objective.mean_hessian(objective.zero_scores())
+    typical = np.median(objective.design.gram_diagonal) * H
+    typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
+    nuclear = SmoothedNuclear.at(W, objective.nuclear.weight) if objective.nuclear.weight else None
+    if nuclear is not None and nuclear.sigma[-1] > 0 and not nuclear.left:
+        nuclear.smooth(SLIGHTLY * nuclear.sigma[-1])
+        typical = typical + nuclear.hessian
+    pairs = ((float(np.abs(M).sum()), float(np.trace(M))) for M in (H, typical))
+    return max((total - trace) / trace if trace > 0 else 0.0 for total, trace in pairs)
+
+
+def factor_blocks(
+    objective: Objective, model: MeanModel, U: FloatArray, V: FloatArray, scores_U: FloatArray
+) -> InverseHessian:
     """Inverse of the two diagonal blocks of the Hessian in factors W = U V', for U and for V stacked."""
-    rank, r = U.shape[1], objective.ridge.row_weights
+    (k, rank), r = U.shape, objective.ridge.row_weights
     eye, nuclear = np.eye(rank), objective.nuclear.weight
-    ridge = objective.ridge.weight * (r if np.ndim(r) == 0 else r[:, 0])
+    ridge = objective.ridge.weight * (r if isinstance(r, float) else r[:, 0])
     solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ model.hessian @ V, ridge, V.T @ V, nuclear * eye)
-    bends, basis = model.bends
+    curvatures, basis = model.curvatures
     rest = objective.ridge.weight * (U.T @ (r * U)) + nuclear * eye
-    solve_V = PencilSolver(bends, scores_U.T @ scores_U, 1.0, np.zeros_like(eye), rest)
-    k = len(U)
-    return lambda G: np.vstack([solve_U(G[:k]), _turned(lambda T: solve_V(T.T).T, basis, G[k:].T).T])
+    solve_V = PencilSolver(curvatures, scores_U.T @ scores_U, 1.0, np.zeros_like(eye), rest)
+
+    def inverse(G: FloatArray) -> FloatArray:
+        in_V = solve_V(G[k:]) if basis is None else (solve_V((G[k:].T @ basis).T).T @ basis.T).T
+        return np.vstack([solve_U(G[:k]), in_V])
+
+    return inverse
 
 
-def full_factor_hessian(objective, U, V, scores_U, gradient):
-    """Inverse of the Hessian in factors W = U V' with every row's own bends, for U and V stacked.
+def full_factor_hessian(
+    objective: Objective, U: FloatArray, V: FloatArray, scores_U: FloatArray, gradient: FloatArray
+) -> InverseHessian:
+    """Inverse of the Hessian in factors W = U V' with every row's own curvature, for U and V stacked.
 
     `gradient` is that of loss and ridge in W; clipped at the nuclear weight, as it is at the optimum, it leaves the Hessian
     positive semidefinite.
     """
     Z, Y, (k, rank), l = objective.design.matrix(), objective.Y, U.shape, len(V)
     units = np.broadcast_to(np.eye(l)[:, None, :], (l, *Y.shape))
-    bends = [objective.loss.hessian_product(Y, scores_U @ V.T, unit.copy(), objective.sample_weight) for unit in units]
-    T = np.stack(bends, axis=1)
+    curvatures = [
+        objective.loss.hessian_product(Y, scores_U @ V.T, unit.copy(), objective.sample_weight) for unit in units
+    ]
+    T = np.stack(curvatures, axis=1)
     ridge, r = objective.ridge.weight, np.ones((k, 1)) * objective.ridge.row_weights
     N = clip_singular_values(gradient, objective.nuclear.weight)
     TV = T @ V
@@ -152,17 +203,17 @@ def full_factor_hessian(objective, U, V, scores_U, gradient):
     return lambda G: cho_solve(factor, G.ravel(), check_finite=False).reshape(G.shape)
 
 
-def full_hessian(objective, scores, nuclear=None):
-    """Inverse of the Hessian with every row's own bends: a Cholesky factor of n_columns x n_labels rows."""
+def full_hessian(objective: Objective, scores: FloatArray, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
+    """Inverse of the Hessian with every row's own curvature: a Cholesky factor of n_columns x n_labels rows."""
     Z, Y = objective.design.matrix(), objective.Y
     k, l = Z.shape[1], Y.shape[1]
     H = np.zeros((l, k, l, k))
     for j in range(l):
         unit = np.zeros(Y.shape)
         unit[:, j] = 1.0
-        bends = objective.loss.hessian_product(Y, scores, unit, objective.sample_weight)
+        curvatures = objective.loss.hessian_product(Y, scores, unit, objective.sample_weight)
         for i in range(j + 1):
-            H[j, :, i] = H[i, :, j] = Z.T @ (bends[:, i : i + 1] * Z) if bends[:, i].any() else 0.0
+            H[j, :, i] = H[i, :, j] = Z.T @ (curvatures[:, i : i + 1] * Z) if curvatures[:, i].any() else 0.0
     ridge = objective.ridge.weight * objective.ridge.row_weights * np.ones((k, 1))
     diagonal, labels = np.arange(k), np.arange(l)
     H[:, diagonal, :, diagonal] += ridge[:, :, None] * np.eye(l)
@@ -176,7 +227,7 @@ def full_hessian(objective, scores, nuclear=None):
     return lambda G: cho_solve(factor, G.T.ravel(), check_finite=False).reshape(l, k).T
 
 
-def full_hessian_cost(objective):
+def full_hessian_cost(objective: Objective) -> float:
     """Cost of the full Hessian in iterations of the quasi-Newton method: flops, ten times faster in such large products."""
     (n, k), l = objective.design.shape, objective.Y.shape[1]
     return (n * k**2 * l * (l + 1) + (k * l) ** 3 / 3) / max(10 * 4 * n * k * l, 1)

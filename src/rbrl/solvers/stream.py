@@ -1,6 +1,6 @@
 r"""A step for every batch, for rows that come once and have more features than a Gram matrix can be kept for.
 
-The objective of the rows seen so far bends as :math:`P = c \otimes \bar H + \lambda_1 I + S` says, the model of
+The objective of the rows seen so far has, nearly, the Hessian :math:`P = c \otimes \bar H + \lambda_1 I + S`: the model of
 :mod:`rbrl.solvers.preconditioner` in coordinates turned towards the leading directions of the first batch. A batch with
 gradient g moves the weights by :math:`-P^{-1} g`: as P grows with the rows, steps fall as one over their number, and there
 is none to choose.
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.typing import Array, FloatArray, Matrix, issparse
+from rbrl.losses import Loss
 from rbrl.losses.base import row_weights
 from rbrl.problem.design import add_adjoint, scores
 from rbrl.problem.features import DIRECTIONS, Rotation, leading_directions
@@ -25,7 +27,7 @@ SMOOTH = 1e-3
 REMEMBERED = 10
 # Averages over batches forget early ones as this power of their number.
 DECAY = 5
-# The objective is taken to bend as if this many rows had come before the first: small batches alone know little.
+# The curvature is taken to be as if this many rows had come before the first: small batches alone know little.
 PRIOR = 20
 # What the leading directions leave of a column's curvature is kept above this share.
 REST = 0.1
@@ -47,32 +49,43 @@ class BatchSteps:
         In turned coordinates; the model is the average of the weights after each step, the later the heavier.
     last_step : array (n_columns, n_labels)
     expected : float
-        How much P said that the objective bends along it, for one row.
+        The curvature along it that P promised, for one row.
     excess : float
-        How much more it does, as later batches show: steps are shorter by it.
+        How much larger it is, as later batches show: steps are shorter by it.
     n_samples : float
         Sum of the weights of the rows.
     n_batches : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.solvers.stream import BatchSteps
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]], dtype=np.int8)
+    >>> steps = BatchSteps.begin(X, n_labels=1, intercept=False)
+    >>> steps.learn(X, Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> steps.n_samples, steps.coefficients().shape
+    (2.0, (1, 1))
     """
 
-    directions: np.ndarray
-    squares: np.ndarray
-    spread: np.ndarray
-    label_hessian: np.ndarray
-    weights: np.ndarray
-    average: np.ndarray
-    last_step: np.ndarray
+    directions: FloatArray
+    squares: FloatArray
+    spread: FloatArray
+    label_hessian: FloatArray
+    weights: FloatArray
+    average: FloatArray
+    last_step: FloatArray
     expected: float = 0.0
     excess: float = 1.0
     n_samples: float = 0.0
     n_batches: int = 0
 
     @classmethod
-    def begin(cls, X, n_labels, intercept):
+    def begin(cls, X: Matrix, n_labels: int, intercept: bool) -> "BatchSteps":
         """No rows yet; directions are those of X."""
         m, k = X.shape[1] + intercept, min(DIRECTIONS, *X.shape)
 
-        def gram(V):
+        def gram(V: FloatArray) -> FloatArray:
             G = np.zeros(V.shape)
             add_adjoint(X, scores(X, V), G)
             return G
@@ -81,11 +94,13 @@ class BatchSteps:
         zeros = np.zeros((m, n_labels))
         return cls(V, np.zeros(m), np.zeros(k), np.zeros((n_labels, n_labels)), zeros, zeros, zeros)
 
-    def coefficients(self):
+    def coefficients(self) -> FloatArray:
         """Of the features, and of the intercept below them."""
         return Rotation(self.directions) @ self.average
 
-    def learn(self, X, Y, loss, ridge, nuclear, sample_weight=None):
+    def learn(
+        self, X: Matrix, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: FloatArray | None = None
+    ) -> None:
         """Take the step of one batch."""
         turn, w = Rotation(self.directions), row_weights(sample_weight, len(Y))
         F = scores(X, turn @ self.weights)
@@ -96,29 +111,30 @@ class BatchSteps:
         add_adjoint(X, loss.evaluate(Y, F, w)[1], G)
         G = turn.T @ G + share * (ridge * self.weights + self.weights @ S)
 
-        def bend(D):
+        def curvature(D: FloatArray) -> float:
             """Along D, as this batch has it, for one row."""
             line = loss.line(Y, F, scores(X, turn @ D), np.zeros(Y.shape[1]), w)
-            return (line.joint_bend / share + ridge * np.vdot(D, D) + np.vdot(D, D @ S)) / self.n_samples
+            return (line.joint_curvature / share + ridge * np.vdot(D, D) + np.vdot(D, D @ S)) / self.n_samples
 
         if self.expected > 0:
-            new = bend(self.last_step) / self.expected
+            new = curvature(self.last_step) / self.expected
             self.excess += (max(new, 0.0) - self.excess) / min(self.n_batches, REMEMBERED)
         D = PencilSolver(self._curvature(turn), self.label_hessian, ridge, np.eye(len(S)), S)(G)
         self.last_step, self.expected = D, float(np.vdot(G, D)) / self.n_samples
         length = 1.0 / max(self.excess, 1.0)
         if self.n_batches == 0 and self.expected > 0:
-            length = min(1.0, self.expected / bend(D))
+            length = min(1.0, self.expected / curvature(D))
         self.weights = self.weights - length * D
         self.average = self._recent(self.average, self.weights)
         self.n_batches += 1
 
-    def _recent(self, average, new):
+    def _recent(self, average: FloatArray, new: FloatArray) -> FloatArray:
         """An average over batches, the later the heavier, after one more."""
         return average + (new - average) * (1 + DECAY) / (self.n_batches + 1 + DECAY)
 
-    def _see(self, X, Y, F, loss, w):
-        squares = sparse.diags_array(w) @ X.power(2) if sparse.issparse(X) else w[:, None] * X**2
+    def _see(self, X: Matrix, Y: Array, F: FloatArray, loss: Loss, w: FloatArray) -> None:
+        """Take a batch into the sums and averages."""
+        squares = sparse.diags_array(w) @ X.power(2) if issparse(X) else w[:, None] * X**2
         squares = np.asarray(squares.sum(axis=0)).ravel()
         intercept = [w.sum()] * (len(self.squares) - len(squares))
         self.squares = self.squares + np.append(squares, intercept)
@@ -127,14 +143,15 @@ class BatchSteps:
         new = loss.label_hessian(Y, F, w) / w.sum()
         self.label_hessian = self._recent(self.label_hessian, new)
 
-    def _curvature(self, turn):
+    def _curvature(self, turn: Rotation) -> FloatArray:
         """Sums of squares along the turned coordinates: what the directions leave is taken for diagonal."""
         rest = np.maximum(self.squares - self.directions**2 @ self.spread, REST * self.squares)
         c = turn.diagonal_of(rest)
         c[: len(self.spread)] = self.spread
         return c * (1.0 + PRIOR / self.n_samples)
 
-    def _nuclear_hessian(self, nuclear):
+    def _nuclear_hessian(self, nuclear: float) -> FloatArray:
+        """The nuclear norm as a reweighted ridge."""
         l = self.weights.shape[1]
         if not nuclear or not self.weights.any():
             return np.zeros((l, l))
