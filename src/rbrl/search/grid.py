@@ -113,7 +113,7 @@ class _Task(NamedTuple):
     tol: float
 
 
-def points(grid: Grid) -> list[dict[str, Any]]:
+def points(grid: Grid) -> Table:
     """All combinations of a grid, the first name changing slowest."""
     return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
@@ -160,15 +160,13 @@ def _judged(
         return dict.fromkeys(names, np.nan), in_words(error)
 
 
-def _fitted(
-    estimator: Any, points: list[dict[str, Any]], X: Any, Y: Any
-) -> Iterator[tuple[dict[str, Any], Any, float]]:
+def _fitted(estimator: Any, points: Table, X: Any, Y: Any) -> Iterator[tuple[dict[str, Any], Any, float]]:
     """Yield parameters, fitted model and seconds of every point."""
+    started = time.perf_counter()  # a `fit_many` may do all its work at once
     if hasattr(estimator, "fit_many"):
         models = estimator.fit_many(X, Y, points)
     else:
         models = (clone(estimator).set_params(**params).fit(X, Y) for params in points)
-    started = time.perf_counter()
     for params, model in zip(points, models):
         yield params, model, time.perf_counter() - started
         started = time.perf_counter()
