@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from rbrl.decision import (
     Chain,
+    DecisionRule,
     GlobalThreshold,
     LabelThresholds,
     NonEmpty,
@@ -20,6 +21,8 @@ from rbrl.decision import (
     best_label_thresholds,
     ideal_row_thresholds,
     non_empty,
+    relevant_labels,
+    top_labels,
 )
 from rbrl.metrics import METRICS
 
@@ -76,6 +79,37 @@ def test_the_ranking_of_labels_stays(rule):
     np.testing.assert_array_equal(np.argsort(shifted, axis=1), np.argsort(scores, axis=1))
 
 
+def test_a_rule_says_how_it_shifts_scores():
+    class Silent(DecisionRule):
+        pass
+
+    with pytest.raises(TypeError, match="shift"):
+        Silent()
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_relevant_labels_are_the_positive_scores_or_the_best_one(ties):
+    scores, _ = problem(ties=ties)
+    scores[3] = -np.abs(scores[3]) - 1
+    np.testing.assert_array_equal(relevant_labels(scores), scores > 0)
+    np.testing.assert_array_equal(relevant_labels(sparse.csr_array(scores)), scores > 0)
+    filled = relevant_labels(scores, never_empty=True)
+    assert filled.dtype == bool
+    np.testing.assert_array_equal(filled, NonEmpty().labels(scores) > 0)
+    np.testing.assert_array_equal(filled, non_empty(scores > 0, scores))
+    assert filled[3].tolist() == [j == np.argmax(scores[3]) for j in range(5)]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_top_labels_are_the_first_of_a_stable_sort(k, ties):
+    scores, _ = problem(ties=ties)
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    labels, values = top_labels(scores, k)
+    np.testing.assert_array_equal(labels, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(scores, expected, axis=1))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rule", [GlobalThreshold(), LabelThresholds()], ids=repr)
 def test_learned_thresholds_separate_neighbouring_floats(rule, dtype):
@@ -96,6 +130,7 @@ def test_non_empty_takes_the_first_of_tied_labels():
     assert NonEmpty().labels([[0.0, 0.0], [-1.0, -1.0]]).tolist() == [[1, 0], [1, 0]]
     assert non_empty([[0, 0, 0]], [[1, 3, 3]]).tolist() == [[0, 1, 0]]
     assert non_empty([[-1, -1]], [[1, 3]]).tolist() == [[-1, 1]]
+    assert non_empty(sparse.csr_array([[0, 0], [0, 1]]), [[3, 3], [9, 1]]).tolist() == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -243,6 +278,8 @@ def test_a_chain_learns_each_rule_from_the_one_before():
         (lambda F, Y: TopK(-1).shift(F), "Got -1"),
         (lambda F, Y: GlobalThreshold().fit(F[:0], Y[:0]), "at least one sample"),
         (lambda F, Y: non_empty(Y, F[:, :2]), r"\(40, 5\) and \(40, 2\)"),
+        (lambda F, Y: relevant_labels([[1.0, np.nan]]), "NaN in 1 places"),
+        (lambda F, Y: top_labels(F, 6), "between 1 and the number of labels, 5. Got 6"),
     ],
 )
 def test_mistakes_are_named(call, message):

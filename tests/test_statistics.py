@@ -1,5 +1,6 @@
 """Statistics against the published tables, scikit-posthocs and SciPy."""
 
+from importlib import import_module
 from itertools import permutations, product
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from scipy import stats
 
 from rbrl import statistics as rs
 from rbrl.metrics import PAPER_METRICS
-from rbrl.statistics import friedman as _friedman
 from rbrl.statistics.pairwise import range_isf, range_sf
+
+_friedman = import_module("rbrl.statistics.friedman")  # the package has a function of the same name
 
 GOLDEN = Path(__file__).parent / "golden"
 GREATER = {metric.abbreviation: metric.greater_is_better for metric in PAPER_METRICS}

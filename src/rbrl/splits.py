@@ -2,16 +2,28 @@
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 from sklearn.model_selection import BaseCrossValidator
 
+from rbrl._common.typing import FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
+# Training rows and test rows.
+Split: TypeAlias = tuple[IntArray, IntArray]
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
-def random_split(n_samples: int, seed: Any, train_fraction: float = 0.6) -> tuple[np.ndarray, np.ndarray]:
+# Samples of each part that an exchange between two parts looks at, and rounds over all pairs of parts.
+# On arts and on 50,000 x 500 random labels, more candidates or rounds hardly changed the result.
+_CANDIDATES = 50
+_ROUNDS = 3
+# Exchanges visit every pair of parts: with more parts than this they are left out, for the time they would take.
+_MOST_PARTS = 30
+
+
+def random_split(n_samples: int, seed: int | np.random.Generator, train_fraction: float = 0.6) -> Split:
     """Split samples at random into a training and a test part.
 
     Parameters
@@ -34,12 +46,12 @@ def random_split(n_samples: int, seed: Any, train_fraction: float = 0.6) -> tupl
     >>> train, test
     (array([2, 3, 4]), array([0, 1]))
     """
-    n_train = train_size(n_samples, train_fraction)
+    n_train = _train_size(n_samples, train_fraction)
     order = np.random.default_rng(seed).permutation(n_samples)
     return np.sort(order[:n_train]), np.sort(order[n_train:])
 
 
-def train_size(n_samples: int, train_fraction: float) -> int:
+def _train_size(n_samples: int, train_fraction: float) -> int:
     """Whole number of training samples; refuse a part without samples."""
     if not 0 < train_fraction < 1:
         raise ValueError(f"train_fraction must lie between 0 and 1, both excluded. Got {train_fraction!r} instead.")
@@ -52,7 +64,20 @@ def train_size(n_samples: int, train_fraction: float) -> int:
     return n_train
 
 
-class RandomSplits(BaseCrossValidator):
+class _Splitter(BaseCrossValidator):
+    """What the splitters have in common: a number of splits."""
+
+    def __init__(self, n_splits: int, at_least: int = 1):
+        if n_splits != int(n_splits) or n_splits < at_least:
+            raise ValueError(f"n_splits must be a whole number of at least {at_least}. Got {n_splits!r} instead.")
+        self.n_splits = int(n_splits)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of splits; nothing else is looked at."""
+        return self.n_splits
+
+
+class RandomSplits(_Splitter):
     """Repeated random splits, the paper's protocol: ten of 60 % for training and 40 % for testing.
 
     Split i is ``random_split(n_samples, random_state + i, train_fraction)``, so each can be had alone.
@@ -65,147 +90,25 @@ class RandomSplits(BaseCrossValidator):
         Share of the training part.
     random_state : int, default=0
         Seed of the first split.
+
+    Examples
+    --------
+    >>> [test.tolist() for _, test in RandomSplits(2).split([[0], [1], [2], [3], [4]])]
+    [[0, 1], [2, 3]]
     """
 
     def __init__(self, n_splits: int = 10, train_fraction: float = 0.6, random_state: int = 0):
-        self.n_splits = check_n_splits(n_splits, at_least=1)
+        super().__init__(n_splits)
         self.train_fraction = train_fraction
         self.random_state = random_state
 
-    def get_n_splits(self, X=None, y=None, groups=None) -> int:
-        """Number of splits."""
-        return self.n_splits
-
-    def split(self, X, y=None, groups=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def split(self, X: MatrixLike, y: Any = None, groups: Any = None) -> Iterator[Split]:
         """Yield (train, test) indices; y and groups are not looked at."""
         for i in range(self.n_splits):
             yield random_split(np.shape(X)[0], self.random_state + i, self.train_fraction)
 
 
-def check_n_splits(n_splits: int, at_least: int) -> int:
-    """Refuse numbers of splits that make no sense."""
-    if n_splits != int(n_splits) or n_splits < at_least:
-        raise ValueError(f"n_splits must be a whole number of at least {at_least}. Got {n_splits!r} instead.")
-    return int(n_splits)
-
-
-# Samples of each part that an exchange between two parts looks at, and rounds over all pairs of parts.
-# On arts and on 50,000 x 500 random labels, more candidates or rounds hardly changed the result.
-_CANDIDATES = 50
-_ROUNDS = 3
-
-# Exchanges visit every pair of parts: with more parts than this they are left out, for the time they would take.
-_MOST_PARTS = 30
-
-
-def deal_samples(Y: sparse.csr_array, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the part of each sample, so that parts of these sizes have every label in proportion.
-
-    Parameters
-    ----------
-    Y : CSR array of bool, shape (n_samples, n_labels)
-        Relevant labels.
-    sizes : array of int, shape (n_parts,)
-        Sizes of the parts; their sum is n_samples.
-    rng : Generator
-        Decides ties and the order of samples.
-    """
-    totals = np.asarray(Y.sum(axis=0)).ravel().astype(np.int64)
-    demand = np.outer(sizes / Y.shape[0], totals)
-    part = _deal_by_label(Y, sizes, totals, demand, rng)
-    if len(sizes) <= _MOST_PARTS:
-        _exchange_samples(Y.astype(np.float64), part, -demand)
-    return part
-
-
-def _deal_by_label(Y, sizes, remaining, demand, rng):
-    """Deal the samples of one label after the other; `demand` becomes what the parts still lack.
-
-    Within one label's turn only its own demand and the free places change what is decided, so the demand for the
-    other labels is brought up to date once per turn.
-    """
-    part, free, by_label = np.full(Y.shape[0], -1), sizes.astype(float), Y.tocsc()
-    tie_break = rng.random(Y.shape[1])
-    while np.any(remaining > 0):
-        label = _rarest(remaining, tie_break)
-        rows = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
-        rows = rng.permutation(rows[part[rows] < 0])
-        part[rows] = _deal(demand[:, label], free, rng.random((len(rows), len(sizes))))
-        columns, owners = _entries(Y, rows, part)
-        np.subtract.at(demand, (owners, columns), 1.0)
-        np.subtract.at(remaining, columns, 1)
-    unlabelled = rng.permutation(np.flatnonzero(part < 0))
-    part[unlabelled] = _deal(np.zeros(len(sizes)), free, rng.random((len(unlabelled), len(sizes))), wanted=0.0)
-    return part
-
-
-def _rarest(remaining, tie_break):
-    fewest = remaining[remaining > 0].min()
-    return int(np.argmax(np.where(remaining == fewest, tie_break, -1.0)))
-
-
-def _deal(demand, free, tie_break, wanted=1.0):
-    """Give each sample to the part that wants it most, then to the emptiest, then at random; `free` is updated."""
-    demand, places = demand.tolist(), free.tolist()
-    chosen = []
-    for random in tie_break.tolist():
-        open_parts = [j for j, n in enumerate(places) if n > 0]
-        best = max(open_parts, key=lambda j: (demand[j], places[j], random[j]))
-        demand[best] -= wanted
-        places[best] -= 1
-        chosen.append(best)
-    free[:] = places
-    return chosen
-
-
-def _entries(Y, rows, part):
-    """Columns of the positive entries of some rows, and the parts that own them."""
-    counts = np.diff(Y.indptr)[rows]
-    return Y[rows].indices, np.repeat(part[rows], counts)
-
-
-def _exchange_samples(Y, part, surplus):
-    """Let samples of two parts change places while that lowers the sum of squared surpluses; `part` is updated."""
-    for _ in range(_ROUNDS):
-        pairs = combinations(range(len(surplus)), 2)
-        if not sum(_exchange_between(Y, part, surplus, p, q) for p, q in pairs):
-            break
-
-
-def _exchange_between(Y, part, surplus, p, q):
-    """Exchange samples of parts p and q, and return how many.
-
-    With u the difference of the two surpluses, an exchange of a (in p) for b (in q) changes the sum of squares by
-    twice u'(b - a) + |b - a|^2.
-    """
-    pull = Y @ (surplus[p] - surplus[q])
-    rows_p, rows_q = _largest(pull, part == p), _largest(-pull, part == q)
-    A, B = Y[rows_p].toarray(), Y[rows_q].toarray()
-    for n_exchanges in range(_CANDIDATES):
-        u = surplus[p] - surplus[q]
-        change = B @ u - (A @ u)[:, None] + _squared_distances(A, B)
-        i, j = np.unravel_index(np.argmin(change), change.shape)
-        if change[i, j] > -1e-9:
-            return n_exchanges
-        step = B[j] - A[i]
-        surplus[p] += step
-        surplus[q] -= step
-        A[i], B[j] = B[j].copy(), A[i].copy()
-        part[rows_p[i]], part[rows_q[j]] = q, p
-        rows_p[i], rows_q[j] = rows_q[j], rows_p[i]
-    return _CANDIDATES
-
-
-def _largest(values, members):
-    rows = np.flatnonzero(members)
-    return rows[np.argsort(-values[rows], kind="stable")[:_CANDIDATES]]
-
-
-def _squared_distances(A, B):
-    return A.sum(axis=1)[:, None] + B.sum(axis=1) - 2 * A @ B.T
-
-
-class IterativeStratifiedKFold(BaseCrossValidator):
+class IterativeStratifiedKFold(_Splitter):
     """Folds in which every label is as frequent as in the whole, by iterative stratification.
 
     The samples of the rarest label are dealt out first, each to the fold that still lacks it most; then those of the
@@ -232,15 +135,11 @@ class IterativeStratifiedKFold(BaseCrossValidator):
     [[5, 5], [5, 5]]
     """
 
-    def __init__(self, n_splits: int = 5, random_state: Any = None):
-        self.n_splits = check_n_splits(n_splits, at_least=2)
+    def __init__(self, n_splits: int = 5, random_state: RandomState = None):
+        super().__init__(n_splits, at_least=2)
         self.random_state = random_state
 
-    def get_n_splits(self, X=None, y=None, groups=None) -> int:
-        """Number of folds."""
-        return self.n_splits
-
-    def split(self, X, y, groups=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def split(self, X: MatrixLike, y: MatrixLike, groups: Any = None) -> Iterator[Split]:
         """Yield (train, test) indices, sorted; y holds the labels, dense or sparse, and groups are not looked at."""
         Y = _relevant(X, y)
         n_samples = Y.shape[0]
@@ -248,12 +147,12 @@ class IterativeStratifiedKFold(BaseCrossValidator):
             raise ValueError(f"n_splits={self.n_splits} folds need as many samples. Got {n_samples} instead.")
         sizes = np.full(self.n_splits, n_samples // self.n_splits)
         sizes[: n_samples % self.n_splits] += 1
-        fold = deal_samples(Y, sizes, _generator(self.random_state))
+        fold = _deal_samples(Y, sizes, _generator(self.random_state))
         for i in range(self.n_splits):
             yield np.flatnonzero(fold != i), np.flatnonzero(fold == i)
 
 
-class IterativeStratifiedShuffleSplit(BaseCrossValidator):
+class IterativeStratifiedShuffleSplit(_Splitter):
     """Repeated splits in which every label is as frequent in both parts as in the whole.
 
     See `IterativeStratifiedKFold` for the method. The parts have exactly the sizes of `random_split`.
@@ -266,34 +165,38 @@ class IterativeStratifiedShuffleSplit(BaseCrossValidator):
         Share of the training part.
     random_state : int, Generator, RandomState or None, default=None
         An int gives the same splits at every call; the splits of one call differ from each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Y = np.array([[1, 0], [0, 1]] * 10)
+    >>> (train, test), = IterativeStratifiedShuffleSplit(n_splits=1, random_state=0).split(Y, Y)
+    >>> Y[train].sum(axis=0), Y[test].sum(axis=0)
+    (array([6, 6]), array([4, 4]))
     """
 
-    def __init__(self, n_splits: int = 10, train_fraction: float = 0.6, random_state: Any = None):
-        self.n_splits = check_n_splits(n_splits, at_least=1)
+    def __init__(self, n_splits: int = 10, train_fraction: float = 0.6, random_state: RandomState = None):
+        super().__init__(n_splits)
         self.train_fraction = train_fraction
         self.random_state = random_state
 
-    def get_n_splits(self, X=None, y=None, groups=None) -> int:
-        """Number of splits."""
-        return self.n_splits
-
-    def split(self, X, y, groups=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def split(self, X: MatrixLike, y: MatrixLike, groups: Any = None) -> Iterator[Split]:
         """Yield (train, test) indices, sorted; y holds the labels, dense or sparse, and groups are not looked at."""
         Y = _relevant(X, y)
-        n_train = train_size(Y.shape[0], self.train_fraction)
+        n_train = _train_size(Y.shape[0], self.train_fraction)
         rng = _generator(self.random_state)
         for _ in range(self.n_splits):
-            part = deal_samples(Y, np.array([n_train, Y.shape[0] - n_train]), rng)
+            part = _deal_samples(Y, np.array([n_train, Y.shape[0] - n_train]), rng)
             yield np.flatnonzero(part == 0), np.flatnonzero(part == 1)
 
 
-def _generator(random_state):
+def _generator(random_state: RandomState) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
     return np.random.default_rng(random_state)
 
 
-def _relevant(X, y):
+def _relevant(X: MatrixLike, y: Any) -> sparse.csr_array:
     """Positive entries of the labels, as a CSR matrix; 0/1 and -1/+1 are both understood."""
     Y = y if sparse.issparse(y) else np.asarray(y)
     if Y.ndim != 2:
@@ -304,3 +207,97 @@ def _relevant(X, y):
     if np.shape(X)[0] != Y.shape[0]:
         raise ValueError(f"X and y must have as many rows. Got {np.shape(X)[0]} and {Y.shape[0]} instead.")
     return sparse.csr_array(Y > 0)
+
+
+def _deal_samples(Y: sparse.csr_array, sizes: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return the part of each sample, so that parts of these sizes have every label in proportion.
+
+    Parameters
+    ----------
+    Y : CSR array of bool, shape (n_samples, n_labels)
+        Relevant labels.
+    sizes : array of int, shape (n_parts,)
+        Sizes of the parts; their sum is n_samples.
+    rng : Generator
+        Decides ties and the order of samples.
+    """
+    totals = np.asarray(Y.sum(axis=0)).ravel().astype(np.int64)
+    demand = np.outer(sizes / Y.shape[0], totals)
+    part = _deal_by_label(Y, sizes, totals, demand, rng)
+    if len(sizes) <= _MOST_PARTS:
+        _exchange_samples(Y.astype(np.float64), part, -demand)
+    return part
+
+
+def _deal_by_label(
+    Y: sparse.csr_array, sizes: IntArray, remaining: IntArray, demand: FloatArray, rng: np.random.Generator
+) -> IntArray:
+    """Deal the samples of one label after the other; `demand` becomes what the parts still lack.
+
+    Within one label's turn only its own demand and the free places change what is decided, so the demand for the
+    other labels is brought up to date once per turn.
+    """
+    part, free, by_label = np.full(Y.shape[0], -1), sizes.astype(float), Y.tocsc()
+    tie_break = rng.random(Y.shape[1])
+    while np.any(remaining > 0):
+        rarest = remaining == remaining[remaining > 0].min()
+        label = int(np.argmax(np.where(rarest, tie_break, -1.0)))
+        rows = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+        rows = rng.permutation(rows[part[rows] < 0])
+        part[rows] = _deal(demand[:, label], free, rng.random((len(rows), len(sizes))))
+        columns, owners = Y[rows].indices, np.repeat(part[rows], np.diff(Y.indptr)[rows])
+        np.subtract.at(demand, (owners, columns), 1.0)
+        np.subtract.at(remaining, columns, 1)
+    unlabelled = rng.permutation(np.flatnonzero(part < 0))
+    part[unlabelled] = _deal(np.zeros(len(sizes)), free, rng.random((len(unlabelled), len(sizes))), wanted=0.0)
+    return part
+
+
+def _deal(demand: FloatArray, free: FloatArray, tie_break: FloatArray, wanted: float = 1.0) -> list[int]:
+    """Give each sample to the part that wants it most, then to the emptiest, then at random; `free` is updated."""
+    wishes, places, chosen = demand.tolist(), free.tolist(), []
+    for random in tie_break.tolist():
+        open_parts = [j for j, n in enumerate(places) if n > 0]
+        best = max(open_parts, key=lambda j: (wishes[j], places[j], random[j]))
+        wishes[best] -= wanted
+        places[best] -= 1
+        chosen.append(best)
+    free[:] = places
+    return chosen
+
+
+def _exchange_samples(Y: sparse.csr_array, part: IntArray, surplus: FloatArray) -> None:
+    """Let samples of two parts change places while that lowers the sum of squared surpluses; `part` is updated."""
+    for _ in range(_ROUNDS):
+        pairs = combinations(range(len(surplus)), 2)
+        if not sum(_exchange_between(Y, part, surplus, p, q) for p, q in pairs):
+            break
+
+
+def _exchange_between(Y: sparse.csr_array, part: IntArray, surplus: FloatArray, p: int, q: int) -> int:
+    """Exchange samples of parts p and q, and return how many.
+
+    With u the difference of the two surpluses, an exchange of a (in p) for b (in q) changes the sum of squares by
+    twice u'(b - a) + |b - a|^2.
+    """
+    pull = Y @ (surplus[p] - surplus[q])
+    rows_p, rows_q = _largest(pull, np.flatnonzero(part == p)), _largest(-pull, np.flatnonzero(part == q))
+    A, B = Y[rows_p].toarray(), Y[rows_q].toarray()  # of 0 and 1, so that |a|^2 is the sum of a
+    for n_exchanges in range(_CANDIDATES):
+        u = surplus[p] - surplus[q]
+        change = B @ u - (A @ u)[:, None] + (A.sum(axis=1)[:, None] + B.sum(axis=1) - 2 * A @ B.T)
+        i, j = np.unravel_index(np.argmin(change), change.shape)
+        if change[i, j] > -1e-9:
+            return n_exchanges
+        step = B[j] - A[i]
+        surplus[p] += step
+        surplus[q] -= step
+        A[i], B[j] = B[j].copy(), A[i].copy()
+        part[rows_p[i]], part[rows_q[j]] = q, p
+        rows_p[i], rows_q[j] = rows_q[j], rows_p[i]
+    return _CANDIDATES
+
+
+def _largest(values: FloatArray, members: IntArray) -> IntArray:
+    """The members with the largest values."""
+    return members[np.argsort(-values[members], kind="stable")[:_CANDIDATES]]

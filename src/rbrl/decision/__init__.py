@@ -1,4 +1,8 @@
-"""Rules that turn scores into label sets; each can be learned, chained, and used with any scores."""
+"""Where scores become labels: plain functions, and rules that can be learned, chained, and used with any scores.
+
+`relevant_labels` is the one meaning of scores: positive, or the best where none is. `non_empty` fills labels that came
+another way. Every rule moves scores so that `relevant_labels` of them are its labels.
+"""
 
 from rbrl.decision.rules import (
     Chain,
@@ -15,18 +19,6 @@ from rbrl.decision.rules import (
 from rbrl.decision.tuning import GlobalThreshold, LabelThresholds, best_global_threshold, best_label_thresholds
 
 __all__ = [
-    "Chain",
-    "DecisionRule",
-    "GlobalThreshold",
-    "LabelThresholds",
-    "NonEmpty",
-    "RowThreshold",
-    "TopK",
-    "ZeroThreshold",
-    "best_global_threshold",
-    "best_label_thresholds",
-    "ideal_row_thresholds",
-    "non_empty",
-    "relevant_labels",
-    "top_labels",
-]
+    "Chain", "DecisionRule", "GlobalThreshold", "LabelThresholds", "NonEmpty", "RowThreshold", "TopK", "ZeroThreshold",
+    "best_global_threshold", "best_label_thresholds", "ideal_row_thresholds", "non_empty", "relevant_labels", "top_labels",
+]  # fmt: skip

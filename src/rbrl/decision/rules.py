@@ -1,40 +1,169 @@
-"""Rules that turn scores into label sets."""
+"""Where scores become labels: the plain functions, and rules that can be learned, chained and kept with a model."""
 
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from rbrl._common.order import best_columns
+from rbrl._common.typing import Array, ArrayLike, BaseEstimator, BoolArray, FloatArray, IntArray, MatrixLike
 
-class DecisionRule(BaseEstimator):
+
+def relevant_labels(scores: MatrixLike, never_empty: bool = False) -> BoolArray:
+    """The labels that scores stand for: the positive ones.
+
+    Parameters
+    ----------
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+        NaN is refused.
+    never_empty : bool, default=False
+        Whether a sample without a positive score gets its best label, the first on ties.
+
+    Returns
+    -------
+    array of bool, shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> relevant_labels([[-2.0, -1.0, -1.0], [-1.0, 1.0, 2.0]], never_empty=True)
+    array([[False,  True, False],
+           [False,  True,  True]])
+    """
+    F = as_scores(scores)
+    labels = F > 0
+    if never_empty:
+        _fill_empty(labels, F)
+    return labels
+
+
+def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
+    """Give each sample without labels its best-scored one, the first on ties.
+
+    For labels that are not the positive scores, such as those of another classifier; `relevant_labels` does both at once.
+
+    Parameters
+    ----------
+    labels : array or sparse matrix, shape (n_samples, n_labels)
+        Predicted labels, 0/1, -1/+1 or bool. Left as it is.
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+        Where the best label is looked up.
+
+    Returns
+    -------
+    array
+        Labels in the same coding.
+
+    Examples
+    --------
+    >>> non_empty([[-1, -1], [1, -1]], scores=[[0.1, 0.3], [0.2, 0.9]])
+    array([[-1,  1],
+           [ 1, -1]])
+    """
+    filled, F = np.array(_dense(labels)), as_scores(scores)
+    if filled.shape != F.shape:
+        raise ValueError(f"labels and scores must have one shape. Got {filled.shape} and {F.shape} instead.")
+    _fill_empty(filled, F)
+    return filled
+
+
+def _fill_empty(labels: Array, scores: FloatArray) -> None:
+    empty = np.flatnonzero(~(labels > 0).any(axis=1))
+    labels[empty, scores[empty].argmax(axis=1)] = 1
+
+
+def top_labels(scores: MatrixLike, k: int) -> tuple[IntArray, FloatArray]:
+    """The k labels with the highest scores of every row, best first, of equal ones the first: their columns and scores.
+
+    Parameters
+    ----------
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+    k : int
+        Between 1 and the number of labels.
+
+    Returns
+    -------
+    labels : array of int, shape (n_samples, k)
+    scores : array, shape (n_samples, k)
+
+    Examples
+    --------
+    >>> labels, scores = top_labels([[0.1, 0.7, 0.7], [3.0, 1.0, 2.0]], 2)
+    >>> labels
+    array([[1, 2],
+           [0, 2]])
+    """
+    F = as_scores(scores)
+    if not 1 <= k <= F.shape[1]:
+        raise ValueError(f"k must be between 1 and the number of labels, {F.shape[1]}. Got {k!r} instead.")
+    labels = best_columns(F, k)
+    return labels, np.take_along_axis(F, labels, axis=1)
+
+
+def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
+    """A matrix of floats, of `n_labels` columns if that is given; refused if it is none."""
+    F = np.asarray(_dense(scores))
+    if F.ndim != 2:
+        raise ValueError(f"scores must be a matrix, n_samples x n_labels. Got shape {F.shape} instead.")
+    F = F if F.dtype.kind == "f" else F.astype(np.float64)
+    if np.isnan(F).any():
+        raise ValueError(f"scores must be numbers. Got NaN in {np.isnan(F).sum()} places instead.")
+    if n_labels not in (None, F.shape[1]):
+        raise ValueError(f"The rule knows {n_labels} labels. Got scores of {F.shape[1]} instead.")
+    return F
+
+
+def as_relevant(Y: MatrixLike, scores: FloatArray) -> BoolArray:
+    """Relevant labels as booleans, from 0/1 or -1/+1, of the shape of the scores."""
+    labels = np.asarray(_dense(Y))
+    if labels.shape != scores.shape:
+        raise ValueError(f"Y and scores must have one shape. Got {labels.shape} and {scores.shape} instead.")
+    if len(labels) == 0:
+        raise ValueError(f"A rule is learned from at least one sample. Got shape {labels.shape} instead.")
+    return labels > 0
+
+
+def _dense(matrix: Any) -> ArrayLike:
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+
+def _make_positive(scores: FloatArray, chosen: BoolArray) -> FloatArray:
+    """Let exactly the chosen entries be positive, moving no entry further than to the other side of zero."""
+    scores = np.where(chosen & (scores <= 0), np.finfo(scores.dtype).tiny, scores)
+    return np.where(~chosen & (scores > 0), scores.dtype.type(0), scores)
+
+
+class DecisionRule(BaseEstimator, ABC):
     """A rule from scores to labels.
 
     A rule moves scores so that the relevant labels are the positive ones. Moved scores therefore still rank the labels
-    of a sample, and one more rule can be put behind.
+    of a sample, and one more rule can be put behind. A subclass defines `shift`, and `fit` if it learns something.
 
-    Methods
-    -------
-    fit(scores, Y)
-        Learn what the rule needs; most rules learn nothing.
-    shift(scores)
-        Scores whose positive entries are the relevant labels.
-    labels(scores)
-        The labels, 0/1.
+    Examples
+    --------
+    >>> class Above(DecisionRule):
+    ...     def __init__(self, cut: float = 0.5):
+    ...         self.cut = cut
+    ...
+    ...     def shift(self, scores):
+    ...         return np.asarray(scores) - self.cut
+    >>> Above(0.3).labels([[0.2, 0.4]])
+    array([[0, 1]])
     """
 
-    def fit(self, scores: Any, Y: Any) -> "DecisionRule":
+    def fit(self, scores: MatrixLike, Y: MatrixLike) -> Self:
         """Learn from scores and true labels (0/1 or -1/+1); nothing by default."""
         return self
 
-    def shift(self, scores: Any) -> np.ndarray:
+    @abstractmethod
+    def shift(self, scores: MatrixLike) -> FloatArray:
         """Scores whose positive entries are the relevant labels."""
-        raise NotImplementedError(f"{type(self).__name__} must define shift.")
 
-    def labels(self, scores: Any) -> np.ndarray:
+    def labels(self, scores: MatrixLike) -> IntArray:
         """Relevant labels, 0/1."""
-        return (self.shift(scores) > 0).astype(np.int64)
+        return relevant_labels(self.shift(scores)).astype(np.int64)
 
 
 class Chain(DecisionRule):
@@ -53,54 +182,33 @@ class Chain(DecisionRule):
     array([[1, 0]])
     """
 
-    def __init__(self, rules: Any = ()):
+    def __init__(self, rules: Sequence[DecisionRule] = ()):
         self.rules = rules
 
-    def fit(self, scores: Any, Y: Any) -> "Chain":
+    def fit(self, scores: MatrixLike, Y: MatrixLike) -> Self:
         """Learn each rule from what the ones before it leave."""
         for rule in self.rules:
             scores = rule.fit(scores, Y).shift(scores)
         return self
 
-    def shift(self, scores: Any) -> np.ndarray:
+    def shift(self, scores: MatrixLike) -> FloatArray:
         """Scores after all rules."""
-        scores = as_scores(scores)
+        F = as_scores(scores)
         for rule in self.rules:
-            scores = rule.shift(scores)
-        return scores
-
-
-def as_scores(scores: Any) -> np.ndarray:
-    """A matrix of floats, refused if it is none."""
-    scores = scores.toarray() if sparse.issparse(scores) else np.asarray(scores)
-    if scores.ndim != 2:
-        raise ValueError(f"scores must be a matrix, n_samples x n_labels. Got shape {scores.shape} instead.")
-    scores = scores if scores.dtype.kind == "f" else scores.astype(np.float64)
-    if np.isnan(scores).any():
-        raise ValueError(f"scores must be numbers. Got NaN in {np.isnan(scores).sum()} places instead.")
-    return scores
-
-
-def as_relevant(Y: Any, scores: np.ndarray) -> np.ndarray:
-    """Relevant labels as booleans, from 0/1 or -1/+1, of the shape of the scores."""
-    Y = Y.toarray() if sparse.issparse(Y) else np.asarray(Y)
-    if Y.shape != scores.shape:
-        raise ValueError(f"Y and scores must have one shape. Got {Y.shape} and {scores.shape} instead.")
-    if len(Y) == 0:
-        raise ValueError(f"A rule is learned from at least one sample. Got shape {Y.shape} instead.")
-    return Y > 0
-
-
-def make_positive(scores: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Let exactly the chosen entries be positive, moving no entry further than to the other side of zero."""
-    scores = np.where(chosen & (scores <= 0), np.finfo(scores.dtype).tiny, scores)
-    return np.where(~chosen & (scores > 0), scores.dtype.type(0), scores)
+            F = rule.shift(F)
+        return F
 
 
 class ZeroThreshold(DecisionRule):
-    """A label is relevant if its score is positive."""
+    """A label is relevant if its score is positive.
 
-    def shift(self, scores: Any) -> np.ndarray:
+    Examples
+    --------
+    >>> ZeroThreshold().labels([[-1.0, 0.0, 2.0]])
+    array([[0, 0, 1]])
+    """
+
+    def shift(self, scores: MatrixLike) -> FloatArray:
         """The scores themselves."""
         return as_scores(scores)
 
@@ -117,12 +225,10 @@ class NonEmpty(DecisionRule):
            [0, 1, 1]])
     """
 
-    def shift(self, scores: Any) -> np.ndarray:
+    def shift(self, scores: MatrixLike) -> FloatArray:
         """Raise the best label of an empty sample to the smallest positive number; the ranking stays as it is."""
-        scores = as_scores(scores).copy()
-        empty = np.flatnonzero(~(scores > 0).any(axis=1))
-        scores[empty, scores[empty].argmax(axis=1)] = np.finfo(scores.dtype).tiny
-        return scores
+        F = as_scores(scores)
+        return _make_positive(F, relevant_labels(F, never_empty=True))
 
 
 class TopK(DecisionRule):
@@ -142,90 +248,24 @@ class TopK(DecisionRule):
     def __init__(self, k: int = 1):
         self.k = k
 
-    def shift(self, scores: Any) -> np.ndarray:
+    def shift(self, scores: MatrixLike) -> FloatArray:
         """Subtract from each row the middle between its k-th and its next score."""
-        scores = as_scores(scores)
+        F = as_scores(scores)
         if self.k != int(self.k) or self.k < 0:
             raise ValueError(f"k must be a whole number, not negative. Got {self.k!r} instead.")
-        order = np.argsort(-scores, axis=1, kind="stable")
-        chosen = np.zeros(scores.shape, dtype=bool)
+        order = np.argsort(-F, axis=1, kind="stable")
+        chosen = np.zeros(F.shape, dtype=bool)
         np.put_along_axis(chosen, order[:, : self.k], True, axis=1)
-        return make_positive(scores - _middle(np.take_along_axis(scores, order, axis=1), self.k), chosen)
+        return _make_positive(F - _middle(np.take_along_axis(F, order, axis=1), self.k), chosen)
 
 
-def _middle(falling, k):
+def _middle(falling: FloatArray, k: int) -> FloatArray:
     """Middle between the k-th score of each row and the next one; 1 beyond where there is no k-th or next."""
     if k == 0:
         return falling[:, :1] + 1
     if k >= falling.shape[1]:
         return falling[:, -1:] - 1
     return (falling[:, k - 1 : k] + falling[:, k : k + 1]) / 2
-
-
-def non_empty(labels: Any, scores: Any) -> np.ndarray:
-    """Give each sample without labels its best-scored one, the first on ties.
-
-    Parameters
-    ----------
-    labels : array, shape (n_samples, n_labels)
-        Predicted labels, 0/1 or -1/+1. Left as it is.
-    scores : array, shape (n_samples, n_labels)
-        Where the best label is looked up.
-
-    Returns
-    -------
-    array
-        Labels in the same coding.
-    """
-    labels, scores = np.array(labels), as_scores(scores)
-    if labels.shape != scores.shape:
-        raise ValueError(f"labels and scores must have one shape. Got {labels.shape} and {scores.shape} instead.")
-    empty = np.flatnonzero(~(labels > 0).any(axis=1))
-    labels[empty, scores[empty].argmax(axis=1)] = 1
-    return labels
-
-
-def relevant_labels(scores: np.ndarray, never_empty: bool = False) -> np.ndarray:
-    """Which labels are relevant, as booleans: those of positive score, and with `never_empty` a row's best if it has none.
-
-    Examples
-    --------
-    >>> relevant_labels(np.array([[-2.0, -1.0], [1.0, -1.0]]), never_empty=True)
-    array([[False,  True],
-           [ True, False]])
-    """
-    relevant = scores > 0
-    return non_empty(relevant, scores) if never_empty else relevant
-
-
-def top_labels(scores: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k labels with the highest scores of every row, best first, of equal ones the first: their columns and scores.
-
-    Examples
-    --------
-    >>> labels, scores = top_labels([[0.1, 0.7, 0.7], [3.0, 1.0, 2.0]], 2)
-    >>> labels
-    array([[1, 2],
-           [0, 2]])
-    """
-    scores = as_scores(scores)
-    if not 1 <= k <= scores.shape[1]:
-        raise ValueError(f"k must be between 1 and the number of labels, {scores.shape[1]}. Got {k!r} instead.")
-    labels = np.nonzero(_best(scores, k))[1].reshape(-1, k)
-    values = np.take_along_axis(scores, labels, axis=1)
-    order = np.argsort(-values, axis=1, kind="stable")
-    return np.take_along_axis(labels, order, axis=1), np.take_along_axis(values, order, axis=1)
-
-
-def _best(scores, k):
-    """Where the k best scores of every row are: k in each. A partition, because sorting all labels costs more."""
-    last = scores.shape[1] - k
-    bar = np.partition(scores, last, axis=1)[:, last : last + 1]
-    above, level = scores > bar, scores == bar
-    room = k - np.count_nonzero(above, axis=1, keepdims=True)
-    crowded = np.flatnonzero(np.count_nonzero(level, axis=1, keepdims=True) > room)
-    level[crowded] &= level[crowded].cumsum(axis=1) <= room[crowded]
-    return above | level
 
 
 # How far beyond the lowest and the highest score the outer candidates lie.
@@ -253,43 +293,51 @@ class RowThreshold(DecisionRule):
         a.
     intercept_ : float
         c.
+
+    Examples
+    --------
+    >>> rule = RowThreshold().fit([[1.0, 3.0], [2.0, 4.0], [5.0, 3.0]], [[0, 1], [0, 1], [1, 0]])
+    >>> rule.labels([[6.0, 7.0], [2.0, 0.0]])
+    array([[0, 1],
+           [1, 0]])
     """
+
+    coef_: FloatArray
+    intercept_: float
 
     def __init__(self, rule: str = "middle", ties_relevant: bool = False):
         self.rule = rule
         self.ties_relevant = ties_relevant
 
-    def fit(self, scores: Any, Y: Any, sample_weight: Any = None) -> "RowThreshold":
+    def fit(self, scores: MatrixLike, Y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the threshold model to the best threshold of each sample, samples weighted if weights are given."""
-        scores = as_scores(scores)
-        relevant = as_relevant(Y, scores)
-        has_pair = relevant.any(axis=1) & ~relevant.all(axis=1)
+        F = as_scores(scores)
+        T = as_relevant(Y, F)
+        has_pair = T.any(axis=1) & ~T.all(axis=1)
         if not has_pair.any():
             raise ValueError(
                 "A row threshold is learned from samples with relevant and irrelevant labels. "
-                f"Got {len(scores)} samples, none of which has both."
+                f"Got {len(F)} samples, none of which has both."
             )
-        F = scores[has_pair]
-        target = ideal_row_thresholds(F, relevant[has_pair], self.rule)
+        weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, float)
+        F, T, weights = F[has_pair], T[has_pair], weights[has_pair]
+        target = ideal_row_thresholds(F, T, self.rule)
         # Centred, because scores may share a large constant in which the differences would drown.
-        weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, float)[has_pair]
         centre, level = np.average(F, axis=0, weights=weights), np.average(target, weights=weights)
         root = np.sqrt(weights)
         self.coef_ = np.linalg.lstsq(root[:, None] * (F - centre), root * (target - level), rcond=None)[0]
         self.intercept_ = float(level - centre @ self.coef_)
         return self
 
-    def shift(self, scores: Any) -> np.ndarray:
+    def shift(self, scores: MatrixLike) -> FloatArray:
         """Scores less the threshold of their row."""
         check_is_fitted(self, "coef_")
-        scores = as_scores(scores)
-        if scores.shape[1] != len(self.coef_):
-            raise ValueError(f"The rule knows {len(self.coef_)} labels. Got scores of {scores.shape[1]} instead.")
-        shifted = scores - (scores @ self.coef_ + self.intercept_)[:, None]
-        return make_positive(shifted, shifted >= 0) if self.ties_relevant else shifted
+        F = as_scores(scores, len(self.coef_))
+        shifted = F - (F @ self.coef_ + self.intercept_)[:, None]
+        return _make_positive(shifted, shifted >= 0) if self.ties_relevant else shifted
 
 
-def ideal_row_thresholds(scores: Any, Y: Any, rule: str = "middle") -> np.ndarray:
+def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle") -> FloatArray:
     """The threshold of each sample that makes the fewest errors.
 
     Every gap between neighbouring scores, and the two outer sides, is a candidate; its threshold is the middle of the
@@ -304,27 +352,36 @@ def ideal_row_thresholds(scores: Any, Y: Any, rule: str = "middle") -> np.ndarra
     rule : {"middle", "smallest"}
         Which of several best gaps is taken: "middle" the widest one, the outer sides only if no other is best;
         "smallest" the lowest one, and tied scores are thought of as a gap, too.
+
+    Returns
+    -------
+    array, shape (n_samples,)
+
+    Examples
+    --------
+    >>> ideal_row_thresholds([[1.0, 2.0, 4.0]], [[0, 0, 1]])
+    array([3.])
     """
     if rule not in ("middle", "smallest"):
         raise ValueError(f"rule must be 'middle' or 'smallest'. Got {rule!r} instead.")
-    scores = as_scores(scores)
-    order = np.argsort(scores, axis=1, kind="stable")
-    rising = np.take_along_axis(scores, order, axis=1)
-    errors = _errors_of_gaps(np.take_along_axis(as_relevant(Y, scores), order, axis=1))
+    F = as_scores(scores)
+    order = np.argsort(F, axis=1, kind="stable")
+    rising = np.take_along_axis(F, order, axis=1)
+    errors = _errors_of_gaps(np.take_along_axis(as_relevant(Y, F), order, axis=1))
     gap = np.argmin(errors, axis=1) if rule == "smallest" else _widest_best(errors, np.diff(rising, axis=1))
     middles = (rising[:, 1:] + rising[:, :-1]) / 2
     candidates = np.hstack([rising[:, :1] - _BEYOND, middles, rising[:, -1:] + _BEYOND])
-    return candidates[np.arange(len(scores)), gap]
+    return candidates[np.arange(len(F)), gap]
 
 
-def _errors_of_gaps(relevant):
+def _errors_of_gaps(T: BoolArray) -> IntArray:
     """Errors of a cut below the j-th label of rising score: relevant ones below it and irrelevant ones above."""
-    relevant_below = np.pad(np.cumsum(relevant, axis=1), ((0, 0), (1, 0)))
-    irrelevant_below = np.arange(relevant.shape[1] + 1) - relevant_below
+    relevant_below = np.pad(np.cumsum(T, axis=1), ((0, 0), (1, 0)))
+    irrelevant_below = np.arange(T.shape[1] + 1) - relevant_below
     return relevant_below + irrelevant_below[:, -1:] - irrelevant_below
 
 
-def _widest_best(errors, width):
+def _widest_best(errors: IntArray, width: FloatArray) -> IntArray:
     """Index of the widest gap among those with the fewest errors; a tie is no gap, an outer side the narrowest."""
     is_gap = np.pad(width > 0, ((0, 0), (1, 1)), constant_values=True)
     errors = np.where(is_gap, errors, errors.shape[1])

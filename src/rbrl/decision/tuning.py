@@ -4,11 +4,13 @@ Tune on scores of samples that the model was not trained on, such as those of cr
 samples a model looks better than it is, and the thresholds come out wrong.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Protocol, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rbrl._common.typing import ArrayLike, BoolArray, FloatArray, MatrixLike
 from rbrl.decision.rules import DecisionRule, as_relevant, as_scores
 
 # Metrics whose best threshold is found exactly from counts: with one threshold for all labels, and with one for each.
@@ -16,8 +18,25 @@ _EXACT_GLOBAL = {"hamming_loss": "errors", "f1_micro": "f1"}
 _EXACT_LABEL = {"hamming_loss": "errors", "f1_macro": "f1", "f1_weighted": "f1"}
 
 
+class LabelMetric(Protocol):
+    """What a threshold can be tuned for: a record of `rbrl.metrics` with ``needs == "labels"``."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def needs(self) -> str: ...
+    @property
+    def greater_is_better(self) -> bool: ...
+    @property
+    def function(self) -> Callable[..., float]: ...
+
+
 def best_global_threshold(
-    scores: Any, Y: Any, metric: Any = "f1_micro", start: float = 0.0, n_candidates: int = 100
+    scores: MatrixLike,
+    Y: MatrixLike,
+    metric: str | LabelMetric = "f1_micro",
+    start: float = 0.0,
+    n_candidates: int = 100,
 ) -> float:
     """The threshold for all labels that is best for a metric.
 
@@ -34,20 +53,29 @@ def best_global_threshold(
         The cut that the scores are made for (0.5 for probabilities). Of equally good thresholds the nearest is taken.
     n_candidates : int, default=100
         See `metric`.
+
+    Examples
+    --------
+    >>> best_global_threshold([[0.2, 0.9], [0.4, 0.6]], [[0, 1], [0, 1]])
+    0.5
     """
-    scores = as_scores(scores)
-    relevant = as_relevant(Y, scores)
-    name = _metric_name(metric, _EXACT_GLOBAL)
-    if name in _EXACT_GLOBAL:
-        return _best_cut(scores.ravel(), relevant.ravel(), _EXACT_GLOBAL[name], start)
-    candidates = _candidates(scores.ravel(), start, n_candidates)
-    values = [_value(metric, relevant, scores > threshold) for threshold in candidates]
-    return float(_nearest_best(candidates, np.array(values), start))
+    F = as_scores(scores)
+    T = as_relevant(Y, F)
+    criterion = _criterion(metric, _EXACT_GLOBAL)
+    if isinstance(criterion, str):
+        return _best_cut(F.ravel(), T.ravel(), criterion, start)
+    candidates = _candidates(F.ravel(), start, n_candidates)
+    return _nearest_best(candidates, [_value(criterion, T, threshold < F) for threshold in candidates], start)
 
 
 def best_label_thresholds(
-    scores: Any, Y: Any, metric: Any = "f1_macro", start: float = 0.0, n_candidates: int = 20, n_rounds: int = 2
-) -> np.ndarray:
+    scores: MatrixLike,
+    Y: MatrixLike,
+    metric: str | LabelMetric = "f1_macro",
+    start: float = 0.0,
+    n_candidates: int = 20,
+    n_rounds: int = 2,
+) -> FloatArray:
     """The threshold of each label that is best for a metric.
 
     Parameters
@@ -64,31 +92,56 @@ def best_label_thresholds(
         The cut that the scores are made for (0.5 for probabilities). Of equally good thresholds the nearest is taken.
     n_candidates, n_rounds : int
         See `metric`.
+
+    Returns
+    -------
+    array, shape (n_labels,)
+
+    Examples
+    --------
+    >>> best_label_thresholds([[0.2, 0.9], [0.4, 0.6]], [[0, 1], [1, 1]], start=0.5)
+    array([0.3, 0.5])
     """
-    scores = as_scores(scores)
-    relevant = as_relevant(Y, scores)
-    name = _metric_name(metric, _EXACT_LABEL)
-    if name in _EXACT_LABEL:
-        return np.array([_best_cut(f, y, _EXACT_LABEL[name], start) for f, y in zip(scores.T, relevant.T)])
-    return _improve_in_turn(scores, relevant, metric, start, n_candidates, n_rounds)
+    F = as_scores(scores)
+    T = as_relevant(Y, F)
+    criterion = _criterion(metric, _EXACT_LABEL)
+    if isinstance(criterion, str):
+        return np.array([_best_cut(f, t, criterion, start) for f, t in zip(F.T, T.T)])
+    thresholds = np.full(F.shape[1], float(start))
+    predicted = thresholds < F
+    for _ in range(n_rounds):
+        before = thresholds.copy()
+        for j, f in enumerate(F.T):
+            candidates = np.unique([*_candidates(f, start, n_candidates), thresholds[j]])
+            values = []
+            for candidate in candidates:
+                predicted[:, j] = f > candidate
+                values.append(_value(criterion, T, predicted))
+            thresholds[j] = _nearest_best(candidates, values, start)
+            predicted[:, j] = f > thresholds[j]
+        if np.array_equal(before, thresholds):
+            break
+    return thresholds
 
 
-def _metric_name(metric, exact):
+def _criterion(metric: str | LabelMetric, exact: dict[str, str]) -> str | LabelMetric:
+    """What cumulative counts are to optimise for this metric, or the record itself if they cannot."""
     if isinstance(metric, str):
         if metric not in exact:
             raise ValueError(f"metric must be one of {', '.join(exact)}, or a metric record. Got {metric!r} instead.")
-        return metric
+        return exact[metric]
     if getattr(metric, "needs", None) != "labels":
         raise ValueError(f"A threshold can only be tuned for a metric of labels. Got {metric!r} instead.")
-    return metric.name
+    return exact.get(metric.name, metric)
 
 
-def _value(metric, relevant, predicted):
-    value = metric.function(relevant, predicted)
+def _value(metric: LabelMetric, T: BoolArray, predicted: BoolArray) -> float:
+    """The metric, larger for better labels."""
+    value = metric.function(T, predicted)
     return value if metric.greater_is_better else -value
 
 
-def _best_cut(scores, relevant, criterion, start):
+def _best_cut(scores: FloatArray, relevant: BoolArray, criterion: str, start: float) -> float:
     """Exact best threshold of one list of scores: cuts between distinct neighbours, counted by cumulative sums."""
     order = np.argsort(-scores, kind="stable")
     falling = scores[order]
@@ -99,10 +152,10 @@ def _best_cut(scores, relevant, criterion, start):
     else:
         values = 2.0 * hits / np.maximum(predicted + hits[-1], 1)
     separates = np.concatenate([[True], falling[1:] != falling[:-1], [True]])
-    return float(_nearest_best(_cuts(falling, start)[separates], values[separates], start))
+    return _nearest_best(_cuts(falling, start)[separates], values[separates], start)
 
 
-def _cuts(falling, start):
+def _cuts(falling: FloatArray, start: float) -> FloatArray:
     """Thresholds above, between and below scores: `start` where it does the same, else the middle of the gap."""
     margin = 0.1 * (falling[0] - falling[-1]) or 0.1
     upper = np.concatenate([[np.inf], falling])
@@ -114,35 +167,17 @@ def _cuts(falling, start):
     return np.where((lower <= start) & (start < upper), start, middle)
 
 
-def _candidates(scores, start, n_candidates):
+def _candidates(scores: FloatArray, start: float, n_candidates: int) -> FloatArray:
+    """Cuts spread evenly over the distinct scores, and `start`."""
     cuts = _cuts(np.unique(scores)[::-1], start)
     picked = np.unique(np.linspace(0, len(cuts) - 1, n_candidates).round().astype(int))
     return np.unique([*cuts[picked], start])
 
 
-def _nearest_best(candidates, values, start):
-    best = candidates[values >= values.max() - 1e-12]
-    return best[np.argmin(np.abs(best - start))]
-
-
-def _improve_in_turn(scores, relevant, metric, start, n_candidates, n_rounds):
-    thresholds = np.full(scores.shape[1], float(start))
-    predicted = scores > thresholds
-    for _ in range(n_rounds):
-        before = thresholds.copy()
-        for j in range(scores.shape[1]):
-            candidates = np.unique([*_candidates(scores[:, j], start, n_candidates), thresholds[j]])
-            values = np.array([_try_column(metric, relevant, predicted, j, scores[:, j] > t) for t in candidates])
-            thresholds[j] = _nearest_best(candidates, values, start)
-            predicted[:, j] = scores[:, j] > thresholds[j]
-        if np.array_equal(before, thresholds):
-            break
-    return thresholds
-
-
-def _try_column(metric, relevant, predicted, j, column):
-    predicted[:, j] = column
-    return _value(metric, relevant, predicted)
+def _nearest_best(candidates: FloatArray, values: ArrayLike, start: float) -> float:
+    """The candidate nearest to `start` among those that are best up to rounding."""
+    best = candidates[np.asarray(values) >= np.max(values) - 1e-12]
+    return float(best[np.argmin(np.abs(best - start))])
 
 
 class GlobalThreshold(DecisionRule):
@@ -159,18 +194,26 @@ class GlobalThreshold(DecisionRule):
     ----------
     threshold_ : float
         Subtracted from all scores.
+
+    Examples
+    --------
+    >>> rule = GlobalThreshold(start=0.5).fit([[0.2, 0.9], [0.3, 0.4]], [[0, 1], [0, 1]])
+    >>> rule.labels([[0.1, 0.4]])
+    array([[0, 1]])
     """
 
-    def __init__(self, metric: Any = "f1_micro", start: float = 0.0):
+    threshold_: float
+
+    def __init__(self, metric: str | LabelMetric = "f1_micro", start: float = 0.0):
         self.metric = metric
         self.start = start
 
-    def fit(self, scores: Any, Y: Any) -> "GlobalThreshold":
+    def fit(self, scores: MatrixLike, Y: MatrixLike) -> Self:
         """Learn the threshold, best from scores of samples that the model has not seen."""
         self.threshold_ = best_global_threshold(scores, Y, self.metric, self.start)
         return self
 
-    def shift(self, scores: Any) -> np.ndarray:
+    def shift(self, scores: MatrixLike) -> FloatArray:
         """Scores less the threshold."""
         check_is_fitted(self, "threshold_")
         return as_scores(scores) - np.float64(self.threshold_)
@@ -192,21 +235,26 @@ class LabelThresholds(DecisionRule):
     ----------
     thresholds_ : array, shape (n_labels,)
         Subtracted from the scores of each label.
+
+    Examples
+    --------
+    >>> rule = LabelThresholds(start=0.5).fit([[0.2, 0.9], [0.4, 0.6]], [[0, 1], [1, 1]])
+    >>> rule.thresholds_
+    array([0.3, 0.5])
     """
 
-    def __init__(self, metric: Any = "f1_macro", start: float = 0.0):
+    thresholds_: FloatArray
+
+    def __init__(self, metric: str | LabelMetric = "f1_macro", start: float = 0.0):
         self.metric = metric
         self.start = start
 
-    def fit(self, scores: Any, Y: Any) -> "LabelThresholds":
+    def fit(self, scores: MatrixLike, Y: MatrixLike) -> Self:
         """Learn the thresholds, best from scores of samples that the model has not seen."""
         self.thresholds_ = best_label_thresholds(scores, Y, self.metric, self.start)
         return self
 
-    def shift(self, scores: Any) -> np.ndarray:
+    def shift(self, scores: MatrixLike) -> FloatArray:
         """Scores less the thresholds."""
         check_is_fitted(self, "thresholds_")
-        scores = as_scores(scores)
-        if scores.shape[1] != len(self.thresholds_):
-            raise ValueError(f"The rule knows {len(self.thresholds_)} labels. Got scores of {scores.shape[1]} instead.")
-        return scores - self.thresholds_
+        return as_scores(scores, len(self.thresholds_)) - self.thresholds_

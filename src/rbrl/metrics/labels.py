@@ -5,48 +5,48 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl.metrics.inputs import check_convention, check_label_pair
+from rbrl._common.typing import ArrayLike, FloatArray, MatrixLike
+from rbrl.metrics.inputs import check_label_pair
 
-
-class Overlap(NamedTuple):
-    """Sizes of true sets, predicted sets and their intersections."""
-
-    hits: np.ndarray
-    true: np.ndarray
-    predicted: np.ndarray
-    n_entries: int
-
-    @property
-    def misses(self) -> np.ndarray:
-        """Entries that are in one of the two sets only."""
-        return self.true + self.predicted - 2 * self.hits
-
-
-def overlap(Y: Any, labels: Any, axis: int) -> Overlap:
-    """Count per row (axis=1) or per label (axis=0), without making sparse input dense."""
-    Y, labels = check_label_pair(Y, labels)
-    both = Y.multiply(labels) if sparse.issparse(Y) else np.logical_and(Y, labels)
-    hits, true, predicted = (_count(M, axis) for M in (both, Y, labels))
-    return Overlap(hits, true, predicted, Y.shape[0] * Y.shape[1])
-
-
-def _count(M, axis):
-    if not sparse.issparse(M):
-        return np.count_nonzero(M, axis=axis).astype(np.float64)
-    return np.asarray(M.astype(np.float64).sum(axis=axis), dtype=np.float64).ravel()
-
-
-def ratio(numerator: np.ndarray, denominator: np.ndarray, undefined: float) -> np.ndarray:
-    """Divide entry by entry; 0/0 gives `undefined`."""
-    out = np.full(np.shape(denominator), undefined, dtype=np.float64)
-    return np.divide(numerator, denominator, out=out, where=denominator > 0)
-
-
-# 0/0: two empty sets agree, so the paper convention says 1; scikit-learn's default is 0.
+# F1 and accuracy of two empty sets are 0/0: they agree, so the paper convention says 1; scikit-learn's default is 0.
 _BOTH_EMPTY = {"paper": 1.0, "mulan": 1.0, "sklearn": 0.0}
 
 
-def hamming_loss(Y: Any, labels: Any, *, convention: str = "paper") -> float:
+class _Overlap(NamedTuple):
+    """Sizes of the intersections of true and predicted sets, and of these sets."""
+
+    hits: FloatArray
+    true: FloatArray
+    predicted: FloatArray
+
+    @property
+    def misses(self) -> FloatArray:
+        """Entries that are in one of the two sets only."""
+        return self.true + self.predicted - 2 * self.hits
+
+    def f1(self, undefined: float) -> FloatArray:
+        return _ratio(2 * self.hits, self.true + self.predicted, undefined)
+
+
+def _overlap(Y: MatrixLike, labels: MatrixLike, convention: str, axis: int | None) -> _Overlap:
+    """Count per row (axis=1), per label (axis=0) or altogether (None), without making sparse input dense."""
+    T, P = check_label_pair(Y, labels, convention)
+    both = np.logical_and(T, P) if isinstance(T, np.ndarray) else T.multiply(P)
+    return _Overlap(*(_count(M, axis) for M in (both, T, P)))
+
+
+def _count(M: Any, axis: int | None) -> FloatArray:
+    count = M.astype(np.float64).sum(axis=axis) if sparse.issparse(M) else np.count_nonzero(M, axis=axis)
+    return np.asarray(count, dtype=np.float64)
+
+
+def _ratio(numerator: ArrayLike, denominator: FloatArray, undefined: float) -> FloatArray:
+    """Divide entry by entry; 0/0 gives `undefined`."""
+    out = np.full(np.shape(denominator), undefined)
+    return np.divide(numerator, denominator, out=out, where=denominator > 0)
+
+
+def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
     r"""Fraction of sample-label pairs that are predicted wrongly.
 
     .. math:: \frac{1}{nl} \sum_{i=1}^n \sum_{j=1}^l [h_j(x_i) \neq y_{ij}]
@@ -63,12 +63,10 @@ def hamming_loss(Y: Any, labels: Any, *, convention: str = "paper") -> float:
     >>> hamming_loss([[1, 0, 1]], [[1, 1, 1]])
     0.3333333333333333
     """
-    check_convention(convention)
-    counts = overlap(Y, labels, axis=1)
-    return float(counts.misses.sum() / counts.n_entries)
+    return float(_overlap(Y, labels, convention, axis=None).misses / np.prod(np.shape(Y)))
 
 
-def subset_accuracy(Y: Any, labels: Any, *, convention: str = "paper") -> float:
+def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
     r"""Fraction of samples whose label set is predicted exactly.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n [H(x_i) = y_i]
@@ -79,12 +77,16 @@ def subset_accuracy(Y: Any, labels: Any, *, convention: str = "paper") -> float:
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+
+    Examples
+    --------
+    >>> subset_accuracy([[1, 0], [0, 1]], [[1, 0], [1, 1]])
+    0.5
     """
-    check_convention(convention)
-    return float(np.mean(overlap(Y, labels, axis=1).misses == 0))
+    return float(np.mean(_overlap(Y, labels, convention, axis=1).misses == 0))
 
 
-def f1_example(Y: Any, labels: Any, *, convention: str = "paper") -> float:
+def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
     r"""F1 of each sample's label set, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \frac{2 |P_i^+ \cap Y_i^+|}{|P_i^+| + |Y_i^+|}
@@ -95,13 +97,16 @@ def f1_example(Y: Any, labels: Any, *, convention: str = "paper") -> float:
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
+
+    Examples
+    --------
+    >>> f1_example([[1, 0, 1], [0, 0, 0]], [[1, 1, 1], [0, 0, 0]])
+    0.9
     """
-    check_convention(convention)
-    counts = overlap(Y, labels, axis=1)
-    return float(ratio(2 * counts.hits, counts.true + counts.predicted, _BOTH_EMPTY[convention]).mean())
+    return float(_overlap(Y, labels, convention, axis=1).f1(_BOTH_EMPTY[convention]).mean())
 
 
-def accuracy_example(Y: Any, labels: Any, *, convention: str = "paper") -> float:
+def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
     r"""Jaccard index of each sample's label sets, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \frac{|P_i^+ \cap Y_i^+|}{|P_i^+ \cup Y_i^+|}
@@ -112,13 +117,17 @@ def accuracy_example(Y: Any, labels: Any, *, convention: str = "paper") -> float
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
+
+    Examples
+    --------
+    >>> accuracy_example([[1, 0, 1]], [[1, 1, 0]])
+    0.3333333333333333
     """
-    check_convention(convention)
-    counts = overlap(Y, labels, axis=1)
-    return float(ratio(counts.hits, counts.true + counts.predicted - counts.hits, _BOTH_EMPTY[convention]).mean())
+    counts = _overlap(Y, labels, convention, axis=1)
+    return float(_ratio(counts.hits, counts.hits + counts.misses, _BOTH_EMPTY[convention]).mean())
 
 
-def f1_micro(Y: Any, labels: Any, *, convention: str = "paper") -> float:
+def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
     r"""F1 of all sample-label pairs taken together.
 
     .. math:: \frac{2 \sum_j |P_j \cap Y_j|}{\sum_j |P_j| + |Y_j|}
@@ -131,14 +140,16 @@ def f1_micro(Y: Any, labels: Any, *, convention: str = "paper") -> float:
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         With no label true or predicted anywhere, it is 1, in "sklearn" 0.
+
+    Examples
+    --------
+    >>> f1_micro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
+    0.8
     """
-    check_convention(convention)
-    counts = overlap(Y, labels, axis=0)
-    sizes = counts.true.sum() + counts.predicted.sum()
-    return float(ratio(2 * counts.hits.sum(), sizes, 0.0 if convention == "sklearn" else 1.0))
+    return float(_overlap(Y, labels, convention, axis=None).f1(_BOTH_EMPTY[convention]))
 
 
-def f1_macro(Y: Any, labels: Any, *, convention: str = "paper") -> float:
+def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
     r"""F1 of each label, averaged over labels.
 
     .. math:: \frac{1}{l} \sum_{j=1}^l \frac{2 |P_j \cap Y_j|}{|P_j| + |Y_j|}
@@ -151,12 +162,16 @@ def f1_macro(Y: Any, labels: Any, *, convention: str = "paper") -> float:
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+
+    Examples
+    --------
+    >>> f1_macro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
+    0.5
     """
-    check_convention(convention)
-    return float(_f1_of_labels(overlap(Y, labels, axis=0)).mean())
+    return float(_overlap(Y, labels, convention, axis=0).f1(0.0).mean())
 
 
-def f1_weighted(Y: Any, labels: Any, *, convention: str = "paper") -> float:
+def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
     r"""F1 of each label, averaged with the label's frequency as weight.
 
     .. math:: \sum_{j=1}^l \frac{|Y_j|}{\sum_k |Y_k|} \frac{2 |P_j \cap Y_j|}{|P_j| + |Y_j|}
@@ -169,11 +184,11 @@ def f1_weighted(Y: Any, labels: Any, *, convention: str = "paper") -> float:
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+
+    Examples
+    --------
+    >>> f1_weighted([[1, 0], [1, 1]], [[1, 0], [1, 0]])
+    0.6666666666666666
     """
-    check_convention(convention)
-    counts = overlap(Y, labels, axis=0)
-    return float(ratio(np.sum(_f1_of_labels(counts) * counts.true), counts.true.sum(), 0.0))
-
-
-def _f1_of_labels(counts):
-    return ratio(2 * counts.hits, counts.true + counts.predicted, 0.0)
+    counts = _overlap(Y, labels, convention, axis=0)
+    return float(_ratio(np.sum(counts.f1(0.0) * counts.true), counts.true.sum(), 0.0))

@@ -1,92 +1,16 @@
 """Metrics of the order in which scores put the labels of a sample, or the samples of a label."""
 
 import warnings
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 import numpy as np
-from scipy import sparse
 
-from rbrl.metrics.inputs import BLOCK_ENTRIES, check_convention, check_scores, row_blocks
-
-
-class RelevantEntries(NamedTuple):
-    """One entry per relevant label, best first within a row; ranks count from 1."""
-
-    row: np.ndarray
-    rank: np.ndarray
-    rank_among_relevant: np.ndarray
+from rbrl._common.order import falling_order, last_of_tie
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
+from rbrl.metrics.inputs import check_scores, row_blocks
 
 
-def relevant_in_order(T: np.ndarray, F: np.ndarray, ties: str) -> RelevantEntries:
-    """Rank the relevant labels of each row by falling score.
-
-    Parameters
-    ----------
-    T : array of bool, shape (n_rows, n_labels)
-        Relevant labels.
-    F : array, shape (n_rows, n_labels)
-        Scores.
-    ties : {"together", "higher_index_first", "lower_index_first"}
-        "together" gives all members of a tie the last of their ranks.
-    """
-    order = falling_order(F, ties)
-    T = np.take_along_axis(T, order, axis=1)
-    row, position = np.nonzero(T)
-    first = np.searchsorted(row, np.arange(len(T)))
-    among = np.arange(1, len(row) + 1) - first[row]
-    if ties != "together":
-        return RelevantEntries(row, position + 1, among)
-    sorted_F = np.take_along_axis(F, order, axis=1)
-    if not (sorted_F[:, 1:] == sorted_F[:, :-1]).any():
-        return RelevantEntries(row, position + 1, among)
-    position = last_of_tie(sorted_F)[row, position]
-    return RelevantEntries(row, position + 1, np.cumsum(T, axis=1)[row, position])
-
-
-def falling_order(F: np.ndarray, ties: str) -> np.ndarray:
-    """Indices that sort each row from the largest score down.
-
-    The quick sort leaves ties in any order; they are then put right by sorting integers, which is several times
-    faster than a stable sort of the scores.
-    """
-    order = np.argsort(-F, axis=1)
-    if ties == "together":
-        return order
-    sorted_F = np.take_along_axis(F, order, axis=1)
-    tied = (sorted_F[:, 1:] == sorted_F[:, :-1]).any(axis=1)
-    if tied.any():
-        order[tied] = _settle_ties(order[tied], sorted_F[tied], ties == "higher_index_first")
-    return order
-
-
-def _settle_ties(order, sorted_F, higher_first):
-    """Sort the members of each tie by index: keys (number of the tie, index) as one integer."""
-    n_labels = order.shape[1]
-    dtype = np.int32 if n_labels**2 < 2**31 else np.int64
-    tie = np.zeros(order.shape, dtype=dtype)
-    np.cumsum(sorted_F[:, 1:] != sorted_F[:, :-1], axis=1, out=tie[:, 1:])
-    tie *= n_labels
-    keys = tie + (n_labels - 1 - order if higher_first else order).astype(dtype)
-    keys.sort(axis=1)
-    keys -= tie
-    return n_labels - 1 - keys if higher_first else keys
-
-
-def last_of_tie(sorted_F: np.ndarray) -> np.ndarray:
-    """Position of the last member of each entry's tie, in rows that are sorted."""
-    n_labels = sorted_F.shape[1]
-    position = np.broadcast_to(np.arange(n_labels), sorted_F.shape).copy()
-    position[:, :-1][sorted_F[:, 1:] == sorted_F[:, :-1]] = n_labels
-    return np.minimum.accumulate(position[:, ::-1], axis=1)[:, ::-1]
-
-
-def first_of_tie(sorted_F: np.ndarray) -> np.ndarray:
-    """Position of the first member of each entry's tie, in rows that are sorted."""
-    return sorted_F.shape[1] - 1 - last_of_tie(sorted_F[:, ::-1])[:, ::-1]
-
-
-def ranking_loss(Y: Any, scores: Any, *, convention: str = "paper") -> float:
+def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -> float:
     r"""Fraction of (relevant, irrelevant) label pairs in the wrong order, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n
@@ -103,18 +27,23 @@ def ranking_loss(Y: Any, scores: Any, *, convention: str = "paper") -> float:
     convention : {"paper", "mulan", "sklearn"}
         Samples without a pair (no or all labels relevant) are left out in "paper" and "mulan", and count 0 in
         "sklearn". In "mulan" of tied labels the one with the higher index ranks first.
+
+    Examples
+    --------
+    >>> ranking_loss([[1, 0, 1]], [[0.9, 0.5, 0.1]])
+    0.5
     """
     return _mean_over_rows(_ranking_loss_rows, Y, scores, convention, without_pair=0.0)
 
 
-def _ranking_loss_rows(T, F, convention):
-    entries = relevant_in_order(T, F, ties="higher_index_first" if convention == "mulan" else "together")
-    wrong = np.bincount(entries.row, weights=entries.rank - entries.rank_among_relevant, minlength=len(T))
+def _ranking_loss_rows(T: BoolArray, F: FloatArray, convention: str) -> FloatArray:
+    row, rank, among = _ranks_of_relevant(T, F, later_first=convention == "mulan")
+    wrong = np.bincount(row, weights=rank - among, minlength=len(T))
     n_relevant = T.sum(axis=1)
     return wrong / (n_relevant * (T.shape[1] - n_relevant))
 
 
-def average_precision(Y: Any, scores: Any, *, convention: str = "paper") -> float:
+def average_precision(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -> float:
     r"""Fraction of relevant labels among those ranked no lower than a relevant one, averaged.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \frac{1}{|Y_i^+|} \sum_{j \in Y_i^+}
@@ -130,18 +59,35 @@ def average_precision(Y: Any, scores: Any, *, convention: str = "paper") -> floa
         "paper", "mulan": of tied labels the one with the higher index ranks first; samples without a pair (no or all
         labels relevant) are left out. "sklearn": tied labels share the last of their ranks; samples without a pair
         count 1.
+
+    Examples
+    --------
+    >>> average_precision([[1, 0, 1]], [[0.9, 0.5, 0.1]])
+    0.8333333333333333
     """
     return _mean_over_rows(_average_precision_rows, Y, scores, convention, without_pair=1.0)
 
 
-def _average_precision_rows(T, F, convention):
-    ties = "together" if convention == "sklearn" else "higher_index_first"
-    entries = relevant_in_order(T, F, ties=ties)
-    precision = np.bincount(entries.row, weights=entries.rank_among_relevant / entries.rank, minlength=len(T))
-    return precision / T.sum(axis=1)
+def _average_precision_rows(T: BoolArray, F: FloatArray, convention: str) -> FloatArray:
+    row, rank, among = _ranks_of_relevant(T, F, later_first=convention != "sklearn")
+    return np.bincount(row, weights=among / rank, minlength=len(T)) / T.sum(axis=1)
 
 
-def one_error(Y: Any, scores: Any, *, convention: str = "paper") -> float:
+def _ranks_of_relevant(T: BoolArray, F: FloatArray, later_first: bool) -> tuple[IntArray, IntArray, IntArray]:
+    """Row, rank, and rank among the relevant ones, of each relevant label; ranks count from 1.
+
+    Of tied labels the later one ranks first, or else all have the last of their ranks.
+    """
+    order = falling_order(F, later_first)
+    T = np.take_along_axis(T, order, axis=1)
+    position: IntArray
+    row, position = np.nonzero(T)
+    if not later_first:
+        position = last_of_tie(np.take_along_axis(F, order, axis=1))[row, position]
+    return row, position + 1, np.cumsum(T, axis=1, dtype=np.int32)[row, position]
+
+
+def one_error(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -> float:
     r"""Fraction of samples whose best-scored label is irrelevant.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n [\arg\max_j f_j(x_i) \notin Y_i^+]
@@ -157,43 +103,52 @@ def one_error(Y: Any, scores: Any, *, convention: str = "paper") -> float:
         The larger, the more relevant.
     convention : {"paper", "mulan", "sklearn"}
         They agree: scikit-learn has no such metric.
+
+    Examples
+    --------
+    >>> one_error([[1, 0, 1], [0, 1, 0]], [[0.9, 0.5, 0.1], [0.2, 0.1, 0.0]])
+    0.5
     """
-    check_convention(convention)
-    return _mean_over_rows(_one_error_rows, Y, scores, "paper", without_pair=0.0)
+    return _mean_over_rows(_one_error_rows, Y, scores, convention, without_pair=None)
 
 
-def _one_error_rows(T, F, convention):
+def _one_error_rows(T: BoolArray, F: FloatArray, convention: str) -> BoolArray:
     best = F.max(axis=1, keepdims=True) == F
     return ~np.logical_and(best, T).any(axis=1)
 
 
-def _mean_over_rows(function, Y, scores, convention, without_pair):
-    """Average `function` over the rows with a pair; others are left out, or count `without_pair` in "sklearn"."""
-    check_convention(convention)
-    Y, scores = check_scores(Y, scores)
-    total, n_rows = 0.0, 0
-    for T, F in row_blocks(Y, scores):
+def _mean_over_rows(
+    of_rows: Callable[[BoolArray, FloatArray, str], Array],
+    Y: MatrixLike,
+    scores: MatrixLike,
+    convention: str,
+    without_pair: float | None,
+) -> float:
+    """Average over the rows with a pair; in "sklearn" others count `without_pair`, if that is a number."""
+    checked = check_scores(Y, scores, convention)
+    total, n_rows, n_samples = 0.0, 0, checked[0].shape[0]
+    for T, F in row_blocks(*checked):
         has_pair = T.any(axis=1) & ~T.all(axis=1)
         if not has_pair.all():
             T, F = T[has_pair], F[has_pair]
-        total += float(function(T, F, convention).sum())
+        total += float(of_rows(T, F, convention).sum())
         n_rows += len(T)
-    if convention == "sklearn":
-        return (total + without_pair * (Y.shape[0] - n_rows)) / Y.shape[0]
+    if convention == "sklearn" and without_pair is not None:
+        return (total + without_pair * (n_samples - n_rows)) / n_samples
     if n_rows == 0:
-        return undefined(f"None of the {Y.shape[0]} samples has a relevant and an irrelevant label")
+        return undefined(f"None of the {n_samples} samples has a relevant and an irrelevant label")
     return total / n_rows
 
 
 def undefined(reason: str) -> float:
     """Warn that a metric has nothing to measure, and answer NaN: a made-up value would look like a result."""
-    from sklearn.exceptions import UndefinedMetricWarning
+    from sklearn.exceptions import UndefinedMetricWarning  # scikit-learn takes longer to import than all metrics
 
     warnings.warn(f"{reason}: the metric is undefined (NaN).", UndefinedMetricWarning, stacklevel=4)
     return float("nan")
 
 
-def coverage(Y: Any, scores: Any, *, convention: str = "paper") -> float:
+def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -> float:
     r"""Steps down the ranking until every relevant label is covered, averaged.
 
     .. math:: \frac{1}{l} \Bigl(\frac{1}{n} \sum_{i=1}^n \max_{j \in Y_i^+} rank(x_i, j) - 1\Bigr)
@@ -209,16 +164,20 @@ def coverage(Y: Any, scores: Any, *, convention: str = "paper") -> float:
         a sample without labels adds :math:`-1/l`. "mulan": of tied labels the one with the higher index ranks first,
         and a sample without labels adds 0. "sklearn": the mean depth itself, neither less one nor divided by l; tied
         labels share the last of their ranks.
+
+    Examples
+    --------
+    >>> coverage([[1, 0, 1]], [[0.9, 0.5, 0.1]])
+    0.6666666666666666
     """
-    check_convention(convention)
-    Y, scores = check_scores(Y, scores)
-    depth = sum(float(_depth(T, F, convention).sum()) for T, F in row_blocks(Y, scores))
-    n_samples, n_labels = Y.shape
-    return depth / n_samples if convention == "sklearn" else (depth / n_samples - 1) / n_labels
+    checked = check_scores(Y, scores, convention)
+    n_samples, n_labels = checked[0].shape
+    depth = sum(float(_depth(T, F, convention).sum()) for T, F in row_blocks(*checked)) / n_samples
+    return depth if convention == "sklearn" else (depth - 1) / n_labels
 
 
-def _depth(T, F, convention):
-    """Rank of each row's worst relevant label, 0 for a row without one. No sort is needed."""
+def _depth(T: BoolArray, F: FloatArray, convention: str) -> IntArray:
+    """Rank of each row's worst relevant label; of a row without one 0, in "mulan" 1. No sort is needed."""
     worst = np.where(T, F, np.inf).min(axis=1, keepdims=True)
     if convention == "sklearn":
         return np.count_nonzero(worst <= F, axis=1) * T.any(axis=1)
@@ -231,7 +190,7 @@ def _depth(T, F, convention):
     return np.where(T.any(axis=1), depth, 1 if convention == "mulan" else 0)
 
 
-def auc_macro(Y: Any, scores: Any, *, convention: str = "paper") -> float:
+def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -> float:
     r"""Area under each label's ROC curve, averaged over labels.
 
     .. math:: \frac{1}{l} \sum_{j=1}^l
@@ -246,18 +205,22 @@ def auc_macro(Y: Any, scores: Any, *, convention: str = "paper") -> float:
     convention : {"paper", "mulan", "sklearn"}
         "paper": as the authors' program, ties count as right, and labels that all samples share or lack count 0.
         "sklearn": ties count one half, and such labels are left out (scikit-learn itself answers NaN).
+
+    Examples
+    --------
+    >>> auc_macro([[1, 0], [0, 1], [0, 1]], [[0.9, 0.1], [0.2, 0.0], [0.1, 0.7]])
+    0.75
     """
-    check_convention(convention)
-    Y, scores = check_scores(Y, scores)
+    by_label = [M.T if isinstance(M, np.ndarray) else M.tocsc().T for M in check_scores(Y, scores, convention)]
     tie = 0.5 if convention == "sklearn" else 1.0
-    areas = np.array([_area(f[t], f[~t], tie) for t, f in _label_columns(Y, scores)])
+    areas = np.array([_area(f[t], f[~t], tie) for T, F in row_blocks(*by_label) for t, f in zip(T, F)])
     if convention != "sklearn":
         return float(np.nan_to_num(areas).mean())
     defined = areas[~np.isnan(areas)]
     return float(defined.mean()) if len(defined) else undefined("None of the labels has samples with and without it")
 
 
-def auc_micro(Y: Any, scores: Any, *, convention: str = "paper") -> float:
+def auc_micro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -> float:
     """Area under the ROC curve of all sample-label pairs taken together; ties count one half.
 
     Unlike the other metrics it needs a copy of all scores, because they are sorted at once.
@@ -270,31 +233,20 @@ def auc_micro(Y: Any, scores: Any, *, convention: str = "paper") -> float:
         The larger, the more relevant.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+
+    Examples
+    --------
+    >>> auc_micro([[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.1]])
+    0.625
     """
-    check_convention(convention)
-    Y, scores = check_scores(Y, scores)
-    blocks = [(F[T], F[~T]) for T, F in row_blocks(Y, scores)]
+    blocks = [(F[T], F[~T]) for T, F in row_blocks(*check_scores(Y, scores, convention))]
     positive, negative = (np.concatenate(parts) for parts in zip(*blocks))
     if not len(positive) or not len(negative):
         return undefined("Y holds only one value")
     return _area(positive, negative, tie=0.5)
 
 
-def _label_columns(Y, scores) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield (boolean labels, scores) of one label at a time, read in blocks of columns."""
-    Y, scores = (M.tocsc() if sparse.issparse(M) else M for M in (Y, scores))
-    step = max(1, BLOCK_ENTRIES // Y.shape[0])
-    for start in range(0, Y.shape[1], step):
-        T, F = (_columns(M, start, start + step) for M in (Y, scores))
-        yield from zip(T.astype(bool, copy=False), F)
-
-
-def _columns(M, start, stop):
-    block = M[:, start:stop]
-    return np.ascontiguousarray((block.toarray() if sparse.issparse(block) else block).T)
-
-
-def _area(positive, negative, tie):
+def _area(positive: FloatArray, negative: FloatArray, tie: float) -> float:
     """Share of (positive, negative) pairs in the right order; a tie counts `tie`, no pair gives NaN."""
     if not len(positive) or not len(negative):
         return float("nan")

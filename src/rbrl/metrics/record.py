@@ -2,24 +2,21 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
+from rbrl._common.typing import FloatArray, MatrixLike
+from rbrl.metrics import labels, ranking, top_k
 from rbrl.metrics.inputs import CONVENTIONS
-from rbrl.metrics.labels import (
-    accuracy_example,
-    f1_example,
-    f1_macro,
-    f1_micro,
-    f1_weighted,
-    hamming_loss,
-    subset_accuracy,
-)
-from rbrl.metrics.ranking import auc_macro, auc_micro, average_precision, coverage, one_error, ranking_loss
-from rbrl.metrics.top_k import ndcg_at_k, precision_at_k, recall_at_k
+
+
+class Classifier(Protocol):
+    """A fitted classifier of scikit-learn's kind; scores are asked of its `decision_function` or `predict_proba`."""
+
+    def predict(self, X: MatrixLike, /) -> MatrixLike: ...
 
 
 @dataclass(frozen=True)
@@ -61,24 +58,27 @@ class Metric:
     function: Callable[..., float]
     convention: str = CONVENTIONS[0]
 
-    def value(self, Y: Any, labels: Any = None, scores: Any = None, convention: str | None = None) -> float:
-        """The metric of predicted labels or scores, whichever it needs."""
+    def value(
+        self,
+        Y: MatrixLike,
+        labels: MatrixLike | None = None,
+        scores: MatrixLike | None = None,
+        convention: str | None = None,
+    ) -> float:
+        """The metric of predicted labels or scores, whichever it needs; `convention` goes before the record's own."""
         predicted = labels if self.needs == "labels" else scores
         if predicted is None:
             raise ValueError(f"{self.name} compares Y with {self.needs}. Got {self.needs}=None instead.")
         return self.function(Y, predicted, convention=convention or self.convention)
 
-    def scorer(self, convention: str = "paper") -> "Metric":
+    def scorer(self, convention: str = CONVENTIONS[0]) -> Self:
         """The scikit-learn scorer of one convention: this record, bound to it."""
-        fields = {**self.__dict__, "convention": convention}
-        return Metric(**fields)
+        return replace(self, convention=convention)
 
-    def __call__(self, estimator: Any, X: Any, Y: Any, **kwargs: Any) -> float:
+    def __call__(self, estimator: Classifier, X: MatrixLike, Y: MatrixLike, convention: str | None = None) -> float:
         """Score a fitted estimator: larger is better, a loss is negated."""
-        if self.needs == "labels":
-            value = self.value(Y, labels=estimator.predict(X), **kwargs)
-        else:
-            value = self.value(Y, scores=scores_of(estimator, X), **kwargs)
+        predicted = estimator.predict(X) if self.needs == "labels" else scores_of(estimator, X)
+        value = self.value(Y, predicted, predicted, convention)
         return value if self.greater_is_better else -value
 
     def better(self, first: float, second: float) -> bool:
@@ -91,41 +91,54 @@ class Metric:
         return "↑" if self.greater_is_better else "↓"
 
 
-def scores_of(estimator: Any, X: Any) -> np.ndarray:
-    """Real scores of a fitted classifier: its decision function, or else its probabilities."""
+def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
+    """Real scores of a fitted classifier: its decision function, or else its probabilities.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, fitted
+    X : array or sparse matrix, shape (n_samples, n_features)
+
+    Returns
+    -------
+    array, shape (n_samples, n_labels)
+        Of a label that was constant in training scikit-learn's multi-output classifiers give no column of its
+        probability: it is 0 or 1.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
+    >>> scores_of(model, [[0.2]])
+    array([[1. , 0.5]])
+    """
     if hasattr(estimator, "decision_function"):
         scores = np.asarray(estimator.decision_function(X))
         return scores[:, None] if scores.ndim == 1 else scores
-    if hasattr(estimator, "predict_proba"):
-        scores = estimator.predict_proba(X)
-        return _stack(scores, estimator.classes_) if isinstance(scores, list) else np.asarray(scores)
-    raise TypeError(
-        f"A ranking metric needs scores; {type(estimator).__name__} has neither decision_function nor predict_proba."
-    )
-
-
-def _stack(probabilities, classes):
-    """Join the per-label answers of scikit-learn's multi-output classifiers.
-
-    A label that was constant in training has one column only.
-    """
-    columns = [P[:, list(c).index(1)] if 1 in c else np.zeros(len(P)) for P, c in zip(probabilities, classes)]
-    return np.column_stack(columns)
+    if not hasattr(estimator, "predict_proba"):
+        name = type(estimator).__name__
+        raise TypeError(f"A ranking metric needs scores; {name} has neither decision_function nor predict_proba.")
+    multi_output: Any = estimator
+    probabilities = multi_output.predict_proba(X)
+    if not isinstance(probabilities, list):
+        return np.asarray(probabilities)
+    classes = [list(values) for values in multi_output.classes_]
+    return np.column_stack([P[:, c.index(1)] if 1 in c else np.zeros(len(P)) for P, c in zip(probabilities, classes)])
 
 
 PAPER_METRICS = (
-    Metric("hamming_loss", "Hamming loss", "Hal", False, "labels", hamming_loss),
-    Metric("subset_accuracy", "Subset accuracy", "Sa", True, "labels", subset_accuracy),
-    Metric("f1_example", "F1-example", "F1e", True, "labels", f1_example),
-    Metric("ranking_loss", "Ranking loss", "Ral", False, "scores", ranking_loss),
-    Metric("coverage", "Coverage", "Cov", False, "scores", coverage),
-    Metric("average_precision", "Average precision", "Ap", True, "scores", average_precision),
+    Metric("hamming_loss", "Hamming loss", "Hal", False, "labels", labels.hamming_loss),
+    Metric("subset_accuracy", "Subset accuracy", "Sa", True, "labels", labels.subset_accuracy),
+    Metric("f1_example", "F1-example", "F1e", True, "labels", labels.f1_example),
+    Metric("ranking_loss", "Ranking loss", "Ral", False, "scores", ranking.ranking_loss),
+    Metric("coverage", "Coverage", "Cov", False, "scores", ranking.coverage),
+    Metric("average_precision", "Average precision", "Ap", True, "scores", ranking.average_precision),
 )
 
 _AT_K = {
-    "precision": ("Precision", "P", precision_at_k),
-    "recall": ("Recall", "R", recall_at_k),
-    "ndcg": ("nDCG", "N", ndcg_at_k),
+    "precision": ("Precision", "P", top_k.precision_at_k),
+    "recall": ("Recall", "R", top_k.recall_at_k),
+    "ndcg": ("nDCG", "N", top_k.ndcg_at_k),
 }
 
 
@@ -143,14 +156,15 @@ def metric_at_k(kind: str, k: int) -> Metric:
     return Metric(f"{kind}_at_{k}", f"{title} at {k}", f"{letter}@{k}", True, "scores", partial(function, k=k))
 
 
+# A metric is added here, by its record.
 _OTHERS = (
-    Metric("accuracy_example", "Accuracy-example", "Acc", True, "labels", accuracy_example),
-    Metric("f1_micro", "F1-micro", "F1mi", True, "labels", f1_micro),
-    Metric("f1_macro", "F1-macro", "F1ma", True, "labels", f1_macro),
-    Metric("f1_weighted", "F1-weighted", "F1w", True, "labels", f1_weighted),
-    Metric("one_error", "One-error", "One", False, "scores", one_error),
-    Metric("auc_macro", "AUC-macro", "AUCma", True, "scores", auc_macro),
-    Metric("auc_micro", "AUC-micro", "AUCmi", True, "scores", auc_micro),
+    Metric("accuracy_example", "Accuracy-example", "Acc", True, "labels", labels.accuracy_example),
+    Metric("f1_micro", "F1-micro", "F1mi", True, "labels", labels.f1_micro),
+    Metric("f1_macro", "F1-macro", "F1ma", True, "labels", labels.f1_macro),
+    Metric("f1_weighted", "F1-weighted", "F1w", True, "labels", labels.f1_weighted),
+    Metric("one_error", "One-error", "One", False, "scores", ranking.one_error),
+    Metric("auc_macro", "AUC-macro", "AUCma", True, "scores", ranking.auc_macro),
+    Metric("auc_micro", "AUC-micro", "AUCmi", True, "scores", ranking.auc_micro),
     *(metric_at_k(kind, k) for kind in _AT_K for k in (1, 3, 5)),
 )
 
@@ -158,23 +172,29 @@ METRICS = {metric.name: metric for metric in (*PAPER_METRICS, *_OTHERS)}
 
 
 def get_metric(metric: str | Metric) -> Metric:
-    """The metric of that name or abbreviation, such as "ndcg_at_7" or "Hal"; a record is returned as it is."""
+    """The metric of that name or abbreviation, such as "ndcg_at_7" or "Hal"; a record is returned as it is.
+
+    Examples
+    --------
+    >>> get_metric("Ral").title
+    'Ranking loss'
+    """
     if isinstance(metric, Metric):
         return metric
     for known in METRICS.values():
         if metric in (known.name, known.abbreviation):
             return known
-    if match := re.fullmatch(r"(precision|recall|ndcg)_at_([1-9][0-9]*)", str(metric)):
+    if match := re.fullmatch(rf"({'|'.join(_AT_K)})_at_([1-9][0-9]*)", str(metric)):
         return metric_at_k(match[1], int(match[2]))
     raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.")
 
 
 def evaluate(
-    Y: Any,
-    labels: Any = None,
-    scores: Any = None,
+    Y: MatrixLike,
+    labels: MatrixLike | None = None,
+    scores: MatrixLike | None = None,
     metrics: Iterable[str | Metric] = PAPER_METRICS,
-    convention: str = "paper",
+    convention: str = CONVENTIONS[0],
 ) -> dict[str, float]:
     """Compute several metrics of one prediction.
 
@@ -195,6 +215,11 @@ def evaluate(
     -------
     dict of str to float
         Value by metric name, in the order asked for.
+
+    Examples
+    --------
+    >>> evaluate([[1, 0], [0, 1]], labels=[[1, 0], [1, 1]], metrics=["hamming_loss", "Sa"])
+    {'hamming_loss': 0.25, 'subset_accuracy': 0.5}
     """
     chosen = [get_metric(metric) for metric in metrics]
     return {metric.name: metric.value(Y, labels, scores, convention) for metric in chosen}

@@ -3,15 +3,31 @@
 from functools import lru_cache
 from itertools import combinations
 from math import exp, factorial, lgamma, prod
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import chdtrc, fdtrc, fdtri
 
+from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray
+
 TIES = ("average", "minimum")
 
+# With fewer data sets than this the F distribution is not trusted.
+FEW_DATASETS = 10
+# Pairs of (rank sums, order on the next data set) that are counted one by one: about a second.
+COUNTED = 2_000_000
+# The same for the last data set, whose sums need not be told apart.
+LAST = 6_000_000
+# Orders of more methods are never counted: to list those of ten takes seconds.
+MOST_METHODS = 9
+# Where they are not counted, so many orders are drawn; with the observed one they make 100,000.
+N_DRAWN, SEED = 99_999, 0
 
-def mean_std(values: Any, axis: int = 0) -> tuple[np.ndarray, np.ndarray]:
+# Twice the distance of each method's rank from the mean rank, on one data set.
+Doubled: TypeAlias = tuple[int, ...]
+
+
+def mean_std(values: ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation over repetitions, the latter with n - 1; of one repetition it is 0.
 
     Examples
@@ -20,12 +36,11 @@ def mean_std(values: Any, axis: int = 0) -> tuple[np.ndarray, np.ndarray]:
     >>> f"{mean:.3f} ± {std:.3f}"
     '0.200 ± 0.100'
     """
-    values = np.asarray(values, dtype=float)
-    n = values.shape[axis]
-    return values.mean(axis=axis), values.std(axis=axis, ddof=1 if n > 1 else 0)
+    table = np.asarray(values, dtype=float)
+    return table.mean(axis=axis), table.std(axis=axis, ddof=1 if table.shape[axis] > 1 else 0)
 
 
-def ranks(values: Any, greater_is_better: bool, ties: str = "average") -> np.ndarray:
+def ranks(values: ArrayLike, greater_is_better: bool, ties: str = "average") -> FloatArray:
     """Ranks of methods on each data set, 1 for the best.
 
     Parameters
@@ -38,6 +53,10 @@ def ranks(values: Any, greater_is_better: bool, ties: str = "average") -> np.nda
         What tied methods share: the mean of their ranks, as the tests need it, or the smallest of them, as the paper's
         table of average ranks has it.
 
+    Returns
+    -------
+    array, shape (n_datasets, n_methods)
+
     Examples
     --------
     >>> ranks([[0.9, 0.8, 0.9, 0.7]], greater_is_better=True)
@@ -45,42 +64,37 @@ def ranks(values: Any, greater_is_better: bool, ties: str = "average") -> np.nda
     """
     if ties not in TIES:
         raise ValueError(f"ties must be one of {', '.join(TIES)}. Got {ties!r} instead.")
-    values = as_table(values)
-    return np.array([_row_ranks(row, ties) for row in (-values if greater_is_better else values)])
+    table = as_table(values)
+    return np.array([ranks_of(row, ties) for row in (-table if greater_is_better else table)])
 
 
-def _row_ranks(values, ties):
+def ranks_of(numbers: FloatArray, ties: str = "average") -> FloatArray:
     """Ranks of numbers, 1 for the smallest: how many are smaller, and how many are not larger."""
-    ordered = np.sort(values)
-    smaller, not_larger = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
+    ordered = np.sort(numbers)
+    smaller, not_larger = (np.searchsorted(ordered, numbers, side=side) for side in ("left", "right"))
     return smaller + 1.0 if ties == "minimum" else (smaller + 1 + not_larger) / 2
 
 
-def average_ranks(values: Any, greater_is_better: bool, ties: str = "average") -> np.ndarray:
-    """Rank of each method, averaged over data sets; see `ranks`."""
+def average_ranks(values: ArrayLike, greater_is_better: bool, ties: str = "average") -> FloatArray:
+    """Rank of each method, averaged over data sets; see `ranks`.
+
+    Examples
+    --------
+    >>> average_ranks([[0.9, 0.8], [0.7, 0.7]], greater_is_better=True)
+    array([1.25, 1.75])
+    """
     return ranks(values, greater_is_better, ties).mean(axis=0)
 
 
-def as_table(values: Any) -> np.ndarray:
+def as_table(values: ArrayLike) -> FloatArray:
     """A table of numbers, data sets x methods, refused if there is nothing to compare."""
-    values = np.asarray(values, dtype=float)
-    if values.ndim != 2 or values.shape[0] < 1 or values.shape[1] < 2:
-        raise ValueError(f"values must be n_datasets x n_methods, with two methods. Got shape {values.shape} instead.")
-    if np.isnan(values).any():
-        missing = [tuple(map(int, place)) for place in np.argwhere(np.isnan(values))[:3]]
+    table = np.asarray(values, dtype=float)
+    if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
+        raise ValueError(f"values must be n_datasets x n_methods, with two methods. Got shape {table.shape} instead.")
+    if np.isnan(table).any():
+        missing = [tuple(map(int, place)) for place in np.argwhere(np.isnan(table))[:3]]
         raise ValueError(f"Every method needs a value on every data set. Got NaN at (data set, method) {missing}.")
-    return values
-
-
-FEW_DATASETS = 10
-"""With fewer data sets than this the F distribution is not trusted."""
-COUNTED = 2_000_000
-"""Pairs of (rank sums, order on the next data set) that are counted one by one: about a second."""
-LAST = 6_000_000
-"""The same for the last data set, whose sums need not be told apart."""
-MOST_METHODS = 9
-"""Orders of more methods are never counted: to list those of ten takes seconds."""
-N_DRAWN, SEED = 99_999, 0
+    return table
 
 
 class FriedmanResult(NamedTuple):
@@ -113,7 +127,7 @@ class FriedmanResult(NamedTuple):
     p_value: float
     critical_value: float
     degrees: tuple[int, int]
-    average_ranks: np.ndarray
+    average_ranks: FloatArray
     distribution: str
     smallest_p_value: float
 
@@ -128,7 +142,7 @@ class FriedmanResult(NamedTuple):
         return not np.isnan(self.critical_value)
 
 
-def friedman(values: Any, greater_is_better: bool, alpha: float = 0.05) -> FriedmanResult:
+def friedman(values: ArrayLike, greater_is_better: bool, alpha: float = 0.05) -> FriedmanResult:
     r"""Friedman's test over data sets, with the F statistic of Iman and Davenport.
 
     .. math:: \chi_F^2 = \frac{12 N}{k (k+1)} \Bigl(\sum_j R_j^2 - \frac{k (k+1)^2}{4}\Bigr), \qquad
@@ -152,6 +166,10 @@ def friedman(values: Any, greater_is_better: bool, alpha: float = 0.05) -> Fried
     alpha : float, default=0.05
         Level of the critical value.
 
+    Returns
+    -------
+    FriedmanResult
+
     Examples
     --------
     Two data sets that agree on the order of four methods do so by chance once in 24 times.
@@ -172,25 +190,17 @@ def friedman(values: Any, greater_is_better: bool, alpha: float = 0.05) -> Fried
     degrees = (n_methods - 1, (n_methods - 1) * (n_datasets - 1))
     chance = _by_chance(tuple(sorted(tuple(sorted(row)) for row in doubled.tolist())))
     if chance is None:
+        source, critical = "F", float(fdtri(*degrees, 1 - alpha))
         smallest = exp((1 - n_datasets) * lgamma(n_methods + 1))  # all agree; the F distribution would say 0
-        p_value, critical = max(smallest, float(fdtrc(*degrees, f))), float(fdtri(*degrees, 1 - alpha))
+        p_value = max(smallest, float(fdtrc(*degrees, f)))
     else:
-        p_value, smallest = chance.tail(total), chance.smallest
+        source, p_value, smallest = chance.source, chance.tail(total), chance.smallest
         critical = _iman_davenport(chance.first_below(alpha), n_datasets, n_methods)
-    return FriedmanResult(
-        chi2=chi2,
-        chi2_p_value=float(chdtrc(degrees[0], chi2)),
-        f=f,
-        p_value=p_value,
-        critical_value=critical,
-        degrees=degrees,
-        average_ranks=ranked.mean(axis=0),
-        distribution=chance.source if chance else "F",
-        smallest_p_value=smallest,
-    )
+    chi2_p_value, means = float(chdtrc(degrees[0], chi2)), ranked.mean(axis=0)
+    return FriedmanResult(chi2, chi2_p_value, f, p_value, critical, degrees, means, source, smallest)
 
 
-def _iman_davenport(total: int | None, n_datasets, n_methods) -> float:
+def _iman_davenport(total: int | None, n_datasets: int, n_methods: int) -> float:
     """F_F of a sum over methods of (twice the distance of a rank sum from its mean) squared; NaN without one."""
     if total is None:
         return float("nan")
@@ -210,8 +220,8 @@ class _Chance(NamedTuple):
     source : {"exact", "permutation"}
     """
 
-    totals: np.ndarray
-    tails: np.ndarray
+    totals: IntArray
+    tails: FloatArray
     source: str
 
     @property
@@ -231,7 +241,7 @@ class _Chance(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _by_chance(rows: tuple[tuple[int, ...], ...]) -> _Chance | None:
+def _by_chance(rows: tuple[Doubled, ...]) -> _Chance | None:
     """The distribution of the total for data sets with these doubled ranks, each sorted; None if F must do."""
     counted = _counted(rows)
     if counted is None and len(rows) >= FEW_DATASETS:
@@ -239,17 +249,17 @@ def _by_chance(rows: tuple[tuple[int, ...], ...]) -> _Chance | None:
     return counted or _drawn(rows)
 
 
-def _counted(rows) -> _Chance | None:
+def _counted(rows: tuple[Doubled, ...]) -> _Chance | None:
     """All orders on all data sets; None if they are too many.
 
     The methods are exchangeable, so rank sums that are a permutation of each other are one state.
     """
-    states: np.ndarray
-    mass: np.ndarray
     n_methods, base = len(rows[0]), 2 * len(rows) * len(rows[0])  # every sum of doubled ranks is within half the base
     if n_methods > MOST_METHODS:
         return None
-    states, mass, work = np.array([rows[0]], dtype=np.int32), np.ones(1), 0
+    states: IntArray = np.array([rows[0]], dtype=np.int32)
+    mass: Array = np.ones(1)  # the probability of each state
+    work = 0
     for row in rows[1:-1]:
         work += len(states) * _n_orders(row)
         if work > COUNTED or base**n_methods > np.iinfo(np.int64).max:
@@ -271,15 +281,15 @@ def _counted(rows) -> _Chance | None:
     return _Chance(found, np.minimum(1.0, np.cumsum(masses[found][::-1])[::-1]), "exact")
 
 
-def _n_orders(row):
+def _n_orders(row: Doubled) -> int:
     """Different orders of some numbers, of which some may be equal."""
     return factorial(len(row)) // prod(factorial(row.count(value)) for value in set(row))
 
 
 @lru_cache(maxsize=8)
-def _orders(row):
+def _orders(row: Doubled) -> IntArray:
     """The different orders of some numbers, one per line."""
-    known = {(): np.zeros((1, 0), dtype=np.int32)}
+    known: dict[Doubled, IntArray] = {(): np.zeros((1, 0), dtype=np.int32)}
     for n in range(1, len(row) + 1):
         for some in sorted(set(combinations(row, n))):
             places = [some.index(value) for value in sorted(set(some))]
@@ -288,7 +298,7 @@ def _orders(row):
     return known[row]
 
 
-def _drawn(rows) -> _Chance:
+def _drawn(rows: tuple[Doubled, ...]) -> _Chance:
     """A sample of orders, and the observed one with it: the p-value is never 0, and never too small on average."""
     rng = np.random.default_rng(SEED)
     sums = np.zeros((N_DRAWN, len(rows[0])), dtype=np.int64)
