@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from rbrl.experiments.data import Shelf, by_point
-from rbrl.experiments.runs import expand
+from rbrl.experiments.data import Shelf
+from rbrl.experiments.runs import by_point, expand
 from rbrl.report.results import Results
 from rbrl.report.table import Cell, Table, count, number, word
 from rbrl.search.choose import choose

@@ -14,8 +14,7 @@ import pandas as pd
 
 import rbrl
 from rbrl._version import __version__
-from rbrl.experiments import Plan, Store
-from rbrl.experiments.worker import machine
+from rbrl.experiments import Plan, Store, machine
 from rbrl.report.results import KEYS
 from reproduction.criteria import CRITERIA, choices, summarise_choices
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from rbrl._common.progress import progress_for
+from rbrl._common.progress import passes_for
 from rbrl._common.typing import FloatArray
 from rbrl.losses import Loss
 from rbrl.rows.design import BlockDesign, BlockObjective
@@ -51,7 +51,7 @@ def fit_blocks(
     >>> found.n_samples, solution.coefficients.shape, solution.proof.gap <= 1e-4
     (60, (9, 4), True)
     """
-    with progress_for(tol, verbose) as blocks.progress:
+    with passes_for(tol, verbose) as blocks.progress:
         design = BlockDesign(blocks, intercept)
         found = design.found
         posed_loss = loss(lambda: LabelCounts(*blocks.total(block_label_counts)))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from rbrl._common.progress import Progress
+from rbrl._common.progress import Passes
 from rbrl._common.typing import ArrayLike, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
 
@@ -33,14 +33,14 @@ class Blocks(ABC):
 
     Attributes
     ----------
-    progress : Progress
+    progress : Passes
         Who is told how far a pass has come.
     columns : Columns or None
         What is known of their columns, such as names.
     """
 
     n_blocks: int
-    progress: Progress = Progress(0.0)
+    progress: Passes = Passes(0.0)
     columns: Columns | None = None
 
     def __len__(self) -> int:

@@ -11,10 +11,10 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold
-from threadpoolctl import threadpool_limits
 
+from rbrl._common.threads import one_thread
 from rbrl._common.typing import Array, FloatArray, IntArray
-from rbrl.decision import NonEmpty, ZeroThreshold
+from rbrl.decision import relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import in_words
@@ -30,8 +30,8 @@ def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> tupl
     if isinstance(estimator, MultiLabelClassifier) and estimator.targets_.is_matrix:
         # By their contract predict cuts the scores at zero: one pass over the rows instead of two.
         scores = estimator.decision_function(X)
-        rule = NonEmpty() if estimator.non_empty else ZeroThreshold()
-        return (rule.labels(scores) if "labels" in needs else None), scores
+        relevant = relevant_labels(scores, estimator.non_empty) if "labels" in needs else None
+        return None if relevant is None else relevant.astype(np.int64), scores
     labels = None
     if "labels" in needs:
         labels = estimator.predict(X)
@@ -137,7 +137,7 @@ def _along_path(task: _Task, train: IntArray, test: IntArray) -> Table:
 
 def _point_by_point(task: _Task, train: IntArray, test: IntArray) -> Table:
     table = []
-    with threadpool_limits(limits=1):
+    with one_thread():
         for params, model, seconds in _fitted(task.estimator, points(task.grid), task.X[train], task.Y[train]):
             certified = [getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_")]
             for i, rule in enumerate(task.rules):

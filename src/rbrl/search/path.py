@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from rbrl._common.threads import one_thread
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl.decision import relevant_labels
 from rbrl.estimators.convex import ObjectiveClassifier
@@ -122,7 +122,7 @@ def search_fold(
         A model is done when a step gains less than this share of its objective.
     """
     # One thread whatever runs beside it, so that the same search gives the same digits on any number of processes.
-    with threadpool_limits(limits=1):
+    with one_thread():
         X_train, X_test = data.rows(train, train), data.rows(test, train)
         weights = None if data.weights is None else data.weights[train]
         problem = estimator.problem(X_train, data.signed[train], weights)
