@@ -8,16 +8,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from rbrl._common.typing import FloatArray, IntArray, Matrix
-from rbrl.problem import (
-    LARGEST_DECOMPOSITION,
-    BlockKernel,
-    Design,
-    FeatureMapDesign,
-    Objective,
-    SpectralDesign,
-    linear_design,
-    with_ones,
-)
+from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, Design, FeatureMapDesign, Objective, SpectralDesign
+from rbrl.problem.features import linear_design, with_ones
 from rbrl.problem.kernel import check_gram, fit_feature_map, gram
 from rbrl.rows import label_counts
 from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed

@@ -14,8 +14,8 @@ from rbrl.estimators.base import FLOATS, remember_columns
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.rows import label_counts
+from rbrl.rows.fit import learn_batch, streamed_coefficients
 from rbrl.rows.places import column_names
-from rbrl.rows.stream import learn_batch, streamed_coefficients
 from rbrl.targets import SignedTargets, check_not_label_sets
 
 # What does not hold after a further batch.
@@ -34,7 +34,7 @@ class StreamingClassifier(ObjectiveClassifier):
     Attributes
     ----------
     stream_ : dict
-        After `partial_fit`: what is remembered of the rows; see :mod:`rbrl.rows.stream`.
+        After `partial_fit`: what is remembered of the rows; see :func:`rbrl.rows.fit.learn_batch`.
     n_samples_seen_ : int
         After `partial_fit`, or a fit of rows in blocks.
 
