@@ -106,7 +106,7 @@ def _gap(objective, point):
 class ExponentialClassifier(ObjectiveClassifier):
     """Linear or kernel classifier with the exponential loss, ridge and nuclear norm."""
 
-    def _loss(self):
+    def loss(self, count_labels):
         return ExponentialLoss()
 
 

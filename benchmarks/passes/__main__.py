@@ -45,8 +45,8 @@ def line(name, ridge):
     for a in range(0, len(Y), BATCH):
         stream.partial_fit(X[a : a + BATCH], Y[a : a + BATCH])
     design = BlockDesign(LocalBlocks(parts), stream.fit_intercept)
-    objective = BlockObjective(design, stream._loss_of_blocks(parts), ridge, stream.nuclear)
-    start = stream._previous(data.n_features, data.n_labels)
+    objective = BlockObjective(design, stream.loss(), ridge, stream.nuclear)
+    start = np.column_stack([stream.coef_, stream.intercept_]).T
     above = objective.value(design.weights(start)) / model.objective_ - 1
     sizes = f"{data.n_samples:,} x {data.n_features:,}, {data.n_labels} labels"
     return {

@@ -1,19 +1,21 @@
 """Labels are translated once, at the edge: any scikit-learn target to and from signed Y in {-1, +1}."""
 
+from typing import Any, Self
+
 import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray
 from rbrl.exceptions import InvalidLabelsError
 
 
-def check_not_label_sets(y):
+def check_not_label_sets(y: Any) -> None:
     """Refuse lists of label sets, such as [["a", "b"], ["c"]]."""
-    if isinstance(y, list | tuple) and any(isinstance(row, set | frozenset) for row in y):
-        ragged = True
-    else:
-        ragged = isinstance(y, list | tuple) and len({len(r) for r in y if isinstance(r, list | tuple)}) > 1
-    if ragged:
+    if not isinstance(y, list | tuple):
+        return
+    ragged = len({len(row) for row in y if isinstance(row, list | tuple)}) > 1
+    if ragged or any(isinstance(row, set | frozenset) for row in y):
         raise InvalidLabelsError(
             f"y must be a matrix of labels, one column per label. Got a list of label sets, such as {y[0]!r}; "
             "turn it into a matrix with sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)."
@@ -28,39 +30,49 @@ class SignedTargets:
     kind : {"binary", "multiclass", "multilabel"}
     classes_ : array
         The classes of a 1-D target; the column indices of a label matrix.
+    is_matrix : bool
+        Whether the target is a label matrix.
+    low : {0, -1}
+        Label matrices: how an irrelevant label is coded.
+    dtype : dtype
+        Label matrices: of the answers.
+    sparse_container : type or None
+        Of sparse label matrices, which are answered in kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([[1, 0], [0, 1]])
+    >>> targets = SignedTargets().fit(y)
+    >>> targets.encode(y)
+    array([[ 1, -1],
+           [-1,  1]], dtype=int8)
+    >>> scores = np.array([[0.3, 0.2]])
+    >>> targets.decode(scores > 0, scores)
+    array([[1, 1]])
     """
 
-    def fit(self, y):
-        """Learn the coding of `y`."""
+    kind: str
+    classes_: Array
+    is_matrix: bool
+    low: int
+    dtype: np.dtype[Any]
+    sparse_container: Any
+
+    def fit(self, y: Any) -> Self:
+        """Learn the coding of `y`, an array or a sparse matrix."""
         target = type_of_target(y, input_name="y")
         if target.startswith("continuous") or target == "unknown":
             raise InvalidLabelsError(f"Unknown label type: {target}. Labels are 0/1 or -1/+1, or classes of a 1-D y.")
         self.sparse_container = type(y) if sparse.issparse(y) else None
-        self.is_matrix = self._is_label_matrix(y, target)
-        if self.is_matrix:
-            self._fit_matrix(y)
-        else:
-            self.classes_ = np.unique(y)
-            self.kind = "multiclass" if len(self.classes_) > 2 else "binary"
-        return self
-
-    @classmethod
-    def of_matrix(cls, n_labels, low, dtype, is_sparse=False):
-        """The encoder of label matrices that are not at hand, from what is known about them."""
-        targets = cls()
-        targets.is_matrix, targets.kind, targets.classes_ = True, "multilabel", np.arange(n_labels)
-        targets.low, targets.dtype = low, np.dtype(dtype)
-        targets.sparse_container = sparse.csr_array if is_sparse else None
-        return targets
-
-    @staticmethod
-    def _is_label_matrix(y, target):
-        """A matrix of labels, not a column of classes."""
-        return y.ndim == 2 and (y.shape[1] > 1 or (target == "binary" and set(np.unique(_values(y))) <= {-1, 0, 1}))
-
-    def _fit_matrix(self, y):
-        values = set(np.unique(_values(y)).tolist())
-        if self.sparse_container and y.nnz < np.prod(y.shape):
+        known = np.unique(y.data if sparse.issparse(y) else np.asarray(y))
+        values = set(known.tolist())
+        # One column of 0/1 is a label, one of other classes a 1-D target in disguise.
+        self.is_matrix = y.ndim == 2 and (y.shape[1] > 1 or (target == "binary" and values <= {-1, 0, 1}))
+        if not self.is_matrix:
+            self.classes_, self.kind = known, "multiclass" if len(known) > 2 else "binary"
+            return self
+        if sparse.issparse(y) and y.nnz < np.prod(y.shape):
             values |= {0}
         if not (values <= {0, 1} or values <= {-1, 1}):
             shown = ", ".join(repr(v) for v in sorted(values)[:6])
@@ -70,16 +82,30 @@ class SignedTargets:
             )
         self.kind, self.classes_ = "multilabel", np.arange(y.shape[1])
         self.low, self.dtype = (-1 if -1 in values else 0), y.dtype
+        return self
+
+    @classmethod
+    def of_matrix(cls, n_labels: int, low: int, dtype: Any, is_sparse: bool = False) -> Self:
+        """The encoder of label matrices that are not at hand, from what is known about them."""
+        targets = cls()
+        targets.is_matrix, targets.kind, targets.classes_ = True, "multilabel", np.arange(n_labels)
+        targets.low, targets.dtype = low, np.dtype(dtype)
+        targets.sparse_container = sparse.csr_array if is_sparse else None
+        return targets
 
     @property
-    def n_columns(self):
+    def n_columns(self) -> int:
         """Number of score columns: one per label or class, one for a binary 1-D target."""
         return 1 if self.kind == "binary" else len(self.classes_)
 
-    def encode(self, y):
+    def encode(self, y: Any) -> IntArray:
         """Signed labels, (n_samples, n_columns) of int8."""
         if self.is_matrix and sparse.issparse(y):
-            return _signed(y)
+            # One byte each: the only dense copy.
+            Y, entries = np.full(y.shape, -1, dtype=np.int8), y.tocoo()
+            relevant = entries.data > 0
+            Y[entries.row[relevant], entries.col[relevant]] = 1
+            return Y
         if self.is_matrix:
             relevant = np.asarray(y) > 0
         elif self.kind == "binary":
@@ -88,29 +114,40 @@ class SignedTargets:
             relevant = np.ravel(y)[:, None] == self.classes_[None, :]
         return np.where(relevant, np.int8(1), np.int8(-1))
 
-    def decode(self, relevant, scores):
-        """Targets in the coding that `fit` received, from a boolean matrix (label matrices) or scores (1-D targets)."""
+    def encode_batch(self, y: Any) -> IntArray:
+        """Signed labels of further rows; refused where they are not coded as those that `fit` received."""
         if not self.is_matrix:
-            return self.classes_[self._winner(scores)]
+            strange = np.setdiff1d(np.ravel(y), self.classes_)
+            if len(strange):
+                raise InvalidLabelsError(
+                    f"y must hold classes among {self.classes_}. Got {strange[:5]} in this batch; a model cannot learn new "
+                    "classes: begin another, with all that there will be as classes= in its first call."
+                )
+            return self.encode(y)
+        batch = SignedTargets().fit(y)
+        if not batch.is_matrix or len(batch.classes_) != len(self.classes_) or batch.low < self.low:
+            raise InvalidLabelsError(
+                f"Labels must come as in the first batch: {len(self.classes_)} columns of {self.low}/1. Got a batch of "
+                f"{batch.n_columns} columns{f' of {batch.low}/1' if batch.is_matrix else ''}; a model cannot learn new "
+                "labels: begin another, and give each batch a column for every label there will be."
+            )
+        return batch.encode(y)
+
+    def decode(self, relevant: BoolArray, scores: FloatArray) -> Any:
+        """Targets in the coding that `fit` received.
+
+        Parameters
+        ----------
+        relevant : array (n_samples, n_columns)
+            The labels that :mod:`rbrl.decision` calls relevant.
+        scores : array (n_samples, n_columns)
+            Of several classes that with the largest is the answer.
+        """
+        if self.kind == "multiclass":
+            return self.classes_[scores.argmax(axis=1)]
+        if not self.is_matrix:
+            return self.classes_[relevant[:, 0].astype(int) if len(self.classes_) == 2 else np.zeros(len(scores), int)]
         if self.sparse_container and self.low == 0:
             return self.sparse_container(relevant).astype(self.dtype)
         labels = np.where(relevant, self.dtype.type(1), self.dtype.type(self.low))
         return self.sparse_container(labels) if self.sparse_container else labels
-
-    def _winner(self, scores):
-        if self.kind == "multiclass":
-            return scores.argmax(axis=1)
-        return (scores[:, 0] > 0).astype(int) if len(self.classes_) == 2 else np.zeros(len(scores), dtype=int)
-
-
-def _signed(y):
-    """Labels in {-1, +1} from a sparse matrix, one byte each: the only dense copy."""
-    Y = np.full(y.shape, -1, dtype=np.int8)
-    entries = y.tocoo()
-    relevant = entries.data > 0
-    Y[entries.row[relevant], entries.col[relevant]] = 1
-    return Y
-
-
-def _values(y):
-    return y.data if sparse.issparse(y) else np.asarray(y)

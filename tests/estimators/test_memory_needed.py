@@ -11,6 +11,7 @@ from scipy import sparse
 
 from rbrl import CPNL, BRLClassifier, RBRLClassifier
 from rbrl.estimators import memory
+from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.exceptions import MemoryWarning
 from rbrl.problem import features as choose
 
@@ -40,7 +41,7 @@ SPARSE = sparse.random_array((300, 1500), density=0.02, format="csr", rng=RNG)
 def test_no_fit_needs_less_than_the_least_that_it_is_refused_below(monkeypatch, model, X, largest):
     monkeypatch.setattr(memory, "LARGEST_DECOMPOSITION", largest)
     monkeypatch.setattr(choose, "LARGEST_DECOMPOSITION", largest)
-    monkeypatch.setattr("rbrl.estimators.convex.LARGEST_DECOMPOSITION", largest)
+    monkeypatch.setattr("rbrl.estimators.convex_problem.LARGEST_DECOMPOSITION", largest)
     Y = LABELS[: X.shape[0]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -49,7 +50,7 @@ def test_no_fit_needs_less_than_the_least_that_it_is_refused_below(monkeypatch, 
         model.fit(X, Y)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert memory.memory_needed(model, X, Y.shape[1]).least <= peak
+    assert memory.memory_needed(model.problem(X, Y)).least <= peak
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_no_fit_needs_less_than_the_least_that_it_is_refused_below(monkeypatch, 
 )
 def test_what_cannot_be_is_refused_at_once(monkeypatch, model, X, way_out):
     monkeypatch.setattr(memory, "available_bytes", lambda: 10_000)
-    monkeypatch.setattr(type(model), "_solve", lambda *_: pytest.fail("the fit has begun"))
+    monkeypatch.setattr(ConvexProblem, "solve", lambda *_: pytest.fail("the fit has begun"))
     with pytest.raises(
         MemoryError, match=rf"usually needs about .* GB for {X.shape[0]} rows, .* 1e-05 GB are available"
     ) as caught:
@@ -72,7 +73,7 @@ def test_what_cannot_be_is_refused_at_once(monkeypatch, model, X, way_out):
 
 
 def test_what_will_hardly_be_is_warned_of_and_tried(monkeypatch):
-    needs = memory.memory_needed(RBRLClassifier(), SPARSE, 60)
+    needs = memory.memory_needed(RBRLClassifier().problem(SPARSE, LABELS[:300]))
     monkeypatch.setattr(memory, "available_bytes", lambda: (needs.least + needs.usually) // 2)
     with pytest.warns(MemoryWarning, match="What needs less: max_rank"):
         model = RBRLClassifier().fit(SPARSE, LABELS[:300])
@@ -83,16 +84,16 @@ def test_a_memory_error_all_the_same_is_explained(monkeypatch):
     def fail(*_):
         raise MemoryError("Unable to allocate 14.9 GiB")
 
-    monkeypatch.setattr(RBRLClassifier, "_solve", fail)
+    monkeypatch.setattr(ConvexProblem, "solve", fail)
     with pytest.raises(MemoryError, match=r"What needs less: max_rank.*\(Unable to allocate 14\.9 GiB\)"):
         RBRLClassifier().fit(SPARSE, LABELS[:300])
 
 
 def test_twenty_thousand_rows_of_text_with_a_thousand_labels():
     """Weights of 1.6 GB, of which a fit holds 22 at a time, or 6 in factors."""
-    X = sparse.csr_array((20_000, 200_000))
-    assert memory.memory_needed(RBRLClassifier(), X, 1000).usually == pytest.approx(36.8e9, rel=0.01)
-    assert memory.memory_needed(RBRLClassifier(max_rank=50), X, 1000).usually == pytest.approx(11.2e9, rel=0.01)
+    X, Y = sparse.csr_array((20_000, 200_000)), np.zeros((20_000, 1000), dtype=np.int8)
+    for model, expected in ((RBRLClassifier(), 36.8e9), (RBRLClassifier(max_rank=50), 11.2e9)):
+        assert memory.memory_needed(model.problem(X, Y)).usually == pytest.approx(expected, rel=0.01)
 
 
 def test_limits_of_control_groups(tmp_path):

@@ -77,16 +77,15 @@ def test_the_answer_does_not_depend_on_the_number_of_jobs():
 
 
 def test_neighbours_save_evaluations():
-    estimator = RBRLClassifier()
-    design, signed = estimator._design(X, np.arange(len(X))), np.where(Y > 0, 1, -1).astype(np.int8)
+    problem = RBRLClassifier().problem(X, Y)
     axes = {"ridge": [10.0, 1.0, 0.1], "ranking": [0.01, 0.1], "nuclear": [0.01, 0.1]}
-    warm = sum(solved.result.evaluations for solved in solve_grid(estimator, axes, design, signed))
+    warm = sum(solved.result.evaluations for solved in solve_grid(problem, axes))
     cold = 0.0
     for ridge in axes["ridge"]:
         for ranking in axes["ranking"]:
             for nuclear in axes["nuclear"]:
                 alone = {"ridge": [ridge], "ranking": [ranking], "nuclear": [nuclear]}
-                cold += sum(solved.result.evaluations for solved in solve_grid(estimator, alone, design, signed))
+                cold += sum(solved.result.evaluations for solved in solve_grid(problem, alone))
     assert warm < 0.9 * cold
 
 
@@ -189,3 +188,22 @@ def test_tune_goes_along_a_path_over_C_and_finds_what_single_fits_find():
     keys, names = ["param_C", "fold"], ["ranking_loss", "coverage"]
     expected = alone.set_index(keys)[names].reindex(pd.MultiIndex.from_frame(table[keys]))
     np.testing.assert_allclose(table[names], expected, atol=1e-3)
+
+
+def test_rows_of_weight_zero_are_absent_from_a_search():
+    train, test = np.arange(60), np.arange(60, 90)
+    weights = np.arange(90) % 3 > 0
+    for estimator, rows in (MODELS["linear"], MODELS["precomputed"]):
+        options = {"ridges": [1], "rankings": [0.1], "nuclears": [0.1, 1], "estimator": estimator}
+        weighted = RBRLClassifierCV(**options, cv=[(train, test)]).fit(rows, Y, weights).cv_results_
+        absent = RBRLClassifierCV(**options, cv=[(train[weights[train]], test)]).fit(rows, Y).cv_results_
+        for name in ("mean_gap", "mean_evaluations", "mean_test_coverage"):
+            np.testing.assert_array_equal(weighted[name], absent[name])
+
+
+def test_one_class_of_two_is_never_an_empty_answer():
+    options = {"ridges": [1, 10], "rankings": [0], "nuclears": [0.1], "cv": 3, "scoring": ["hamming_loss", "accuracy"]}
+    filled = RBRLClassifierCV(**options, estimator=RBRLClassifier(non_empty=True)).fit(X, Y[:, 0])
+    plain = RBRLClassifierCV(**options).fit(X, Y[:, 0])
+    for name in ("mean_test_hamming_loss", "mean_test_accuracy"):
+        np.testing.assert_array_equal(filled.cv_results_[name], plain.cv_results_[name])

@@ -179,7 +179,7 @@ class Passes:
 
     def seconds_left(self) -> float | None:
         """An estimate from the pace so far, or None: gaps shrink by about the same factor in every pass."""
-        if len(self._gaps) < 3 or self.gap <= self.tol:
+        if len(self._gaps) < 3 or not 0 < self.tol < self.gap:
             return None
         (first, start), (last, end) = self._gaps[0], self._gaps[-1]
         if end >= start or last == first:

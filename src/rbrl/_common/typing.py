@@ -1,6 +1,6 @@
 """Types that signatures share: arrays, what users may give as features or labels, scikit-learn's classes for mypy."""
 
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         """What our estimators inherit from scikit-learn."""
 
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-        def set_params(self, **params: Any) -> "BaseEstimator": ...
+        def set_params(self, **params: Any) -> Self: ...
         def __sklearn_tags__(self) -> Any: ...
 
     class ClassifierMixin:

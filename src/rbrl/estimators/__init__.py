@@ -8,14 +8,6 @@ from rbrl.estimators.rbrl import BRLClassifier, RBRLClassifier
 from rbrl.estimators.reductions import BinaryRelevance, CalibratedLabelRanking, LabelPowerset
 
 __all__ = [
-    "CPNL",
-    "MLFE",
-    "BRLClassifier",
-    "BinaryRelevance",
-    "CalibratedLabelRanking",
-    "EnsembleOfChains",
-    "LabelPowerset",
-    "MLkNN",
-    "RAkEL",
-    "RBRLClassifier",
-]
+    "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "EnsembleOfChains", "LabelPowerset",
+    "MLkNN", "RAkEL", "RBRLClassifier",
+]  # fmt: skip

@@ -1,21 +1,36 @@
 """What all classifiers share: inputs are checked, labels encoded and decoded here; a subclass holds the method only."""
 
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rbrl._common.checks import check_number, check_row_weights
+from rbrl._common.typing import (
+    Array,
+    ArrayLike,
+    BaseEstimator,
+    ClassifierMixin,
+    FloatArray,
+    IntArray,
+    Matrix,
+    MatrixLike,
+)
 from rbrl.datasets import Columns, Dataset, Shards
-from rbrl.decision import non_empty, top_labels
+from rbrl.decision import relevant_labels, top_labels
+from rbrl.rows.places import column_names, feature_blocks
 from rbrl.targets import SignedTargets, check_not_label_sets
 
 FLOATS = [np.float64, np.float32]
 # Scores at a time, where not all of them are asked for: 32 MB.
 BLOCK_ENTRIES = 2**22
+# What predictions are made for; frames, and lists of parts (X, Y), are array-like.
+Rows: TypeAlias = MatrixLike | Dataset | Shards
 
 
 class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
@@ -31,20 +46,46 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
     label_names_ : array (n_labels,), if the labels came with names
     first_feature_, first_label_ : {0, 1}, if the rows came from a svmlight file
         What it counted its columns from, for other such files.
+    targets_ : SignedTargets
+        The coding of the labels.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Nearest(MultiLabelClassifier):
+    ...     def _check_parameters(self):
+    ...         pass
+    ...
+    ...     def _fit(self, X, Y, weights):
+    ...         self.X_, self.Y_ = X, Y
+    ...
+    ...     def _scores(self, X):
+    ...         return self.Y_[[np.abs(self.X_ - x).sum(axis=1).argmin() for x in X]].astype(float)
+    >>> Nearest().fit([[0.0], [5.0]], [[0, 1], [1, 1]]).predict([[4.0]])
+    array([[1, 1]])
     """
 
-    non_empty = False
+    n_features_in_: int
+    feature_names_in_: Array
+    label_names_: Array
+    first_feature_: int
+    first_label_: int
+    targets_: SignedTargets
+    classes_: Array
+    non_empty: bool = False
     # Parameters that only predictions depend on: a fitted model may be given others.
     decision_parameters: tuple[str, ...] = ("non_empty",)
 
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike | Dataset, y: MatrixLike | None = None) -> Self:
         """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1.
 
         A :class:`rbrl.datasets.Dataset` has both, and the names of their columns: ``fit(dataset)``.
         """
         return self._learn(X, y)
 
-    def fit_many(self, X, y, points):
+    def fit_many(self, X: MatrixLike, y: MatrixLike, points: Iterable[Mapping[str, Any]]) -> Iterator[Self]:
         """Yield a fitted copy for each dict of parameters in `points`.
 
         A method whose models have work in common does it once; here they have none.
@@ -52,24 +93,24 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         for params in points:
             yield clone(self).set_params(**params).fit(X, y)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> FloatArray:
         """Scores of every label, (n_samples, n_labels); positive means relevant. 1-D for a binary 1-D target.
 
         Rows in blocks, such as :class:`rbrl.datasets.Shards`, are read one block at a time, here and for `predict`.
         """
-        blocks = _rows_in_blocks(X)
+        blocks = feature_blocks(X)
         if blocks is not None:
             return np.concatenate([self.decision_function(rows) for rows in blocks])
-        scores = self._checked_scores(X)
+        scores = self._scores(self._checked_rows(X))
         return scores.ravel() if self.targets_.kind == "binary" else scores
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> Array | sparse.sparray:
         """Labels in the coding that `fit` received: ``decision_function(X) > 0``.
 
         With `non_empty`, a row without a positive score gets its best label. Where `fit` received a sparse matrix the
         answer is sparse too, made block by block: the scores are never held all at once.
         """
-        blocks = _rows_in_blocks(X)
+        blocks = feature_blocks(X)
         if blocks is not None:
             return self._stacked([self.predict(rows) for rows in blocks])
         X = self._checked_rows(X)
@@ -77,11 +118,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
             return self._decided(self._scores(X))
         return self._stacked([self._decided(scores) for scores in self._score_blocks(X)])
 
-    def _stacked(self, answers):
-        container = self.targets_.sparse_container
-        return container(sparse.vstack(answers)) if container else np.concatenate(answers)
-
-    def predict_top(self, X, k):
+    def predict_top(self, X: Rows, k: int) -> tuple[IntArray, FloatArray]:
         """The k best labels of every row, best first, of equal ones the first.
 
         Made block by block: the matrix of all scores, which is large where labels are many, is never held.
@@ -92,7 +129,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
             Columns of the labels: indices into `classes_`.
         scores : array (n_samples, k)
         """
-        blocks = _rows_in_blocks(X)
+        blocks = feature_blocks(X)
         if blocks is not None:
             labels, scores = zip(*(self.predict_top(rows, k) for rows in blocks))
             return np.vstack(labels), np.vstack(scores)
@@ -103,60 +140,84 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         labels, scores = zip(*(top_labels(block, k) for block in self._score_blocks(X)))
         return np.vstack(labels), np.vstack(scores)
 
-    def _score_blocks(self, X):
-        step = max(1, BLOCK_ENTRIES // self.targets_.n_columns)
-        return (self._scores(X[start : start + step]) for start in range(0, X.shape[0], step))
-
-    def _decided(self, scores):
-        relevant = scores > 0
-        if self.non_empty and self.targets_.is_matrix:
-            relevant = non_empty(relevant, scores)
-        return self.targets_.decode(relevant, scores)
-
     @abstractmethod
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         """Raise ValueError for a parameter that makes no sense."""
 
     @abstractmethod
-    def _fit(self, X, Y, weights):
+    def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         """Learn from checked rows, labels in {-1, +1} and row weights (None for ones)."""
 
     @abstractmethod
-    def _scores(self, X):
+    def _scores(self, X: Matrix) -> FloatArray:
         """Scores of checked rows, (n_samples, n_columns)."""
 
-    def _learn(self, X, y, sample_weight=None):
+    def _learn(self, X: MatrixLike | Dataset, y: MatrixLike | None, sample_weight: ArrayLike | None = None) -> Self:
         self._check_parameters()
-        X, y, columns = _unpacked(self, X, y)
+        self._fit(*self._checked_data(X, y, sample_weight))
+        return self
+
+    def _checked_data(
+        self, X: Rows, y: MatrixLike | None, sample_weight: ArrayLike | None = None
+    ) -> tuple[Matrix, IntArray, FloatArray | None]:
+        """Rows, labels in {-1, +1} and weights to learn from; their coding and their columns are remembered."""
+        if isinstance(X, Shards):
+            raise ValueError(
+                f"{type(self).__name__} learns from rows in memory. Got {X!r}; load the rows as one file, or use a "
+                "classifier that learns from files, such as RBRLClassifier."
+            )
+        if isinstance(X, Dataset):
+            if y is not None:
+                raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
+            X, y, columns = X.X, X.Y, X.columns
+        else:
+            columns = Columns(label_names=column_names(y))
         check_not_label_sets(y)
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS)
         self.targets_ = SignedTargets().fit(y)
         self.classes_ = self.targets_.classes_
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
-        self._fit(X, self.targets_.encode(y), weights)
         remember_columns(self, columns)
-        return self
+        return X, self.targets_.encode(y), weights
 
-    def _checked_rows(self, X):
+    def _checked_rows(self, X: Rows) -> Matrix:
         check_is_fitted(self)
         if isinstance(X, Dataset):
             features_alone = replace(columns_of(self), n_labels=None, label_names=None)
             return check_array(X.matching(features_alone).X, accept_sparse="csr", dtype=FLOATS, estimator=self)
         return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
 
-    def _checked_scores(self, X):
-        return self._scores(self._checked_rows(X))
+    def _score_blocks(self, X: Matrix) -> Iterator[FloatArray]:
+        step = max(1, BLOCK_ENTRIES // self.targets_.n_columns)
+        return (self._scores(X[start : start + step]) for start in range(0, X.shape[0], step))
 
-    def __sklearn_tags__(self):
+    def _decided(self, scores: FloatArray) -> Array | sparse.sparray:
+        never_empty = self.non_empty and self.targets_.is_matrix
+        return self.targets_.decode(relevant_labels(scores, never_empty), scores)
+
+    def _stacked(self, answers: Sequence[Array | sparse.sparray]) -> Array | sparse.sparray:
+        container = self.targets_.sparse_container
+        return container(sparse.vstack(answers)) if container else np.concatenate(answers)
+
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        kernel = getattr(self, "kernel", None)
+        tags.input_tags.pairwise = isinstance(kernel, str) and kernel == "precomputed"
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
 
 
-def columns_of(model):
-    """What a fitted model, or a pipeline with one at its end, knows of the columns it was fitted on: a `Columns`."""
+def columns_of(model: Any) -> Columns:
+    """What a fitted model, or a pipeline with one at its end, knows of the columns it was fitted on.
+
+    Examples
+    --------
+    >>> from rbrl import BRLClassifier
+    >>> columns_of(BRLClassifier().fit([[0.0], [1.0]], [[0, 1], [1, 0]])).n_labels
+    2
+    """
     targets = getattr(model[-1] if hasattr(model, "steps") else model, "targets_", None)
     features, labels = (getattr(model, name, None) for name in ("feature_names_in_", "label_names_"))
     return Columns(
@@ -169,56 +230,18 @@ def columns_of(model):
     )
 
 
-def remember_columns(model, columns):
+def remember_columns(model: Any, columns: Columns) -> None:
     """Let a fitted model, or a pipeline, know the columns it was fitted on; what scikit-learn has seen for itself stays.
 
     Names are kept as text of one width: a file with an object for each of 50,000 names takes seconds to load.
     """
-    labels = None if columns.label_names is None else _text(columns.label_names)
-    bases = {"first_feature_": columns.first_feature, "first_label_": columns.first_label}
-    for name, value in {"label_names_": labels, **bases}.items():
+    names = columns.label_names
+    labels = None if names is None else np.array([str(name) for name in names], dtype=np.str_)
+    known = {"label_names_": labels, "first_feature_": columns.first_feature, "first_label_": columns.first_label}
+    for name, value in known.items():
         vars(model).pop(name, None)
         if value is not None:
             setattr(model, name, value)
     if columns.feature_names is not None:
         first = model[0] if hasattr(model, "steps") else model
-        first.feature_names_in_ = _text(columns.feature_names)
-
-
-def column_names(frame):
-    """The names of the columns of a data frame, if they are text; None for anything else."""
-    names = getattr(frame, "columns", None)
-    names = None if names is None else list(names)
-    return names if names and all(isinstance(name, str) for name in names) else None
-
-
-def is_part(part):
-    """Whether this is rows with their labels, (X, Y)."""
-    return isinstance(part, tuple) and len(part) == 2 and all(len(getattr(side, "shape", ())) == 2 for side in part)
-
-
-def _text(names):
-    return np.array([str(name) for name in names], dtype=np.str_)
-
-
-def _unpacked(model, X, y):
-    """X, y and their columns: of a `Dataset`, or what the given ones tell."""
-    if isinstance(X, Shards):
-        raise ValueError(
-            f"{type(model).__name__} learns from rows in memory. Got {X!r}; load the rows as one file, or use a classifier "
-            "that learns from files, such as RBRLClassifier."
-        )
-    if not isinstance(X, Dataset):
-        return X, y, Columns(label_names=column_names(y))
-    if y is not None:
-        raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
-    return X.X, X.Y, X.columns
-
-
-def _rows_in_blocks(X):
-    """The features of shards, or of a list of parts (X, Y), block by block; None for anything else."""
-    if isinstance(X, Shards):
-        return (X.read(i) for i in range(len(X)))
-    if isinstance(X, list) and X and all(is_part(part) for part in X):
-        return (part[0] for part in X)
-    return None
+        first.feature_names_in_ = np.array([str(name) for name in columns.feature_names], dtype=np.str_)

@@ -1,42 +1,59 @@
-"""The fit of every model with an objective: build, solve, store."""
+"""The fit of every model with an objective: pose the problem, solve it, store the solution."""
 
 import sys
 import time
 from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
+from sklearn.utils.validation import check_X_y
 
-from rbrl._common.checks import check_choice, check_number
-from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.in_blocks import LearnsFromBlocks, as_blocks
-from rbrl.estimators.memory import says_memory_needed
-from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, FeatureMapDesign, SpectralDesign, linear_design, with_ones
-from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, check_gram, fit_feature_map, gram
-from rbrl.problem.objective import Objective
-from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, solve_kernel, solve_posed
-from rbrl.solvers.certificate import Features, prove_feature_map, prove_function, prove_linear
+from rbrl._common.checks import check_choice, check_number, check_row_weights
+from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl.datasets import Columns
+from rbrl.estimators.base import FLOATS, MultiLabelClassifier, Rows, remember_columns
+from rbrl.estimators.convex_problem import ConvexProblem, mapped, present_rows, solver_of
+from rbrl.estimators.memory import enough_memory
+from rbrl.losses import Loss
+from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, gram
+from rbrl.rows import Blocks, LabelCounts, as_blocks, fit_blocks
+from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
+from rbrl.targets import SignedTargets, check_not_label_sets
+
+__all__ = ["KernelModel", "ObjectiveClassifier", "present_rows"]
 
 # Kernel values at a time: 128 MB.
 BLOCK_ENTRIES = 2**24
+# A singular value counts towards the rank above this share of the largest.
+RANK_FLOOR = 1e-6
 
 
 class KernelModel:
-    """Mixin of classifiers with the parameters `kernel`, `gamma`, `degree` and `coef0`.
+    """Classifiers with the parameters `kernel`, `gamma`, `degree` and `coef0`: their kernel, and scores by it.
 
     A linear model keeps `coef_` and `intercept_`, every other one `dual_coef_`, `X_fit_` and perhaps `intercept_`.
     """
 
-    def _gram(self, X, Z=None):
+    kernel: str | Callable[[Any, Any], Any]
+    gamma: float | None
+    degree: int
+    coef0: float
+    coef_: FloatArray
+    intercept_: FloatArray
+    dual_coef_: FloatArray
+    X_fit_: Matrix | None
+
+    def _gram(self, X: Matrix, Z: Matrix | None = None) -> FloatArray:
         return gram(X, Z, kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
 
-    def _is_linear(self):
+    def _is_linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
 
-    def _is_precomputed(self):
+    def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _raw_scores(self, X):
+    def _raw_scores(self, X: Matrix) -> FloatArray:
         """Scores of checked rows, of the type of X."""
         if self._is_linear():
             return np.asarray(X @ self.coef_.T) + self.intercept_
@@ -45,7 +62,7 @@ class KernelModel:
         scores = np.vstack([self._gram(block, self.X_fit_) @ self.dual_coef_ for block in blocks])
         return (scores + getattr(self, "intercept_", 0.0)).astype(X.dtype, copy=False)
 
-    def _check_kernel(self):
+    def _check_kernel(self) -> None:
         owner = type(self).__name__
         if self.gamma is not None:
             check_number(owner, "gamma", self.gamma, strict=True)
@@ -54,73 +71,89 @@ class KernelModel:
         if not callable(self.kernel):
             check_choice(owner, "kernel", self.kernel, KERNELS)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_precomputed()
-        return tags
 
-
-# A singular value counts towards the rank above this share of the largest.
-RANK_FLOOR = 1e-6
-
-
-class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
+class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     """A classifier that minimises loss + ridge + nuclear norm, linear or with a kernel.
 
-    A subclass names its loss in :meth:`_loss`; everything else is here.
+    A subclass names its loss in :meth:`loss`; everything else is here. Parameters are those of
+    :class:`rbrl.BRLClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.losses import SquaredHinge
+    >>> class RidgeOnHinges(ObjectiveClassifier):
+    ...     def loss(self, count_labels):
+    ...         return SquaredHinge()
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> RidgeOnHinges(ridge=10, nuclear=0).fit(X, Y).gap_ <= 1e-4
+    True
     """
 
-    max_rank = approximation = None
+    # Parameters that are numbers of 0 or more.
+    non_negative: tuple[str, ...] = ("ridge", "nuclear")
+    # What a subclass without these parameters has.
+    max_rank: int | None = None
+    approximation: str | None = None
+    n_components: int
+    low_rank: str
+    feature_coef_: FloatArray
+    feature_map_: Any
+    objective_: float
+    gap_: float
+    rank_: int
+    n_iter_: int
+    n_evaluations_: float
+    history_: FloatArray
+    n_samples_seen_: int
 
     def __init__(
-        self,
-        ridge=1.0,
-        nuclear=0.1,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        low_rank="coefficients",
-        max_rank=None,
-        approximation=None,
-        n_components=500,
-        random_state=None,
-        fit_intercept=True,
-        non_empty=False,
-        solver="auto",
-        tol=1e-4,
-        max_iter=1000,
-        warm_start=False,
-        verbose=0,
-    ):
-        self.ridge = ridge
-        self.nuclear = nuclear
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.low_rank = low_rank
-        self.max_rank = max_rank
-        self.approximation = approximation
-        self.n_components = n_components
-        self.random_state = random_state
-        self.fit_intercept = fit_intercept
-        self.non_empty = non_empty
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
+        self, ridge: float = 1.0, nuclear: float = 0.1, kernel: str | Callable[[Any, Any], Any] = "linear",
+        gamma: float | None = None, degree: int = 3, coef0: float = 1.0, low_rank: str = "coefficients",
+        max_rank: int | None = None, approximation: str | None = None, n_components: int = 500,
+        random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True, non_empty: bool = False,
+        solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self.ridge, self.nuclear = ridge, nuclear
+        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
+        self.low_rank, self.max_rank = low_rank, max_rank
+        self.approximation, self.n_components, self.random_state = approximation, n_components, random_state
+        self.fit_intercept, self.non_empty = fit_intercept, non_empty
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.warm_start, self.verbose = warm_start, verbose
 
     @abstractmethod
-    def _loss(self):
-        """The loss of labels and scores."""
+    def loss(self, count_labels: Callable[[], LabelCounts]) -> Loss:
+        """The loss of labels and scores.
 
-    def _loss_of(self, Y, weights):
-        """The loss for the labels of the rows that have a weight: :meth:`_loss`, unless it depends on them."""
-        return self._loss()
+        Parameters
+        ----------
+        count_labels : callable
+            Counts the labels of all rows, for a loss that depends on them; others need not call it.
+        """
 
-    def fit(self, X, y=None, sample_weight=None):
+    def problem(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> ConvexProblem:
+        """The problem that `fit` would solve: its design, its objective at any parameters, its solution.
+
+        Nothing is stored in the classifier. `X`, `y` and `sample_weight` are arrays as for `fit`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_multilabel_classification
+        >>> from rbrl import RBRLClassifier
+        >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+        >>> objective = RBRLClassifier().problem(X, Y).objective(ridge=5, nuclear=0)
+        >>> round(objective.value(objective.zeros()), 1)
+        128.4
+        """
+        self._check_parameters()
+        check_not_label_sets(y)
+        X, y = check_X_y(X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS, estimator=self)
+        weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
+        return ConvexProblem(self, X, SignedTargets().fit(y).encode(y), weights)
+
+    def fit(self, X: Rows, y: MatrixLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and their labels y.
 
         Parameters
@@ -139,145 +172,105 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
         -------
         self
         """
+        self._check_parameters()
         blocks = as_blocks(X, y, sample_weight)
-        learned = self._learn(X, y, sample_weight) if blocks is None else self._learn_blocks(blocks)
-        self.__dict__.pop("stream_", None)
-        return learned
+        if blocks is None:
+            self._fit(*self._checked_data(X, y, sample_weight))
+        else:
+            self._fit_blocks(blocks)
+        vars(self).pop("stream_", None)
+        return self
 
-    @says_memory_needed
-    def _fit(self, X, Y, weights):
+    def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         started = time.perf_counter()
-        rows, weights = present_rows(weights, len(Y))
-        solution = self._solve(X, Y[rows], weights, rows)
-        self._store(X, len(Y), rows, solution.coefficients)
-        self._store_solution(solution)
-        self._report(time.perf_counter() - started)
+        problem = ConvexProblem(self, X, Y, weights)
+        with enough_memory(problem):
+            solution = problem.solve(self._previous(problem) if self.warm_start else None)
+        if problem.kind == "linear":
+            self._store_linear(solution.coefficients)
+        elif problem.kind == "approximation":
+            self.feature_map_, self.feature_coef_ = problem.feature_map, solution.coefficients
+        else:
+            self.dual_coef_ = np.zeros((len(Y), Y.shape[1]), dtype=solution.coefficients.dtype)
+            self.dual_coef_[problem.rows] = solution.coefficients
+            self.X_fit_ = None if self._is_precomputed() else X
+        self._store_solution(solution, started)
 
-    def _solve(self, X, Y, weights, rows):
-        """The :class:`rbrl.solvers.Solution` for the rows that have a weight."""
-        solver = self._solver()
-        limits = {"tol": self.tol, "max_iter": self.max_iter}
+    def _fit_blocks(self, blocks: Blocks) -> None:
+        """Learn the linear model in passes over blocks of rows."""
+        started, owner = time.perf_counter(), type(self).__name__
+        if not self._is_linear():
+            raise ValueError(
+                f"{owner} learns a linear model from rows in blocks. Got kernel={self.kernel!r}; map the features of each "
+                "block first, for example with sklearn.kernel_approximation.Nystroem, and use kernel='linear'."
+            )
+        if self.solver != "auto" and not isinstance(self.solver, QuasiNewton):
+            raise ValueError(
+                f"The solver parameter of {owner} must be 'auto' or a QuasiNewton for rows in blocks. "
+                f"Got {self.solver!r} instead."
+            )
+        found, solution = fit_blocks(
+            blocks,
+            self.loss,
+            self.ridge,
+            self.nuclear,
+            intercept=self.fit_intercept,
+            solver=solver_of(self),
+            start=self._linear_coefficients() if self.warm_start else None,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            verbose=self.verbose,
+        )
+        self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
+        self.classes_ = self.targets_.classes_
+        self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
+        vars(self).pop("feature_names_in_", None)
+        remember_columns(self, blocks.columns or Columns())
+        self._store_linear(solution.coefficients)
+        self._store_solution(solution, started)
 
-        def objective_of(design):
-            return self._objective(design, Y, weights)
+    def _linear_coefficients(self) -> FloatArray | None:
+        """Of the features, those of the intercept last, if there was a fit."""
+        if not hasattr(self, "coef_"):
+            return None
+        parts = [self.coef_, self.intercept_[:, None]] if self.fit_intercept else [self.coef_]
+        return np.hstack(parts).T.astype(np.float64)
 
-        start = self._previous(X.shape[1], Y.shape[1], rows) if self.warm_start else None
-        if self._too_large_to_decompose(len(rows)):
-            design = BlockKernel(self._kernel_blocks(X[rows]), len(rows))
-            objective = objective_of(design)
-            posed = Posed(lambda A, duals: prove_function(objective, design.product_as_posed, A, duals), X.dtype)
-            return solve_posed(KernelBlocks(), objective, posed, start, **limits)
-        if not self._is_linear() and self.approximation is None:
-            K = self._kernel_matrix(X, rows)
-            return solve_kernel(solver, K, self.low_rank, self.ridge, objective_of, X.dtype, start, **limits)
-        objective = objective_of(self._design(X, rows))
-        start = None if start is None else objective.design.weights(start)
-        return solve_posed(solver, objective, self._posed(objective, X, rows), start, **limits)
+    def _previous(self, problem: ConvexProblem) -> FloatArray | None:
+        """Coefficients of the last fit, if there was one of this shape; the features of an approximation are drawn anew."""
+        found, n_columns = None, len(problem.rows)
+        if problem.kind == "linear":
+            found, n_columns = self._linear_coefficients(), problem.X.shape[1] + self.fit_intercept
+        elif problem.kind != "approximation" and len(getattr(self, "dual_coef_", ())) > problem.rows[-1]:
+            found = self.dual_coef_[problem.rows].astype(np.float64)
+        return None if found is None or found.shape != (n_columns, problem.Y.shape[1]) else found
 
-    def _posed(self, objective, X, rows):
-        """The proof of a model over features."""
-        X = X[rows] if len(rows) < X.shape[0] else X
-        if self._is_linear():
-            features = Features(X, self.fit_intercept)
-            return Posed(lambda W, duals: prove_linear(objective, features, W, duals), X.dtype)
-        features = Features(self._features(X))
-        prove = prove_linear if self.low_rank == "function" else prove_feature_map
-        return Posed(lambda W, duals: prove(objective, features, W, duals), np.dtype(np.float64))
-
-    def _too_large_to_decompose(self, n_samples):
-        """Whether a kernel model is solved block by block: the penalty of the function alone allows it."""
-        exact = not self._is_linear() and not self._is_precomputed() and self.approximation is None
-        free = isinstance(self.solver, str) and self.solver == "auto" and self.max_rank is None
-        return exact and free and self.low_rank == "function" and n_samples > LARGEST_DECOMPOSITION
-
-    def _kernel_blocks(self, X):
-        return lambda rows: self._gram(X[rows], X)
-
-    def _solver(self):
-        if self.max_rank is not None:
-            return LowRank(self.max_rank)
-        return SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
-
-    def _objective(self, design, Y, weights=None):
-        """What `fit` minimises, over a design of the training rows."""
-        return Objective(design, Y, self._loss_of(Y, weights), self.ridge, self.nuclear, weights)
-
-    def _design(self, X, rows):
-        """The design of the rows that have a weight."""
-        if self._is_linear():
-            X = (X[rows] if len(rows) < X.shape[0] else X).astype(np.float64, copy=False)
-            return linear_design(with_ones(X) if self.fit_intercept else X)
-        if self.approximation is None:
-            return SpectralDesign(self._kernel_matrix(X, rows), self.low_rank)
-        self.feature_map_ = self._fit_feature_map(X[rows])
-        return FeatureMapDesign(self._features(X[rows]), self.low_rank)
-
-    def _fit_feature_map(self, X):
-        names = ("approximation", "n_components", "kernel", "gamma", "degree", "coef0", "random_state")
-        return fit_feature_map(X, **{name: getattr(self, name) for name in names})
-
-    def _features(self, X):
-        features = self.feature_map_.transform(X)
-        return np.asarray(features.toarray() if sparse.issparse(features) else features, dtype=np.float64)
-
-    def _kernel_matrix(self, X, rows):
-        K = check_gram(self._gram(X))
-        return K[np.ix_(rows, rows)] if len(rows) < len(K) else K
-
-    def _basis_rows(self, X, X_fit):
-        """What the model's own coefficients are multiplied with: features, or kernel values to the training rows."""
-        if self._is_linear():
-            return with_ones(X) if self.fit_intercept else X
-        return self._gram(X, X_fit) if self.approximation is None else self._features(X)
-
-    def _store(self, X, n_samples, rows, coefficients):
-        if self._is_linear():
-            self._store_linear(X.shape[1], coefficients)
-            return
-        if self.approximation is not None:
-            self.feature_coef_ = coefficients
-            return
-        self.dual_coef_ = np.zeros((n_samples, coefficients.shape[1]), dtype=coefficients.dtype)
-        self.dual_coef_[rows] = coefficients
-        self.X_fit_ = None if self._is_precomputed() else X
-
-    def _store_linear(self, n_features, W):
+    def _store_linear(self, W: FloatArray) -> None:
+        n_features = len(W) - self.fit_intercept
         self.coef_ = np.ascontiguousarray(W[:n_features].T)
         self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=W.dtype)
 
-    def _store_solution(self, solution):
+    def _store_solution(self, solution: Solution, started: float) -> None:
         proof, result = solution.proof, solution.result
         self.objective_, self.gap_ = proof.objective, proof.gap
         self.n_iter_, self.n_evaluations_ = result.n_iter, result.evaluations
         self.history_ = np.append(result.history[:-1], proof.objective)
         self.rank_ = int(np.count_nonzero(proof.sigma > RANK_FLOOR * proof.sigma.max(initial=0.0)))
-
-    def _previous(self, n_features, n_labels, rows=None):
-        """Coefficients of the last fit, if there was one of this shape."""
-        if self._is_linear() and hasattr(self, "coef_"):
-            coefficients = np.hstack([self.coef_, self.intercept_[:, None]] if self.fit_intercept else [self.coef_]).T
-            shape = (n_features + self.fit_intercept, n_labels)
-        elif self.approximation is None and not self._is_linear() and len(getattr(self, "dual_coef_", ())) > rows[-1]:
-            coefficients, shape = self.dual_coef_[rows], (len(rows), n_labels)
-        else:
-            return None
-        return coefficients.astype(np.float64) if coefficients.shape == shape else None
-
-    def _scores(self, X):
-        if self.approximation is None:
-            return self._raw_scores(X)
-        return (self._features(X) @ self.feature_coef_).astype(X.dtype, copy=False)
-
-    def _report(self, seconds):
         if self.verbose:
             sys.stderr.write(
                 f"{type(self).__name__}: {self.n_iter_} iterations, {self.n_evaluations_:g} evaluations, objective "
-                f"{self.objective_:.6g}, certified gap {self.gap_:.1e}, rank {self.rank_}, {seconds:.2f} s\n"
+                f"{self.objective_:.6g}, certified gap {self.gap_:.1e}, rank {self.rank_}, "
+                f"{time.perf_counter() - started:.2f} s\n"
             )
 
-    def _check_parameters(self):
+    def _scores(self, X: Matrix) -> FloatArray:
+        if self.approximation is None:
+            return self._raw_scores(X)
+        return (mapped(self.feature_map_, X) @ self.feature_coef_).astype(X.dtype, copy=False)
+
+    def _check_parameters(self) -> None:
         owner = type(self).__name__
-        for name in ("ridge", "nuclear"):
+        for name in self.non_negative:
             check_number(owner, name, getattr(self, name))
         check_number(owner, "tol", self.tol, strict=True)
         check_number(owner, "max_iter", self.max_iter, low=1, integer=True)
@@ -290,38 +283,26 @@ class ObjectiveClassifier(LearnsFromBlocks, KernelModel, MultiLabelClassifier):
                 f"The solver parameter of {owner} must be a name or a solver object. Got {self.solver!r} instead."
             )
         if self.max_rank is not None:
-            self._check_max_rank(owner)
+            check_number(owner, "max_rank", self.max_rank, low=1, integer=True)
+            if not (isinstance(self.solver, str) and self.solver in ("auto", "low-rank")):
+                raise ValueError(
+                    f"With max_rank={self.max_rank}, {owner} is solved in factors. Got solver={self.solver!r}; leave it at "
+                    "'auto', or set max_rank=None."
+                )
         if self.approximation is not None:
             self._check_approximation(owner)
-        if self._is_precomputed() and self.fit_intercept:
+        if self.kernel == "precomputed" and self.fit_intercept:
             raise ValueError(
                 f"{owner} cannot add an intercept to kernel='precomputed'. Got fit_intercept={self.fit_intercept}; "
                 "pass fit_intercept=False, and add 1 to every kernel value if you want the paper's constant feature."
             )
 
-    def _check_max_rank(self, owner):
-        check_number(owner, "max_rank", self.max_rank, low=1, integer=True)
-        if not (isinstance(self.solver, str) and self.solver in ("auto", "low-rank")):
-            raise ValueError(
-                f"With max_rank={self.max_rank}, {owner} is solved in factors. Got solver={self.solver!r}; leave it at "
-                "'auto', or set max_rank=None."
-            )
-
-    def _check_approximation(self, owner):
+    def _check_approximation(self, owner: str) -> None:
         check_choice(owner, "approximation", self.approximation, tuple(APPROXIMATIONS))
         check_number(owner, "n_components", self.n_components, low=1, integer=True)
-        kernels = APPROXIMATIONS[self.approximation]
+        kernels = APPROXIMATIONS[str(self.approximation)]
         if not isinstance(self.kernel, str) or self.kernel not in kernels:
             raise ValueError(
                 f"{owner} with approximation={self.approximation!r} needs kernel={' or '.join(map(repr, kernels))}. Got "
                 f"kernel={self.kernel!r}; choose such a kernel, or approximation=None."
             )
-
-
-def present_rows(weights, n_samples):
-    """Indices of the rows with a weight, and their weights (None if all are 1)."""
-    if weights is None:
-        return np.arange(n_samples), None
-    rows = np.flatnonzero(weights)
-    weights = weights[rows]
-    return rows, None if np.all(weights == 1) else weights

@@ -1,11 +1,15 @@
 """CPNL: costs for rare labels, and label graphs of agreement and disagreement."""
 
+from collections.abc import Callable
+from typing import Any
+
 from rbrl._common.checks import check_number
 from rbrl.estimators.convex import ObjectiveClassifier
-from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, WeightedSum
-from rbrl.losses.base import costs_of_counts, imbalance_costs
-from rbrl.losses.label_graph import agreement_laplacians, laplacians_of_products
-from rbrl.rows.sums import label_products
+from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, Loss, WeightedSum
+from rbrl.losses.base import costs_of_counts
+from rbrl.losses.label_graph import laplacians_of_products
+from rbrl.rows import LabelCounts
+from rbrl.solvers import Solver
 
 
 class CPNL(ObjectiveClassifier):
@@ -92,75 +96,43 @@ class CPNL(ObjectiveClassifier):
     """
 
     nuclear = 0.0
+    non_negative = ("ridge", "nuclear", "positive", "negative", "beta")
 
     def __init__(
-        self,
-        ridge=1.0,
-        positive=0.1,
-        negative=0.1,
-        beta=0.5,
-        n_neighbors=3,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        fit_intercept=True,
-        non_empty=False,
-        solver="auto",
-        tol=1e-4,
-        max_iter=1000,
-        warm_start=False,
-        verbose=0,
-    ):
-        self.ridge = ridge
-        self.positive = positive
-        self.negative = negative
-        self.beta = beta
-        self.n_neighbors = n_neighbors
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.non_empty = non_empty
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
+        self, ridge: float = 1.0, positive: float = 0.1, negative: float = 0.1, beta: float = 0.5,
+        n_neighbors: int = 3, kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None,
+        degree: int = 3, coef0: float = 1.0, fit_intercept: bool = True, non_empty: bool = False,
+        solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self.ridge, self.positive, self.negative = ridge, positive, negative
+        self.beta, self.n_neighbors = beta, n_neighbors
+        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
+        self.fit_intercept, self.non_empty = fit_intercept, non_empty
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.warm_start, self.verbose = warm_start, verbose
 
+    # Other classifiers have it as a parameter.
     @property
-    def low_rank(self):
+    def low_rank(self) -> str:  # type: ignore[override]
         """Without a nuclear norm only a choice of coordinates: the authors' iteration is in those of the coefficients."""
         return "coefficients" if getattr(self.solver, "lipschitz", None) == "paper" else "function"
 
-    def _loss(self):
-        raise NotImplementedError("The loss of CPNL depends on its labels: see _loss_of.")
+    @property
+    def dual_objective_(self) -> float:
+        """Lower bound of the optimum."""
+        return self.objective_ / (1.0 + self.gap_)
 
-    def _loss_of(self, Y, weights):
-        positive, negative = agreement_laplacians(Y, self.n_neighbors, weights)
-        return self._weighted_loss(imbalance_costs(Y, self.beta, weights), positive, negative)
-
-    def _weighted_loss(self, costs, positive, negative):
+    def loss(self, count_labels: Callable[[], LabelCounts]) -> Loss:
+        """Costs and label graphs depend on all labels: they are counted once."""
+        counts = count_labels()
+        positive, negative = laplacians_of_products(counts.products, counts.n_samples, self.n_neighbors)
         return WeightedSum(
-            (1.0, CostWeightedSquaredHinge(costs)),
+            (1.0, CostWeightedSquaredHinge(costs_of_counts(counts.relevant, counts.irrelevant, self.beta))),
             (self.positive, LabelGraph(positive)),
             (self.negative, LabelGraph(negative)),
         )
 
-    def _loss_of_blocks(self, blocks):
-        n_samples, relevant, products = blocks.total(label_products)
-        positive, negative = laplacians_of_products(products, n_samples, self.n_neighbors)
-        costs = costs_of_counts(relevant, n_samples - relevant, self.beta)
-        return self._weighted_loss(costs, positive, negative)
-
-    def _store_solution(self, solution):
-        super()._store_solution(solution)
-        self.dual_objective_ = self.objective_ / (1.0 + self.gap_)
-
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
-        owner = type(self).__name__
-        for name in ("positive", "negative", "beta"):
-            check_number(owner, name, getattr(self, name))
-        check_number(owner, "n_neighbors", self.n_neighbors, low=1, integer=True)
+        check_number(type(self).__name__, "n_neighbors", self.n_neighbors, low=1, integer=True)

@@ -6,117 +6,111 @@ holds, below which a warning says what needs less. Both count arrays of weights 
 does without.
 """
 
-import functools
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scipy import sparse
 
 from rbrl.exceptions import MemoryWarning
 from rbrl.problem import LARGEST_DECOMPOSITION
 
+if TYPE_CHECKING:
+    from rbrl.estimators.convex_problem import ConvexProblem
+
 DOUBLE = 8
 CGROUPS = Path("/sys/fs/cgroup")
 
 
 class Needs(NamedTuple):
-    """Bytes, and what would need less."""
+    """Bytes."""
 
     least: int
     usually: int
-    way_out: str
 
 
-def says_memory_needed(fit):
-    """Decorate ``_fit(self, X, Y, weights)``: a fit that cannot do with the memory there is says so first.
+@contextmanager
+def enough_memory(problem: "ConvexProblem") -> Iterator[None]:
+    """Solve a problem inside this: what cannot do with the memory there is says so first.
 
     A MemoryError that comes all the same has the same words.
     """
-
-    @functools.wraps(fit)
-    def _fit(self, X, Y, weights):
-        needs, available = memory_needed(self, X, Y.shape[1]), available_bytes()
-        words = _words(self, X, Y, needs, available)
-        if available is not None and needs.least > available:
-            raise MemoryError(words)
-        if available is not None and needs.usually > available:
-            warnings.warn(words, MemoryWarning, stacklevel=4)
-        try:
-            return fit(self, X, Y, weights)
-        except MemoryError as error:
-            raise MemoryError(f"{words} ({error})" if str(error) else words) from error
-
-    return _fit
+    needs, available = memory_needed(problem), available_bytes()
+    if available is not None and needs.least > available:
+        raise MemoryError(_words(problem, needs, available))
+    if available is not None and needs.usually > available:
+        # The call of `fit` is what warns: above it are `_fit`, the context and this function.
+        warnings.warn(_words(problem, needs, available), MemoryWarning, stacklevel=5)
+    try:
+        yield
+    except MemoryError as error:
+        words = _words(problem, needs, available)
+        raise MemoryError(f"{words} ({error})" if str(error) else words) from error
 
 
-def memory_needed(model, X, n_labels):
-    """The :class:`Needs` of a fit of an ObjectiveClassifier to X and labels in memory."""
-    n, m = X.shape
-    weights = DOUBLE * (m + model.fit_intercept) * n_labels
-    scores = DOUBLE * n * n_labels
-    square = DOUBLE * min(n, m) ** 2
-    if not model._is_linear():
-        return _of_kernel(model, n, scores)
+def memory_needed(problem: "ConvexProblem") -> Needs:
+    """The bytes that a solution holds at one time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier
+    >>> memory_needed(RBRLClassifier().problem(np.ones((100, 5)), np.eye(100, 3))).least
+    6600
+    """
+    (n, m), n_labels, model = problem.X.shape, problem.Y.shape[1], problem.model
+    weights, scores = DOUBLE * (m + model.fit_intercept) * n_labels, DOUBLE * n * n_labels
+    if problem.kind == "blocks":
+        return Needs(scores, 10 * scores)
+    if problem.kind == "approximation":
+        features = DOUBLE * n * min(model.n_components, n)
+        return Needs(features + scores, 3 * features + 10 * scores)
+    if problem.kind == "kernel":
+        return Needs(DOUBLE * n**2 + scores, 4 * DOUBLE * n**2 + 10 * scores)
     if model.max_rank is not None:
-        return Needs(weights + scores, 6 * weights + 10 * scores, _fewer(model, n, m))
+        return Needs(weights + scores, 6 * weights + 10 * scores)
     if min(n, m) > LARGEST_DECOMPOSITION:
-        return Needs(5 * weights + scores, 22 * weights + 10 * scores, _fewer(model, n, m))
+        return Needs(5 * weights + scores, 22 * weights + 10 * scores)
+    square = DOUBLE * min(n, m) ** 2
     if n < m:
         least, usually = max(2 * square, square + 2 * weights), max(4 * square, square + 4 * weights)
     else:
-        rotated = 0 if sparse.issparse(X) else DOUBLE * n * m
+        rotated = 0 if sparse.issparse(problem.X) else DOUBLE * n * m
         least, usually = square + rotated, 4 * square + rotated
-    return Needs(least + scores, usually + 10 * scores, _fewer(model, n, m))
+    return Needs(least + scores, usually + 10 * scores)
 
 
-def _of_kernel(model, n, scores):
-    if model.approximation is not None:
-        features = DOUBLE * n * min(model.n_components, n)
-        return Needs(features + scores, 3 * features + 10 * scores, "a smaller n_components, or fewer rows")
-    if model._too_large_to_decompose(n):
-        return Needs(scores, 10 * scores, "approximation='nystroem', or fewer rows")
-    kernel = DOUBLE * n**2
-    return Needs(kernel + scores, 4 * kernel + 10 * scores, "approximation='nystroem', or fewer rows")
-
-
-def _fewer(model, n, m):
-    """What needs less: short factors where weights are many, blocks where rows are."""
-    blocks = "rows in blocks, as in fit(rbrl.datasets.write_shards((X, y), folder))"
-    if m <= n:
-        return f"{blocks}, or fewer labels"
-    return "max_rank, such as max_rank=50" if model.max_rank is None else "fewer features or labels"
-
-
-def _words(model, X, Y, needs, available):
-    there = "" if available is None else f", and {_gigabytes(available)} are available"
+def _words(problem: "ConvexProblem", needs: Needs, available: int | None) -> str:
+    (n, m), model = problem.X.shape, problem.model
+    usually, least, there = (f"{size / 1e9:.3g} GB" for size in (needs.usually, needs.least, available or 0))
+    # Short factors where weights are many, blocks where rows are.
+    if problem.kind == "approximation":
+        less = "a smaller n_components, or fewer rows"
+    elif problem.kind != "linear":
+        less = "approximation='nystroem', or fewer rows"
+    elif m <= n:
+        less = "rows in blocks, as in fit(rbrl.datasets.write_shards((X, y), folder)), or fewer labels"
+    else:
+        less = "max_rank, such as max_rank=50" if model.max_rank is None else "fewer features or labels"
     return (
-        f"{type(model).__name__} usually needs about {_gigabytes(needs.usually)} for {X.shape[0]} rows, "
-        f"{X.shape[1]} features and {Y.shape[1]} labels, at least {_gigabytes(needs.least)}{there}. What needs less: "
-        f"{needs.way_out}."
+        f"{type(model).__name__} usually needs about {usually} for {n} rows, {m} features and {problem.Y.shape[1]} labels, "
+        f"at least {least}{'' if available is None else f', and {there} are available'}. What needs less: {less}."
     )
 
 
-def _gigabytes(n_bytes):
-    return f"{n_bytes / 1e9:.3g} GB"
-
-
-def available_bytes():
+def available_bytes() -> int | None:
     """Memory that this process may still take, of the machine, its control groups, its address space; None if unknown."""
-    known = [limit for limit in (_of_machine(), _of_cgroups(), _of_address_space()) if limit is not None]
-    return min(known, default=None)
-
-
-def _of_machine():
-    """What can be had without harm to others, and what can be moved to disk."""
+    # Of the machine: what can be had without harm to others, and what can be moved to disk.
     table = _table(Path("/proc/meminfo"))
-    if "MemAvailable:" not in table:
-        return None
-    return 1024 * (table["MemAvailable:"] + table.get("SwapFree:", 0))
+    free = table.get("MemAvailable:")
+    of_machine = None if free is None else 1024 * (free + table.get("SwapFree:", 0))
+    return min((size for size in (of_machine, _of_cgroups(), _of_address_space()) if size is not None), default=None)
 
 
-def _of_cgroups(root=CGROUPS, own=Path("/proc/self/cgroup")):
+def _of_cgroups(root: Path = CGROUPS, own: Path = Path("/proc/self/cgroup")) -> int | None:
     """The tightest limit of the groups that this process is in; what is only cached can be given up."""
     groups = [line.split(":", 2) for line in _text(own).splitlines()]
     limits = []
@@ -135,7 +129,7 @@ def _of_cgroups(root=CGROUPS, own=Path("/proc/self/cgroup")):
     return max(min(limits), 0) if limits else None
 
 
-def _of_address_space():
+def _of_address_space() -> int | None:
     try:
         import resource
     except ImportError:  # not on Windows
@@ -147,13 +141,13 @@ def _of_address_space():
     return max(most - int(pages[0]) * os.sysconf("SC_PAGE_SIZE"), 0)
 
 
-def _table(path):
+def _table(path: Path) -> dict[str, int]:
     """Lines of a name and a number."""
     words = [line.split() for line in _text(path).splitlines()]
     return {line[0]: int(line[1]) for line in words if len(line) > 1 and line[1].isdecimal()}
 
 
-def _text(path):
+def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError:

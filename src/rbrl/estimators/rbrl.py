@@ -1,11 +1,28 @@
 """RBRL, and BRL: RBRL without its ranking term."""
 
-from rbrl._common.checks import check_number
-from rbrl.estimators.convex import ObjectiveClassifier
-from rbrl.estimators.streaming import LearnsFromStreams
-from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
+from collections.abc import Callable
+from typing import Any
 
-_SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
+import numpy as np
+
+from rbrl.estimators.streaming import StreamingClassifier
+from rbrl.losses import Loss, PairwiseSquaredHinge, SquaredHinge, WeightedSum
+from rbrl.rows import LabelCounts
+from rbrl.solvers import Solver
+
+
+class BRLClassifier(StreamingClassifier):
+    r"""Binary relevance with low rank: RBRL without its ranking term.
+
+    .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{\lambda_1}{2} \|W\|_F^2 + \lambda_3 \|W\|_*
+
+    Parameters
+    ----------
+    ridge : float, default=1.0
+        :math:`\lambda_1`.
+    nuclear : float, default=0.1
+        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off.
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
     gamma : float, default=None
         Width of the "rbf" and scale of the "poly" kernel; None means 1 / n_features, as in the paper.
@@ -15,7 +32,7 @@ _SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or cal
         Constant of the "poly" kernel.
     low_rank : {"coefficients", "function"}, default="coefficients"
         What the nuclear norm of a kernel model is taken of: the coefficients A, as in the paper, or the function
-        :math:`\\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly, and
+        :math:`\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly, and
         more than 8,000 rows are solved block by block, without a decomposition of the kernel matrix.
     max_rank : int, default=None
         Allow the weights no larger rank: the paper's constraint rank(W) <= k, beside the nuclear norm or, with
@@ -64,21 +81,7 @@ _SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or cal
     history_ : array
         Objective values, one per iteration.
     classes_ : array
-        Column indices of the labels, or the classes of a 1-D target."""
-
-
-class BRLClassifier(LearnsFromStreams, ObjectiveClassifier):
-    __doc__ = rf"""Binary relevance with low rank: RBRL without its ranking term.
-
-    .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{{\lambda_1}}{{2}} \|W\|_F^2 + \lambda_3 \|W\|_*
-
-    Parameters
-    ----------
-    ridge : float, default=1.0
-        :math:`\lambda_1`.
-    nuclear : float, default=0.1
-        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off.
-    {_SHARED_PARAMETERS}
+        Column indices of the labels, or the classes of a 1-D target.
 
     Examples
     --------
@@ -90,14 +93,15 @@ class BRLClassifier(LearnsFromStreams, ObjectiveClassifier):
            [0, 1, 1, 0]])
     """
 
-    def _loss(self):
+    def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
+        """The squared hinge of every label."""
         return SquaredHinge()
 
 
-class RBRLClassifier(LearnsFromStreams, ObjectiveClassifier):
-    __doc__ = rf"""Ranking SVM and binary relevance learned jointly, with low rank (eq. 8 of the paper).
+class RBRLClassifier(StreamingClassifier):
+    r"""Ranking SVM and binary relevance learned jointly, with low rank (eq. 8 of the paper).
 
-    .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{{\lambda_1}}{{2}} \|W\|_F^2
+    .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{\lambda_1}{2} \|W\|_F^2
               + \lambda_2 f_r(W) + \lambda_3 \|W\|_*
 
     with the ranking term :math:`f_r`, a squared hinge with margin 2 over every row's (relevant, irrelevant) label pairs.
@@ -110,7 +114,66 @@ class RBRLClassifier(LearnsFromStreams, ObjectiveClassifier):
         :math:`\lambda_2`. Larger values rank relevant labels above irrelevant ones more eagerly; 0 gives BRL.
     nuclear : float, default=0.1
         :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off.
-    {_SHARED_PARAMETERS}
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
+        "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
+    gamma : float, default=None
+        Width of the "rbf" and scale of the "poly" kernel; None means 1 / n_features, as in the paper.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=1.0
+        Constant of the "poly" kernel.
+    low_rank : {"coefficients", "function"}, default="coefficients"
+        What the nuclear norm of a kernel model is taken of: the coefficients A, as in the paper, or the function
+        :math:`\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly, and
+        more than 8,000 rows are solved block by block, without a decomposition of the kernel matrix.
+    max_rank : int, default=None
+        Allow the weights no larger rank: the paper's constraint rank(W) <= k, beside the nuclear norm or, with
+        ``nuclear=0``, in place of it. That problem is not convex: the solution is a local optimum, and `gap_` bounds its
+        distance from the optimum without the constraint, which need not be small.
+    approximation : {"nystroem", "fourier"}, default=None
+        Replace the kernel by the inner products of few features, for more rows than a kernel matrix has room for:
+        scikit-learn's `Nystroem` over centres of clusters ("rbf" and "poly"), or its `RBFSampler` ("rbf"). The gap is that
+        of the approximated problem.
+    n_components : int, default=500
+        Features of the approximation.
+    random_state : int, RandomState instance or None, default=None
+        Of the approximation.
+    fit_intercept : bool, default=True
+        Linear model: append a column of ones, regularised with the rest, as in the paper. No effect on other kernels
+        (it cancels in "rbf"); refused for "precomputed".
+    non_empty : bool, default=False
+        Give a row without a positive score its best label, as the authors' program does.
+    solver : {"auto", "apg", "low-rank"} or solver object, default="auto"
+        "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
+        ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
+    tol : float, default=1e-4
+        Stop when the objective is certified to be within this share of its optimum.
+    max_iter : int, default=1000
+    warm_start : bool, default=False
+        Start from the weights of the previous `fit`. No effect with an approximation, whose features are drawn anew.
+    verbose : int, default=0
+        1 writes a line about the solution to standard error.
+
+    Attributes
+    ----------
+    coef_ : array (n_labels, n_features)
+        Linear model only, with `intercept_` (n_labels,).
+    dual_coef_ : array (n_samples, n_labels)
+        Kernel model only, with `X_fit_`, the training rows.
+    feature_coef_ : array (n_components, n_labels)
+        With an approximation only, and `feature_map_`, the transformer to its features.
+    objective_ : float
+    gap_ : float
+        Certified upper bound on the relative distance of `objective_` from its optimum.
+    rank_ : int
+        Rank of the weights.
+    n_iter_ : int
+    n_evaluations_ : float
+        Products with the design and its transpose, in pairs.
+    history_ : array
+        Objective values, one per iteration.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target.
 
     References
     ----------
@@ -130,53 +193,34 @@ class RBRLClassifier(LearnsFromStreams, ObjectiveClassifier):
     True
     """
 
+    non_negative = ("ridge", "nuclear", "ranking")
+
     def __init__(
-        self,
-        ridge=1.0,
-        ranking=0.1,
-        nuclear=0.1,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        low_rank="coefficients",
-        max_rank=None,
-        approximation=None,
-        n_components=500,
-        random_state=None,
-        fit_intercept=True,
-        non_empty=False,
-        solver="auto",
-        tol=1e-4,
-        max_iter=1000,
-        warm_start=False,
-        verbose=0,
-    ):
+        self, ridge: float = 1.0, ranking: float = 0.1, nuclear: float = 0.1,
+        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None, degree: int = 3,
+        coef0: float = 1.0, low_rank: str = "coefficients", max_rank: int | None = None,
+        approximation: str | None = None, n_components: int = 500,
+        random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True, non_empty: bool = False,
+        solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:  # fmt: skip
+        kernel_parameters = kernel, gamma, degree, coef0, low_rank
+        size = max_rank, approximation, n_components, random_state
         super().__init__(
-            ridge=ridge,
-            nuclear=nuclear,
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            low_rank=low_rank,
-            max_rank=max_rank,
-            approximation=approximation,
-            n_components=n_components,
-            random_state=random_state,
-            fit_intercept=fit_intercept,
-            non_empty=non_empty,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            warm_start=warm_start,
-            verbose=verbose,
+            ridge,
+            nuclear,
+            *kernel_parameters,
+            *size,
+            fit_intercept,
+            non_empty,
+            solver,
+            tol,
+            max_iter,
+            warm_start,
+            verbose,
         )
         self.ranking = ranking
 
-    def _loss(self):
+    def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
+        """The squared hinge of every label, and `ranking` times that of every row's pairs of labels."""
         return WeightedSum((1.0, SquaredHinge()), (self.ranking, PairwiseSquaredHinge()))
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_number(type(self).__name__, "ranking", self.ranking)

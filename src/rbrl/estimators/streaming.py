@@ -1,30 +1,59 @@
 """`partial_fit`: rows that come once, in batches, and are not kept."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from rbrl._common.checks import check_row_weights
+from rbrl._common.typing import ArrayLike, MatrixLike
 from rbrl.datasets import Columns
-from rbrl.estimators.base import FLOATS, column_names, remember_columns
-from rbrl.estimators.convex import present_rows
+from rbrl.estimators.base import FLOATS, remember_columns
+from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import InvalidLabelsError
-from rbrl.problem import with_ones
-from rbrl.rows import LARGEST_GRAM, GramDesign, LossAtZero, at_zero
-from rbrl.rows.design import SummedObjective
-from rbrl.rows.sums import Sums
-from rbrl.solvers.preconditioner import model_start
-from rbrl.solvers.stream import BATCH_ROWS, BatchSteps
+from rbrl.rows import label_counts
+from rbrl.rows.fit import learn_batch, streamed_coefficients
+from rbrl.rows.places import column_names
 from rbrl.targets import SignedTargets, check_not_label_sets
 
+# What does not hold after a further batch.
 _OF_FIT = ("objective_", "gap_", "rank_", "n_iter_", "n_evaluations_", "history_", "coef_", "intercept_")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class LearnsFromStreams:
-    """Mixin of classifiers with an objective whose loss does not depend on the labels of other rows."""
+def _of_linear_models(method: Method) -> Method:
+    """Let a classifier have a method only where its kernel is linear; `available_if` has no types."""
+    return cast(Method, available_if(lambda model: model._is_linear())(method))
 
-    @available_if(lambda self: self._is_linear())
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+
+class StreamingClassifier(ObjectiveClassifier):
+    """A classifier with an objective whose loss does not depend on the labels of other rows: it can learn in batches.
+
+    Attributes
+    ----------
+    stream_ : dict
+        After `partial_fit`: what is remembered of the rows; see :func:`rbrl.rows.fit.learn_batch`.
+    n_samples_seen_ : int
+        After `partial_fit`, or a fit of rows in blocks.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import BRLClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> model = BRLClassifier(ridge=10).partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
+    >>> model.n_samples_seen_, model.coef_.shape
+    (60, (4, 8))
+    """
+
+    stream_: dict[str, Any]
+
+    @_of_linear_models
+    def partial_fit(
+        self, X: MatrixLike, y: MatrixLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         r"""Learn from further rows, which need not be kept.
 
         The model is the minimiser of the objective with the quadratic model of its loss at zero scores in place of the loss,
@@ -56,47 +85,35 @@ class LearnsFromStreams:
         """
         self._check_parameters()
         check_not_label_sets(y)
-        first = "stream_" not in self.__dict__
+        first = "stream_" not in vars(self)
         self._check_label_names(column_names(y), first)
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS, reset=first)
         if first:
             self._begin_stream(y, classes)
+        Y = self.targets_.encode_batch(y)
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
-        learn = self._step if X.shape[1] + self.fit_intercept > LARGEST_GRAM else self._add
-        self.stream_ = learn(X.astype(np.float64, copy=False), self._encode_batch(y), weights)
+        penalties = self.ridge, self.nuclear, self.fit_intercept
+        loss = self.loss(lambda: label_counts(Y, weights))
+        self.stream_ = learn_batch(self.stream_, X.astype(np.float64, copy=False), Y, weights, loss, *penalties)
         self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         for name in _OF_FIT:
-            self.__dict__.pop(name, None)
+            vars(self).pop(name, None)
         return self
 
-    def _add(self, X, Y, weights):
-        """The sums of all rows, these included."""
-        new = at_zero(self._loss(), with_ones(X) if self.fit_intercept else X, Y, weights)
-        return {name: value + self.stream_.get(name, 0.0) for name, value in new._asdict().items()}
+    if not TYPE_CHECKING:
+        # Hidden from type checkers, to which it would make every misspelt attribute one that exists.
+        def __getattr__(self, name: str) -> Any:
+            if name in ("coef_", "intercept_") and vars(self).get("stream_"):
+                self._store_linear(streamed_coefficients(self.stream_, self.n_samples_seen_, self.ridge, self.nuclear))
+                return vars(self)[name]
+            if name == "partial_fit":
+                raise AttributeError(
+                    f"partial_fit learns a linear model. Got kernel={self.kernel!r}; map the features of each batch first, "
+                    "for example with sklearn.kernel_approximation.RBFSampler, and use kernel='linear'."
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _step(self, X, Y, weights):
-        """The state after the steps of these rows."""
-        rows, weights = present_rows(weights, len(Y))
-        X, Y = X[rows], Y[rows]
-        steps = BatchSteps(**self.stream_) if self.stream_ else BatchSteps.begin(X, Y.shape[1], self.fit_intercept)
-        for start in range(0, len(Y), BATCH_ROWS):
-            batch = slice(start, start + BATCH_ROWS)
-            of_batch = None if weights is None else weights[batch]
-            steps.learn(X[batch], Y[batch], self._loss(), self.ridge, self.nuclear, of_batch)
-        return vars(steps)
-
-    def __getattr__(self, name):
-        if name in ("coef_", "intercept_") and self.__dict__.get("stream_"):
-            self._settle_stream()
-            return self.__dict__[name]
-        if name == "partial_fit":
-            raise AttributeError(
-                f"partial_fit learns a linear model. Got kernel={self.kernel!r}; map the features of each batch first, for "
-                "example with sklearn.kernel_approximation.RBFSampler, and use kernel='linear'."
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _begin_stream(self, y, classes):
+    def _begin_stream(self, y: Any, classes: ArrayLike | None) -> None:
         known = getattr(self, "classes_", None) if y.ndim == 1 else None
         classes = known if classes is None else classes
         if y.ndim == 1 and classes is None:
@@ -104,7 +121,7 @@ class LearnsFromStreams:
         self.targets_ = SignedTargets().fit(y if y.ndim == 2 else np.asarray(classes))
         self.classes_, self.stream_, self.n_samples_seen_ = self.targets_.classes_, {}, 0
 
-    def _check_label_names(self, names, first):
+    def _check_label_names(self, names: list[str] | None, first: bool) -> None:
         """Remember the names of the labels of the first batch; others, or another order, are refused."""
         known = getattr(self, "label_names_", None)
         if first:
@@ -114,34 +131,3 @@ class LearnsFromStreams:
                 f"Labels must come as in the first batch: {', '.join(known[:5])}. Got {', '.join(names[:5])}; put the "
                 "columns in that order. A model cannot learn new labels: begin another for them."
             )
-
-    def _encode_batch(self, y):
-        """Signed labels, in the coding of the first batch."""
-        known = self.targets_
-        if not known.is_matrix:
-            strange = np.setdiff1d(np.ravel(y), known.classes_)
-            if len(strange):
-                raise InvalidLabelsError(
-                    f"y must hold classes among {known.classes_}. Got {strange[:5]} in this batch; a model cannot learn new "
-                    "classes: begin another, with all that there will be as classes= in its first call."
-                )
-            return known.encode(y)
-        batch = SignedTargets().fit(y)
-        if not batch.is_matrix or len(batch.classes_) != len(known.classes_) or batch.low < known.low:
-            raise InvalidLabelsError(
-                f"Labels must come as in the first batch: {len(known.classes_)} columns of {known.low}/1. Got a batch of "
-                f"{batch.n_columns} columns{f' of {batch.low}/1' if batch.is_matrix else ''}; a model cannot learn new "
-                "labels: begin another, and give each batch a column for every label there will be."
-            )
-        return batch.encode(y)
-
-    def _settle_stream(self):
-        by_steps = "directions" in self.stream_
-        W = BatchSteps(**self.stream_).coefficients() if by_steps else self._model_of_sums(Sums(**self.stream_))
-        self._store_linear(self.n_features_in_, W)
-
-    def _model_of_sums(self, sums):
-        design = GramDesign(self.n_samples_seen_, sums.gram.copy())
-        loss = LossAtZero(sums, design)
-        objective = SummedObjective(design, sums.adjoint.shape[1], loss, self.ridge, self.nuclear)
-        return design.coefficients(model_start(objective))

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbrl._common.linalg import whiten
+from rbrl._common.typing import FloatArray
 from rbrl.losses import Loss
 from rbrl.problem.design import Design, add_adjoint, scores
-from rbrl.problem.features import directions_worth, rotated
+from rbrl.problem.features import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
 from rbrl.rows.places import Blocks
-from rbrl.rows.sums import BlockLoss, BlockScores, block_projected_gram
+from rbrl.rows.sums import BlockLoss, BlockResidual, BlockScores, LossAtZero, block_projected_gram
 from rbrl.rows.survey import take_survey
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
@@ -20,41 +21,31 @@ LARGEST_GRAM = 5000
 class SummedDesign(Design):
     """Coordinates W of the coefficients ``turn @ W``; scores are named, not computed."""
 
-    def __init__(self, n_samples, turn, gram_diagonal):
+    def __init__(self, n_samples: int, turn: FloatArray | Rotation, gram_diagonal: FloatArray) -> None:
         self._turn, self.gram_diagonal = turn, gram_diagonal
         super().__init__((n_samples, len(gram_diagonal)))
 
-    def scores(self, W):
+    def scores(self, W: FloatArray) -> BlockScores:
         """Z @ W, by name: nothing is computed before a loss is evaluated there."""
         return BlockScores(W, self)
 
-    def adjoint(self, R):
+    def adjoint(self, R: BlockResidual) -> FloatArray:
         """Z' @ R, which came with the loss."""
         return R.adjoint
 
-    def coefficients(self, W):
+    def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the features."""
         return self._turn @ W
 
-    def weights(self, coefficients):
+    def weights(self, coefficients: FloatArray) -> FloatArray:
+        """Their coordinates."""
         return self._turn.T @ coefficients
-
-    def row_norms(self):
-        raise NotImplementedError(_ROW_BY_ROW)
-
-    def _product(self, W):
-        raise NotImplementedError(_ROW_BY_ROW)
-
-    def _adjoint(self, R):
-        raise NotImplementedError(_ROW_BY_ROW)
-
-
-_ROW_BY_ROW = "Only sums over these rows are known, not their scores. Use the solver 'auto'."
 
 
 class GramDesign(SummedDesign):
     """The linear model in whitened coordinates, from the Gram matrix of the features; its memory is reused."""
 
-    def __init__(self, n_samples, gram):
+    def __init__(self, n_samples: int, gram: FloatArray) -> None:
         super().__init__(n_samples, *whiten(gram))
 
 
@@ -73,31 +64,29 @@ class BlockDesign(SummedDesign):
     largest_gram : int
     """
 
-    def __init__(self, blocks: Blocks, intercept=True, largest_gram=LARGEST_GRAM):
+    def __init__(self, blocks: Blocks, intercept: bool = True, largest_gram: int = LARGEST_GRAM) -> None:
         self.blocks = blocks
         self.found = found = take_survey(blocks, largest_gram)
         self.sample = found.sample
         gram = with_ones_gram(found.gram, found.sums, found.n_samples) if intercept else found.gram
         self.whitened = gram.ndim == 2
         self.column_squares = gram.diagonal().copy() if self.whitened else gram
-        turned = self._whitening(gram) if self.whitened else self._rotation(gram)
+        turned: tuple[FloatArray | Rotation, FloatArray]
+        if self.whitened:
+            # Passes over the blocks again only where the Gram matrix has too few digits for all directions.
+            turned = whiten(gram, lambda V: blocks.total(block_projected_gram, V)[0])
+        else:
+            turned = rotated(self._sample_gram, gram, directions_worth(found.n_entries, len(gram)))
         super().__init__(found.n_samples, *turned)
 
-    def _whitening(self, gram):
-        """Passes over the blocks again only where the Gram matrix has too few digits for all directions."""
-        return whiten(gram, lambda V: self.blocks.total(block_projected_gram, V)[0])
-
-    def _rotation(self, diagonal):
-        return rotated(self._sample_gram, diagonal, directions_worth(self.found.n_entries, len(diagonal)))
-
-    def _sample_gram(self, V):
+    def _sample_gram(self, V: FloatArray) -> FloatArray:
         X, _, weights = self.sample
         G = np.zeros(V.shape)
         add_adjoint(X, weights[:, None] * scores(X, V), G)
         return G
 
 
-def with_ones_gram(gram, sums, n_samples):
+def with_ones_gram(gram: FloatArray, sums: FloatArray, n_samples: int) -> FloatArray:
     """The Gram matrix, or its diagonal, of the features with a last column of ones."""
     if gram.ndim == 1:
         return np.append(gram, n_samples)
@@ -110,7 +99,7 @@ class LabelsElsewhere:
 
     shape: tuple[int, int]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
 
@@ -125,13 +114,18 @@ class SummedObjective(Objective):
     ridge, nuclear : float
     """
 
-    def __init__(self, design, n_labels, loss, ridge, nuclear):
+    design: SummedDesign
+
+    def __init__(
+        self, design: SummedDesign, n_labels: int, loss: BlockLoss | LossAtZero, ridge: float, nuclear: float
+    ) -> None:
         self.design, self.Y, self.sample_weight = design, LabelsElsewhere((design.shape[0], n_labels)), None
         self.loss = loss
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
 
-    def zero_scores(self):
+    def zero_scores(self) -> BlockScores:
+        """The scores of the zero weights."""
         return self.design.scores(self.zeros())
 
 
@@ -145,17 +139,22 @@ class BlockObjective(SummedObjective):
     ridge, nuclear : float
     """
 
-    def __init__(self, design, loss: Loss, ridge, nuclear):
+    design: BlockDesign
+
+    def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
 
-    def lines_are_exact(self):
+    def lines_are_exact(self) -> bool:
+        """No: they are estimated on a sample of the rows."""
         return False
 
-    def with_ridge(self, ridge):
+    def with_ridge(self, ridge: float) -> "BlockObjective":
+        """The same over the same rows with another ridge."""
         return BlockObjective(self.design, self.loss.loss, ridge, self.nuclear.weight)
 
-    def _known_loss(self, scores):
-        return self.loss.estimate(scores)
+    def _known_loss(self, scores: BlockScores) -> float:
+        return float(self.loss.estimate(scores))
 
-    def reached(self, gap):
+    def reached(self, gap: float) -> None:
+        """Tell those who watch the passes."""
         self.design.blocks.progress.reached(gap)

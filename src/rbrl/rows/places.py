@@ -1,11 +1,20 @@
-"""Where rows are: a place that sums a function over its blocks, in this process."""
+"""Where rows are: a place that sums a function over its blocks, in this process or on the workers of a Dask cluster."""
 
 import time
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
 
 from rbrl._common.progress import Passes
-from rbrl.datasets import Columns
+from rbrl._common.typing import ArrayLike, MatrixLike
+from rbrl.datasets import Columns, Dataset, Shards
+
+# From a block, and other arguments, to a tuple of what can be added: numbers, arrays, lists.
+Summand: TypeAlias = Callable[..., tuple[Any, ...]]
+# Results of this many blocks are added on one worker.
+BRANCHES = 8
 
 
 class Block(NamedTuple):
@@ -34,27 +43,25 @@ class Blocks(ABC):
     progress: Passes = Passes(0.0)
     columns: Columns | None = None
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Number of blocks."""
         return self.n_blocks
 
     @abstractmethod
-    def total(self, function, *arguments):
+    def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """Sum over all blocks of ``function(block, *arguments)``, a tuple of numbers, arrays, and lists, which join."""
 
     @abstractmethod
-    def first(self, function, *arguments):
+    def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """``function(block, *arguments)`` of the first block."""
 
 
-def add(one, other):
-    """Sum of two tuples, member by member; the arrays of the first are reused."""
-    return tuple(_add(a, b) for a, b in zip(one, other, strict=True))
-
-
-def _add(a, b):
-    a += b
-    return a
+def add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Sum of two tuples, member by member; the arrays and lists of the first are reused."""
+    total = list(one)
+    for i, value in enumerate(other):
+        total[i] += value
+    return tuple(total)
 
 
 class LocalBlocks(Blocks):
@@ -64,28 +71,197 @@ class LocalBlocks(Blocks):
     ----------
     reading_seconds, seconds : float
         Time spent fetching parts, and in all passes together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.rows import LocalBlocks
+    >>> blocks = LocalBlocks([(np.ones((3, 2)), np.ones((3, 1))), (np.ones((4, 2)), np.ones((4, 1)))])
+    >>> blocks.total(lambda block: (len(block.X),))
+    (7,)
     """
 
-    def __init__(self, parts):
+    def __init__(self, parts: Any) -> None:
         self._parts = parts
         self.n_blocks = len(parts)
         self.reading_seconds = self.seconds = 0.0
 
-    def total(self, function, *arguments):
-        started, result = time.perf_counter(), None
+    def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """The sum, one block at a time."""
+        started = time.perf_counter()
+        result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
             found = function(self._fetch(i), *arguments)
-            result = found if result is None else add(result, found)
+            result = add(result, found) if result else found
             self.progress.advance(i + 1, self.n_blocks)
         self.seconds += time.perf_counter() - started
         return result
 
-    def first(self, function, *arguments):
+    def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """What the first part gives."""
         return function(self._fetch(0), *arguments)
 
-    def _fetch(self, i):
+    def _fetch(self, i: int) -> Block:
         started = time.perf_counter()
         X, Y = self._parts[i]
         names = getattr(self._parts, "names", None)
         self.reading_seconds += time.perf_counter() - started
         return Block(X, Y, names[i] if names else f"part {i}")
+
+
+class DaskBlocks(Blocks):
+    """Blocks kept by Dask: on a cluster if a `distributed.Client` is in use, else by Dask's threads in this process.
+
+    Every pass is a graph of pure tasks of blocks and arguments, which the scheduler holds; so what is lost with a worker is
+    computed again on another, and the sum is the same: its order is that of the tree, not of the workers.
+
+    Parameters
+    ----------
+    parts : sequence of delayed or future pairs (X, Y)
+    """
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        try:
+            import dask
+        except ImportError as error:
+            raise ImportError(f"Dask arrays need Dask ({error}): pip install 'rbrl[dask]'.") from error
+        self._dask: Any = dask
+        named = self._dask.delayed(_named, pure=False)
+        blocks = [named(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
+        self._blocks = self._dask.persist(*blocks)
+        self.n_blocks = len(blocks)
+
+    @classmethod
+    def of_arrays(cls, X: Any, y: Any) -> Self:
+        """Blocks of two Dask arrays or data frames with the same rows in each block."""
+        X, y = (side.to_dask_array() if hasattr(side, "to_dask_array") else side for side in (X, y))
+        shapes = [getattr(side, "shape", None) for side in (X, y)]
+        if any(shape is None or len(shape) != 2 for shape in shapes):
+            raise ValueError(
+                f"X and y must be Dask arrays or data frames of two dimensions. Got shapes {shapes[0]} and {shapes[1]}."
+            )
+        if not hasattr(y, "to_delayed"):
+            raise ValueError(
+                f"With X of Dask, y must be so too. Got {type(y).__name__}; dask.array.from_array(y, chunks=...) makes an "
+                "array, dask.dataframe.from_pandas(y, npartitions=...) a data frame."
+            )
+        X, y = (side.rechunk({1: -1}) if side.numblocks[1] > 1 else side for side in (X, y))
+        rows = X.chunks[0], y.chunks[0]
+        # A data frame does not know how many rows its blocks have: NaN.
+        unknown = np.isnan([*rows[0], *rows[1]]).any()
+        if len(rows[0]) != len(rows[1]) or any(a != b and not np.isnan([a, b]).any() for a, b in zip(*rows)):
+            way_out = "y.rechunk({0: X.chunks[0]}) would do"
+            if unknown:
+                way_out = "cut both alike, data frames with y.repartition(divisions=X.divisions)"
+            shown = (f"{', '.join(map(str, side[:4]))}{', …' if len(side) > 4 else ''}" for side in rows)
+            raise ValueError(
+                f"X and y must have the same rows in each block. Got {' and '.join(shown)} rows; {way_out}."
+            )
+        return cls(list(zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)))
+
+    def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """The sum, by a tree of tasks."""
+        apply, join = (self._dask.delayed(task, pure=False) for task in (_apply, _joined))
+        shared = self._dask.delayed(arguments, pure=False, traverse=False)
+        level = [apply(function, block, shared) for block in self._blocks]
+        while len(level) > 1:
+            level = [join(level[i : i + BRANCHES]) for i in range(0, len(level), BRANCHES)]
+        # Coefficients travel with the graph, so that no worker takes them along when it dies; Dask warns of such graphs.
+        with self._dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            result: tuple[Any, ...] = level[0].compute()
+        self.progress.advance(1, 1)
+        return result
+
+    def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """What the first block gives, computed where it is."""
+        return self._dask.delayed(_apply, pure=False)(function, self._blocks[0], arguments).compute()
+
+
+def _named(part: tuple[Any, Any], name: str) -> Block:
+    return Block(*part, name)
+
+
+def _apply(function: Summand, block: Block, arguments: Iterable[Any]) -> tuple[Any, ...]:
+    return function(block, *arguments)
+
+
+def _joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Results of other tasks are theirs: what is added to is a copy."""
+    total = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
+    for result in results[1:]:
+        total = add(total, result)
+    return total
+
+
+def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Blocks | None:
+    """The blocks that a `fit` was given, or None if these are arrays.
+
+    Parameters
+    ----------
+    X : Shards, sequence of parts (X, Y), Dask array or data frame, sequence of delayed parts, or anything else
+    y : Dask array or data frame, or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, Y = np.ones((3, 2)), np.ones((3, 1))
+    >>> as_blocks(X, Y) is None, len(as_blocks([(X, Y), (X, Y)]))
+    (True, 2)
+    """
+    parts = X if isinstance(X, Sequence) and not isinstance(X, str | bytes | Shards) else ()
+    blocks: Blocks
+    if _is_dask(X):
+        blocks = DaskBlocks.of_arrays(X, y)
+        blocks.columns = Columns(feature_names=column_names(X), label_names=column_names(y))
+    elif parts and all(_is_dask(part) for part in parts):
+        blocks = DaskBlocks(_alone(X, y))
+    elif isinstance(X, Blocks):
+        blocks = _alone(X, y)
+    elif isinstance(X, Shards) or (parts and _are_parts(parts)):
+        blocks = LocalBlocks(_alone(X, y))
+        blocks.columns = X.read(0).columns if isinstance(X, Shards) and len(X) else None
+    elif isinstance(X, Iterator):
+        raise ValueError(
+            f"fit makes several passes over its rows, and a {type(X).__name__} gives them once: write them to files with "
+            "rbrl.datasets.write_shards(batches, folder) and fit those, or call partial_fit for each batch."
+        )
+    else:
+        return None
+    if sample_weight is not None:
+        raise ValueError(
+            f"sample_weight goes with arrays; for rows in {len(blocks)} blocks there is none. Repeat rows instead."
+        )
+    return blocks
+
+
+def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any] | None:
+    """The features of shards, or of a list of parts (X, Y), block by block; None for anything else."""
+    if isinstance(X, Shards):
+        return (X.read(i) for i in range(len(X)))
+    if isinstance(X, list) and X and _are_parts(X):
+        return (part[0] for part in X)
+    return None
+
+
+def column_names(frame: Any) -> list[str] | None:
+    """The names of the columns of a data frame, if they are text; None for anything else."""
+    columns = getattr(frame, "columns", None)
+    names = [] if columns is None else list(columns)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _are_parts(parts: Sequence[Any]) -> bool:
+    """Whether these are all rows with their labels, (X, Y)."""
+    pairs = all(isinstance(part, tuple) and len(part) == 2 for part in parts)
+    return pairs and all(len(getattr(side, "shape", ())) == 2 for part in parts for side in part)
+
+
+def _alone(X: Any, y: Any) -> Any:
+    if y is not None:
+        raise ValueError(f"Blocks of rows have their labels with them: pass no y. Got y of type {type(y).__name__}.")
+    return X
+
+
+def _is_dask(value: Any) -> bool:
+    """Without importing Dask, which may not be there."""
+    return type(value).__module__.partition(".")[0] in ("dask", "distributed")

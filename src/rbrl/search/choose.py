@@ -1,28 +1,38 @@
 """What a search measures at every grid point, and which point it chooses: one rule for ties, whoever searches."""
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer
 
+from rbrl._common.typing import Array, BaseEstimator, BoolArray, ClassifierMixin, FloatArray
 from rbrl.metrics import METRICS, PAPER_METRICS, Metric, get_metric
 from rbrl.statistics import ranks
+from rbrl.targets import SignedTargets
+
+# What measures: one of our metrics, or a scorer of scikit-learn, by name or itself.
+Scorer: TypeAlias = str | Metric | Callable[..., float]
+Scorers: TypeAlias = Scorer | Iterable[Scorer] | Mapping[str, Scorer] | None
+# Values of parameters, and what was found at their combinations.
+Grid: TypeAlias = Mapping[str, Sequence[Any]]
+Table: TypeAlias = list[dict[str, Any]]
 
 
 class Prediction(ClassifierMixin, BaseEstimator):
     """A fitted classifier that has already answered: what a scikit-learn scorer asks of held-out rows."""
 
-    def __init__(self, scores, relevant, targets):
+    def __init__(self, scores: FloatArray, relevant: BoolArray, targets: SignedTargets) -> None:
         self.scores, self.relevant, self.targets = scores, relevant, targets
         self.classes_ = targets.classes_
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> FloatArray:
         """The known scores."""
         return self.scores.ravel() if self.targets.kind == "binary" else self.scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
         """The known labels."""
         return self.targets.decode(self.relevant, self.scores)
 
@@ -35,47 +45,48 @@ class Scoring:
     scoring : None, str, Metric, callable, or a list or dict of these
         None means the paper's six metrics. A name is one of ours, or else of scikit-learn's scorers.
     convention : {"paper", "sklearn"}
+
+    Examples
+    --------
+    >>> list(Scoring(["hamming_loss", "f1_macro"]).scorers)
+    ['hamming_loss', 'f1_macro']
     """
 
-    def __init__(self, scoring=None, convention="paper"):
+    def __init__(self, scoring: Scorers = None, convention: str = "paper") -> None:
         self.convention = convention
-        self.scorers = dict(_named(scoring))
+        self.scorers: dict[str, Any] = dict(_named(scoring))
 
-    def greater_is_better(self, name):
+    def greater_is_better(self, name: str) -> bool:
         """Direction of a metric; a scorer is always better when larger."""
         scorer = self.scorers[name]
         return scorer.greater_is_better if isinstance(scorer, Metric) else True
 
-    def __call__(self, X, y, Y, scores, relevant, targets):
+    def __call__(
+        self, X: Any, y: Any, Y: BoolArray, scores: FloatArray, relevant: BoolArray, targets: SignedTargets
+    ) -> dict[str, float]:
         """Values by name, of held-out rows X with targets y (as given) and Y (0/1)."""
-        prediction = Prediction(scores, relevant, targets)
-        return {name: self._value(scorer, prediction, X, y, Y) for name, scorer in self.scorers.items()}
-
-    def _value(self, scorer, prediction, X, y, Y):
-        if isinstance(scorer, Metric):
-            return scorer.value(Y, prediction.relevant.astype(np.int8), prediction.scores, self.convention)
-        return float(scorer(prediction, X, y))
+        prediction, labels, values = Prediction(scores, relevant, targets), relevant.astype(np.int8), {}
+        for name, scorer in self.scorers.items():
+            ours = isinstance(scorer, Metric)
+            values[name] = scorer.value(Y, labels, scores, self.convention) if ours else float(scorer(prediction, X, y))
+        return values
 
 
-def _named(scoring):
-    if scoring is None:
-        scoring = PAPER_METRICS
-    if isinstance(scoring, dict):
+def _named(scoring: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(scoring, Mapping):
         yield from ((name, _resolve(scorer)) for name, scorer in scoring.items())
         return
+    scoring = PAPER_METRICS if scoring is None else scoring
     for scorer in [scoring] if isinstance(scoring, str | Metric) or callable(scoring) else scoring:
         resolved = _resolve(scorer)
-        yield (resolved.name if isinstance(resolved, Metric) else _name(scorer)), resolved
+        name = scorer if isinstance(scorer, str) else getattr(scorer, "__name__", "score")
+        yield (resolved.name if isinstance(resolved, Metric) else name), resolved
 
 
-def _resolve(scorer):
+def _resolve(scorer: Scorer) -> Any:
     if not isinstance(scorer, str):
         return scorer
     return get_metric(scorer) if scorer in METRICS else get_scorer(scorer)
-
-
-def _name(scorer):
-    return scorer if isinstance(scorer, str) else getattr(scorer, "__name__", "score")
 
 
 # Parameters of which a larger (+1) or smaller (-1) value means a stronger penalty, a smoother or a simpler model.
@@ -93,7 +104,7 @@ STRONGER = {
 DIGITS = 12
 
 
-def best_index(points, losses):
+def best_index(points: Sequence[Mapping[str, Any]], losses: Sequence[float] | Array) -> int:
     """Return the index of the grid point with the smallest loss.
 
     Parameters
@@ -115,17 +126,27 @@ def best_index(points, losses):
     1
     """
     losses = rounded(losses)
-    names = sorted({name for point in points for name in point if _inner(name) in STRONGER})
-    return min(range(len(points)), key=lambda i: (losses[i], *_weakness(points[i], names), i))
+    # A parameter's own name comes after those of the estimators around it.
+    own = {name: name.rpartition("__")[2] for point in points for name in point}
+    names = sorted(name for name in own if own[name] in STRONGER)
+
+    def weakness(point: Mapping[str, Any]) -> list[float]:
+        """Smaller for stronger penalties, one number for each of `names`; 0 where a point has no number of that name."""
+        values = (point.get(name) for name in names)
+        return [-STRONGER[own[name]] * (v if isinstance(v, int | float) else 0.0) for name, v in zip(names, values)]
+
+    return min(range(len(points)), key=lambda i: (losses[i], *weakness(points[i]), i))
 
 
-def rounded(losses):
+def rounded(losses: Sequence[float] | Array) -> FloatArray:
     """Losses of which those that tie are equal, and those that are NaN the largest."""
     losses = np.asarray(losses, dtype=float).round(DIGITS)
     return np.where(np.isnan(losses), np.inf, losses)
 
 
-def choose(points, criterion, metrics):
+def choose(
+    points: Mapping[str, Mapping[str, Sequence[float]]], criterion: str | Sequence[str], metrics: Sequence[str]
+) -> dict[str, Any]:
     """Return the best grid point.
 
     Parameters
@@ -148,42 +169,31 @@ def choose(points, criterion, metrics):
     >>> choose(points, "hamming_loss", ["hamming_loss"])
     {'C': 10}
     """
-    candidates = [json.loads(point) for point in points]
+    candidates: list[dict[str, Any]] = [json.loads(point) for point in points]
     if len(candidates) == 1:
         return candidates[0]
     losses = np.mean([_ranks(points, name) for name in considered(criterion, metrics)], axis=0)
     return candidates[best_index(candidates, losses)]
 
 
-def considered(criterion, metrics):
+def considered(criterion: str | Sequence[str], metrics: Sequence[str]) -> list[str]:
     """Names of the metrics that a criterion looks at."""
     if criterion == "mean_rank":
         return list(metrics)
     return [criterion] if isinstance(criterion, str) else list(criterion)
 
 
-def _ranks(points, name):
+def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> FloatArray:
     """Rank of each point by the mean over folds; a point without a value comes last."""
     sign = -1.0 if get_metric(name).greater_is_better else 1.0
     means = [np.mean(values[name]) for values in points.values()]
     return ranks([rounded(sign * np.array(means, dtype=float))], greater_is_better=False)[0]
 
 
-def _weakness(point, names):
-    """Smaller for stronger penalties, one number for each of `names`; 0 where a point has no number of that name."""
-    values = (point.get(name) for name in names)
-    return [-STRONGER[_inner(name)] * (v if isinstance(v, int | float) else 0.0) for name, v in zip(names, values)]
-
-
-def _inner(name):
-    """A parameter's own name, without those of the estimators around it."""
-    return name.rpartition("__")[2]
-
-
 EXTRA = ("gap", "evaluations", "seconds")
 
 
-def results_table(tables, scoring):
+def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
     """Arrays over grid points: parameters, every fold's values, means, deviations and ranks.
 
     Parameters
@@ -192,7 +202,7 @@ def results_table(tables, scoring):
         One list per fold, its points in the same order.
     """
     params = [row["params"] for row in tables[0]]
-    results = {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
+    results: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
     results["params"] = params
     for name in (*scoring.scorers, *EXTRA):
         values = np.array([[row[name] for row in table] for table in tables])
@@ -207,12 +217,12 @@ def results_table(tables, scoring):
     return results
 
 
-def _loss(results, scoring, metric):
+def _loss(results: Mapping[str, Any], scoring: Scoring, metric: str) -> FloatArray:
     """Means over folds of which the smallest is best."""
     sign = -1.0 if scoring.greater_is_better(metric) else 1.0
     return rounded(sign * results[f"mean_test_{metric}"])
 
 
-def best_point(results, scoring, metric):
+def best_point(results: Mapping[str, Any], scoring: Scoring, metric: str) -> int:
     """Index of the point that a metric chooses; of those of rank 1, that of :func:`rbrl.search.choose.best_index`."""
     return best_index(results["params"], _loss(results, scoring, metric))

@@ -2,22 +2,30 @@
 
 import sys
 import time
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbrl._common.checks import check_number, check_row_weights
-from rbrl.estimators import RBRLClassifier
+from rbrl._common.typing import Array, ArrayLike, BaseEstimator, ClassifierMixin, FloatArray, Matrix, MatrixLike
 from rbrl.estimators.base import FLOATS
-from rbrl.search.choose import Scoring, best_point, results_table
+from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.rbrl import RBRLClassifier
+from rbrl.registry import WEIGHTS
+from rbrl.search.choose import Grid, Scorers, Scoring, Table, best_point, results_table
 from rbrl.search.path import SearchData, search_fold
 from rbrl.targets import SignedTargets, check_not_label_sets
 
+# 10^-4, ..., 10^2: what the paper searched for each of the three weights.
+PAPER_GRID = WEIGHTS
 
-class PathSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+
+class PathSearchCV(ClassifierMixin, BaseEstimator):
     """Choose the parameters of a model with an objective by cross-validation.
 
     The design of each fold (its kernel, its decomposition) is computed once; every grid point starts from its solved
@@ -50,32 +58,37 @@ class PathSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     cv_results_ : dict of arrays
         As in scikit-learn, with gap and evaluations of every point and fold.
     best_params_, best_index_, best_score_, best_estimator_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import BRLClassifier
+    >>> from rbrl.search import PathSearchCV
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> search = PathSearchCV(BRLClassifier(), {"ridge": [100, 10, 1]}, cv=3).fit(X, Y)
+    >>> list(search.best_params_), search.cv_results_["mean_test_average_precision"].shape
+    (['ridge'], (3,))
     """
 
-    def __init__(
-        self,
-        estimator,
-        param_grid,
-        *,
-        cv=5,
-        scoring=None,
-        refit=None,
-        search_tol=1e-4,
-        random_state=0,
-        n_jobs=None,
-        verbose=0,
-    ):
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.search_tol = search_tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    cv_results_: dict[str, Any]
+    best_params_: dict[str, Any]
+    best_index_: int
+    best_score_: float
+    best_estimator_: ObjectiveClassifier
+    classes_: Array
+    targets_: SignedTargets
 
-    def fit(self, X, y, sample_weight=None):
+    def __init__(
+        self, estimator: ObjectiveClassifier | None, param_grid: Grid | None, *, cv: Any = 5, scoring: Scorers = None,
+        refit: str | None = None, search_tol: float = 1e-4, random_state: int = 0, n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self.estimator, self.param_grid = estimator, param_grid
+        self.cv, self.scoring, self.refit = cv, scoring, refit
+        self.search_tol, self.random_state = search_tol, random_state
+        self.n_jobs, self.verbose = n_jobs, verbose
+
+    def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
         """Search, then fit the best point to all rows.
 
         Parameters
@@ -84,13 +97,12 @@ class PathSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             As for the estimator.
         """
         estimator = clone(self._estimator())
-        estimator._check_parameters()
         check_number(type(self).__name__, "search_tol", self.search_tol, strict=True)
         check_not_label_sets(y)
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS)
         targets = SignedTargets().fit(y)
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
-        data = SearchData(X, y, targets, weights, estimator._is_precomputed())
+        data = SearchData(X, y, targets, weights, estimator.kernel == "precomputed")
         scoring = Scoring(self.scoring)
         metric = self._deciding(scoring, data)
         self.cv_results_ = results_table(self._search(estimator, data, scoring), scoring)
@@ -101,28 +113,27 @@ class PathSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.classes_, self.targets_ = targets.classes_, targets
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> FloatArray:
         """Scores by the best estimator."""
-        return self._best().decision_function(self._checked(X))
+        X = self._checked_rows(X)
+        return self.best_estimator_.decision_function(X)
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> Any:
         """Labels by the best estimator."""
-        return self._best().predict(self._checked(X))
+        X = self._checked_rows(X)
+        return self.best_estimator_.predict(X)
 
-    def _estimator(self):
+    def _estimator(self) -> Any:
         return self.estimator
 
-    def _axes(self):
-        return {name: list(values) for name, values in self.param_grid.items()}
+    def _axes(self) -> dict[str, list[Any]]:
+        return {name: list(values) for name, values in (self.param_grid or {}).items()}
 
-    def _best(self):
+    def _checked_rows(self, X: MatrixLike) -> Matrix:
         check_is_fitted(self)
-        return self.best_estimator_
-
-    def _checked(self, X):
         return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
 
-    def _deciding(self, scoring, data):
+    def _deciding(self, scoring: Scoring, data: SearchData) -> str:
         """The metric that chooses, checked."""
         default = "average_precision" if data.signed.shape[1] > 1 else "hamming_loss"
         metric = self.refit or (default if default in scoring.scorers else next(iter(scoring.scorers)))
@@ -132,38 +143,29 @@ class PathSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         return metric
 
-    def _search(self, estimator, data, scoring):
+    def _search(self, estimator: ObjectiveClassifier, data: SearchData, scoring: Scoring) -> list[Table]:
         """Tables of all folds, in their order."""
-        folds = list(self._splitter(data.y).split(data.X, data.y))
+        if isinstance(self.cv, int | np.integer):
+            splitter = KFold(int(self.cv), shuffle=True, random_state=self.random_state)
+        else:
+            splitter = check_cv(self.cv, data.y, classifier=True)
+        folds = list(splitter.split(data.X, data.y))
         axes, started, tables = self._axes(), time.perf_counter(), []
         jobs = (delayed(search_fold)(estimator, axes, data, *fold, scoring, self.search_tol) for fold in folds)
         for table in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
             tables.append(table)
-            self._report(len(tables), len(folds), time.perf_counter() - started)
+            if self.verbose:
+                done, total, seconds = len(tables), len(folds), time.perf_counter() - started
+                left = f"{seconds:.0f} s, about {seconds / done * (total - done):.0f} s left"
+                sys.stderr.write(f"{type(self).__name__}: fold {done} of {total} done, {left}\n")
         return tables
 
-    def _splitter(self, y):
-        if isinstance(self.cv, int | np.integer):
-            return KFold(int(self.cv), shuffle=True, random_state=self.random_state)
-        return check_cv(self.cv, y, classifier=True)
-
-    def _report(self, done, total, seconds):
-        if self.verbose:
-            left = seconds / done * (total - done)
-            sys.stderr.write(
-                f"{type(self).__name__}: fold {done} of {total} done, {seconds:.0f} s, about {left:.0f} s left\n"
-            )
-
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags = self._estimator().__sklearn_tags__().input_tags
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
-
-
-# 10^-4, ..., 10^2: the grid of the paper for each of the three weights.
-PAPER_GRID = tuple(10.0**k for k in range(-4, 3))
 
 
 class RBRLClassifierCV(PathSearchCV):
@@ -197,40 +199,23 @@ class RBRLClassifierCV(PathSearchCV):
     (2, 4)
     """
 
-    def __init__(
-        self,
-        ridges=PAPER_GRID,
-        rankings=PAPER_GRID,
-        nuclears=PAPER_GRID,
-        *,
-        estimator=None,
-        cv=5,
-        scoring=None,
-        refit=None,
-        search_tol=1e-4,
-        random_state=0,
-        n_jobs=None,
-        verbose=0,
-    ):
-        super().__init__(
-            estimator,
-            None,
-            cv=cv,
-            scoring=scoring,
-            refit=refit,
-            search_tol=search_tol,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.ridges = ridges
-        self.rankings = rankings
-        self.nuclears = nuclears
+    best_estimator_: RBRLClassifier
 
-    def _estimator(self):
+    def __init__(
+        self, ridges: Sequence[float] = PAPER_GRID, rankings: Sequence[float] = PAPER_GRID,
+        nuclears: Sequence[float] = PAPER_GRID, *, estimator: RBRLClassifier | None = None, cv: Any = 5,
+        scoring: Scorers = None, refit: str | None = None, search_tol: float = 1e-4, random_state: int = 0,
+        n_jobs: int | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self.ridges, self.rankings, self.nuclears, self.estimator = ridges, rankings, nuclears, estimator
+        self.cv, self.scoring, self.refit = cv, scoring, refit
+        self.search_tol, self.random_state = search_tol, random_state
+        self.n_jobs, self.verbose = n_jobs, verbose
+
+    def _estimator(self) -> Any:
         return RBRLClassifier() if self.estimator is None else self.estimator
 
-    def _axes(self):
+    def _axes(self) -> dict[str, list[Any]]:
         """Strong ridges, weak ranking and weak nuclear norm first: the order in which neighbours help most."""
         return {
             "ridge": np.unique(np.asarray(self.ridges, dtype=float))[::-1].tolist(),

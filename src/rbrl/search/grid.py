@@ -2,6 +2,8 @@
 
 import itertools
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,61 +13,44 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from rbrl._common.threads import one_thread
-from rbrl.decision import NonEmpty, ZeroThreshold
+from rbrl._common.typing import Array, FloatArray, IntArray
+from rbrl.decision import relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import in_words
-from rbrl.metrics import PAPER_METRICS, evaluate, get_metric, scores_of
-from rbrl.search.choose import Scoring
+from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
+from rbrl.search.choose import Grid, Scoring, Table
 from rbrl.search.path import SearchData, search_fold
 from rbrl.targets import SignedTargets
 
 
-def predictions(estimator, X, metrics):
+def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> tuple[Array | None, FloatArray | None]:
     """Return (labels, scores) of a fitted classifier of label matrices; None for what no metric needs."""
     needs = {get_metric(metric).needs for metric in metrics}
     if isinstance(estimator, MultiLabelClassifier) and estimator.targets_.is_matrix:
         # By their contract predict cuts the scores at zero: one pass over the rows instead of two.
         scores = estimator.decision_function(X)
-        rule = NonEmpty() if estimator.non_empty else ZeroThreshold()
-        return (rule.labels(scores) if "labels" in needs else None), scores
-    labels = _matrix(estimator.predict(X)) if "labels" in needs else None
+        relevant = relevant_labels(scores, estimator.non_empty) if "labels" in needs else None
+        return None if relevant is None else relevant.astype(np.int64), scores
+    labels = None
+    if "labels" in needs:
+        labels = estimator.predict(X)
+        labels = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
+        labels = labels[:, None] if labels.ndim == 1 else labels
     return labels, scores_of(estimator, X) if "scores" in needs else None
-
-
-def _matrix(labels):
-    labels = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
-    return labels[:, None] if labels.ndim == 1 else labels
 
 
 # Parameters of an objective's classifier that change its design, not only its objective.
 DESIGN_PARAMETERS = {
-    "kernel",
-    "gamma",
-    "degree",
-    "coef0",
-    "low_rank",
-    "fit_intercept",
-    "approximation",
-    "n_components",
-    "random_state",
-}
+    "kernel", "gamma", "degree", "coef0", "low_rank", "fit_intercept", "approximation", "n_components", "random_state",
+}  # fmt: skip
 
 
 def tune(
-    estimator,
-    grid,
-    X,
-    Y,
-    *,
-    folds=5,
-    seed=0,
-    metrics=PAPER_METRICS,
-    convention="paper",
-    n_jobs=1,
-    tol=1e-4,
-    others=(),
-):
+    estimator: Any, grid: Grid, X: Any, Y: Any, *, folds: int = 5, seed: int = 0,
+    metrics: Iterable[str | Metric] = PAPER_METRICS, convention: str = "paper", n_jobs: int = 1, tol: float = 1e-4,
+    others: Sequence[tuple[dict[str, Any], str]] = (),
+) -> pd.DataFrame:  # fmt: skip
     """Cross-validated metrics of every grid point.
 
     Models with an objective go along a path of warm starts. Others are fitted point by point, with `fit_many` where they
@@ -96,54 +81,75 @@ def tune(
         One row per point and fold: ``param_<name>``, ``fold``, the metrics, ``fit_seconds``, ``gap``,
         ``evaluations``; with `others` also ``rule``, 0 for the estimator's own and 1, 2, … for theirs, and ``error``:
         what judging by another rule raised, where its metrics are NaN, or nothing.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RBRLClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> table = tune(RBRLClassifier(), {"ridge": [1, 10]}, X, Y, folds=2)
+    >>> table[["param_ridge", "fold"]].to_numpy().tolist()
+    [[10, 0], [1, 0], [10, 1], [1, 1]]
     """
     names = [get_metric(metric).name for metric in metrics]
     splits = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
-    search = _along_path if _has_path(estimator, grid) and not others else _point_by_point
-    rules = [({}, convention), *others]
-    jobs = (delayed(search)(estimator, grid, X, Y, *split, names, rules, tol) for split in splits)
-    tables = Parallel(n_jobs=n_jobs)(jobs)
+    # Where the rank is limited neighbours on the grid need not have close solutions, for those are local optima.
+    of_any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
+    search = _along_path if of_any_rank and not others else _point_by_point
+    task = _Task(estimator, grid, X, Y, names, [({}, convention), *others], tol)
+    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in splits)
     return pd.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
 
 
-def _has_path(estimator, grid):
-    """Whether neighbours on the grid have close solutions: not where the rank is limited, for those are local optima."""
-    return isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
+class _Task(NamedTuple):
+    """What every fold of a search has in common."""
+
+    estimator: Any
+    grid: Grid
+    X: Any
+    Y: Any
+    names: list[str]
+    rules: list[tuple[dict[str, Any], str]]
+    tol: float
 
 
-def points(grid):
+def points(grid: Grid) -> Table:
     """All combinations of a grid, the first name changing slowest."""
     return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
-def _along_path(estimator, grid, X, Y, train, test, names, rules, tol):
-    ((_, convention),) = rules
+def _along_path(task: _Task, train: IntArray, test: IntArray) -> Table:
+    ((_, convention),) = task.rules
+    grid = task.grid
     outer = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
     inner = {name: grid[name] for name in grid if name not in DESIGN_PARAMETERS}
     inner = {name: sorted(inner[name], reverse=name == "ridge") for name in sorted(inner, key=lambda n: n != "ridge")}
     table = []
     for shape in points(outer):
-        model = clone(estimator).set_params(**shape)
-        data = SearchData(X, Y, SignedTargets().fit(np.asarray(Y)), None, model._is_precomputed())
-        for row in search_fold(model, inner, data, train, test, Scoring(names, convention), tol):
-            measured = (row[name] for name in ("seconds", "gap", "evaluations"))
-            table.append(_row({**shape, **row["params"]}, {name: row[name] for name in names}, *measured))
+        model = clone(task.estimator).set_params(**shape)
+        targets = SignedTargets().fit(np.asarray(task.Y))
+        data = SearchData(task.X, task.Y, targets, None, model.kernel == "precomputed")
+        for row in search_fold(model, inner, data, train, test, Scoring(task.names, convention), task.tol):
+            values = {name: row[name] for name in task.names}
+            table.append(_row({**shape, **row["params"]}, values, row["seconds"], row["gap"], row["evaluations"]))
     return table
 
 
-def _point_by_point(estimator, grid, X, Y, train, test, names, rules, tol):
+def _point_by_point(task: _Task, train: IntArray, test: IntArray) -> Table:
     table = []
     with one_thread():
-        for params, model, seconds in _fitted(estimator, grid, X[train], Y[train]):
+        for params, model, seconds in _fitted(task.estimator, points(task.grid), task.X[train], task.Y[train]):
             certified = [getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_")]
-            for i, rule in enumerate(rules):
-                values, error = _judged(model, X[test], Y[test], names, *rule, strict=i == 0)
+            for i, rule in enumerate(task.rules):
+                values, error = _judged(model, task.X[test], task.Y[test], task.names, *rule, strict=i == 0)
                 row = _row(params, values, seconds, *certified)
-                table.append({**row, "rule": i, "error": error} if len(rules) > 1 else row)
+                table.append({**row, "rule": i, "error": error} if len(task.rules) > 1 else row)
     return table
 
 
-def _judged(model, X, Y, names, decision, convention, strict):
+def _judged(
+    model: Any, X: Any, Y: Any, names: list[str], decision: dict[str, Any], convention: str, strict: bool
+) -> tuple[dict[str, float], str]:
     """Metrics of a fitted model under a decision rule, and an error's text: only that of the first rule is raised."""
     try:
         predicted = predictions(model.set_params(**decision) if decision else model, X, names)
@@ -154,20 +160,18 @@ def _judged(model, X, Y, names, decision, convention, strict):
         return dict.fromkeys(names, np.nan), in_words(error)
 
 
-def _fitted(estimator, grid, X, Y):
+def _fitted(estimator: Any, points: Table, X: Any, Y: Any) -> Iterator[tuple[dict[str, Any], Any, float]]:
     """Yield parameters, fitted model and seconds of every point."""
-    started = time.perf_counter()
-    for params, model in zip(points(grid), _models(estimator, points(grid), X, Y)):
+    started = time.perf_counter()  # a `fit_many` may do all its work at once
+    if hasattr(estimator, "fit_many"):
+        models = estimator.fit_many(X, Y, points)
+    else:
+        models = (clone(estimator).set_params(**params).fit(X, Y) for params in points)
+    for params, model in zip(points, models):
         yield params, model, time.perf_counter() - started
         started = time.perf_counter()
 
 
-def _models(estimator, points, X, Y):
-    if hasattr(estimator, "fit_many"):
-        return estimator.fit_many(X, Y, points)
-    return (clone(estimator).set_params(**params).fit(X, Y) for params in points)
-
-
-def _row(params, values, seconds, gap, evaluations):
+def _row(params: dict[str, Any], values: dict[str, float], *measured: float) -> dict[str, Any]:
     named = {f"param_{name}": value for name, value in params.items()}
-    return {**named, **values, "fit_seconds": seconds, "gap": gap, "evaluations": evaluations}
+    return {**named, **values, **dict(zip(("fit_seconds", "gap", "evaluations"), measured, strict=True))}

@@ -3,18 +3,27 @@
 import itertools
 import time
 import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.base import clone
 
 from rbrl._common.threads import one_thread
-from rbrl.decision import non_empty
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
+from rbrl.decision import relevant_labels
+from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.exceptions import ConvergenceWarning
+from rbrl.problem import Objective
+from rbrl.search.choose import Grid, Scoring, Table
 from rbrl.solvers import QuasiNewton, SolverResult
+from rbrl.targets import SignedTargets
 
 # How far along a grid line the last two solutions are extrapolated.
 EXTRAPOLATIONS = (0.5, 1.0)
+# Weights and their scores.
+Known: TypeAlias = tuple[FloatArray, FloatArray]
 # Steps of a model in a search. The few that take more are corners of a grid with hardly any penalty: on education they
 # took up to two fifths of a search, and none of them was chosen.
 MOST_STEPS = 100
@@ -24,38 +33,45 @@ MOST_STEPS = 100
 class Solved:
     """A grid point with its solution."""
 
-    params: dict
+    params: dict[str, Any]
     result: SolverResult
     seconds: float
 
 
-def solve_grid(estimator, axes, design, Y, weights=None, tol=1e-4, max_iter=MOST_STEPS):
+def solve_grid(problem: ConvexProblem, axes: Grid, tol: float = 1e-4, max_iter: int = MOST_STEPS) -> Iterator[Solved]:
     """Yield the solution of every point of a grid, in an order in which neighbours come first.
 
     Parameters
     ----------
-    estimator : ObjectiveClassifier
-        Its parameters other than those in `axes` hold for all points.
+    problem : ConvexProblem
+        Of an estimator whose parameters other than those in `axes` hold for all points.
     axes : dict of str to sequence
         Parameter values, each in the order in which they are visited; the first axis changes slowest.
-    design, Y, weights
-        As for :class:`rbrl.problem.objective.Objective`.
     tol : float, default=1e-4
         A model is done when a step gains less than this share of its objective.
     max_iter : int, default=100
         Steps after which it is done in any case.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RBRLClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> problem = RBRLClassifier().problem(X, Y)
+    >>> [solved.params for solved in solve_grid(problem, {"ridge": [10, 1], "nuclear": [0.1]})]
+    [{'ridge': 10, 'nuclear': 0.1}, {'ridge': 1, 'nuclear': 0.1}]
     """
-    if estimator.max_rank is not None:
+    if problem.model.max_rank is not None:
         raise ValueError(
-            f"A search along a path finds optima, of any rank. Got max_rank={estimator.max_rank}; search with "
+            f"A search along a path finds optima, of any rank. Got max_rank={problem.model.max_rank}; search with "
             "sklearn.model_selection.GridSearchCV, or set max_rank=None."
         )
-    names, solved = tuple(axes), {}
+    solved: dict[tuple[int, ...], Known] = {}
     solver = QuasiNewton(stop="progress")
-    for index in itertools.product(*(range(len(axes[name])) for name in names)):
-        params = {name: axes[name][i] for name, i in zip(names, index)}
+    for index in itertools.product(*(range(len(values)) for values in axes.values())):
+        params = {name: axes[name][i] for name, i in zip(axes, index)}
         started = time.perf_counter()
-        objective = clone(estimator).set_params(**params)._objective(design, Y, weights)
+        objective = problem.objective(**params)
         start, scores = _best_start(objective, _candidates(solved, index))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -66,31 +82,32 @@ def solve_grid(estimator, axes, design, Y, weights=None, tol=1e-4, max_iter=MOST
         yield Solved(params, result, time.perf_counter() - started)
 
 
-def _candidates(solved, index):
+def _candidates(solved: Mapping[tuple[int, ...], Known], index: tuple[int, ...]) -> Iterator[Known]:
     """Weights and scores of the neighbours behind `index`, and their extrapolations, free because scores are linear."""
-    for axis in range(len(index)):
-        near, far = (solved.get(_behind(index, axis, steps)) for steps in (1, 2))
+    for axis, place in enumerate(index):
+        near, far = (solved.get((*index[:axis], place - steps, *index[axis + 1 :])) for steps in (1, 2))
         if near is not None:
             yield near
             if far is not None:
-                yield from (tuple(a + s * (a - b) for a, b in zip(near, far)) for s in EXTRAPOLATIONS)
+                (W, F), (older, theirs) = near, far
+                yield from ((W + s * (W - older), F + s * (F - theirs)) for s in EXTRAPOLATIONS)
 
 
-def _behind(index, axis, steps):
-    return tuple(i - steps if k == axis else i for k, i in enumerate(index))
-
-
-def _best_start(objective, candidates):
+def _best_start(objective: Objective, candidates: Iterable[Known]) -> Known | tuple[None, None]:
     """The candidate with the smallest objective; (None, None) if there is none."""
-    best, best_value = (None, None), np.inf
-    for W, scores in candidates:
-        value = objective.value_at(W, scores)
+    best: Known | tuple[None, None] = (None, None)
+    best_value = np.inf
+    for known in candidates:
+        value = objective.value_at(*known)
         if value < best_value:
-            best, best_value = (W, scores), value
+            best, best_value = known, value
     return best
 
 
-def search_fold(estimator, axes, data, train, test, scoring, tol):
+def search_fold(
+    estimator: ObjectiveClassifier, axes: Grid, data: "SearchData", train: IntArray, test: IntArray, scoring: Scoring,
+    tol: float,
+) -> Table:  # fmt: skip
     """Rows of a search table: parameters, metrics on `test`, gap, evaluations and seconds of every grid point.
 
     Parameters
@@ -107,28 +124,45 @@ def search_fold(estimator, axes, data, train, test, scoring, tol):
     # One thread whatever runs beside it, so that the same search gives the same digits on any number of processes.
     with one_thread():
         X_train, X_test = data.rows(train, train), data.rows(test, train)
-        design = estimator._design(X_train, np.arange(len(train)))
-        held_out = design.transform(estimator._basis_rows(X_test, X_train))
         weights = None if data.weights is None else data.weights[train]
+        problem = estimator.problem(X_train, data.signed[train], weights)
+        held_out = problem.score_matrix(X_test)
+        never_empty = estimator.non_empty and data.targets.is_matrix
         table = []
-        for solved in solve_grid(estimator, axes, design, data.signed[train], weights, tol):
+        for solved in solve_grid(problem, axes, tol):
             scores = held_out @ solved.result.weights
-            relevant = scores > 0
-            if estimator.non_empty:
-                relevant = non_empty(relevant, scores)
+            relevant = relevant_labels(scores, never_empty)
             values = scoring(X_test, data.y[test], data.signed[test] > 0, scores, relevant, data.targets)
             row = {"gap": solved.result.gap, "evaluations": solved.result.evaluations, "seconds": solved.seconds}
             table.append({"params": solved.params, **values, **row})
     return table
 
 
+@dataclass
 class SearchData:
-    """Checked rows and labels of a search."""
+    """Checked rows and labels of a search.
 
-    def __init__(self, X, y, targets, weights, pairwise):
-        self.X, self.y, self.targets, self.weights, self._pairwise = X, y, targets, weights, pairwise
-        self.signed = targets.encode(y)
+    Attributes
+    ----------
+    X : array or CSR matrix (n_samples, n_features)
+    y : array
+        The targets as they were given.
+    targets : SignedTargets
+        Their coding.
+    weights : array (n_samples,) or None
+    pairwise : bool
+        Whether X is a kernel matrix.
+    """
 
-    def rows(self, rows, columns):
+    X: Matrix
+    y: Array
+    targets: SignedTargets
+    weights: FloatArray | None
+    pairwise: bool
+
+    def __post_init__(self) -> None:
+        self.signed = self.targets.encode(self.y)
+
+    def rows(self, rows: IntArray, columns: IntArray) -> Matrix:
         """Rows of X; of a kernel matrix, their values to the `columns` only."""
-        return self.X[rows][:, columns] if self._pairwise else self.X[rows]
+        return self.X[rows][:, columns] if self.pairwise else self.X[rows]

@@ -1,18 +1,21 @@
 """A decision rule learned on cross-validated scores, around any classifier."""
 
+from typing import Any, Self
+
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.utils import check_array, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rbrl.decision import LabelThresholds
+from rbrl._common.typing import Array, BaseEstimator, ClassifierMixin, FloatArray, MatrixLike
+from rbrl.decision import DecisionRule, LabelThresholds, relevant_labels
 from rbrl.metrics import scores_of
 from rbrl.targets import SignedTargets, check_not_label_sets
 
 
-class TunedThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
     """A multi-label classifier whose scores are cut where cross-validation says.
 
     The rule is fitted to scores of rows that their model has not seen; the classifier itself is then fitted to all rows.
@@ -40,14 +43,19 @@ class TunedThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     (2, 4)
     """
 
-    def __init__(self, estimator, rule=None, cv=5, random_state=0, n_jobs=None):
-        self.estimator = estimator
-        self.rule = rule
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    estimator_: Any
+    rule_: DecisionRule
+    targets_: SignedTargets
+    classes_: Array
 
-    def fit(self, X, y):
+    def __init__(
+        self, estimator: Any, rule: DecisionRule | None = None, cv: Any = 5, random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:  # fmt: skip
+        self.estimator, self.rule = estimator, rule
+        self.cv, self.random_state, self.n_jobs = cv, random_state, n_jobs
+
+    def fit(self, X: MatrixLike, y: MatrixLike) -> Self:
         """Learn the rule on held-out scores, then the classifier on all rows.
 
         Parameters
@@ -61,7 +69,9 @@ class TunedThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         self
         """
         check_not_label_sets(y)
-        y = _checked_target(self, y)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        y = y if sparse.issparse(y) else check_array(y, ensure_2d=False, dtype=None, input_name="y")
         validate_data(self, X, y, skip_check_array=True)
         self.targets_ = SignedTargets().fit(y)
         y = y if self.targets_.is_matrix else column_or_1d(y, warn=True)
@@ -71,51 +81,39 @@ class TunedThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         self.classes_ = self.targets_.classes_
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> FloatArray:
         """Scores with the learned threshold subtracted, (n_samples, n_labels); 1-D for a binary 1-D target."""
         scores = self._moved_scores(X)
         return scores.ravel() if self._encoder().kind == "binary" else scores
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> Any:
         """Labels in the coding that `fit` received: those whose moved score is positive, or the class of the largest."""
         scores = self._moved_scores(X)
-        return self._encoder().decode(scores > 0, scores)
+        return self._encoder().decode(relevant_labels(scores), scores)
 
-    def _encoder(self):
+    def _encoder(self) -> SignedTargets:
         """The coding of the answers; model files written before it was kept answer in 0/1."""
         return getattr(self, "targets_", None) or SignedTargets.of_matrix(len(self.classes_), 0, np.int64)
 
-    def _moved_scores(self, X):
+    def _moved_scores(self, X: MatrixLike) -> FloatArray:
         check_is_fitted(self)
         if getattr(X, "ndim", 2) == 2:  # of anything else the classifier says what is wrong with it
             validate_data(self, X, skip_check_array=True, reset=False)
         return self.rule_.shift(scores_of(self.estimator_, X))
 
-    def _held_out_scores(self, X, y):
+    def _held_out_scores(self, X: MatrixLike, y: Any) -> FloatArray:
         y = y.toarray() if sparse.issparse(y) else y  # as the scores are; folds of a sparse y cannot be drawn
-        cv = self._splitter()
+        cv = self.cv
+        if isinstance(cv, int | np.integer):
+            # Each class in every fold, so that no model misses one.
+            folds = KFold if self.targets_.is_matrix else StratifiedKFold
+            cv = folds(int(cv), shuffle=True, random_state=self.random_state)
         scores = cross_val_predict(self.estimator, X, y, cv=cv, method="decision_function", n_jobs=self.n_jobs)
         return scores if scores.ndim == 2 else scores[:, None]
 
-    def _splitter(self):
-        """Shuffled folds for a number of them; of classes each in every fold, so that no model misses one."""
-        if not isinstance(self.cv, int | np.integer):
-            return self.cv
-        folds = KFold if self.targets_.is_matrix else StratifiedKFold
-        return folds(int(self.cv), shuffle=True, random_state=self.random_state)
-
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags, tags.classifier_tags.multi_label = inner.input_tags, inner.classifier_tags.multi_label
         tags.target_tags.multi_output = inner.target_tags.multi_output
         return tags
-
-
-def _checked_target(owner, y):
-    """y as an array, or sparse as it is."""
-    if y is None:
-        raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
-    if sparse.issparse(y):
-        return y
-    return check_array(y, ensure_2d=False, dtype=None, input_name="y")

@@ -1,0 +1,132 @@
+"""The fit of a linear model to rows that are elsewhere: in blocks, by passes over them; or gone by, from what is kept.
+
+What is kept of rows that come once, in batches, is a state: a dict of arrays and numbers, so that it can be written to a
+model file; the empty one has seen nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rbrl._common.progress import passes_for
+from rbrl._common.typing import FloatArray, IntArray, Matrix
+from rbrl.losses import Loss
+from rbrl.problem import with_ones
+from rbrl.rows.design import LARGEST_GRAM, BlockDesign, BlockObjective, GramDesign, SummedObjective
+from rbrl.rows.places import Blocks
+from rbrl.rows.sums import LabelCounts, LossAtZero, Sums, at_zero, block_label_counts
+from rbrl.rows.survey import Survey
+from rbrl.solvers import QuasiNewton, Solution, Solver, posed_blocks, solve_posed
+from rbrl.solvers.preconditioner import model_start
+from rbrl.solvers.stream import BATCH_ROWS, BatchSteps
+
+
+def fit_blocks(
+    blocks: Blocks, loss: Callable[[Callable[[], LabelCounts]], Loss], ridge: float, nuclear: float, *,
+    intercept: bool = True, solver: Solver | None = None, start: FloatArray | None = None, tol: float = 1e-4,
+    max_iter: int = 1000, verbose: int = 0,
+) -> tuple[Survey, Solution]:  # fmt: skip
+    """Minimise loss + ridge + nuclear norm over the weights of the features.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    loss : callable
+        From a function that counts the labels of all rows, in a pass of its own, to the loss.
+    ridge, nuclear : float
+    intercept : bool, default=True
+        Whether a column of ones is appended.
+    solver : QuasiNewton or LowRank, default=None
+    start : array (n_columns, n_labels), default=None
+        Coefficients to start at; left alone if the rows turn out to have other columns.
+    tol, max_iter, verbose
+        As for the classifiers.
+
+    Returns
+    -------
+    found : Survey
+        What the first pass told of the rows.
+    solution : Solution
+        Its coefficients are of the features, those of the intercept last.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.rows import LocalBlocks, fit_blocks
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> parts = LocalBlocks([(X[:30], Y[:30]), (X[30:], Y[30:])])
+    >>> found, solution = fit_blocks(parts, lambda count_labels: SquaredHinge(), ridge=1.0, nuclear=0.1)
+    >>> found.n_samples, solution.coefficients.shape, solution.proof.gap <= 1e-4
+    (60, (9, 4), True)
+    """
+    with passes_for(tol, verbose) as blocks.progress:
+        design = BlockDesign(blocks, intercept)
+        found = design.found
+        posed_loss = loss(lambda: LabelCounts(*blocks.total(block_label_counts)))
+        objective = BlockObjective(design, posed_loss, ridge, nuclear)
+        if start is not None:
+            fits = start.shape == (found.n_features + intercept, found.n_labels)
+            start = design.weights(start) if fits else None
+        solver = QuasiNewton() if solver is None else solver
+        return found, solve_posed(solver, objective, posed_blocks(objective), start, tol=tol, max_iter=max_iter)
+
+
+def learn_batch(
+    state: dict[str, Any], X: Matrix, Y: IntArray, weights: FloatArray | None, loss: Loss, ridge: float,
+    nuclear: float, intercept: bool = True,
+) -> dict[str, Any]:  # fmt: skip
+    """The state after some further rows.
+
+    Up to `LARGEST_GRAM` columns the sums of all rows are kept; beyond, every `BATCH_ROWS` rows are a step of a stochastic
+    quasi-Newton method.
+
+    Parameters
+    ----------
+    state : dict
+    X : array or CSR matrix (n_rows, n_features), float64
+    Y : array (n_rows, n_labels)
+        Labels in {-1, +1}.
+    weights : array (n_rows,) or None
+    loss : Loss
+    ridge, nuclear : float
+        Of the objective of all rows seen so far.
+    intercept : bool, default=True
+        Whether a column of ones is appended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.rows.fit import learn_batch, streamed_coefficients
+    >>> X, Y = np.array([[1.0], [-1.0]]), np.array([[1], [-1]], dtype=np.int8)
+    >>> state = learn_batch({}, X, Y, None, SquaredHinge(), ridge=2.0, nuclear=0.0, intercept=False)
+    >>> state = learn_batch(state, X, Y, None, SquaredHinge(), ridge=2.0, nuclear=0.0, intercept=False)
+    >>> streamed_coefficients(state, 4, ridge=2.0, nuclear=0.0).round(3)
+    array([[0.667]])
+    """
+    if X.shape[1] + intercept <= LARGEST_GRAM:
+        new = at_zero(loss, with_ones(X) if intercept else X, Y, weights)
+        return {name: value + state.get(name, 0.0) for name, value in new._asdict().items()}
+    rows = slice(None) if weights is None else np.flatnonzero(weights)
+    X, Y, weights = X[rows], Y[rows], None if weights is None else weights[rows]
+    steps = BatchSteps(**state) if state else BatchSteps.begin(X, Y.shape[1], intercept)
+    for start in range(0, len(Y), BATCH_ROWS):
+        batch = slice(start, start + BATCH_ROWS)
+        steps.learn(X[batch], Y[batch], loss, ridge, nuclear, None if weights is None else weights[batch])
+    return vars(steps)
+
+
+def streamed_coefficients(state: dict[str, Any], n_samples: int, ridge: float, nuclear: float) -> FloatArray:
+    """The coefficients (n_columns, n_labels) of a state that has seen `n_samples` rows.
+
+    From sums, the minimiser of the objective with the quadratic model of its loss at zero scores in place of the loss;
+    from steps, their average.
+    """
+    if "directions" in state:
+        return BatchSteps(**state).coefficients()
+    sums = Sums(**state)
+    design = GramDesign(n_samples, sums.gram.copy())
+    objective = SummedObjective(design, sums.adjoint.shape[1], LossAtZero(sums, design), ridge, nuclear)
+    return design.coefficients(model_start(objective))
