@@ -61,13 +61,9 @@ SEE_LIST = "See `rbrl data list`."
 DATA, A_MODEL = "A data set of the catalogue, or a file.", "A file that `rbrl fit` wrote."
 Data = Annotated[str, argument("DATA", DATA, autocompletion=_dataset_names)]
 DatasetName = Annotated[str, argument("NAME", SEE_LIST, autocompletion=_dataset_names)]
-Datasets = Annotated[
-    list[str] | None,
-    option("--dataset", "-d", help="A data set or a file; may be repeated.", autocompletion=_dataset_names),
-]
-Methods = Annotated[
-    list[str] | None, option("--method", "-m", help="A method; may be repeated.", autocompletion=_method_names)
-]
+SEVERAL_DATA, SEVERAL_METHODS = "A data set or a file; may be repeated.", "A method; may be repeated."
+Datasets = Annotated[list[str] | None, option("--dataset", "-d", help=SEVERAL_DATA, autocompletion=_dataset_names)]
+Methods = Annotated[list[str] | None, option("--method", "-m", help=SEVERAL_METHODS, autocompletion=_method_names)]
 Method = Annotated[str, typer.Option("--method", "-m", help="The method.", autocompletion=_method_names)]
 Model = Annotated[Path, argument("MODEL", A_MODEL)]
 Labels = Annotated[str | None, option(help=LABELS)]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from rbrl.report.comparison import Comparison
 from rbrl.report.figures.style import ACCENT, INK, MUTED, RULE, drawing, plain_powers, short, style
@@ -192,7 +193,6 @@ def undominated(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["rank"].eq(best) & ~frame["rank"].duplicated()]
 
 
-Box = tuple[float, float, float, float]
 LETTER_POINTS, LINE_POINTS = 5.2, 10
 SIDES = ((0, 1), (1, 0), (-1, 0), (0, -1))  # above, on the right, on the left, below
 
@@ -202,23 +202,15 @@ def _name_points(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     points = axes.transData.transform(frame[["seconds", "rank"]].to_numpy()) * 72 / figure.dpi
-    taken: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
+    taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in points]
+    look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": 8}
     for (x, y), name in zip(points, frame.index):
         text = short(name, 18)
         width = len(text) * LETTER_POINTS
         offsets = [(right * (width / 2 + 6), up * 11) for right, up in SIDES]
-        boxes = [_box(x + right, y + up, width) for right, up in offsets]
-        free = (i for i, box in enumerate(boxes) if not any(_overlap(box, other) for other in taken))
+        corners = [(x + right - width / 2, y + up - LINE_POINTS / 2) for right, up in offsets]
+        boxes = [Bbox.from_bounds(*corner, width, LINE_POINTS) for corner in corners]
+        free = (i for i, box in enumerate(boxes) if not any(box.fully_overlaps(other) for other in taken))
         side = next(free, 0)
         taken.append(boxes[side])
-        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
-        point = frame.loc[name, ["seconds", "rank"]]
-        axes.annotate(text, point, xytext=offsets[side], textcoords="offset points", **look)
-
-
-def _box(x: float, y: float, width: float) -> Box:
-    return x - width / 2, y - LINE_POINTS / 2, x + width / 2, y + LINE_POINTS / 2
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+        axes.annotate(text, frame.loc[name, ["seconds", "rank"]], xytext=offsets[side], **look)
