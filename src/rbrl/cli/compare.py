@@ -46,9 +46,9 @@ def compare(
 
     `rbrl compare --dataset my.csv --labels sea,sand --method rbrl --method br`
 
-    `rbrl compare plans/paper.toml -o runs/paper --jobs 8`
+    `rbrl compare plans/demo.toml -o runs/demo --jobs 8`
 
-    `rbrl compare plans/paper.toml --dataset emotions --method rbrl --split 0`
+    `rbrl compare plans/demo.toml --dataset yeast --method rbrl --split 0`
     """
     from rbrl.experiments import Plan, Store, execute
     from rbrl.experiments.progress import progress_for

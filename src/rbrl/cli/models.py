@@ -5,7 +5,7 @@ import json as json_format
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -179,11 +179,14 @@ def predict(
 
     `rbrl predict yeast.rbrl new.csv --top 3`
     """
+    from rbrl.datasets.formats.text import writing_text
+
     if top and write is not Answer.labels:
         raise ValueError(f"--top writes names and scores of its own; leave out --write {write}.")
     fitted = shared.load_model(model)
     bases, n_rows = shared.parse_bases(index_base), 0
-    with _writer(output) as rows:
+    with writing_text(output) if output else nullcontext(sys.stdout) as stream:
+        rows = csv.writer(stream, lineterminator="\n")
         for X in shared.load_blocks(data, fitted, labels, block_size, data_home, bases):
             answers = _answers(fitted, X, scores=top is not None or write is Answer.scores)
             names = _label_names(fitted, answers.shape[1])
@@ -193,17 +196,6 @@ def predict(
             n_rows += len(answers)
     if output:
         say(f"{output}: {n_rows} rows", quiet)
-
-
-@contextmanager
-def _writer(output: Path | None) -> Iterator[Any]:
-    if output is None:
-        yield csv.writer(sys.stdout, lineterminator="\n")
-        return
-    from rbrl.datasets.formats.text import writing_text
-
-    with writing_text(output) as stream:
-        yield csv.writer(stream, lineterminator="\n")
 
 
 def _answers(model: Any, X: Any, scores: bool) -> "Array":
