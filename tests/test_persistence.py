@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import os
 import pickle
 import tracemalloc
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rbrl
-from rbrl import RBRLClassifier, RBRLClassifierCV, TunedThresholdClassifier, persistence, solvers
+from rbrl import RBRLClassifier, RBRLClassifierCV, TunedThresholdClassifier, decision, persistence, solvers
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
 from rbrl.persistence import MAGIC, describe
 from rbrl.registry import REGISTRY
@@ -32,6 +33,7 @@ MODELS = {
     "br-rbf": REGISTRY["br"](kernel="rbf"),
     "clr-rbf": REGISTRY["clr"](kernel="rbf"),
     "thresholds": TunedThresholdClassifier(RBRLClassifier()),
+    "row-threshold": TunedThresholdClassifier(RBRLClassifier(), decision.RowThreshold()),
     "pipeline": make_pipeline(StandardScaler(), RBRLClassifier()),
 }
 
@@ -275,3 +277,52 @@ def test_a_kernel_function_cannot_be_saved_and_the_old_file_stays(tmp_path):
         rbrl.save(RBRLClassifier(kernel=lambda a, b: a @ b.T).fit(X, Y), tmp_path / "model")
     assert (tmp_path / "model").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_class_is_found_under_the_name_it_had_in_the_first_release(tmp_path):
+    """Archives whose schema names every class of ours as version 0.1.0 did."""
+    homes = {name: home for home, names in persistence.FIRST_HOMES.items() for name in names}
+    for key in ("br", "rank-svm", "search", "thresholds", "paper", "pipeline"):
+        model = MODELS[key].fit(X, Y)
+
+        def renamed(name, content):
+            schema = json.loads(content) if name == "schema.json" else None
+            for node in persistence._nodes(schema):
+                if node.get("__class__") in homes:
+                    node["__module__"] = homes[node["__class__"]]
+            return json.dumps(schema) if name == "schema.json" else content
+
+        archive = repacked(skops.io.dumps({"model": model}), renamed)
+        (tmp_path / "model").write_bytes(sealed(archive))
+        np.testing.assert_array_equal(rbrl.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+def test_every_class_of_the_first_release_has_a_present_home():
+    present = {cls.__name__ for cls in persistence._classes()}
+    assert {name for names in persistence.FIRST_HOMES.values() for name in names} <= present
+
+
+def test_an_old_name_does_not_open_a_door(tmp_path):
+    """A foreign class under an old module of ours, or one of ours under a module where it never was, is refused."""
+    archive = skops.io.dumps({"model": RBRLClassifier().fit(X, Y)})
+    for home, name in (("rbrl.estimators.rank_svm", "system"), ("os", "RankSVM")):
+        forged = repacked(
+            archive,
+            lambda entry, content, home=home, name=name: (
+                content.replace(b'"RBRLClassifier"', f'"{name}"'.encode()).replace(
+                    b"rbrl.estimators.rbrl", home.encode()
+                )
+                if entry == "schema.json"
+                else content
+            ),
+        )
+        refused(tmp_path / "model", forged, rf"{home}\.{name}")
+
+
+def test_a_new_file_has_the_permissions_that_the_umask_gives(tmp_path):
+    before = os.umask(0o027)
+    try:
+        rbrl.save(RBRLClassifier().fit(X, Y), tmp_path / "model")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o640

@@ -173,7 +173,7 @@ def test_too_little_memory_is_said_as_what_it_is(tmp_path, ending, monkeypatch):
     def exhausted(*arguments, **options):
         raise MemoryError("Unable to allocate 9 TiB")
 
-    monkeypatch.setattr("rbrl.datasets.dataset.Dataset.__post_init__", exhausted)
+    monkeypatch.setattr("rbrl.datasets.dataset.Dataset.__init__", exhausted)
     monkeypatch.setattr("numpy.frombuffer", exhausted)
     with pytest.raises(
         MemoryError, match=rf"data\.{ending}: there is not enough memory to read it \(Unable.*load_parts"

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from rbrl import datasets
-from rbrl.datasets import catalogue as cards
-from rbrl.datasets import load as fetch
-from rbrl.datasets.catalogue import Address
+from rbrl.datasets.catalogue import CARDS, Address
 from rbrl.datasets.dataset import content_hash, row_digests
+from rbrl.datasets.load import DownloadError, fetch
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 from .examples import assert_same, small
@@ -84,7 +83,7 @@ def put_card(server, monkeypatch):
     def put(*paths, openml=False, **changes):
         urls = tuple(f"http://127.0.0.1:{server.server_port}/{path}" for path in paths)
         card = replace(
-            cards.CARDS["scene"],
+            CARDS["scene"],
             name="test-set",
             n_samples=DATA.n_samples,
             n_features=DATA.n_features,
@@ -92,7 +91,7 @@ def put_card(server, monkeypatch):
             sha256=content_hash(row_digests(DATA.X, DATA.Y), DATA.n_features, DATA.n_labels),
             address=Address(urls=urls, labels=-DATA.n_labels, openml=openml),
         )
-        monkeypatch.setitem(cards.CARDS, card.name, replace(card, **changes))
+        monkeypatch.setitem(CARDS, card.name, replace(card, **changes))
         return card
 
     return put
@@ -157,15 +156,15 @@ def test_another_set_is_refused(server, put_card, tmp_path):
 
 def test_a_server_that_hangs_is_left(server, put_card):
     card = put_card("hang/data.arff")
-    with pytest.raises(fetch.DownloadError, match="failed"):
-        fetch.fetch(card, timeout=0.2)
+    with pytest.raises(DownloadError, match="failed"):
+        fetch(card, timeout=0.2)
 
 
 def test_a_download_has_a_deadline_and_a_largest_size(server, put_card):
-    with pytest.raises(fetch.DownloadError, match="within the time allowed"):
-        fetch.fetch(put_card("slow/data.arff"), deadline=0)
-    with pytest.raises(fetch.DownloadError, match="larger than 100 bytes"):
-        fetch.fetch(put_card("well/data.arff"), max_bytes=100)
+    with pytest.raises(DownloadError, match="within the time allowed"):
+        fetch(put_card("slow/data.arff"), deadline=0)
+    with pytest.raises(DownloadError, match="larger than 100 bytes"):
+        fetch(put_card("well/data.arff"), max_bytes=100)
 
 
 def test_offline_says_what_to_put_where(server, put_card, tmp_path):

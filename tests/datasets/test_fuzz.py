@@ -5,12 +5,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rbrl.datasets.formats.arff import Columns
+from rbrl.datasets.formats.arff import Attributes, Header
 from rbrl.datasets.formats.arff import _dense_row as dense_row
 from rbrl.datasets.formats.arff import _plain_dense as dense_fast
 from rbrl.datasets.formats.arff import _plain_sparse as sparse_fast
 from rbrl.datasets.formats.arff import _sparse_row as sparse_row
-from rbrl.datasets.formats.arff_header import Header
 from rbrl.exceptions import DataFormatError
 
 from . import fuzz
@@ -21,7 +20,7 @@ RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[Health
 WORDS = ["0", "1", "2", "-1", "?", "nan", "1.0", "1e3", ".5", "inf", "1_0", "a", "TRUE", "FALSE", "", " 1", "0x1", "+1"]
 WORDS += ["٣", "-nan"]
 ANY = st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")))
-COLUMNS = Columns(Header(names=list("abcd"), values=[None, ("0", "1"), ("FALSE", "TRUE"), ("2", "1", "0", "10")]))
+COLUMNS = Attributes(Header(names=list("abcd"), values=[None, ("0", "1"), ("FALSE", "TRUE"), ("2", "1", "0", "10")]))
 
 
 @pytest.mark.parametrize(("kind", "n_inputs"), [("text", 1500), ("npz", 300), ("mat", 300), ("parquet", 300)])
@@ -51,7 +50,7 @@ def test_any_bytes(tmp_path, ending, content):
 
 def reference(function, *arguments):
     try:
-        return function("file", COLUMNS, *arguments, 1)
+        return function(COLUMNS, *arguments, 1)
     except DataFormatError:
         return None
 

@@ -160,3 +160,11 @@ def test_we_read_the_svmlight_of_sklearn(tmp_path):
     read = load_file(tmp_path / "data.svm")
     np.testing.assert_allclose(read.X.toarray(), X.toarray()[:, : read.n_features], rtol=1e-12)
     np.testing.assert_array_equal(read.Y, Y)
+
+
+@pytest.mark.parametrize("ending", ["svm", "arff"])
+def test_sparse_rows_are_stored_without_gaps(tmp_path, ending):
+    """As compiled code asks for: scikit-learn's scalers refuse a view of every second number."""
+    save_file(small(is_sparse=True), tmp_path / f"data.{ending}")
+    X = load_file(tmp_path / f"data.{ending}").X
+    assert all(array.flags.c_contiguous for array in (X.data, X.indices, X.indptr))

@@ -134,7 +134,7 @@ def _learn(model: Any, dataset: "Dataset") -> tuple[int, int]:
     return dataset.n_samples, dataset.n_labels
 
 
-def _learn_shards(model: Any, data: str, labels: str | None, bases: dict[str, int]) -> tuple[int, int]:
+def _learn_shards(model: Any, data: str, labels: str | None, bases: dict[str, Any]) -> tuple[int, int]:
     """Fit a model to files that are read one at a time; return the numbers of rows and labels."""
     from rbrl.datasets import open_shards
     from rbrl.estimators.convex import ObjectiveClassifier

@@ -90,7 +90,7 @@ def parse_labels(text: str | None) -> int | str | list[str] | None:
         return text if text.lower().endswith(".xml") else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def parse_bases(index_base: Base, label_base: Base = Base.auto) -> dict[str, int]:
+def parse_bases(index_base: Base, label_base: Base = Base.auto) -> dict[str, Any]:
     """What `load_file` takes for the bases that were said.
 
     Examples
@@ -116,7 +116,7 @@ def is_shards(data: str) -> bool:
 
 
 def load_data(
-    data: str, labels: str | None, data_home: Path | None, bases: dict[str, int] | None = None, model: Any = None
+    data: str, labels: str | None, data_home: Path | None, bases: dict[str, Any] | None = None, model: Any = None
 ) -> "Dataset":
     """Return the `Dataset` that DATA means; a file goes before a name of the catalogue.
 
@@ -142,7 +142,7 @@ def load_data(
 
 
 def load_blocks(
-    data: str, model: Any, labels: str | None, size: int, data_home: Path | None, bases: dict[str, int]
+    data: str, model: Any, labels: str | None, size: int, data_home: Path | None, bases: dict[str, Any]
 ) -> Iterator["Matrix"]:
     """Return the features of DATA that a model needs, block of rows by block; of a folder or a pattern, file by file."""
     from rbrl.datasets import open_shards, read_blocks

@@ -12,27 +12,12 @@ Dataset 'yeast': 2417 samples, 103 features (dense), 14 labels
 
 from rbrl.datasets.catalogue import CARDS, Card, catalogue, table
 from rbrl.datasets.dataset import Dataset, Part
-from rbrl.datasets.files import convert, load_file, save_file
+from rbrl.datasets.files import convert, load_file, load_parts, read_blocks, save_file
 from rbrl.datasets.load import load
 from rbrl.datasets.names import Columns
-from rbrl.datasets.parts import load_parts, read_blocks
 from rbrl.datasets.shards import Shards, open_shards, write_shards
 
 __all__ = [
-    "CARDS",
-    "Card",
-    "Columns",
-    "Dataset",
-    "Part",
-    "Shards",
-    "catalogue",
-    "convert",
-    "load",
-    "load_file",
-    "load_parts",
-    "open_shards",
-    "read_blocks",
-    "save_file",
-    "table",
-    "write_shards",
-]
+    "CARDS", "Card", "Columns", "Dataset", "Part", "Shards", "catalogue", "convert", "load", "load_file", "load_parts",
+    "open_shards", "read_blocks", "save_file", "table", "write_shards",
+]  # fmt: skip

@@ -17,6 +17,11 @@ class Address:
         Where the labels stand: the first n columns, or the last -n.
     openml : bool, default=False
         The one URL is that of OpenML's description (JSON), which names the file.
+
+    Examples
+    --------
+    >>> Address(urls=("https://example.org/data.arff",), labels=-6).openml
+    False
     """
 
     urls: tuple[str, ...]
@@ -49,6 +54,11 @@ class Card:
     note : str
     address : Address or None
         None where no stable address exists.
+
+    Examples
+    --------
+    >>> CARDS["yeast"].sizes
+    (2417, 103, 14)
     """
 
     name: str
@@ -68,12 +78,12 @@ class Card:
     address: Address | None = None
 
     @property
-    def sizes(self):
+    def sizes(self) -> tuple[int, int, int]:
         """(n_samples, n_features, n_labels)."""
         return self.n_samples, self.n_features, self.n_labels
 
     @property
-    def description(self):
+    def description(self) -> str:
         """A few lines of text for people."""
         lines = [
             f"{self.name} ({self.domain})",
@@ -94,103 +104,49 @@ YAHOO = (
 YAHOO_NOTE = f"{NO_ADDRESS} Mulan's sets of the same name are larger and are not this one."
 
 
-def _openml(number, n_labels):
+def _openml(number: int, n_labels: int) -> Address:
     return Address(urls=(f"https://www.openml.org/api/v1/json/data/{number}",), labels=-n_labels, openml=True)
 
 
-def _mulan(folder, n_labels, *files):
+def _mulan(folder: str, n_labels: int, *files: str) -> Address:
     return Address(urls=tuple(f"{MULAN}/{folder}/{file}" for file in files), labels=-n_labels)
 
 
-def _yahoo(name, n_features, n_labels, cardinality, density, sha256):
+def _yahoo(name: str, n_features: int, n_labels: int, cardinality: float, density: float, sha256: str) -> Card:
     return Card(
-        name=name,
-        n_samples=5000,
-        n_features=n_features,
-        n_labels=n_labels,
-        cardinality=cardinality,
-        density=density,
-        domain="text",
-        sparse=True,
-        model="linear",
-        sha256=sha256,
-        source=YAHOO,
-        note=YAHOO_NOTE,
-    )
+        name=name, n_samples=5000, n_features=n_features, n_labels=n_labels, cardinality=cardinality, density=density,
+        domain="text", sparse=True, model="linear", sha256=sha256, source=YAHOO, note=YAHOO_NOTE,
+    )  # fmt: skip
 
 
 PAPER = (
     Card(
-        name="emotions",
-        n_samples=593,
-        n_features=72,
-        n_labels=6,
-        cardinality=1.8685,
-        density=0.3114,
-        domain="music",
-        sparse=False,
-        model="kernel",
-        sha256="a7df668cff7a3b5874a3b2450dbf1fcbd70260250f9fd4f8c42cb11d98b051f6",
-        source="Trohidis et al. 2008 (Mulan); OpenML 40589",
-        published=(("cardinality", 1.869),),
-        note="The split 'rbrl', where the file has it, is that of the paper's authors.",
-        address=_openml(40589, 6),
+        name="emotions", n_samples=593, n_features=72, n_labels=6, cardinality=1.8685, density=0.3114, domain="music",
+        sparse=False, model="kernel", sha256="a7df668cff7a3b5874a3b2450dbf1fcbd70260250f9fd4f8c42cb11d98b051f6",
+        source="Trohidis et al. 2008 (Mulan); OpenML 40589", published=(("cardinality", 1.869),),
+        note="The split 'rbrl', where the file has it, is that of the paper's authors.", address=_openml(40589, 6),
     ),
     Card(
-        name="image",
-        n_samples=2000,
-        n_features=294,
-        n_labels=5,
-        cardinality=1.236,
-        density=0.2472,
-        domain="image",
-        sparse=False,
-        model="kernel",
-        sha256="cb805e2246d439b32d190f861c12ef8c48aea43a3a07f75a8302811538331b35",
+        name="image", n_samples=2000, n_features=294, n_labels=5, cardinality=1.236, density=0.2472, domain="image",
+        sparse=False, model="kernel", sha256="cb805e2246d439b32d190f861c12ef8c48aea43a3a07f75a8302811538331b35",
         source="Zhou & Zhang 2007, natural scenes, as feature vectors (Min-Ling Zhang)",
-        published=(("cardinality", 1.240), ("density", 0.248)),
-        note=NO_ADDRESS,
+        published=(("cardinality", 1.240), ("density", 0.248)), note=NO_ADDRESS,
     ),
     Card(
-        name="scene",
-        n_samples=2407,
-        n_features=294,
-        n_labels=6,
-        cardinality=1.0740,
-        density=0.1790,
-        domain="image",
-        sparse=False,
-        model="kernel",
-        sha256="24beeb7599843811138db4022a300f446778b8872a0a227730bef2d5a2f124e9",
-        source="Boutell et al. 2004 (Mulan); OpenML 40595",
-        address=_openml(40595, 6),
+        name="scene", n_samples=2407, n_features=294, n_labels=6, cardinality=1.0740, density=0.1790, domain="image",
+        sparse=False, model="kernel", sha256="24beeb7599843811138db4022a300f446778b8872a0a227730bef2d5a2f124e9",
+        source="Boutell et al. 2004 (Mulan); OpenML 40595", address=_openml(40595, 6),
     ),
     Card(
-        name="yeast",
-        n_samples=2417,
-        n_features=103,
-        n_labels=14,
-        cardinality=4.2371,
-        density=0.3026,
-        domain="biology",
-        sparse=False,
-        model="kernel",
-        sha256="b3a0630eff90d486d9721f4f1f9058603559c7fe8515de5d26d11bbae5dcd32d",
+        name="yeast", n_samples=2417, n_features=103, n_labels=14, cardinality=4.2371, density=0.3026, domain="biology",
+        sparse=False, model="kernel", sha256="b3a0630eff90d486d9721f4f1f9058603559c7fe8515de5d26d11bbae5dcd32d",
         source="Elisseeff & Weston 2001 (Mulan); in the wheel of river; OpenML 40597",
         note="The copy in river's wheel does not say which rows are the source's training part.",
         address=_openml(40597, 14),
     ),
     Card(
-        name="enron",
-        n_samples=1702,
-        n_features=1001,
-        n_labels=53,
-        cardinality=3.3784,
-        density=0.0637,
-        domain="text",
-        sparse=True,
-        model="linear",
-        sha256="6030b8c006c21304b2f00e6476de189b9daae78c8fc306f058f2f86526ba3992",
+        name="enron", n_samples=1702, n_features=1001, n_labels=53, cardinality=3.3784, density=0.0637, domain="text",
+        sparse=True, model="linear", sha256="6030b8c006c21304b2f00e6476de189b9daae78c8fc306f058f2f86526ba3992",
         source="UC Berkeley Enron Email Analysis Project, prepared by Read 2008 (Mulan)",
         address=_mulan("enron", 53, "enron-train.arff", "enron-test.arff"),
     ),
@@ -199,124 +155,65 @@ PAPER = (
     _yahoo("recreation", 606, 22, 1.4232, 0.0647, "2857e0e70d94286a240870174ee6898f0594ef2ef446a7628939f3c85558f9c9"),
     _yahoo("science", 743, 40, 1.4506, 0.0363, "77d4f50763495b57440752c353bc0cb3a00006fdecf787f323e20b5067db80d2"),
     _yahoo("business", 438, 30, 1.5878, 0.0529, "d2150718fa8df2e73132390e8936b165c33b2a3c3bdb8cd95cbce78b1a0c2826"),
-)
+)  # fmt: skip
 
 OTHERS = (
     Card(
-        name="flags",
-        n_samples=194,
-        n_features=19,
-        n_labels=7,
-        cardinality=3.3918,
-        density=0.4845,
-        domain="image",
-        sparse=False,
-        sha256="4038a16c57d9f332e93227bd95c71dc6eae040dd7ef4fbc5466ae3ca949d0639",
+        name="flags", n_samples=194, n_features=19, n_labels=7, cardinality=3.3918, density=0.4845, domain="image",
+        sparse=False, sha256="4038a16c57d9f332e93227bd95c71dc6eae040dd7ef4fbc5466ae3ca949d0639",
         source="UCI Flags, prepared by Gonçalves, Plastino & Freitas 2013 (Mulan)",
         note=f"Four columns are codes of categories. {NO_ADDRESS}",
     ),
     Card(
-        name="bibtex",
-        n_samples=7395,
-        n_features=1836,
-        n_labels=159,
-        cardinality=2.4019,
-        density=0.0151,
-        domain="text",
-        sparse=True,
-        sha256="a4e94c254cbbb278b9974a376559bb0cb0dd2fcb8b948629158a59150bae178f",
+        name="bibtex", n_samples=7395, n_features=1836, n_labels=159, cardinality=2.4019, density=0.0151, domain="text",
+        sparse=True, sha256="a4e94c254cbbb278b9974a376559bb0cb0dd2fcb8b948629158a59150bae178f",
         source="Katakis, Tsoumakas & Vlahavas 2008 (Mulan)",
         address=_mulan("bibtex", 159, "bibtex-train.arff", "bibtex-test.arff"),
     ),
     Card(
-        name="corel5k",
-        n_samples=5000,
-        n_features=499,
-        n_labels=374,
-        cardinality=3.5220,
-        density=0.0094,
-        domain="image",
-        sparse=True,
-        sha256="535d7b91e97c009b01488a2d8c43a30759c06fb41764e31c83688f83cc940019",
+        name="corel5k", n_samples=5000, n_features=499, n_labels=374, cardinality=3.5220, density=0.0094, domain="image",
+        sparse=True, sha256="535d7b91e97c009b01488a2d8c43a30759c06fb41764e31c83688f83cc940019",
         source="Duygulu et al. 2002 (Mulan)",
         address=_mulan("corel5k", 374, "Corel5k-train-sparse.arff", "Corel5k-test-sparse.arff"),
     ),
     Card(
-        name="rcv1subset1",
-        n_samples=6000,
-        n_features=47236,
-        n_labels=101,
-        cardinality=2.8797,
-        density=0.0285,
-        domain="text",
-        sparse=True,
-        sha256="1c42ee1c172cc01c24f18d0b8f56f140ecf0f71b1e8deca19f4692f728ddb6aa",
+        name="rcv1subset1", n_samples=6000, n_features=47236, n_labels=101, cardinality=2.8797, density=0.0285,
+        domain="text", sparse=True, sha256="1c42ee1c172cc01c24f18d0b8f56f140ecf0f71b1e8deca19f4692f728ddb6aa",
         source="Lewis et al. 2004, Reuters RCV1-v2, first subset (Mulan)",
-        licence="Reuters' terms for RCV1: research only",
-        note=NO_ADDRESS,
+        licence="Reuters' terms for RCV1: research only", note=NO_ADDRESS,
     ),
     Card(
-        name="rcv1subset1_top944",
-        n_samples=6000,
-        n_features=944,
-        n_labels=101,
-        cardinality=2.8797,
-        density=0.0285,
-        domain="text",
-        sparse=True,
-        sha256="0ba47a25fe2909f6570344434e57521edbb6777ca3278a082d1304b60f3cb091",
+        name="rcv1subset1_top944", n_samples=6000, n_features=944, n_labels=101, cardinality=2.8797, density=0.0285,
+        domain="text", sparse=True, sha256="0ba47a25fe2909f6570344434e57521edbb6777ca3278a082d1304b60f3cb091",
         source="rcv1subset1 with its 944 most frequent terms as 0/1, as used by several papers",
-        licence="Reuters' terms for RCV1: research only",
-        note=NO_ADDRESS,
+        licence="Reuters' terms for RCV1: research only", note=NO_ADDRESS,
     ),
     Card(
-        name="tmc2007_500",
-        n_samples=28596,
-        n_features=500,
-        n_labels=22,
-        cardinality=2.1579,
-        density=0.0981,
-        domain="text",
-        sparse=True,
-        sha256="f19d6027b70b8874b06e62524ed102608bfab6749437e0e03d0125085dd7aebf",
+        name="tmc2007_500", n_samples=28596, n_features=500, n_labels=22, cardinality=2.1579, density=0.0981, domain="text",
+        sparse=True, sha256="f19d6027b70b8874b06e62524ed102608bfab6749437e0e03d0125085dd7aebf",
         source="SIAM text mining competition 2007, aviation safety reports, 500 words (Mulan)",
         address=_mulan("tmc2007", 22, "tmc2007-500-train.arff", "tmc2007-500-test.arff"),
     ),
     Card(
-        name="delicious",
-        n_samples=16105,
-        n_features=500,
-        n_labels=983,
-        cardinality=19.0200,
-        density=0.0193,
-        domain="text",
-        sparse=True,
-        sha256="c98f4ba0ee7c44595b9007c9a2a6d00b56565e2180b70ed231c2cabf8f913a00",
+        name="delicious", n_samples=16105, n_features=500, n_labels=983, cardinality=19.0200, density=0.0193, domain="text",
+        sparse=True, sha256="c98f4ba0ee7c44595b9007c9a2a6d00b56565e2180b70ed231c2cabf8f913a00",
         source="Tsoumakas, Katakis & Vlahavas 2008 (Mulan)",
         address=_mulan("delicious", 983, "delicious-train.arff", "delicious-test.arff"),
     ),
     Card(
-        name="imdb",
-        n_samples=120919,
-        n_features=1001,
-        n_labels=28,
-        cardinality=1.9997,
-        density=0.0714,
-        domain="text",
-        sparse=True,
-        sha256="72b34a76db9774b69af61dd3c34990c1bba6a8b5dd2474aab307ad6976784be3",
+        name="imdb", n_samples=120919, n_features=1001, n_labels=28, cardinality=1.9997, density=0.0714, domain="text",
+        sparse=True, sha256="72b34a76db9774b69af61dd3c34990c1bba6a8b5dd2474aab307ad6976784be3",
         source="Read 2010, plot summaries of the Internet Movie Database (MEKA, IMDB-F)",
         address=Address(urls=("https://downloads.sourceforge.net/project/meka/Datasets/IMDB-F.arff",), labels=28),
     ),
-)
+)  # fmt: skip
 
 CARDS = {card.name: card for card in PAPER + OTHERS}
-
 
 COLUMNS = ["n_samples", "n_features", "n_labels", "cardinality", "density", "domain", "model"]
 
 
-def catalogue():
+def catalogue() -> pd.DataFrame:
     """Return every card as a row of a DataFrame, by name.
 
     Examples
@@ -328,7 +225,7 @@ def catalogue():
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("dataset")
 
 
-def table():
+def table() -> pd.DataFrame:
     """Return Table 1 of the paper as a DataFrame, from the data; `note` says where the printed figures differ.
 
     Examples
@@ -336,10 +233,9 @@ def table():
     >>> table().loc["image", "note"]
     'the paper prints cardinality 1.240, density 0.248'
     """
-    rows = {card.name: {key: getattr(card, key) for key in COLUMNS} | {"note": _difference(card)} for card in PAPER}
+    rows = {}
+    for card in PAPER:
+        printed = ", ".join(f"{key} {value:.3f}" for key, value in card.published)
+        note = f"the paper prints {printed}" if printed else ""
+        rows[card.name] = {key: getattr(card, key) for key in COLUMNS} | {"note": note}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("dataset")
-
-
-def _difference(card):
-    printed = ", ".join(f"{key} {value:.3f}" for key, value in card.published)
-    return f"the paper prints {printed}" if printed else ""

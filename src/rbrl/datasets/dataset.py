@@ -8,20 +8,33 @@ digests. Rows with equal digests are equal, so that their order among themselves
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
 from rbrl.datasets.catalogue import Card
-from rbrl.datasets.names import Columns, NumberedNames, column_names, find_names
+from rbrl.datasets.names import Columns, NumberedNames, find_names
 from rbrl.exceptions import DataFormatError
 
+Split = tuple[IntArray, IntArray]
 
-def row_digests(X, Y=None):
+
+def dense(A: Any) -> Array:
+    """Return a matrix, dense or sparse, as an array."""
+    return A.toarray() if sparse.issparse(A) else np.asarray(A)
+
+
+def stored_values(A: Any) -> Array:
+    """Return the numbers that a matrix keeps: all of a dense one, those of a sparse one that are not left out."""
+    return A.data if sparse.issparse(A) else np.asarray(A)
+
+
+def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
     """Return an (n_samples, 4) array of big-endian words: the SHA-256 digest of each row's content.
 
     Parameters
@@ -30,96 +43,61 @@ def row_digests(X, Y=None):
     Y : ndarray or sparse array of shape (n_samples, n_labels), optional
         0/1 labels; left out of the content if None.
     """
-    X = _nonzeros(X)
-    Y = _nonzeros(sparse.csr_array((X.shape[0], 0)) if Y is None else Y)
-    values = X.data.astype("<f8")
+    rows = _nonzeros(X)
+    tags_of = _nonzeros(sparse.csr_array((rows.shape[0], 0)) if Y is None else Y)
+    values = rows.data.astype("<f8")
     values[np.isnan(values)] = np.nan
-    features, labels = X.indices.astype("<i8"), Y.indices.astype("<i8")
-    sizes = np.column_stack([np.diff(Y.indptr), np.diff(X.indptr)]).astype("<i8")
+    features, labels = rows.indices.astype("<i8"), tags_of.indices.astype("<i8")
+    sizes = np.column_stack([np.diff(tags_of.indptr), np.diff(rows.indptr)]).astype("<i8")
     digests = bytearray()
-    for i in range(X.shape[0]):
-        row, tags = slice(X.indptr[i], X.indptr[i + 1]), slice(Y.indptr[i], Y.indptr[i + 1])
+    for i in range(rows.shape[0]):
+        row, tags = slice(*rows.indptr[i : i + 2]), slice(*tags_of.indptr[i : i + 2])
         content = b"".join((sizes[i].tobytes(), labels[tags].tobytes(), features[row].tobytes(), values[row].tobytes()))
         digests += hashlib.sha256(content).digest()
     return np.frombuffer(bytes(digests), dtype=">u8").reshape(-1, 4)
 
 
-def canonical_order(digests):
+def canonical_order(digests: Array) -> IntArray:
     """Return the permutation that sorts rows by digest; equal rows keep their order."""
     return np.lexsort(digests.T[::-1])
 
 
-def content_hash(digests, n_features, n_labels):
+def content_hash(digests: Array, n_features: int, n_labels: int) -> str:
     """Return the hexadecimal content hash of the rows with these digests, in any order."""
     head = np.array([len(digests), n_features, n_labels], dtype="<i8").tobytes()
     return hashlib.sha256(head + digests[canonical_order(digests)].tobytes()).hexdigest()
 
 
-def _nonzeros(A):
+def _nonzeros(A: Any) -> Any:
     A = sparse.csr_array(A, copy=True)
     A.sum_duplicates()
     A.eliminate_zeros()
     return A
 
 
-def summarise(X, Y):
-    """Return the sizes, label statistics and oddities of (X, Y) as a dict of plain numbers.
-
-    `imbalance_mean` and `imbalance_max` are over the labels that occur: the count of the most frequent label divided by
-    the label's own. `duplicate_rows` counts rows whose features equal those of an earlier row, `conflicting_duplicates`
-    the feature vectors that occur with more than one label set.
-    """
-    n_samples, n_labels = Y.shape
-    counts, per_row = _sums(Y, 0), _sums(Y, 1)
-    nonzero = X.count_nonzero() if sparse.issparse(X) else np.count_nonzero(X)
-    imbalance = counts.max(initial=0) / counts[counts > 0]
-    duplicates, conflicts = _duplicates(X, Y)
-    return {
-        "n_samples": n_samples,
-        "n_features": X.shape[1],
-        "n_labels": n_labels,
-        "feature_density": _ratio(nonzero, X.shape[0] * X.shape[1]),
-        "cardinality": _ratio(counts.sum(), n_samples),
-        "density": _ratio(counts.sum(), n_samples * n_labels),
-        "distinct_label_sets": _distinct(row_digests(sparse.csr_array((n_samples, 0)), Y)),
-        "imbalance_mean": float(imbalance.mean()) if imbalance.size else 0.0,
-        "imbalance_max": float(imbalance.max(initial=0.0)),
-        "rarest_label": int(counts.min(initial=n_samples)),
-        "rows_without_labels": int((per_row == 0).sum()),
-        "labels_without_rows": int((counts == 0).sum()),
-        "rows_without_features": int((_sums(X != 0, 1) == 0).sum()),
-        "missing_values": int(np.isnan(X.data if sparse.issparse(X) else X).sum()),
-        "duplicate_rows": duplicates,
-        "conflicting_duplicates": conflicts,
-    }
-
-
-def _sums(A, axis):
+def _sums(A: Any, axis: int) -> IntArray:
     return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
 
 
-def _ratio(part, whole):
+def _ratio(part: int, whole: int) -> float:
     return float(part / whole) if whole else 0.0
 
 
-def _distinct(digests):
-    return len(np.unique(digests, axis=0))
-
-
-def _duplicates(X, Y):
-    _, first = np.unique(row_digests(X, Y), axis=0, return_index=True)
-    _, label_sets = np.unique(row_digests(X)[first], axis=0, return_counts=True)
-    return X.shape[0] - len(label_sets), int((label_sets > 1).sum())
-
-
 class Part(NamedTuple):
-    """Some rows of a data set; unpacks as ``X, Y`` or into ``fit(*part)``."""
+    """Some rows of a data set; unpacks as ``X, Y`` or into ``fit(*part)``.
 
-    X: Any
-    Y: Any
+    Examples
+    --------
+    >>> X, Y = Part(np.eye(2), np.array([[0, 1], [1, 1]]))
+    >>> X.shape
+    (2, 2)
+    """
+
+    X: Matrix
+    Y: Matrix
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Dataset:
     """A multi-label data set.
 
@@ -149,30 +127,43 @@ class Dataset:
     ((1450, 103), (967, 14))
     """
 
-    X: Any
-    Y: Any
-    feature_names: Sequence[str] | None = None
-    label_names: Sequence[str] | None = None
-    name: str = "data"
-    description: str = ""
-    splits: Mapping[str, tuple] = field(default_factory=dict)
-    categorical_index: Any = ()
-    card: Card | None = None
-    first_feature: int | None = None
-    first_label: int | None = None
+    X: Matrix
+    Y: Matrix
+    feature_names: Sequence[str]
+    label_names: Sequence[str]
+    name: str
+    description: str
+    splits: Mapping[str, Split]
+    categorical_index: IntArray
+    card: Card | None
+    first_feature: int | None
+    first_label: int | None
 
-    def __post_init__(self):
-        fix = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731
-        fix("X", _features(self.X))
-        fix("Y", _labels(self.Y))
+    def __init__(
+        self,
+        X: MatrixLike,
+        Y: MatrixLike,
+        feature_names: Iterable[object] | None = None,
+        label_names: Iterable[object] | None = None,
+        name: str = "data",
+        description: str = "",
+        splits: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+        categorical_index: ArrayLike = (),
+        card: Card | None = None,
+        first_feature: int | None = None,
+        first_label: int | None = None,
+    ):
+        fields = vars(self)  # what is frozen is set here once
+        fields.update(X=_features(X), Y=_labels(Y), name=name, description=description)
+        fields.update(card=card, first_feature=first_feature, first_label=first_label)
         if self.X.shape[0] != self.Y.shape[0]:
             raise DataFormatError(f"X and Y must have as many rows; got {self.X.shape[0]} and {self.Y.shape[0]}.")
-        fix("feature_names", _names("feature", self.feature_names, "x", self.n_features))
-        fix("label_names", _names("label", self.label_names, "label", self.n_labels))
-        fix("categorical_index", _indexes("categorical_index", self.categorical_index, self.n_features))
-        fix("splits", MappingProxyType({k: self._check_split(k, v) for k, v in self.splits.items()}))
+        fields["feature_names"] = _names("feature", feature_names, "x", self.n_features)
+        fields["label_names"] = _names("label", label_names, "label", self.n_labels)
+        fields["categorical_index"] = _indexes("categorical_index", categorical_index, self.n_features)
+        fields["splits"] = MappingProxyType({k: self._checked_split(k, v) for k, v in (splits or {}).items()})
 
-    def _check_split(self, name, split):
+    def _checked_split(self, name: str, split: tuple[ArrayLike, ArrayLike]) -> Split:
         train, test = (_indexes(f"split {name!r}", part, self.n_samples) for part in split)
         shared = np.intersect1d(train, test)
         if len(shared):
@@ -180,39 +171,39 @@ class Dataset:
         return train, test
 
     @property
-    def n_samples(self):
+    def n_samples(self) -> int:
         """Number of rows."""
         return self.X.shape[0]
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of columns of X."""
         return self.X.shape[1]
 
     @property
-    def n_labels(self):
+    def n_labels(self) -> int:
         """Number of columns of Y."""
         return self.Y.shape[1]
 
     @property
-    def train_index(self):
+    def train_index(self) -> IntArray | None:
         """Training rows of the source's own split, or None."""
         return self.splits["source"][0] if "source" in self.splits else None
 
     @property
-    def test_index(self):
+    def test_index(self) -> IntArray | None:
         """Test rows of the source's own split, or None."""
         return self.splits["source"][1] if "source" in self.splits else None
 
     @property
-    def columns(self):
+    def columns(self) -> Columns:
         """What a model fitted on this set knows of its columns: a :class:`Columns`."""
         features, labels = (
             None if isinstance(names, NumberedNames) else names for names in (self.feature_names, self.label_names)
         )
         return Columns(self.n_features, self.n_labels, features, labels, self.first_feature, self.first_label)
 
-    def matching(self, columns, owner="the model was fitted on"):
+    def matching(self, columns: Columns, owner: str = "the model was fitted on") -> "Dataset":
         """Return the set with the columns that a model was fitted on, in their order, matched by name.
 
         Where either has no names the columns stay as they are. Labels that the model does not know are left out.
@@ -231,21 +222,15 @@ class Dataset:
         features = find_names("feature", self.feature_names, columns.feature_names, "x", owner)
         labels = find_names("label", self.label_names, columns.label_names, "label", owner)
         if features is not None and len(features) < self.n_features:
-            strange = next(name for j, name in enumerate(self.feature_names) if j not in set(features))
-            raise DataFormatError(f"its feature {strange!r} is not one that {owner}: leave it out")
-        for what, found, n, wanted in (
-            ("features", features, self.n_features, columns.n_features),
-            ("labels", labels, self.n_labels, columns.n_labels),
-        ):
-            if found is None and wanted not in (None, n):
-                raise DataFormatError(f"it has {n} {what}; {owner} {wanted} {what}")
-        return self._taking(
-            list(range(self.n_features)) if features is None else features,
-            list(range(self.n_labels)) if labels is None else labels,
-        )
-
-    def _taking(self, features, labels):
-        if features == list(range(self.n_features)) and labels == list(range(self.n_labels)):
+            strange = min(set(range(self.n_features)) - set(features))
+            raise DataFormatError(f"its feature {self.feature_names[strange]!r} is not one that {owner}: leave it out")
+        if features is None and columns.n_features not in (None, self.n_features):
+            raise DataFormatError(f"it has {self.n_features} features; {owner} {columns.n_features} features")
+        if labels is None and columns.n_labels not in (None, self.n_labels):
+            raise DataFormatError(f"it has {self.n_labels} labels; {owner} {columns.n_labels} labels")
+        all_features, all_labels = list(range(self.n_features)), list(range(self.n_labels))
+        features, labels = (all_features if features is None else features), (all_labels if labels is None else labels)
+        if features == all_features and labels == all_labels:
             return self
         place = {j: i for i, j in enumerate(features)}
         return replace(
@@ -254,17 +239,17 @@ class Dataset:
             Y=self.Y[:, labels],
             feature_names=[self.feature_names[j] for j in features],
             label_names=[self.label_names[j] for j in labels],
-            categorical_index=sorted(place[j] for j in self.categorical_index.tolist() if j in place),
+            categorical_index=np.array(sorted(place[j] for j in self.categorical_index.tolist() if j in place)),
         )
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.n_samples
 
-    def take(self, rows):
+    def take(self, rows: Any) -> Part:
         """Return the given rows as a `Part`."""
         return Part(self.X[rows], self.Y[rows])
 
-    def split(self, seed=0, train_fraction=0.6):
+    def split(self, seed: int | str = 0, train_fraction: float = 0.6) -> tuple[Part, Part]:
         """Return (train, test), drawn at random.
 
         Parameters
@@ -279,27 +264,55 @@ class Dataset:
                 raise KeyError(f"{self.name} has no split {seed!r}; it has {sorted(self.splits)}.")
             train, test = self.splits[seed]
         else:
-            from rbrl.splits import random_split
+            from rbrl.splits import random_split  # brings scikit-learn, which data alone does not need
 
             train, test = random_split(self.n_samples, seed, train_fraction)
         return self.take(train), self.take(test)
 
-    def reorder(self, order):
+    def reorder(self, order: IntArray) -> "Dataset":
         """Return the data set with row `order[i]` in place i; splits still mean the same rows."""
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         splits = {name: (place[train], place[test]) for name, (train, test) in self.splits.items()}
         return replace(self, X=self.X[order], Y=self.Y[order], splits=splits)
 
-    def canonical(self):
+    def canonical(self) -> "Dataset":
         """Return the data set with its rows in canonical order."""
         return self.reorder(canonical_order(row_digests(self.X, self.Y)))
 
-    def summary(self):
-        """Return a dict of what one wants to know first: cardinality, density, imbalance, duplicates, …"""
-        return {"name": self.name, **summarise(self.X, self.Y)}
+    def summary(self) -> dict[str, str | float]:
+        """Return a dict of what one wants to know first: sizes, label statistics, oddities.
 
-    def __repr__(self):
+        `imbalance_mean` and `imbalance_max` are over the labels that occur: the count of the most frequent label divided
+        by the label's own. `duplicate_rows` counts rows whose features equal those of an earlier row,
+        `conflicting_duplicates` the feature vectors that occur with more than one label set.
+        """
+        X, Y, n_samples, n_labels = self.X, self.Y, self.n_samples, self.n_labels
+        counts, per_row, nonzero = _sums(Y, 0), _sums(Y, 1), _sums(X != 0, 1)
+        imbalance = counts.max(initial=0) / counts[counts > 0]
+        _, first = np.unique(row_digests(X, Y), axis=0, return_index=True)
+        _, label_sets = np.unique(row_digests(X)[first], axis=0, return_counts=True)
+        return {
+            "name": self.name,
+            "n_samples": n_samples,
+            "n_features": self.n_features,
+            "n_labels": n_labels,
+            "feature_density": _ratio(nonzero.sum(), n_samples * self.n_features),
+            "cardinality": _ratio(counts.sum(), n_samples),
+            "density": _ratio(counts.sum(), n_samples * n_labels),
+            "distinct_label_sets": len(np.unique(row_digests(sparse.csr_array((n_samples, 0)), Y), axis=0)),
+            "imbalance_mean": float(imbalance.mean()) if imbalance.size else 0.0,
+            "imbalance_max": float(imbalance.max(initial=0.0)),
+            "rarest_label": int(counts.min(initial=n_samples)),
+            "rows_without_labels": int((per_row == 0).sum()),
+            "labels_without_rows": int((counts == 0).sum()),
+            "rows_without_features": int((nonzero == 0).sum()),
+            "missing_values": int(np.isnan(stored_values(X)).sum()),
+            "duplicate_rows": n_samples - len(label_sets),
+            "conflicting_duplicates": int((label_sets > 1).sum()),
+        }
+
+    def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.X) else "dense"
         sizes = f"{self.n_samples} samples, {self.n_features} features ({kind}), {self.n_labels} labels"
         lines = [
@@ -312,7 +325,7 @@ class Dataset:
         return "\n".join(lines)
 
 
-def _features(X):
+def _features(X: Any) -> Matrix:
     if sparse.issparse(X):
         return _compact(sparse.csr_array(X, dtype=np.float64))
     X = np.asarray(X)
@@ -322,20 +335,20 @@ def _features(X):
         return np.ascontiguousarray(X, dtype=np.float64)
 
 
-def _labels(Y):
+def _labels(Y: Any) -> Matrix:
     Y = Y if sparse.issparse(Y) else np.asarray(Y)
-    values = Y.data if sparse.issparse(Y) else Y
     if Y.ndim != 2 or Y.dtype.kind not in "biuf":
         raise DataFormatError(f"Y must be a matrix of 0 and 1; got shape {Y.shape} of type {Y.dtype}.")
+    values = stored_values(Y)
     odd = (values != 0) & (values != 1)
     if odd.any():
         raise DataFormatError(f"labels must be 0 or 1; got {values[odd][0]!r}.")
     if sparse.issparse(Y):
         return _compact(sparse.csr_array(Y, dtype=np.int8))
-    return np.ascontiguousarray(values, dtype=np.int8)
+    return np.ascontiguousarray(Y, dtype=np.int8)
 
 
-def _compact(A):
+def _compact(A: Any) -> Matrix:
     """Sort a CSR array and give it the 32-bit indexes that scikit-learn's solvers ask for, where they suffice."""
     if not A.has_canonical_format:
         A = A.copy()  # what was given is the caller's, and may be read-only
@@ -345,23 +358,24 @@ def _compact(A):
     return A
 
 
-def _names(what, names, prefix, n_columns):
-    names = column_names(names, prefix, n_columns)
-    if len(names) != n_columns:
-        raise DataFormatError(f"there must be one {what} name per column: {n_columns}; got {len(names)}.")
-    return names
+def _names(what: str, names: Iterable[object] | None, prefix: str, n_columns: int) -> Sequence[str]:
+    found = NumberedNames(prefix, n_columns) if names is None else tuple(str(name) for name in names)
+    if len(found) != n_columns:
+        raise DataFormatError(f"there must be one {what} name per column: {n_columns}; got {len(found)}.")
+    return found
 
 
-def _indexes(what, indexes, stop):
-    indexes = np.asarray(indexes).ravel()
-    if len(indexes) and indexes.dtype.kind not in "iu":
+def _indexes(what: str, given: ArrayLike, stop: int) -> IntArray:
+    indexes = np.asarray(given).ravel()
+    if not len(indexes):
+        return indexes.astype(np.int64)
+    if indexes.dtype.kind not in "iu":
         raise DataFormatError(f"{what} must hold row or column numbers; got {indexes[0]!r} of type {indexes.dtype}.")
-    indexes = indexes.astype(np.int64)
-    if len(indexes) and not (indexes.min() >= 0 and indexes.max() < stop):
+    if not (indexes.min() >= 0 and indexes.max() < stop):
         raise DataFormatError(f"{what} must lie in 0..{stop - 1}; got {indexes.min()}..{indexes.max()}.")
-    return indexes
+    return indexes.astype(np.int64)
 
 
-def _some(names, limit=6):
+def _some(names: Sequence[str], limit: int = 6) -> str:
     shown = ", ".join(names[:limit])
     return shown + (f", … ({len(names)})" if len(names) > limit else "")

@@ -1,96 +1,28 @@
-"""`load_file`, `save_file`, `convert`: data files of any format we know."""
+"""Data files of any format we know: read whole, or of any size some rows at a time; written; converted."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats.arff import read_arff
-from rbrl.datasets.formats.arff_header import write_arff
-from rbrl.datasets.formats.csv import read_csv, write_csv
-from rbrl.datasets.formats.mat import read_mat, write_mat
-from rbrl.datasets.formats.npz import read_npz, write_npz
-from rbrl.datasets.formats.parquet import read_parquet, write_parquet
-from rbrl.datasets.formats.svmlight import read_svmlight, write_svmlight
-from rbrl.datasets.formats.text import MAX_BYTES, memory_said
+from rbrl.datasets.formats import LabelChoice, ReadOptions, arff, bad, csv, mat, naming, npz, parquet, svmlight
+from rbrl.datasets.formats.table import Table, feature_columns
 from rbrl.datasets.names import Columns
 from rbrl.exceptions import DataFormatError
 
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Options common to the readers.
-
-    Parameters
-    ----------
-    labels : int, sequence of str, path of an XML file, or None
-        Which columns are labels: the first n, the last -n, those of these names, those in Mulan's XML file.
-        None: as the file itself says.
-    default_labels : int or None
-        As `labels`, but used only where neither the file nor an XML file beside it says.
-    nominal : {"codes", "onehot"}
-        What becomes of a nominal feature with more than two values.
-    encoding : str or None
-        None: UTF-8 or UTF-16 by their marks, else UTF-8, else Latin-1.
-    sparse_labels : bool
-        Give Y as a sparse array.
-    max_bytes : int
-        Refuse files that unpack to more.
-    n_features, n_labels, first_feature, first_label : int or None
-        Of a svmlight file that does not say: its sizes, and the numbers, 0 or 1, that its columns count from.
-    part : bool
-        The file is one of several that belong together: what would be guessed from its rows has to be said.
-    columns : Columns or None
-        Those of the model that the file is for: its labels and features are found by name, and where the columns of a
-        svmlight file count from is not guessed.
-    """
-
-    labels: int | Sequence[str] | str | None = None
-    default_labels: int | None = None
-    nominal: str = "codes"
-    encoding: str | None = None
-    sparse_labels: bool = False
-    max_bytes: int = MAX_BYTES
-    n_features: int | None = None
-    n_labels: int | None = None
-    first_feature: int | None = None
-    first_label: int | None = None
-    part: bool = False
-    columns: Columns | None = None
-
-    def __post_init__(self):
-        if self.nominal not in ("codes", "onehot"):
-            raise ValueError(f"nominal must be 'codes' or 'onehot'; got {self.nominal!r}.")
-        for name in ("first_feature", "first_label"):
-            if getattr(self, name) not in (None, 0, 1):
-                raise ValueError(f"{name} must be 0, 1 or None; got {getattr(self, name)!r}.")
-
-    @property
-    def known_labels(self):
-        """The names of the labels of the model that the file is for, or None."""
-        return None if self.columns is None else self.columns.label_names
-
-
-FORMATS = {
-    "arff": (read_arff, write_arff),
-    "csv": (read_csv, write_csv),
-    "mat": (read_mat, write_mat),
-    "npz": (read_npz, write_npz),
-    "parquet": (read_parquet, write_parquet),
-    "svmlight": (read_svmlight, write_svmlight),
-}
-ENDINGS = {f".{name}": name for name in FORMATS} | {
-    ".tsv": "csv",
-    ".pq": "parquet",
-    ".svm": "svmlight",
-    ".libsvm": "svmlight",
-    ".txt": "svmlight",
-}
+# A format is a module with `write`, and with `tables` or `read`.
+FORMATS: dict[str, Any] = {"arff": arff, "csv": csv, "mat": mat, "npz": npz, "parquet": parquet, "svmlight": svmlight}
+TABLES = {"arff", "csv", "parquet"}  # formats in which labels stand before or after the features
+OTHER_ENDINGS = {".tsv": "csv", ".pq": "parquet", ".svm": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight"}
+ENDINGS = {f".{name}": name for name in FORMATS} | OTHER_ENDINGS
 PACKED = {"arff", "csv", "svmlight"}  # formats that may end in .gz
-SIDED = {"arff", "csv", "parquet"}  # formats in which labels stand before or after the features
 
 
-def load_file(path, labels=None, *, format=None, **options):
+def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | None = None, **options: Any) -> Dataset:
     """Read a data set from a file.
 
     Parameters
@@ -131,22 +63,138 @@ def load_file(path, labels=None, *, format=None, **options):
         The file cannot be read; the message has file, line and reason.
     MemoryError
         The file may be good; there is not enough memory for it.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp(), "flowers.csv")
+    >>> _ = path.write_text("length,width,red,tall\\n1,2,0,1\\n3,4,1,1\\n")
+    >>> load_file(path, labels=-2).Y
+    array([[0, 1],
+           [1, 1]], dtype=int8)
     """
-    path, options = Path(path), ReadOptions(labels=labels, **options)
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
-    read, _ = FORMATS[format_of(path, format)]
-    try:
-        with memory_said(path):
-            dataset = read(path, options)
-        return dataset if options.columns is None else dataset.matching(options.columns)
-    except DataFormatError as error:
-        if str(error).startswith(str(path)):
-            raise
-        raise DataFormatError(f"{path}: {error}") from error
+    path, kind = _found(path, format)
+    reader, chosen = FORMATS[kind], ReadOptions(labels=labels, **options)
+    with naming(path):
+        if kind in TABLES:
+            dataset = Table.joined(reader.tables(path, chosen)).dataset(chosen)
+        else:
+            dataset = reader.read(path, chosen)
+        return dataset if chosen.columns is None else dataset.matching(chosen.columns)
 
 
-def save_file(dataset: Dataset, path, *, format=None, labels_first=False):
+def load_parts(
+    path: str | Path, labels: LabelChoice = None, *, rows: int = 50_000, format: str | None = None, **options: Any
+) -> Iterator[Dataset]:
+    """Yield the rows of a file as data sets of `rows` rows, in order; options as for :func:`load_file`.
+
+    Text and Parquet files are read with bounded memory; NPZ and MATLAB files are read whole. Words have the codes that
+    they have in the whole file, over which CSV and svmlight need a pass before the first part.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp(), "flowers.csv")
+    >>> _ = path.write_text("length,width,red,tall\\n1,2,0,1\\n3,4,1,1\\n5,6,1,0\\n")
+    >>> [part.n_samples for part in load_parts(path, labels=-2, rows=2)]
+    [2, 1]
+    """
+    path, kind = _found(path, format)
+    if kind not in TABLES and kind != "svmlight":
+        whole = load_file(path, labels, format=format, **options)
+        return (
+            replace(whole, X=X, Y=Y, splits={}) for X, Y in zip(row_blocks(whole.X, rows), row_blocks(whole.Y, rows))
+        )
+    return _read_parts(path, kind, ReadOptions(labels=labels, **{"max_bytes": sys.maxsize, **options}), rows)
+
+
+def _read_parts(path: Path, kind: str, options: ReadOptions, rows: int) -> Iterator[Dataset]:
+    parts = svmlight.parts(path, options, rows)
+    if kind in TABLES:
+        parts = (table.dataset(options) for table in FORMATS[kind].tables(path, options, rows))
+    with naming(path):
+        for part in parts:
+            yield part if options.columns is None else part.matching(options.columns)
+
+
+def read_blocks(
+    path: str | Path,
+    n_features: int | Columns,
+    labels: LabelChoice = None,
+    *,
+    block_size: int = 4096,
+    format: str | None = None,
+    first_feature: int | None = None,
+) -> Iterator[Matrix]:
+    """Yield the features of a file in blocks of rows.
+
+    ARFF, CSV, Parquet and svmlight files are read as the blocks are asked for, without a limit on their size; others are
+    read whole. Labels are left out and not checked; an ARFF, CSV or Parquet file may do without them.
+
+    Parameters
+    ----------
+    path : path
+    n_features : int or Columns
+        How many features there must be; or all that a model knows of its columns, such as the `columns` of the
+        :class:`Dataset` it was fitted on. Then features are found by name and come in the model's order, labels that it
+        knows are left out, and the features of a svmlight file count from where the model's did.
+    labels : int, sequence of str, path of an XML file, or None
+        Which columns are labels, as for `load_file`.
+    block_size : int, default=4096
+        The most rows that a block may have; 0: all of them.
+    format : str, optional
+        As for `load_file`.
+    first_feature : {0, 1}, optional
+        As for `load_file`.
+
+    Yields
+    ------
+    X : array or csr_array, shape (n_rows, n_features)
+
+    Raises
+    ------
+    DataFormatError
+        The file cannot be read, has other features, no rows, or, in CSV and Parquet, words: these have no code before
+        the whole file is known.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp(), "new.csv")
+    >>> _ = path.write_text("length,width\\n1,2\\n3,4\\n5,6\\n")
+    >>> [X.shape for X in read_blocks(path, n_features=2, block_size=2)]
+    [(2, 2), (1, 2)]
+    """
+    path, kind = _found(path, format)
+    size = block_size or sys.maxsize
+    columns = n_features if isinstance(n_features, Columns) else Columns(n_features)
+    options = ReadOptions(labels=labels, max_bytes=sys.maxsize, first_feature=first_feature)
+    blocks: Iterator[Matrix]
+    if kind in TABLES:
+        choose = partial(feature_columns, path, options, columns)
+        blocks = (table.matrix for table in FORMATS[kind].tables(path, options, size, choose))
+    elif kind == "svmlight":
+        blocks = svmlight.features(path, options, columns, size)
+    else:
+        blocks = row_blocks(load_file(path, labels, format=format, columns=columns).X, size)
+    n_rows = 0
+    with naming(path):
+        for X in blocks:
+            if X.shape[1] != columns.n_features:
+                raise bad(f"it has {X.shape[1]} features; there should be {columns.n_features}")
+            n_rows += X.shape[0]
+            yield X
+        if not n_rows:
+            raise bad(f"it has {n_rows} rows")
+
+
+def row_blocks(X: Matrix, size: int) -> Iterator[Matrix]:
+    """Yield the rows of a matrix, at most `size` at a time."""
+    for start in range(0, X.shape[0], size):
+        yield X[start : start + size]
+
+
+def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, labels_first: bool = False) -> None:
     """Write a data set to a file, which appears when it is complete.
 
     Parameters
@@ -158,27 +206,48 @@ def save_file(dataset: Dataset, path, *, format=None, labels_first=False):
         As for `load_file`.
     labels_first : bool, default=False
         ARFF, CSV, Parquet: put the labels before the features.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp(), "tiny.csv")
+    >>> save_file(Dataset([[1.5, 0], [0, 2]], [[0, 1], [1, 1]], label_names=["red", "tall"]), path)
+    >>> print(path.read_text(), end="")
+    "x1","x2","red","tall"
+    1.5,0,0,1
+    0,2,1,1
     """
     path = Path(path)
-    name = format_of(path, format)
-    options = {"labels_first": labels_first} if name in SIDED else {}
-    FORMATS[name][1](dataset, path, **options)
+    kind = format_of(path, format)
+    with naming(path):
+        FORMATS[kind].write(dataset, path, **({"labels_first": labels_first} if kind in TABLES else {}))
 
 
-def convert(source, target, labels=None, *, labels_first=False, **options):
+def convert(
+    source: str | Path, target: str | Path, labels: LabelChoice = None, *, labels_first: bool = False, **options: Any
+) -> Dataset:
     """Read the file `source` and write it as `target`, each in the format of its ending; options as for `load_file`.
 
     Returns
     -------
     Dataset
         What was read.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> _ = (folder / "flowers.csv").write_text("length,width,red,tall\\n1,2,0,1\\n3,4,1,1\\n")
+    >>> _ = convert(folder / "flowers.csv", folder / "flowers.npz", labels=["red", "tall"])
+    >>> load_file(folder / "flowers.npz").label_names
+    ('red', 'tall')
     """
     dataset = load_file(source, labels, **options)
     save_file(dataset, target, labels_first=labels_first)
     return dataset
 
 
-def format_of(path, name=None):
+def format_of(path: Path, name: str | None = None) -> str:
     """Return the format of a file: `name`, or that of its ending."""
     packed = path.suffix == ".gz"
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
@@ -188,3 +257,10 @@ def format_of(path, name=None):
     if packed and name not in PACKED:
         raise DataFormatError(f"{path}: {name} files are not read or written packed; unpack it first")
     return name
+
+
+def _found(path: str | Path, format: str | None) -> tuple[Path, str]:
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    return path, format_of(path, format)

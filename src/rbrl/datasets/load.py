@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,182 +16,23 @@ import pooch
 import requests
 from scipy import sparse
 
-from rbrl.datasets.catalogue import CARDS
-from rbrl.datasets.dataset import Dataset, canonical_order, content_hash, row_digests
+from rbrl.datasets.catalogue import CARDS, Card
+from rbrl.datasets.dataset import Dataset, canonical_order, content_hash, dense, row_digests
 from rbrl.datasets.files import load_file, save_file
-from rbrl.datasets.formats.text import bad
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
 PARTS = ("-train.arff", "-test.arff")
-
-
-def find_files(folder, name):
-    """Return (files, XML file or None) of a data set in `folder`.
-
-    The files are one, or a training and a test part, or none. Case is ignored, and `-` stands for `_`.
-    """
-    present = {path.name.lower(): path for path in Path(folder).iterdir()} if Path(folder).is_dir() else {}
-    for spelling in dict.fromkeys([name, name.replace("_", "-")]):
-        xml = present.get(f"{spelling}.xml")
-        for ending in ENDINGS:
-            if spelling + ending in present:
-                return [present[spelling + ending]], xml if "arff" in ending else None
-        if all(spelling + part in present for part in PARTS):
-            return [present[spelling + part] for part in PARTS], xml
-    return [], None
-
-
-def read_files(paths, labels, default_labels):
-    """Read the files of a data set; two are its training and test parts, which become its split "source".
-
-    Parameters
-    ----------
-    paths : list of Path
-    labels : path of an XML file, or None
-    default_labels : int
-        Where the labels stand, if neither `labels` nor the files say.
-    """
-    if len(paths) == 1:
-        return load_file(paths[0], labels, default_labels=default_labels)
-    train, test = (load_file(path, labels, default_labels=default_labels) for path in paths)
-    stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
-    split = np.arange(len(train)), np.arange(len(train), len(train) + len(test))
-    return Dataset(
-        stack([train.X, test.X]),
-        np.vstack([train.Y, test.Y]),
-        feature_names=train.feature_names,
-        label_names=train.label_names,
-        splits={"source": split},
-        categorical_index=train.categorical_index,
-    )
-
-
 MAX_DOWNLOAD = 512 << 20
 MAX_DESCRIPTION = 1 << 20
-READ_TIMEOUT = 30
-DEADLINE = 1800
+YEAST_LABELS = 14
 
 
 class DownloadError(DatasetNotFoundError):
     """A download failed; the message has the address and the reason."""
 
 
-def fetch(card, *, timeout=READ_TIMEOUT, deadline=DEADLINE, max_bytes=MAX_DOWNLOAD, progress=True):
-    """Download a data set and return it as read; nothing is kept.
-
-    Parameters
-    ----------
-    card : Card
-        With an address.
-    timeout : float
-        Seconds to wait for the server's next bytes.
-    deadline : float
-        Seconds for each file as a whole.
-    max_bytes : int
-        Larger files are refused.
-    progress : bool
-        Show a progress bar on terminals.
-
-    Raises
-    ------
-    DownloadError
-    """
-    limits = {"timeout": timeout, "deadline": deadline, "progress": progress}
-    with TemporaryDirectory(prefix="rbrl-") as folder:
-        urls = card.address.urls
-        if card.address.openml:
-            description = _download(urls[0], Path(folder, "description.json"), MAX_DESCRIPTION, **limits)
-            urls = [_file_url(urls[0], description)]
-        paths = [
-            _download(url, Path(folder, f"{card.name}-{i}.arff"), max_bytes, **limits) for i, url in enumerate(urls)
-        ]
-        return read_files(paths, None, card.address.labels)
-
-
-def _download(url, path, max_bytes, *, timeout, deadline, progress):
-    bar = _Bar(url, max_bytes, time.monotonic() + deadline, progress)
-    downloader = pooch.HTTPDownloader(progressbar=bar, timeout=timeout, chunk_size=1 << 16)
-    try:
-        downloader(url, str(path), None)
-    except (requests.RequestException, ValueError, OSError) as error:
-        raise DownloadError(f"download from {url} failed: {error}") from error
-    finally:
-        bar.close()
-    return path
-
-
-def _file_url(url, description):
-    """Return the address of the file that OpenML's description names."""
-    try:
-        found = json.loads(description.read_bytes())["data_set_description"]["url"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DownloadError(f"{url} did not answer with OpenML's description of a data set: {error!r}") from error
-    if not str(found).startswith(("https://", "http://")):
-        raise DownloadError(f"{url} names the file {found!r}, which is not a web address")
-    return str(found)
-
-
-class _Bar:
-    """A progress bar as pooch takes it, which also stops downloads that are too large or too slow."""
-
-    def __init__(self, url, max_bytes, end, visible):
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.url, self.max_bytes, self.end, self.done, self._total = url, max_bytes, end, 0, 0
-        console = Console(stderr=True)
-        self.progress = Progress(console=console, transient=True, disable=not (visible and console.is_terminal))
-        self.task = self.progress.add_task(url.rpartition("/")[2], total=None)
-        self.progress.start()
-
-    @property
-    def total(self):
-        return self._total
-
-    @total.setter
-    def total(self, size):
-        self._total = size
-        self.progress.update(self.task, total=size)
-
-    def update(self, n_bytes):
-        self.done += n_bytes
-        if self.done > self.max_bytes:
-            raise DownloadError(f"{self.url} is larger than {self.max_bytes} bytes")
-        if time.monotonic() > self.end:
-            raise DownloadError(f"{self.url} sent only {self.done} bytes within the time allowed")
-        self.progress.update(self.task, completed=self.done)
-
-    def reset(self):
-        self.done = 0
-
-    def close(self):
-        self.progress.stop()
-
-
-N_LABELS = 14
-
-
-def yeast_path():
-    """Return the path of river's yeast file, or None where river is absent or has no such file."""
-    spec = find_spec("river")  # a top-level name: finds the folder, runs none of its code
-    folders = spec.submodule_search_locations if spec else None
-    paths = [Path(folder, "datasets", "yeast.csv.gz") for folder in folders or ()]
-    return next((path for path in paths if path.is_file()), None)
-
-
-def read_yeast(path):
-    """Read river's yeast: a column per feature, then one per label."""
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            names = stream.readline().strip().split(",")
-            values = np.loadtxt(stream, delimiter=",", ndmin=2)
-    except (ValueError, OSError, EOFError) as error:
-        raise bad(path, f"not the yeast file expected in river's wheel: {error}") from error
-    return Dataset(values[:, :-N_LABELS], values[:, -N_LABELS:], names[:-N_LABELS], names[-N_LABELS:], name="yeast")
-
-
-def load(name, data_home=None, *, download=True):
+def load(name: str, data_home: str | Path | None = None, *, download: bool = True) -> Dataset:
     """Return a data set of the catalogue, its rows in canonical order, its content checked.
 
     Looked for in this order: `data_home`; for yeast, the wheel of river; the folder RBRL_DATA; the cache; the source's
@@ -221,53 +63,23 @@ def load(name, data_home=None, *, download=True):
     >>> load("yeast").Y.shape
     (2417, 14)
     """
-    card = _card(name)
+    if name not in CARDS:
+        close = difflib.get_close_matches(str(name), CARDS, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(sorted(CARDS))}."
+        raise DatasetNotFoundError(f"no data set is called {name!r}. {hint}")
+    card = CARDS[name]
     if data_home is None and card.name == "yeast" and (path := yeast_path()):
         return checked(read_yeast(path), card, path)
     folders = [Path(folder) for folder in (data_home, os.environ.get("RBRL_DATA"), cache_folder()) if folder]
     for folder in folders:
         files, xml = find_files(folder, card.name)
         if files:
-            return checked(read_files(files, xml, _default_labels(card)), card, files[0])
-    return _downloaded(card, folders, download)
-
-
-def cache_folder():
-    """Return the folder that downloads are kept in: RBRL_CACHE, or the user's cache folder."""
-    return Path(os.environ.get("RBRL_CACHE") or pooch.os_cache("rbrl"))
-
-
-def checked(dataset, card, place):
-    """Return `dataset` in canonical order with its card, or raise if it is not the set the card describes."""
-    found = (dataset.n_samples, dataset.n_features, dataset.n_labels)
-    if found != card.sizes:
-        raise DataFormatError(
-            f"{place}: {card.name} has (samples, features, labels) = {card.sizes}; this file has {found}."
-        )
-    digests = row_digests(dataset.X, dataset.Y)
-    sha256 = content_hash(digests, card.n_features, card.n_labels)
-    if sha256 != card.sha256:
-        raise DataFormatError(
-            f"{place}: the sizes are those of {card.name} but the content is not: "
-            f"its hash is {sha256}, the card says {card.sha256}."
-        )
-    ordered = _stored_as(dataset.reorder(canonical_order(digests)), card)
-    return replace(ordered, name=card.name, description=card.description, card=card)
-
-
-def _stored_as(dataset, card):
-    """Return the set with X dense or sparse, as its card has it, whatever the file's form was."""
-    if sparse.issparse(dataset.X) == card.sparse:
-        return dataset
-    return replace(dataset, X=sparse.csr_array(dataset.X) if card.sparse else dataset.X.toarray())
-
-
-def _downloaded(card, folders, download):
+            default_labels = card.address.labels if card.address else -card.n_labels
+            return checked(read_files(files, xml, default_labels), card, files[0])
     reason = "it has no stable public address" if card.address is None else "downloads were not allowed"
     if card.address and download:
-        place = " and ".join(card.address.urls)
         try:
-            dataset = checked(fetch(card), card, place)
+            dataset = checked(fetch(card), card, " and ".join(card.address.urls))
         except DownloadError as error:
             reason = str(error)
         else:
@@ -281,13 +93,169 @@ def _downloaded(card, folders, download):
     )
 
 
-def _default_labels(card):
-    return card.address.labels if card.address else -card.n_labels
+def cache_folder() -> Path:
+    """Return the folder that downloads are kept in: RBRL_CACHE, or the user's cache folder."""
+    return Path(os.environ.get("RBRL_CACHE") or pooch.os_cache("rbrl"))
 
 
-def _card(name):
-    if name in CARDS:
-        return CARDS[name]
-    close = difflib.get_close_matches(str(name), CARDS, n=1)
-    hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(sorted(CARDS))}."
-    raise DatasetNotFoundError(f"no data set is called {name!r}. {hint}")
+def checked(dataset: Dataset, card: Card, place: str | Path) -> Dataset:
+    """Return `dataset` in canonical order with its card, or raise if it is not the set the card describes.
+
+    X is dense or sparse as the card has it, whatever the file's form was.
+    """
+    found = (dataset.n_samples, dataset.n_features, dataset.n_labels)
+    if found != card.sizes:
+        raise DataFormatError(
+            f"{place}: {card.name} has (samples, features, labels) = {card.sizes}; this file has {found}."
+        )
+    digests = row_digests(dataset.X, dataset.Y)
+    sha256 = content_hash(digests, card.n_features, card.n_labels)
+    if sha256 != card.sha256:
+        raise DataFormatError(
+            f"{place}: the sizes are those of {card.name} but the content is not: "
+            f"its hash is {sha256}, the card says {card.sha256}."
+        )
+    ordered = dataset.reorder(canonical_order(digests))
+    X = sparse.csr_array(ordered.X) if card.sparse else dense(ordered.X)
+    return replace(ordered, X=X, name=card.name, description=card.description, card=card)
+
+
+def find_files(folder: str | Path, name: str) -> tuple[list[Path], Path | None]:
+    """Return (files, XML file or None) of a data set in `folder`.
+
+    The files are one, or a training and a test part, or none. Case is ignored, and `-` stands for `_`.
+    """
+    present = {path.name.lower(): path for path in Path(folder).iterdir()} if Path(folder).is_dir() else {}
+    for spelling in dict.fromkeys([name, name.replace("_", "-")]):
+        xml = present.get(f"{spelling}.xml")
+        for ending in ENDINGS:
+            if spelling + ending in present:
+                return [present[spelling + ending]], xml if "arff" in ending else None
+        if all(spelling + part in present for part in PARTS):
+            return [present[spelling + part] for part in PARTS], xml
+    return [], None
+
+
+def read_files(paths: Sequence[Path], labels: Path | None, default_labels: int) -> Dataset:
+    """Read the files of a data set; two are its training and test parts, which become its split "source".
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    labels : path of an XML file, or None
+    default_labels : int
+        Where the labels stand, if neither `labels` nor the files say.
+    """
+    train, *others = (load_file(path, labels, default_labels=default_labels) for path in paths)
+    if not others:
+        return train
+    (test,) = others
+    stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
+    split = np.arange(len(train)), np.arange(len(train), len(train) + len(test))
+    X, Y = stack([train.X, test.X]), np.vstack([train.Y, test.Y])
+    return replace(train, X=X, Y=Y, name="data", splits={"source": split})
+
+
+def yeast_path() -> Path | None:
+    """Return the path of river's yeast file, or None where river is absent or has no such file."""
+    spec = find_spec("river")  # a top-level name: finds the folder, runs none of its code
+    folders = spec.submodule_search_locations if spec else None
+    paths = [Path(folder, "datasets", "yeast.csv.gz") for folder in folders or ()]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def read_yeast(path: Path) -> Dataset:
+    """Read river's yeast: a column per feature, then one per label."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            names = stream.readline().strip().split(",")
+            values = np.loadtxt(stream, delimiter=",", ndmin=2)
+    except (ValueError, OSError, EOFError) as error:
+        raise DataFormatError(f"{path}: not the yeast file expected in river's wheel: {error}") from error
+    X, Y = values[:, :-YEAST_LABELS], values[:, -YEAST_LABELS:]
+    return Dataset(X, Y, names[:-YEAST_LABELS], names[-YEAST_LABELS:], name="yeast")
+
+
+def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes: int = MAX_DOWNLOAD) -> Dataset:
+    """Download a data set and return it as read; nothing is kept. Terminals see a progress bar.
+
+    Parameters
+    ----------
+    card : Card
+        With an address.
+    timeout : float
+        Seconds to wait for the server's next bytes.
+    deadline : float
+        Seconds for each file as a whole.
+    max_bytes : int
+        Larger files are refused.
+
+    Raises
+    ------
+    DownloadError
+    """
+    assert card.address is not None
+    limits = {"timeout": timeout, "deadline": deadline}
+    urls = card.address.urls
+    with TemporaryDirectory(prefix="rbrl-") as folder:
+        if card.address.openml:
+            description = _download(urls[0], Path(folder, "description.json"), MAX_DESCRIPTION, **limits)
+            urls = (_file_url(urls[0], description),)
+        paths = [Path(folder, f"{card.name}-{i}.arff") for i in range(len(urls))]
+        for url, path in zip(urls, paths):
+            _download(url, path, max_bytes, **limits)
+        return read_files(paths, None, card.address.labels)
+
+
+def _download(url: str, path: Path, max_bytes: int, *, timeout: float, deadline: float) -> Path:
+    bar = _Bar(url, max_bytes, time.monotonic() + deadline)
+    downloader = pooch.HTTPDownloader(progressbar=bar, timeout=timeout, chunk_size=1 << 16)
+    try:
+        downloader(url, str(path), None)
+    except (requests.RequestException, ValueError, OSError) as error:
+        raise DownloadError(f"download from {url} failed: {error}") from error
+    finally:
+        bar.close()
+    return path
+
+
+def _file_url(url: str, description: Path) -> str:
+    """Return the address of the file that OpenML's description names."""
+    try:
+        found = json.loads(description.read_bytes())["data_set_description"]["url"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DownloadError(f"{url} did not answer with OpenML's description of a data set: {error!r}") from error
+    if not str(found).startswith(("https://", "http://")):
+        raise DownloadError(f"{url} names the file {found!r}, which is not a web address")
+    return str(found)
+
+
+class _Bar:
+    """A progress bar as pooch takes it, which also stops downloads that are too large or too slow."""
+
+    def __init__(self, url: str, max_bytes: int, end: float):
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self.url, self.max_bytes, self.end, self.done, self.total = url, max_bytes, end, 0, None  # pooch sets the total
+        console = Console(stderr=True)
+        self._display = Progress(console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._display.add_task(url.rpartition("/")[2], total=None)
+        self._display.start()
+
+    def update(self, n_bytes: int) -> None:
+        """So many more bytes have come."""
+        self.done += n_bytes
+        if self.done > self.max_bytes:
+            raise DownloadError(f"{self.url} is larger than {self.max_bytes} bytes")
+        if time.monotonic() > self.end:
+            raise DownloadError(f"{self.url} sent only {self.done} bytes within the time allowed")
+        self._display.update(self._task, completed=self.done, total=self.total)
+
+    def reset(self) -> None:
+        """Count from the beginning."""
+        self.done = 0
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._display.stop()

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from rbrl.exceptions import DataFormatError
 
 
-class NumberedNames(Sequence):
+class NumberedNames(Sequence[str]):
     """The names `prefix1`, `prefix2`, …, made when asked for, so that a million columns cost nothing.
 
     Examples
@@ -16,31 +17,30 @@ class NumberedNames(Sequence):
     ['x1', 'x2', 'x3']
     """
 
-    def __init__(self, prefix, n_names):
+    def __init__(self, prefix: str, n_names: int):
         self.prefix, self.n_names = prefix, int(n_names)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.n_names
 
-    def __getitem__(self, index):
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
             return [f"{self.prefix}{i + 1}" for i in range(self.n_names)[index]]
         return f"{self.prefix}{range(self.n_names)[index] + 1}"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, NumberedNames):
             return (self.prefix, self.n_names) == (other.prefix, other.n_names)
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # compared by content, like a list
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"NumberedNames({self.prefix!r}, {self.n_names})"
-
-
-def column_names(names, prefix, n_columns):
-    """Return `names` as a tuple of str, or numbered names if None."""
-    return NumberedNames(prefix, n_columns) if names is None else tuple(str(name) for name in names)
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,11 @@ class Columns:
         None: they had no names.
     first_feature, first_label : {0, 1}, optional
         The numbers that a svmlight file counted its columns from.
+
+    Examples
+    --------
+    >>> Columns(n_features=2, feature_names=("length", "width")).n_features
+    2
     """
 
     n_features: int | None = None
@@ -64,7 +69,13 @@ class Columns:
     first_label: int | None = None
 
 
-def find_names(what, names, wanted, prefix, owner="the model was fitted on"):
+def find_names(
+    what: str,
+    names: Sequence[str] | None,
+    wanted: Sequence[str] | None,
+    prefix: str,
+    owner: str = "the model was fitted on",
+) -> list[int] | None:
     """Return the places of the columns `wanted` of a model among those of a file, or None if names do not tell.
 
     Parameters
@@ -102,5 +113,5 @@ def find_names(what, names, wanted, prefix, owner="the model was fitted on"):
     return [places[name] for name in wanted]
 
 
-def _are_numbers(names, prefix):
+def _are_numbers(names: list[str], prefix: str) -> bool:
     return names == list(NumberedNames(prefix, len(names)))

@@ -2,9 +2,10 @@
 
 import glob
 import shutil
+import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -13,16 +14,22 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import check_number
+from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Dataset, Part
-from rbrl.datasets.files import ENDINGS, SIDED, ReadOptions, format_of, load_file
-from rbrl.datasets.formats.npz import read_npz, write_npz
-from rbrl.datasets.parts import load_parts
+from rbrl.datasets.files import ENDINGS, TABLES, format_of, load_file, load_parts
+from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming, npz
+from rbrl.datasets.names import Columns
 from rbrl.exceptions import DataFormatError
 
-UNLIMITED = 1 << 62
+ROWS_PER_SHARD = 50_000
+# What a copy of a file's rows does not hold.
+COPIED_FIELDS = ("feature_names", "label_names", "name", "categorical_index", "first_feature", "first_label")
+
+Paths = str | Path | Iterable[str | Path]
+Stamp = tuple[int, int]
 
 
-class Shards(Sequence):
+class Shards(Sequence[Part]):
     """Rows in several files with the same columns.
 
     Item i is the :class:`Part` ``(X, Y)`` of file i, read each time that it is asked for; only one file need fit in memory.
@@ -55,21 +62,22 @@ class Shards(Sequence):
     >>> folder.cleanup()
     """
 
-    def __init__(self, paths, *, cache=True, **options):
+    def __init__(self, paths: Paths, *, cache: bool | str | Path = True, **options: Any):
         self.paths = _found(paths, options) if isinstance(paths, str | Path) else [Path(path) for path in paths]
         self.cache, self.options = cache, options
-        self._first, self._columns = next(iter(self.paths), None), None
+        self._first = next(iter(self.paths), Path())
+        self._columns: Columns | None = None
         self._copies = _Copies(cache, options)
         missing = next((path for path in self.paths if not path.is_file()), None)
         if missing is not None:
             raise FileNotFoundError(f"no such file: {missing}, one of {len(self.paths)} shards")
 
     @property
-    def names(self):
+    def names(self) -> list[str]:
         """What to call each shard in a message."""
         return [str(path) for path in self.paths]
 
-    def read(self, i):
+    def read(self, i: int) -> Dataset:
         """Return shard i as a :class:`Dataset`, with the names of its columns."""
         path = self.paths[i]
         dataset = self._copies.get(path)
@@ -78,86 +86,80 @@ class Shards(Sequence):
             self._copies.offer(path, dataset)
         return dataset
 
-    def _parsed(self, path):
+    def _parsed(self, path: Path) -> Dataset:
+        options = {"part": True, **self.options}
         if self._columns is None:
-            first = self._load(self._first)
+            first = load_file(self._first, **options)
             self._columns = first.columns
             if path == self._first:
                 return first
         labels, owner = self._columns.label_names, f"{self._first.name}, the first shard, has"
-        named = labels is not None and format_of(path, self.options.get("format")) in SIDED
-        dataset = self._load(path, **({"labels": list(labels)} if named else {}))
-        try:
+        if labels is not None and format_of(path, options.get("format")) in TABLES:
+            options["labels"] = list(labels)
+        dataset = load_file(path, **options)
+        with naming(path):
             if dataset.n_labels != self._columns.n_labels:
-                raise DataFormatError(f"it has {dataset.n_labels} labels; {owner} {self._columns.n_labels}")
+                raise bad(f"it has {dataset.n_labels} labels; {owner} {self._columns.n_labels}")
             return dataset.matching(self._columns, owner)
-        except DataFormatError as error:
-            raise DataFormatError(f"{path}: {error}") from error
 
-    def _load(self, path, **more):
-        return load_file(path, **{"part": True, **self.options, **more})
-
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.paths)
 
     @overload
     def __getitem__(self, index: int) -> Part: ...
     @overload
     def __getitem__(self, index: slice) -> "Shards": ...
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> "Part | Shards":
         if isinstance(index, slice):
             some = Shards(self.paths[index], cache=self.cache, **self.options)
             some._first, some._columns = self._first, self._columns
             return some
-        dataset: Dataset = self.read(index)
+        dataset = self.read(index)
         return Part(dataset.X, dataset.Y)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         ends = f"{self.paths[0].name!r} to {self.paths[-1].name!r}" if self.paths else "none"
         return f"Shards({len(self)} files, {ends})"
 
-    def __getstate__(self):
-        return {
-            **self.__dict__,
-            "_copies": _Copies(self.cache, self.options),
-        }  # another process makes its own
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_copies": _Copies(self.cache, self.options)}  # another process makes its own
 
 
 class _Copies:
     """Copies, as NPZ, of files that are slow to parse, from their second reading on."""
 
-    def __init__(self, where, options):
+    def __init__(self, where: bool | str | Path, options: dict[str, Any]):
         self.where, self.options = where, options
-        self.folder: Any = None
-        self.seen: dict = {}  # {path: (its size and time, the fields of its data set, its copy or None)}
+        self.folder: tempfile.TemporaryDirectory[str] | None = None
+        self.seen: dict[Path, tuple[Stamp, Path | None, dict[str, Any]]] = {}  # its copy, and what that does not hold
 
-    def get(self, path):
+    def get(self, path: Path) -> Dataset | None:
         """Return the data set of a file of which there is a copy, and which has not changed since, or None."""
-        stamp, fields, copy = self.seen.get(path, (None, None, None))
+        stamp, copy, fields = self.seen.get(path, (None, None, {}))
         if copy is None or stamp != _stamp(path):
             return None
-        own = ReadOptions(max_bytes=UNLIMITED, sparse_labels=self.options.get("sparse_labels", False))
-        return replace(read_npz(copy, own), **fields)
+        options = ReadOptions(max_bytes=sys.maxsize, sparse_labels=self.options.get("sparse_labels", False))
+        return replace(npz.read(copy, options), **fields)
 
-    def offer(self, path, dataset):
+    def offer(self, path: Path, dataset: Dataset) -> None:
         """Take note of a file that was parsed; keep its rows if it was before."""
         if not self.where or format_of(path, self.options.get("format")) == "npz":
             return
-        stamp, (before, *_) = _stamp(path), self.seen.get(path, (None,))
-        copy = self._written(path, dataset) if before == stamp else None
-        keys = ("feature_names", "label_names", "name", "categorical_index", "first_feature", "first_label")
-        self.seen[path] = stamp, {key: getattr(dataset, key) for key in keys} if copy else None, copy
+        stamp = _stamp(path)
+        known = path in self.seen and self.seen[path][0] == stamp
+        copy = self._written(path, dataset) if known else None
+        self.seen[path] = stamp, copy, {key: getattr(dataset, key) for key in COPIED_FIELDS}
 
-    def _written(self, path, dataset):
+    def _written(self, path: Path, dataset: Dataset) -> Path | None:
         if self.folder is None:
-            parent = None if self.where is True else self.where
+            parent = None if self.where is True else str(self.where)
             self.folder = tempfile.TemporaryDirectory(prefix="rbrl-shards-", dir=parent)
         copy = Path(self.folder.name, f"{len(self.seen)}-{path.name}.npz")
         room = shutil.disk_usage(self.folder.name).free
         try:
-            if room < 2 * _n_bytes(dataset):
+            if room < 2 * (_n_bytes(dataset.X) + _n_bytes(dataset.Y)):
                 raise OSError(f"{room} bytes are free")
-            write_npz(Dataset(dataset.X, dataset.Y), copy, compressed=False)
+            npz.write(Dataset(dataset.X, dataset.Y), copy, compressed=False)
         except OSError as error:
             warnings.warn(
                 f"There is no room in {self.folder.name} for the rows of {path} ({error}), so that they are parsed in every "
@@ -170,20 +172,16 @@ class _Copies:
         return copy
 
 
-def _stamp(path):
+def _stamp(path: Path) -> Stamp:
     found = path.stat()
     return found.st_size, found.st_mtime_ns
 
 
-def _n_bytes(dataset):
-    return sum(
-        array.nbytes
-        for side in (dataset.X, dataset.Y)
-        for array in ((side.data, side.indices, side.indptr) if sparse.issparse(side) else (side,))
-    )
+def _n_bytes(A: Any) -> int:
+    return sum(array.nbytes for array in ((A.data, A.indices, A.indptr) if sparse.issparse(A) else (A,)))
 
 
-def open_shards(where, labels=None, **options):
+def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Shards:
     """Open a data set that is in several files.
 
     Parameters
@@ -203,11 +201,19 @@ def open_shards(where, labels=None, **options):
     ------
     FileNotFoundError
         Nothing is there.
+
+    Examples
+    --------
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> _ = write_shards((np.eye(5), np.eye(5)), folder.name, rows_per_shard=2)
+    >>> len(open_shards(f"{folder.name}/*.npz"))
+    3
+    >>> folder.cleanup()
     """
     return Shards(where, labels=labels, **options)
 
 
-def _found(where, options):
+def _found(where: str | Path, options: dict[str, Any]) -> list[Path]:
     if Path(where).is_dir():
         found = [path for path in Path(where).iterdir() if _is_data(path)]
     else:
@@ -223,14 +229,17 @@ def _found(where, options):
     return sorted(found)
 
 
-def _is_data(path):
+def _is_data(path: Path) -> bool:
     return path.is_file() and Path(path.name.removesuffix(".gz")).suffix.lower() in ENDINGS
 
 
-ROWS_PER_SHARD = 50_000
-
-
-def write_shards(source, folder, rows_per_shard=ROWS_PER_SHARD, labels=None, **options):
+def write_shards(
+    source: Dataset | tuple[Matrix, Matrix] | str | Path | Shards | Iterable[tuple[Matrix, Matrix]],
+    folder: str | Path,
+    rows_per_shard: int = ROWS_PER_SHARD,
+    labels: LabelChoice = None,
+    **options: Any,
+) -> Shards:
     """Write rows as NPZ files part-00000.npz, part-00001.npz, …, uncompressed, with bounded memory.
 
     Parameters
@@ -248,6 +257,13 @@ def write_shards(source, folder, rows_per_shard=ROWS_PER_SHARD, labels=None, **o
     Returns
     -------
     Shards
+
+    Examples
+    --------
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> write_shards(((np.eye(2), np.eye(2)) for _ in range(4)), folder.name, rows_per_shard=3)
+    Shards(3 files, 'part-00000.npz' to 'part-00002.npz')
+    >>> folder.cleanup()
     """
     check_number("write_shards", "rows_per_shard", rows_per_shard, low=1, integer=True)
     folder = Path(folder)
@@ -257,52 +273,49 @@ def write_shards(source, folder, rows_per_shard=ROWS_PER_SHARD, labels=None, **o
         raise FileExistsError(
             f"{folder} holds shards already, such as {present.name}: name another folder, or empty it"
         )
-    paths = []
-    for X, Y, names in _regrouped(_parts(source, rows_per_shard, labels, options), rows_per_shard):
-        path = folder / f"part-{len(paths):05d}.npz"
-        write_npz(Dataset(X, Y, *names), path, compressed=False)
-        paths.append(path)
+    paths: list[Path] = []
+    for dataset in _regrouped(_parts(source, rows_per_shard, labels, options), rows_per_shard):
+        paths.append(folder / f"part-{len(paths):05d}.npz")
+        npz.write(dataset, paths[-1], compressed=False)
     if not paths:
         raise ValueError(f"There are no rows to write to {folder}: the source is empty.")
     return Shards(paths)
 
 
-def _parts(source, rows, labels, options):
-    """Yield (X, Y, names of columns)."""
+def _parts(source: Any, rows: int, labels: LabelChoice, options: dict[str, Any]) -> Iterator[Dataset]:
     if isinstance(source, str | Path):
-        for dataset in load_parts(source, labels, rows=rows, **options):
-            yield dataset.X, dataset.Y, (dataset.feature_names, dataset.label_names)
+        yield from load_parts(source, labels, rows=rows, **options)
     elif isinstance(source, Shards):
-        for i in range(len(source)):
-            dataset = source.read(i)
-            yield dataset.X, dataset.Y, (dataset.feature_names, dataset.label_names)
+        yield from (source.read(i) for i in range(len(source)))
     elif isinstance(source, Dataset):
-        yield source.X, source.Y, (source.feature_names, source.label_names)
+        yield source
     elif isinstance(source, tuple) and len(source) == 2 and getattr(source[0], "ndim", 0) == 2:
-        yield *source, (None, None)
+        yield Dataset(*source)
     else:
-        for X, Y in source:
-            yield X, Y, (None, None)
+        yield from (Dataset(X, Y) for X, Y in source)
 
 
-def _regrouped(parts, rows):
-    """Yield parts of `rows` rows each, the last one perhaps smaller."""
-    kept: list = []
+def _regrouped(parts: Iterable[Dataset], rows: int) -> Iterator[Dataset]:
+    """Yield data sets of `rows` rows each, the last one perhaps smaller, with the names that the columns have."""
+    kept: list[Part] = []
     n_kept = 0
-    for X, Y, names in parts:
-        start = 0
-        while start < X.shape[0]:
-            stop = min(X.shape[0], start + rows - n_kept)
-            kept.append((X[start:stop], Y[start:stop]))
+    for part in parts:
+        start, named = 0, part
+        while start < part.n_samples:
+            stop = min(part.n_samples, start + rows - n_kept)
+            kept.append(part.take(slice(start, stop)))
             n_kept, start = n_kept + stop - start, stop
             if n_kept == rows:
-                yield *_stacked(kept), names
+                yield _stacked(kept, named)
                 kept, n_kept = [], 0
     if kept:
-        yield *_stacked(kept), names
+        yield _stacked(kept, named)
 
 
-def _stacked(parts):
-    if len(parts) == 1:
-        return parts[0]
-    return tuple((sparse.vstack if sparse.issparse(side[0]) else np.vstack)(side) for side in zip(*parts))
+def _stacked(parts: Sequence[Part], named: Dataset) -> Dataset:
+    X, Y = (side[0] if len(side) == 1 else _stack(side) for side in zip(*parts))
+    return Dataset(X, Y, *(named.columns.feature_names, named.columns.label_names))
+
+
+def _stack(side: Sequence[Any]) -> Matrix:
+    return (sparse.vstack if sparse.issparse(side[0]) else np.vstack)(side)

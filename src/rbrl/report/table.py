@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rbrl._common.files import replacing
+from rbrl._common.files import write_text_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -225,8 +225,7 @@ def save_table(table: Table, folder: Path, formats: Sequence[str] = USUAL_FORMAT
 def write_text(path: Path, text: str) -> Path:
     """Write a file, complete or not at all, into a folder that is made where it is missing; return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text_atomically(path, text)
     return path
 
 

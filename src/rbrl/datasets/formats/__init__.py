@@ -1,1 +1,143 @@
-"""Readers and writers, one file format per module; `rbrl.datasets.files` chooses among them."""
+"""Formats of data files, a module each; here what they share: options, limits, and errors that say file, line, reason."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rbrl._common.typing import Array
+from rbrl.datasets.names import Columns
+from rbrl.exceptions import DataFormatError
+
+MAX_BYTES = 4 << 30  # of a file once unpacked
+MAX_DENSE_CELLS = 1 << 29  # of a matrix that has to be dense: 4 GiB of float64
+MAX_WORDS = 10_000  # different ones in a column
+LONGEST_QUOTE = 60
+
+# What tells which columns are labels: how many, from the left or from the right; their names; an XML file.
+LabelChoice = int | Sequence[str] | str | Path | None
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options common to the readers.
+
+    Parameters
+    ----------
+    labels : int, sequence of str, path of an XML file, or None
+        Which columns are labels: the first n, the last -n, those of these names, those in Mulan's XML file.
+        None: as the file itself says.
+    default_labels : int or None
+        As `labels`, but used only where neither the file nor an XML file beside it says.
+    nominal : {"codes", "onehot"}
+        What becomes of a nominal feature with more than two values.
+    encoding : str or None
+        None: UTF-8 or UTF-16 by their marks, else UTF-8, else Latin-1.
+    sparse_labels : bool
+        Give Y as a sparse array.
+    max_bytes : int
+        Refuse files that unpack to more.
+    n_features, n_labels, first_feature, first_label : int or None
+        Of a svmlight file that does not say: its sizes, and the numbers, 0 or 1, that its columns count from.
+    part : bool
+        The file is one of several that belong together: what would be guessed from its rows has to be said.
+    columns : Columns or None
+        Those of the model that the file is for: its labels and features are found by name, and where the columns of a
+        svmlight file count from is not guessed.
+
+    Examples
+    --------
+    >>> ReadOptions(labels=-2, nominal="onehot").labels
+    -2
+    """
+
+    labels: LabelChoice = None
+    default_labels: int | None = None
+    nominal: str = "codes"
+    encoding: str | None = None
+    sparse_labels: bool = False
+    max_bytes: int = MAX_BYTES
+    n_features: int | None = None
+    n_labels: int | None = None
+    first_feature: int | None = None
+    first_label: int | None = None
+    part: bool = False
+    columns: Columns | None = None
+
+    def __post_init__(self) -> None:
+        if self.nominal not in ("codes", "onehot"):
+            raise ValueError(f"nominal must be 'codes' or 'onehot'; got {self.nominal!r}.")
+        for name in ("first_feature", "first_label"):
+            if getattr(self, name) not in (None, 0, 1):
+                raise ValueError(f"{name} must be 0, 1 or None; got {getattr(self, name)!r}.")
+
+
+class _Flaw(DataFormatError):
+    """What is wrong with a file, and in which line; `naming` adds the file."""
+
+    def __init__(self, reason: str, line: int | None = None):
+        super().__init__(reason)
+        self.line = line
+
+
+def bad(reason: str, line: int | None = None) -> DataFormatError:
+    """Return the error for something wrong in the file that is read or written, to be raised under `naming`."""
+    return _Flaw(reason, line)
+
+
+def bad_word(name: str, word: str, line: int | None = None) -> DataFormatError:
+    """Return the error for a word in a block of a file that does not declare its words."""
+    reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
+    return bad(f"column {quote(name)} has {quote(word)}: {reason}", line)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say in errors which file is wrong, and where; or for which memory ran out, and what needs less.
+
+    In the latter case nothing need be wrong with the file.
+    """
+    try:
+        yield
+    except DataFormatError as error:
+        line = getattr(error, "line", None)
+        if str(error).startswith(str(path)):
+            raise
+        raise DataFormatError(f"{path}, line {line}: {error}" if line else f"{path}: {error}") from error
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        raise MemoryError(
+            f"{path}: there is not enough memory to read it{why}. rbrl.datasets.load_parts reads text and Parquet files "
+            "some rows at a time, and rbrl.datasets.write_shards (rbrl data convert --rows-per-shard) splits them into "
+            "files that are fitted one at a time."
+        ) from error
+
+
+def quote(value: object) -> str:
+    """Return `value` in quotes, cut to a length that fits a message."""
+    text = value if isinstance(value, str) else repr(value)
+    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
+
+
+def dense_labels(Y: Any) -> Array:
+    """Return the sparse array Y as a dense one, unless it is too large."""
+    if Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
+        raise bad(f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
+    return Y.toarray()
+
+
+def check_compressed(values: Array, indexes: Array, starts: Array, n_lines: int, length: int) -> None:
+    """Raise ValueError unless the arrays are a CSR or CSC matrix of `n_lines` rows or columns of `length` places.
+
+    SciPy's own check looks no further where the last start is 0, and what then decreases crashes the interpreter.
+    """
+    whole = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (indexes, starts))
+    if not whole or values.ndim != 1:
+        raise ValueError("its indexes and starts must be lists of whole numbers")
+    if len(starts) != n_lines + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+        raise ValueError(f"its starts must rise from 0 in {n_lines + 1} steps")
+    if not starts[-1] <= len(values) == len(indexes):
+        raise ValueError(f"there are {len(values)} values and {len(indexes)} indexes where {starts[-1]} are said to be")
+    if len(indexes) and not (indexes.min() >= 0 and indexes.max() < length):
+        raise ValueError(f"its indexes must lie in 0..{length - 1}; got {indexes.min()}..{indexes.max()}")

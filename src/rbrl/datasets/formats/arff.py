@@ -1,21 +1,161 @@
-"""ARFF files, dense and sparse, in the dialects of Weka, Mulan, MEKA and scikit-multilearn."""
+"""ARFF files, dense and sparse, in the dialects of Weka, Mulan, MEKA and scikit-multilearn.
+
+Labels are told by `options.labels`, else by Mulan's XML file beside the file, else by MEKA's `-C` in the relation's name.
+The columns of Y stand in the order of the header, however the XML orders them.
+"""
 
 import io
 import re
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 from scipy import sparse
 
-from rbrl.datasets.formats.arff_header import read_header, unquote, words
-from rbrl.datasets.formats.table import Table, feature_columns
-from rbrl.datasets.formats.text import MAX_DENSE_CELLS, bad, line_blocks, quote, read_text, streaming_text
-from rbrl.datasets.formats.values import ARFF, nominal_codes, number, read_pairs, repeated_row
+from rbrl._common.typing import Array, FloatArray
+from rbrl.datasets.dataset import Dataset, dense
+from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, quote
+from rbrl.datasets.formats.table import Choice, Table, check_writable, write_labels, xml_path
+from rbrl.datasets.formats.text import Pairs, in_blocks, number, reading_text, spell, word_codes, writing_text
 
-FEW = 8
+QUOTED = r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)\""""
+WORD = re.compile(rf"\s*+(?:{QUOTED}|(?P<plain>[^,{{}}%]*))\s*+", re.DOTALL)
+NAME = re.compile(rf"""[ \t]*(?:{QUOTED}|(?P<plain>[^\s{{'"][^\s{{]*))[ \t]*(?P<rest>.*)""", re.DOTALL)
+ENTRY = re.compile(
+    rf"""\s*(?P<column>\d{{1,10}})\s+(?:{QUOTED}|(?P<plain>[^\s,{{}}%'"]+))\s*(?P<end>[,}}])""", re.DOTALL
+)
+NUMERIC = re.compile(r"(?:numeric|real|integer)\s*(?:\[.*\]\s*)?(?:%.*)?", re.DOTALL | re.IGNORECASE)
+MEKA = re.compile(r":.*-[Cc]\s+(-?\d{1,9})\b", re.DOTALL)
+ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
+ESCAPED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+NEEDS_NO_QUOTES = re.compile(r"[^\s,{}%'\"\\?@]+\Z")
+SPECIAL = "'\"%{}\\"  # letters of dense rows that NumPy's parser does not understand
+FEW = 8  # values of an attribute that a message names
 
 
-class Columns:
+@dataclass
+class Header:
+    """What stands above `@data`.
+
+    Attributes
+    ----------
+    relation : str
+        Without MEKA's options.
+    names : list of str
+    values : list of (tuple of str, or None)
+        The values of each nominal attribute; None for a numeric one.
+    n_labels : int or None
+        MEKA's `-C`: the first n attributes are labels, or the last -n.
+    n_lines : int
+        Lines read, `@data` included.
+    """
+
+    relation: str = ""
+    names: list[str] = field(default_factory=list)
+    values: list[tuple[str, ...] | None] = field(default_factory=list)
+    n_labels: int | None = None
+    n_lines: int = 0
+
+
+def read_header(stream: Iterable[str]) -> Header:
+    """Read up to and with `@data`."""
+    header = Header()
+    for line in stream:
+        header.n_lines += 1
+        text = line.strip()
+        if not text or text.startswith("%"):
+            continue
+        keyword, rest = [*text.split(maxsplit=1), ""][:2]
+        if keyword.lower() == "@data":
+            if not header.names:
+                raise bad("there is no @attribute before @data", header.n_lines)
+            return header
+        if keyword.lower() == "@relation":
+            _read_relation(header, rest)
+        elif keyword.lower() == "@attribute":
+            _read_attribute(header, rest)
+        else:
+            raise bad(f"expected @relation, @attribute or @data; got {quote(text)}", header.n_lines)
+    raise bad(f"the file ends after {header.n_lines} lines without @data", header.n_lines)
+
+
+def _read_relation(header: Header, rest: str) -> None:
+    match = NAME.match(rest)
+    text = rest.partition("%")[0].strip() if match is None or match["plain"] is not None else _text(match)
+    options = MEKA.search(text)
+    header.n_labels = int(options[1]) if options else header.n_labels
+    header.relation = text.partition(":")[0].strip() if options else text
+
+
+def _read_attribute(header: Header, rest: str) -> None:
+    match = NAME.match(rest)
+    if not match:
+        raise bad(f"an attribute needs a name and a type; got {quote(rest)}", header.n_lines)
+    name, kind = _text(match), match["rest"]
+    if not kind.startswith("{") and not NUMERIC.fullmatch(kind):
+        reason = f"attribute {quote(name)} has type {quote(kind)}; numeric and nominal ones can be read"
+        raise bad(reason, header.n_lines)
+    header.names.append(name)
+    header.values.append(_nominal(kind, header.n_lines) if kind.startswith("{") else None)
+
+
+def _nominal(kind: str, line: int) -> tuple[str, ...]:
+    values, end = words(kind, 1, "}")
+    if end is None:
+        raise bad(f"the list of values is not closed or badly quoted: {quote(kind)}", line)
+    rest = kind[end:].strip()
+    if rest and not rest.startswith("%"):
+        raise bad(f"unexpected {quote(rest)} after the list of values", line)
+    if values == [("", False)]:
+        raise bad(f"a nominal attribute needs values; got {quote(kind)}", line)
+    return tuple(dict.fromkeys(value for value, _ in values))
+
+
+def words(text: str, start: int = 0, close: str = "") -> tuple[list[tuple[str, bool]], int | None]:
+    """Split `text` at commas outside quotes, up to `close` or, where that is empty, the end or a comment.
+
+    Returns
+    -------
+    found : list of (str, bool)
+        The words, and whether each was quoted.
+    end : int or None
+        Where the list ended; None if it is malformed.
+
+    Examples
+    --------
+    >>> words("a, 'b, c' % two words")
+    ([('a', False), ('b, c', True)], 10)
+    """
+    found: list[tuple[str, bool]] = []
+    while True:
+        match = WORD.match(text, start)
+        assert match is not None  # the pattern takes an empty word too
+        found.append((_text(match).rstrip(), False) if match["plain"] is not None else (_text(match), True))
+        start = match.end()
+        after = text[start : start + 1]
+        if after == close or (not close and after == "%"):
+            return found, start + len(close)
+        if after != ",":
+            return found, None
+        start += 1
+
+
+def _text(match: re.Match[str]) -> str:
+    """The word that a pattern found: as it stands, or without its quotes and backslashes."""
+    if match["plain"] is not None:
+        return match["plain"]
+    return ESCAPE.sub(_letter, match["single"] if match["single"] is not None else match["double"])
+
+
+def _letter(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code[1:], 16)) if len(code) == 5 else LETTERS.get(code, code)
+
+
+class Attributes:
     """Converts words to numbers, one by one or for whole blocks.
 
     Parameters
@@ -29,23 +169,26 @@ class Columns:
         For each nominal column, the code of each value.
     defaults : dict of int to float
         Columns whose omitted value in a sparse row is not 0: ARFF omits the first value of a nominal attribute.
+    kind : array of int
+        Of each column: 0 numeric, -1 words, k > 0 those of the numbers ``allowed[k - 1]``.
     """
 
-    def __init__(self, header):
+    def __init__(self, header: Header):
         self.names = header.names
-        cache = {values: nominal_codes(values) for values in set(header.values) if values}
-        self.codes = {j: cache[values] for j, values in enumerate(header.values) if values}
-        first = {values: next(iter(codes.values())) for values, codes in cache.items()}
-        self.defaults = {j: first[v] for j, v in enumerate(header.values) if v and first[v] != 0}
-        self.spelled = {v for v, codes in cache.items() if all(number(word) == code for word, code in codes.items())}
-        self.wordy = [j for j, v in enumerate(header.values) if v and v not in self.spelled]
-        self.groups = _groups(header.values, cache, self.spelled)
-        self.kind = self._kinds(len(self.names))
+        codes = {values: word_codes(values) for values in set(header.values) if values}
+        self.codes = {j: codes[values] for j, values in enumerate(header.values) if values}
+        self.defaults = {j: first for j, own in self.codes.items() if (first := next(iter(own.values()))) != 0}
+        numbers = {
+            values: tuple(sorted(set(own.values())))
+            for values, own in codes.items()
+            if all(number(word) == code for word, code in own.items())
+        }
+        kinds = {allowed: k for k, allowed in enumerate(dict.fromkeys(numbers.values()), 1)}
+        kind = [0 if not values else kinds[numbers[values]] if values in numbers else -1 for values in header.values]
+        self.kind, self.allowed = np.array(kind, dtype=np.int32), [np.array(allowed) for allowed in kinds]
+        self.wordy = np.flatnonzero(self.kind < 0).tolist()
 
-    def __len__(self):
-        return len(self.names)
-
-    def value(self, column, word, quoted):
+    def value(self, column: int, word: str, quoted: bool) -> float:
         """Return the number that `word` is worth in `column`; raises ValueError with the reason otherwise."""
         if word == "?" and not quoted:
             return np.nan
@@ -53,148 +196,146 @@ class Columns:
         if codes is not None and word in codes:
             return codes[word]
         value = number(word)
-        if codes is None and value is None:
-            raise ValueError(f"{quote(self.names[column])} is numeric; got {quote(word)}")
-        if codes is None or (value is not None and self._fits(column, value)):
+        if codes is None:
+            if value is None:
+                raise ValueError(f"{quote(self.names[column])} is numeric; got {quote(word)}")
             return value
-        raise ValueError(f"{quote(self.names[column])} must be one of {_few(codes)}; got {quote(word)}")
+        if value is not None and self.kind[column] >= 0 and (value != value or value in codes.values()):
+            return value
+        some = ", ".join(quote(word) for word in list(codes)[:FEW]) + (", …" if len(codes) > FEW else "")
+        raise ValueError(f"{quote(self.names[column])} must be one of {some}; got {quote(word)}")
 
-    def _fits(self, column, value):
-        return self.kind[column] >= 0 and (value != value or value in self.codes[column].values())
-
-    def converters(self):
-        """Return functions for the columns whose words are not numbers, as `numpy.loadtxt` takes them."""
-        return {j: _converter(self.codes[j]) for j in self.wordy}
-
-    def block_is_valid(self, block):
-        """Whether a dense block of numbers keeps to the values of its nominal columns, and has no infinity."""
-        if np.isinf(block).any():
-            return False
-        parts = ((block[:, columns], allowed) for columns, allowed in self.groups)
-        return all(_allowed(part, allowed).all() for part, allowed in parts)
-
-    def entries_are_valid(self, columns, values):
-        """Whether entries (column, value) of sparse rows do; any missing value or word is left to the slow way."""
-        kind = self.kind[columns]
-        if (kind < 0).any() or not np.isfinite(values).all():
-            return False
-        return all(_allowed(values[kind == k], allowed).all() for k, (_, allowed) in enumerate(self.groups, 1))
-
-    def _kinds(self, n_columns):
-        kind = np.zeros(n_columns, dtype=np.int32)  # 0 numeric, k > 0 the k-th group, -1 words
-        for k, (columns, _) in enumerate(self.groups, 1):
-            kind[columns] = k
-        kind[self.wordy] = -1
-        return kind
+    def are_valid(self, values: FloatArray, kind: Array) -> bool:
+        """Whether values, whose last axis has columns of these kinds, are allowed there, and none is infinite."""
+        parts = ((values[..., kind == k], allowed) for k, allowed in enumerate(self.allowed, 1))
+        return not np.isinf(values).any() and all((np.isin(v, some) | np.isnan(v)).all() for v, some in parts)
 
 
-def _groups(values, cache, spelled):
-    """Return [(columns, allowed numbers)], columns of equal values together."""
-    groups = {}
-    for j, value in enumerate(values):
-        if value and value in spelled:
-            groups.setdefault(tuple(sorted(set(cache[value].values()))), []).append(j)
-    return [(np.array(columns), np.array(allowed)) for allowed, columns in groups.items()]
-
-
-def _allowed(values, allowed):
-    if len(allowed) > FEW:
-        return np.isin(values, allowed) | np.isnan(values)
-    good = np.isnan(values)
-    for value in allowed:
-        good |= values == value
-    return good
-
-
-def _converter(codes):
-    return lambda word: codes[word.strip()]
-
-
-def _few(codes):
-    shown = ", ".join(quote(word) for word in list(codes)[:FEW])
-    return shown + (", …" if len(codes) > FEW else "")
-
-
-SPECIAL = "'\"%{}\\"
-
-
-def dense_block(path, columns, lines, numbers):
-    """Return the rows in `lines`, which are not blank, as an array.
+def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Choice | None = None) -> Iterator[Table]:
+    """Yield the rows of an ARFF file, `size` at a time; by default all of them, in tables of any size.
 
     Parameters
     ----------
     path : Path
-    columns : Columns
-    lines : list of str
-    numbers : sequence of int
-        The number of each line, for error messages.
+    options : ReadOptions
+    size : int, optional
+    choose : callable, optional
+        Which columns are wanted.
     """
-    block = _plain_dense(columns, lines)
+    with reading_text(path, options) as stream:
+        header = read_header(stream)
+        attributes, wanted = Attributes(header), choose(header.names, header.n_labels) if choose else None
+        read = None
+        for block, lines in in_blocks(_rows(stream, header.n_lines), size):
+            read = read or (_sparse_rows if block[0].lstrip().startswith("{") else _dense_rows)
+            matrix = read(attributes, block, lines)
+            matrix = matrix if wanted is None else matrix[:, wanted]
+            told: dict[str, Any] = {"declared": True, "own_labels": header.n_labels, "name": header.relation}
+            yield Table(path, header.names, matrix, np.array(lines), attributes.codes, **told)
+        if read is None and size is None:
+            raise bad("there are no rows after @data", header.n_lines)
+
+
+def _rows(stream: TextIO, n_lines: int) -> Iterator[tuple[str, int]]:
+    """Lines and their numbers, without blank ones and comments."""
+    for line_number, line in enumerate(stream, n_lines + 1):
+        if not line.isspace() and not line.lstrip().startswith("%"):
+            yield line, line_number
+
+
+def _dense_rows(attributes: Attributes, lines: list[str], numbers: list[int]) -> FloatArray:
+    block = _plain_dense(attributes, lines)
     if block is None:
-        block = np.array([_dense_row(path, columns, line, number) for line, number in zip(lines, numbers)])
+        block = np.array([_dense_row(attributes, line, place) for line, place in zip(lines, numbers)])
     return block
 
 
-def _plain_dense(columns, lines):
+def _plain_dense(attributes: Attributes, lines: list[str]) -> FloatArray | None:
+    """All rows at once, where there are only numbers and undisguised words; None where a row needs a closer look."""
     text = "".join(lines)
-    if any(letter in text for letter in SPECIAL):
+    if any(letter in text for letter in SPECIAL) or ("?" in text and attributes.wordy):
         return None
-    if "?" in text:
-        if columns.wordy:
-            return None
-        lines = io.StringIO(text.replace("?", "nan"))
+    converters: Any = {j: lambda word, codes=attributes.codes[j]: codes[word.strip()] for j in attributes.wordy}
+    source: Any = io.StringIO(text.replace("?", "nan")) if "?" in text else lines
     try:
-        block = np.loadtxt(lines, delimiter=",", comments=None, ndmin=2, converters=columns.converters() or None)
+        block = np.loadtxt(source, delimiter=",", comments=None, ndmin=2, converters=converters or None)
     except (ValueError, KeyError, OverflowError):
         return None
-    return block if block.shape[1] == len(columns) and columns.block_is_valid(block) else None
+    fits = block.shape[1] == len(attributes.names) and attributes.are_valid(block, attributes.kind)
+    return block if fits else None
 
 
-def _dense_row(path, columns, line, number):
+def _dense_row(attributes: Attributes, line: str, line_number: int) -> list[float]:
     found, end = words(line.strip())
     if end is None:
-        raise bad(path, f"badly quoted, or a brace in a dense row: {quote(line.strip())}", number)
-    if len(found) == 1 and len(columns) > 1 and not found[0][1]:
+        raise bad(f"badly quoted, or a brace in a dense row: {quote(line.strip())}", line_number)
+    n_columns = len(attributes.names)
+    if len(found) == 1 and n_columns > 1 and not found[0][1]:
         found = [(word, False) for word in found[0][0].split()]  # Weka takes white space for commas
-    if len(found) != len(columns):
-        raise bad(path, f"a row has {len(found)} values, the header {len(columns)} attributes", number)
+    if len(found) != n_columns:
+        raise bad(f"a row has {len(found)} values, the header {n_columns} attributes", line_number)
     try:
-        return [columns.value(j, word, quoted) for j, (word, quoted) in enumerate(found)]
+        return [attributes.value(j, word, quoted) for j, (word, quoted) in enumerate(found)]
     except ValueError as error:
-        raise bad(path, str(error), number) from error
+        raise bad(str(error), line_number) from error
 
 
-ENTRY = re.compile(
-    r"""\s*(\d{1,10})\s+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|([^\s,{}%'"]+))\s*([,}])""", re.DOTALL
-)
+def _sparse_rows(attributes: Attributes, lines: list[str], numbers: list[int]) -> Any:
+    pairs = _plain_sparse(attributes, lines)
+    if pairs is None:
+        rows = [_sparse_row(attributes, line.strip(), place) for line, place in zip(lines, numbers)]
+        pairs = Pairs.of_rows(rows)
+    shape = (len(lines), len(attributes.names))
+    matrix = sparse.csr_array((pairs.values, pairs.indexes.astype(np.int32), pairs.starts), shape=shape)
+    return _with_defaults(matrix, attributes.defaults)
 
 
-def sparse_block(path, columns, lines, numbers):
-    """Return (indexes, values, counts per row) of the rows in `lines`; parameters as for `dense_block`."""
-    block = _plain_sparse(columns, lines)
-    if block is None:
-        rows = [_sparse_row(path, columns, line.strip(), number) for line, number in zip(lines, numbers)]
-        counts = np.array([len(row) for row in rows], dtype=np.int64)
-        indexes = np.array([j for row in rows for j in row], dtype=np.int64)
-        values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
-        block = indexes, values, counts
-    return block
+def _plain_sparse(attributes: Attributes, lines: list[str]) -> Pairs | None:
+    """All rows at once, where there are only numbers; None where a row needs a closer look."""
+    rows = [line.strip() for line in lines]
+    if not all(row[0] == "{" and row[-1] == "}" for row in rows):
+        return None
+    pairs = Pairs.read([row[1:-1] for row in rows], ",")
+    if pairs is None or pairs.indexes.max(initial=-1) >= len(attributes.names):
+        return None
+    kind = attributes.kind[pairs.indexes]
+    return None if (kind < 0).any() or not attributes.are_valid(pairs.values, kind) else pairs
 
 
-def fill_defaults(path, matrix, defaults):
-    """Put the columns' default values where a row has no entry.
+def _sparse_row(attributes: Attributes, text: str, line: int) -> dict[int, float]:
+    if not text.startswith("{"):
+        raise bad(f"a dense row among sparse ones: {quote(text)}", line)
+    row: dict[int, float] = {}
+    start = len(text) - len(text[1:].lstrip())
+    closed = text[start : start + 1] == "}"
+    start += closed
+    while not closed:
+        match = ENTRY.match(text, start)
+        if not match:
+            raise bad(f"expected 'index value' and a comma or brace; got {quote(text[start:])}", line)
+        column = int(match["column"])
+        if column >= len(attributes.names):
+            raise bad(f"index {column} is beyond the {len(attributes.names)} attributes (counted from 0)", line)
+        if column in row:
+            raise bad(f"index {column} occurs twice in a row", line)
+        try:
+            row[column] = attributes.value(column, _text(match), match["plain"] is None)
+        except ValueError as error:
+            raise bad(str(error), line) from error
+        start, closed = match.end(), match["end"] == "}"
+    rest = text[start:].strip()
+    if rest and not rest.startswith("%"):
+        raise bad(f"unexpected {quote(rest)} after a row", line)
+    return row
 
-    Parameters
-    ----------
-    matrix : csr_array
-        Explicit zeros stand for zero.
-    defaults : dict of int to float
-    """
-    columns = np.array(sorted(defaults))
-    if not len(columns):
+
+def _with_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
+    """Put the columns' default values where a row has no entry; explicit zeros stand for zero."""
+    if not defaults:
         return matrix
+    columns, values = np.array(list(defaults)), np.array(list(defaults.values()))
     if matrix.shape[0] * len(columns) > MAX_DENSE_CELLS:
-        raise bad(path, f"{len(columns)} nominal attributes begin with a value other than 0: too many")
+        raise bad(f"{len(columns)} nominal attributes begin with a value other than 0: too many")
     place = np.full(matrix.shape[1], -1)
     place[columns] = np.arange(len(columns))
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
@@ -202,152 +343,51 @@ def fill_defaults(path, matrix, defaults):
     absent = np.ones((matrix.shape[0], len(columns)), dtype=bool)
     absent[rows[there], place[matrix.indices[there]]] = False
     more, which = np.nonzero(absent)
-    values = np.array([defaults[j] for j in columns.tolist()])[which]
-    return matrix + sparse.csr_array((values, (more, columns[which])), shape=matrix.shape)
+    return matrix + sparse.csr_array((values[which], (more, columns[which])), shape=matrix.shape)
 
 
-def _plain_sparse(columns, lines):
-    rows = [line.strip() for line in lines]
-    if not all(row[0] == "{" and row[-1] == "}" for row in rows):
-        return None
-    pairs = read_pairs([row[1:-1] for row in rows], ARFF, ",")
-    if pairs is None:
-        return None
-    indexes, values, counts = pairs
-    if len(indexes) and indexes.max() >= len(columns):
-        return None
-    if repeated_row(indexes, counts) is not None or not columns.entries_are_valid(indexes, values):
-        return None
-    return pairs
+def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
+    """Write `path` and the XML file beside it; sparse rows if X is sparse. Missing values become `?`."""
+    check_writable(dataset, xml=True)
+    is_sparse = sparse.issparse(dataset.X)
+    Y = sparse.csr_array(dataset.Y, dtype=np.float64) if is_sparse else dense(dataset.Y)
+    blocks = [Y, dataset.X] if labels_first else [dataset.X, Y]
+    count = dataset.n_labels if labels_first else -dataset.n_labels
+    labels = [f"@attribute {_enquoted(name)} {{0,1}}\n" for name in dataset.label_names]
+    coded = set(dataset.categorical_index.tolist())
+    kinds = (_coded_kind(dataset.X, j) if j in coded else "numeric" for j in range(dataset.n_features))
+    features = [f"@attribute {_enquoted(name)} {kind}\n" for name, kind in zip(dataset.feature_names, kinds)]
+    with writing_text(path) as stream:
+        stream.write(f"@relation {_enquoted(f'{dataset.name}: -C {count}')}\n\n")
+        stream.writelines(labels + features if labels_first else features + labels)
+        stream.write("\n@data\n")
+        stream.writelines(_sparse_text(sparse.hstack(blocks, format="csr")) if is_sparse else _dense_text(blocks))
+    write_labels(dataset.label_names, xml_path(path))
 
 
-def _sparse_row(path, columns, text, line):
-    if not text.startswith("{"):
-        raise bad(path, f"a dense row among sparse ones: {quote(text)}", line)
-    row, start = {}, re.match(r"\{\s*", text).end()
-    if text[start : start + 1] == "}":
-        return _ended(path, row, text[start + 1 :], line)
-    while True:
-        match = ENTRY.match(text, start)
-        if not match:
-            raise bad(path, f"expected 'index value' and a comma or brace; got {quote(text[start:])}", line)
-        column = int(match[1])
-        if column >= len(columns):
-            raise bad(path, f"index {column} is beyond the {len(columns)} attributes (counted from 0)", line)
-        if column in row:
-            raise bad(path, f"index {column} occurs twice in a row", line)
-        row[column] = _value(path, columns, column, match, line)
-        start = match.end()
-        if match[5] == "}":
-            return _ended(path, row, text[start:], line)
+def _enquoted(text: str) -> str:
+    if NEEDS_NO_QUOTES.match(text):
+        return text
+    return "'" + "".join(ESCAPED.get(letter, letter) for letter in text) + "'"
 
 
-def _value(path, columns, column, match, line):
-    quoted = match[4] is None
-    word = unquote(match[2] if match[2] is not None else match[3]) if quoted else match[4]
-    try:
-        return columns.value(column, word, quoted)
-    except ValueError as error:
-        raise bad(path, str(error), line) from error
+def _coded_kind(X: Any, column: int) -> str:
+    values = X[:, [column]]
+    values = np.unique(values.data if sparse.issparse(values) else values)
+    values = values[~np.isnan(values)]
+    if sparse.issparse(X):
+        values = np.concatenate([[0.0], values[values != 0]])  # sparse rows leave out the first value declared
+    return "{" + ",".join(spell(value) for value in values.tolist()) + "}"
 
 
-def _ended(path, row, rest, line):
-    rest = rest.strip()
-    if rest and not rest.startswith("%"):
-        raise bad(path, f"unexpected {quote(rest)} after a row", line)
-    return row
+def _dense_text(blocks: Sequence[Any]) -> Iterator[str]:
+    for rows in zip(*blocks):
+        yield ",".join(spell(value) for row in rows for value in row.tolist()) + "\n"
 
 
-def read_arff(path, options):
-    """Read an ARFF file.
-
-    Labels are told by `options.labels`, else by Mulan's XML file beside it, else by MEKA's `-C` in the relation's name.
-    The columns of Y stand in the order of the header, however the XML orders them.
-    """
-    table = read_text(path, lambda stream: _table(path, stream), options)
-    return table.dataset(options)
-
-
-def arff_blocks(path, options, model, size):
-    """Yield X, at most `size` rows at a time; the labels are not looked at."""
-    with streaming_text(path, options) as stream:
-        header = read_header(stream, path)
-        columns = Columns(header)
-        wanted = feature_columns(path, columns.names, options, model, header.n_labels)
-        for block in _row_lines(stream, header.n_lines, size):
-            matrix, _ = _reader(block)(path, columns, [block])
-            yield matrix[:, wanted]
-
-
-def arff_parts(path, options, rows):
-    """Yield the rows as data sets of `rows` rows; the header declares what words are worth."""
-    with streaming_text(path, options) as stream:
-        header = read_header(stream, path)
-        columns, reader = Columns(header), None
-        for block in _row_lines(stream, header.n_lines, rows):
-            reader = reader or _reader(block)
-            matrix, lines = reader(path, columns, [block])
-            yield _named(path, columns, header, matrix, lines).dataset(options)
-
-
-def _table(path, stream):
-    header = read_header(stream, path)
-    columns = Columns(header)
-    blocks = _row_lines(stream, header.n_lines)
-    first = next(blocks, None)
-    if first is None:
-        raise bad(path, "there are no rows after @data", header.n_lines)
-    matrix, lines = _reader(first)(path, columns, chain([first], blocks))
-    return _named(path, columns, header, matrix, lines)
-
-
-def _named(path, columns, header, matrix, lines):
-    return Table(path, columns.names, matrix, lines, columns.codes, header.n_labels, header.relation)
-
-
-def _reader(block):
-    return _sparse_rows if block[0][0].lstrip().startswith("{") else _dense_rows
-
-
-def _row_lines(stream, n_lines, size=None):
-    """Yield (lines, their numbers) without blank lines and comments: `size` of them, or about four million characters."""
-    if size is not None:
-        rows = (numbered for numbered in enumerate(stream, n_lines + 1) if _is_row(numbered[1]))
-        while block := list(islice(rows, size)):
-            numbers, lines = zip(*block)
-            yield list(lines), np.array(numbers)
-        return
-    for lines in line_blocks(stream):
-        numbers = np.arange(n_lines + 1, n_lines + 1 + len(lines))
-        n_lines += len(lines)
-        keep = [_is_row(line) for line in lines]
-        if not all(keep):
-            lines, numbers = [line for line, good in zip(lines, keep) if good], numbers[keep]
-        if lines:
-            yield lines, numbers
-
-
-def _is_row(line):
-    return not line.isspace() and not line.lstrip().startswith("%")
-
-
-def _dense_rows(path, columns, blocks):
-    matrix, lines = [], []
-    for block, numbers in blocks:
-        matrix.append(dense_block(path, columns, block, numbers))
-        lines.append(numbers)
-    return np.concatenate(matrix), np.concatenate(lines)
-
-
-def _sparse_rows(path, columns, blocks):
-    indexes, values, counts, lines = [], [], [np.zeros(1, dtype=np.int64)], []
-    for block, numbers in blocks:
-        part = sparse_block(path, columns, block, numbers)
-        indexes.append(part[0].astype(np.int32))
-        values.append(part[1])
-        counts.append(part[2])
-        lines.append(numbers)
-    indptr = np.cumsum(np.concatenate(counts))
-    shape = (len(indptr) - 1, len(columns))
-    matrix = sparse.csr_array((np.concatenate(values), np.concatenate(indexes), indptr), shape=shape)
-    return fill_defaults(path, matrix, columns.defaults), np.concatenate(lines)
+def _sparse_text(matrix: Any) -> Iterator[str]:
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    for start, stop in zip(matrix.indptr, matrix.indptr[1:]):
+        entries = zip(matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist())
+        yield "{" + ",".join(f"{j} {spell(value)}" for j, value in entries) + "}\n"

@@ -9,15 +9,18 @@ of text; `train_index` and `test_index` count from 1, as MATLAB does.
 import math
 import struct
 import zlib
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import io, sparse
 
 from rbrl._common.files import replacing
-from rbrl.datasets.dataset import Dataset
+from rbrl._common.typing import Array, IntArray
+from rbrl.datasets.dataset import Dataset, dense, stored_values
+from rbrl.datasets.formats import ReadOptions, bad, check_compressed, dense_labels, quote
 from rbrl.datasets.formats.table import check_names
-from rbrl.datasets.formats.text import bad, check_compressed, dense_labels, quote
 
 HEADER = 128
 MATRIX, COMPRESSED = 14, 15
@@ -25,14 +28,23 @@ CELL, CHAR, SPARSE, OPAQUE = 1, 4, 5, 17
 NUMERIC = range(6, 16)
 NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 ENCODINGS = {1: "latin-1", 2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
+# A sparse matrix may have many empty rows; one that claims more than this for what it holds is damaged.
 ROWS_PER_BYTE, MANY_ROWS = 64, 1_000_000
+PAIRS = ((("X", "Y"),), (("data", "target"),))
+PARTS = (("train_data", "train_target"), ("test_data", "test_target"))
+SPLIT = ("train_index", "test_index")
+NAMES = ("feature_names", "label_names")
+WANTED = {name for pair in (*PAIRS[0], *PAIRS[1], *PARTS, SPLIT, NAMES) for name in pair} | {"categorical_index"}
+
+Variable = Any  # array, csc_array, or list of str
+Element = tuple[int, memoryview]
 
 
 class BrokenMatError(ValueError):
     """The bytes are not a MATLAB file that can be read."""
 
 
-def read_variables(data, wanted, max_bytes):
+def read_variables(data: bytes, wanted: Container[str], max_bytes: int) -> dict[str, Variable]:
     """Return {name: array, csc_array or list of str} for the variables in `wanted` that the bytes hold."""
     if len(data) < HEADER or data[126:128] not in (b"IM", b"MI"):
         raise BrokenMatError(f"it does not begin as one: {bytes(data[:20])!r}")
@@ -40,7 +52,7 @@ def read_variables(data, wanted, max_bytes):
     variables = {}
     for kind, content in reader.elements(memoryview(data)[HEADER:]):
         if kind == COMPRESSED:
-            kind, content = next(reader.elements(memoryview(reader.unpack(content))), (None, None))
+            kind, content = next(reader.elements(memoryview(reader.unpack(content))), (0, content))
         if kind == MATRIX:
             head, rest = reader.head(content)
             if head is not None and head.name in wanted:
@@ -48,25 +60,26 @@ def read_variables(data, wanted, max_bytes):
     return variables
 
 
-@dataclass
-class _Head:
+class _Head(NamedTuple):
     kind: int
     is_complex: bool
-    shape: tuple
+    shape: tuple[int, ...]
     name: str
 
 
 class _Reader:
-    def __init__(self, order, max_bytes):
+    """Reads elements: a type, a size, and as many bytes; those of a matrix are its flags, sizes, name and content."""
+
+    def __init__(self, order: str, max_bytes: int):
         self.order, self.left, self.max_bytes = order, max_bytes, max_bytes
 
-    def elements(self, data):
+    def elements(self, data: memoryview) -> Iterator[Element]:
         """Yield (type, content) of the elements one after the other."""
         place = 0
         while place + 8 <= len(data):
             kind, size = struct.unpack_from(f"{self.order}II", data, place)
             start = place + 8
-            if kind >> 16:
+            if kind >> 16:  # a short element: size and type in the first four bytes, the content in the others
                 kind, size, start = kind & 0xFFFF, kind >> 16, place + 4
                 if size > 4:
                     raise BrokenMatError(f"a short element claims {size} bytes")
@@ -76,7 +89,7 @@ class _Reader:
             end = max(start + size, place + 8)
             place = end if kind == COMPRESSED else -(-end // 8) * 8
 
-    def unpack(self, data):
+    def unpack(self, data: memoryview | bytes) -> bytes:
         """Return the unpacked bytes, up to the limit for the whole file."""
         unpacker, parts = zlib.decompressobj(), []
         try:
@@ -94,7 +107,7 @@ class _Reader:
             raise BrokenMatError(f"a packed variable ends early, after {sum(map(len, parts))} bytes")
         return b"".join(parts)
 
-    def head(self, content):
+    def head(self, content: memoryview) -> tuple[_Head | None, list[Element]]:
         """Return what a matrix element says about itself, None for an object, and its other elements."""
         parts = list(self.elements(content))
         if len(parts) < 3 or len(parts[0][1]) < 8:
@@ -105,19 +118,18 @@ class _Reader:
         shape = tuple(self.numbers(parts[1]).tolist())
         if len(shape) < 2 or not all(isinstance(size, int) and size >= 0 for size in shape):
             raise BrokenMatError(f"a variable has the sizes {shape}")
-        name = bytes(parts[2][1]).decode("latin-1")
-        return _Head(flags & 0xFF, bool(flags & 0x800), shape, name), parts[3:]
+        return _Head(flags & 0xFF, bool(flags & 0x800), shape, bytes(parts[2][1]).decode("latin-1")), parts[3:]
 
-    def value(self, head, parts):
+    def value(self, head: _Head, parts: list[Element]) -> Variable:
         """Return a variable."""
         if head.is_complex:
             raise BrokenMatError(f"{head.name!r} is complex")
         if head.kind == CELL:
-            return [self.text(content) for _, content in parts[: math.prod(head.shape)]]
+            return [self.cell(content) for _, content in parts[: math.prod(head.shape)]]
         if head.kind == CHAR:
             return self.rows_of_text(head, parts)
         if head.kind == SPARSE and len(parts) >= 3:
-            return self.sparse(head, [self.numbers(part) for part in parts[:3]])
+            return self.sparse(head, *(self.numbers(part) for part in parts[:3]))
         if head.kind in NUMERIC and parts:
             array = self.numbers(parts[0])
             if len(array) != math.prod(head.shape):
@@ -125,15 +137,16 @@ class _Reader:
             return array.reshape(head.shape, order="F")
         raise BrokenMatError(f"{head.name!r} is of class {head.kind} with {len(parts)} elements, which cannot be read")
 
-    def numbers(self, part):
+    def numbers(self, part: Element) -> Array:
+        """Return the numbers in an element, in the byte order of this machine."""
         kind, content = part
         if kind not in NUMBERS:
             raise BrokenMatError(f"expected numbers; got an element of type {kind}")
         dtype = np.dtype(self.order + NUMBERS[kind])
         return np.frombuffer(content, dtype, count=len(content) // dtype.itemsize).astype(dtype.newbyteorder("="))
 
-    def sparse(self, head, parts):
-        rows, starts, values = parts
+    def sparse(self, head: _Head, rows: Array, starts: Array, values: Array) -> Any:
+        """Return a sparse matrix, its pieces checked."""
         n_rows, n_columns = head.shape[:2]
         n_values = int(starts[-1]) if len(starts) else 0
         if len(starts) != n_columns + 1 or not 0 <= n_values <= min(len(rows), len(values)):
@@ -147,7 +160,7 @@ class _Reader:
         except ValueError as error:
             raise BrokenMatError(f"the sparse matrix {head.name!r} is damaged: {error}") from error
 
-    def text(self, content):
+    def cell(self, content: memoryview) -> str:
         """Return the text in one cell."""
         head, parts = self.head(content)
         if head is not None and head.kind == CHAR:
@@ -156,136 +169,113 @@ class _Reader:
             return ""
         raise BrokenMatError(f"a cell must hold text; it holds {head}")
 
-    def rows_of_text(self, head, parts):
+    def rows_of_text(self, head: _Head, parts: list[Element]) -> list[str]:
+        """Return the rows of a matrix of letters."""
         if not parts or math.prod(head.shape) == 0:
             return []
         kind, content = parts[0]
-        encoding = ENCODINGS.get(kind)
-        if encoding is None:
+        if kind not in ENCODINGS:
             raise BrokenMatError(f"text is stored as type {kind}, which cannot be read")
-        if encoding.startswith("utf-") and encoding != "utf-8":
+        encoding = ENCODINGS[kind]
+        if encoding in ("utf-16", "utf-32"):
             encoding += "-le" if self.order == "<" else "-be"
         try:
             text = bytes(content).decode(encoding)
         except UnicodeError as error:
             raise BrokenMatError(f"text is not {encoding}: {error}") from error
-        if head.shape[0] == 1:
-            return [text]
         n_rows = head.shape[0]
-        return [text[i::n_rows].rstrip() for i in range(min(n_rows, len(text)))]
+        return [text] if n_rows == 1 else [text[i::n_rows].rstrip() for i in range(min(n_rows, len(text)))]
 
 
-PAIRS = (("X", "Y"), ("data", "target"))
-NAMES = ("feature_names", "label_names")
-
-
-def read_mat(path, options):
+def read(path: Path, options: ReadOptions) -> Dataset:
     """Read a MATLAB file; see the module's text."""
     if options.labels is not None:
-        raise bad(path, f"a MATLAB file has its labels in a variable of their own; got labels={options.labels!r}")
-    variables = _variables(path, options.max_bytes)
-    X, Y, splits = _arrays(path, variables)
+        raise bad(f"a MATLAB file has its labels in a variable of their own; got labels={options.labels!r}")
+    data = path.read_bytes()
+    if data[:8] == b"\x89HDF\r\n\x1a\n" or data[:10] == b"MATLAB 7.3":
+        raise bad(f"a MATLAB 7.3 file, which begins {quote(data[:10])}; save it with -v7")
+    try:
+        variables = read_variables(data, WANTED, options.max_bytes)
+    except BrokenMatError as error:
+        raise bad(f"not a readable MATLAB file: {error}") from error
+    X, Y, splits = _matrices(variables)
     if sparse.issparse(Y) or options.sparse_labels:
-        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(path, Y)
-    names = {key: _names(path, key, variables[key]) for key in NAMES if key in variables}
-    coded = _index(path, variables, "categorical_index") if "categorical_index" in variables else ()
-    return Dataset(X, Y, **names, name=path.stem, splits=splits, categorical_index=coded)
+        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(Y)
+    for key in NAMES:
+        if not isinstance(variables.get(key, []), list):
+            raise bad(f"{key} must be a cell array of texts; got {quote(variables[key])}")
+    coded = _index(variables, "categorical_index") if "categorical_index" in variables else ()
+    names = {key: variables[key] for key in NAMES if key in variables}
+    return Dataset(X, Y, name=path.stem, splits=splits, categorical_index=coded, **names)
 
 
-def write_mat(dataset, path):
+def _matrices(variables: Mapping[str, Variable]) -> tuple[Any, Any, dict[str, Any]]:
+    """X, Y, and the source's own split if the file has one."""
+    kinds = [pairs for pairs in (PARTS, *PAIRS) if all(name in variables for pair in pairs for name in pair)]
+    if not kinds:
+        has = sorted(name for name in variables if not name.startswith("__"))
+        raise bad(f"it needs variables X and Y, data and target, or train_data … test_target; it has {has}")
+    sides = []
+    for x, y in kinds[0]:
+        X = _numbers(variables, x)
+        sides.append((X, _labels(_numbers(variables, y), X.shape[0], turned=y != "Y")))
+    if len(sides) == 1:
+        has_split = all(key in variables for key in SPLIT)
+        return *sides[0], {"source": tuple(_index(variables, key) for key in SPLIT)} if has_split else {}
+    (X, Y), (X_test, Y_test) = sides
+    for what, unit, one, other in (("data", "columns", X, X_test), ("target", "labels", Y, Y_test)):
+        if one.shape[1] != other.shape[1]:
+            raise bad(f"train_{what} and test_{what} have {one.shape[1]} and {other.shape[1]} {unit}")
+    n_train, n_samples = X.shape[0], X.shape[0] + X_test.shape[0]
+    stack = sparse.vstack if sparse.issparse(X) or sparse.issparse(X_test) else np.vstack
+    split = np.arange(n_train), np.arange(n_train, n_samples)
+    return stack([X, X_test]), np.vstack([dense(Y), dense(Y_test)]), {"source": split}
+
+
+def _numbers(variables: Mapping[str, Variable], key: str) -> Any:
+    array = variables[key]
+    if isinstance(array, list) or array.ndim != 2:
+        raise bad(f"{key} must be a matrix of numbers; got {quote(array)}")
+    return sparse.csr_array(array) if sparse.issparse(array) else array
+
+
+def _labels(Y: Any, n_samples: int, turned: bool) -> Any:
+    if Y.shape[0] != n_samples or (turned and Y.shape[1] == n_samples):
+        Y = Y.T
+    if Y.shape[0] != n_samples:
+        raise bad(f"{n_samples} rows do not go with labels of shape {Y.shape[::-1]}")
+    values = stored_values(Y)
+    odd = ~np.isin(values, (-1, 0, 1) if (values == -1).any() else (0, 1))
+    if odd.any():
+        raise bad(f"labels must be 0 and 1, or -1 and 1; got {values[odd][0]}")
+    return sparse.csr_array(Y > 0) if sparse.issparse(Y) else Y > 0
+
+
+def _index(variables: Mapping[str, Variable], key: str) -> IntArray:
+    index = variables[key]
+    whole = not isinstance(index, list) and not sparse.issparse(index) and (index == np.floor(index)).all()
+    if not whole or not (np.abs(index) < 2**31).all():
+        raise bad(f"{key} must be whole numbers; got {quote(index)}")
+    return index.ravel().astype(np.int64) - 1
+
+
+def write(dataset: Dataset, path: Path) -> None:
     """Write a MATLAB file with X, Y, names and the source's own split."""
-    check_names([*dataset.feature_names, *dataset.label_names], path)
+    check_names([*dataset.feature_names, *dataset.label_names])
     variables = {"X": _matlab(dataset.X), "Y": _matlab(dataset.Y)}
     variables |= {"feature_names": _cells(dataset.feature_names), "label_names": _cells(dataset.label_names)}
-    if dataset.train_index is not None:
-        variables |= {"train_index": dataset.train_index + 1, "test_index": dataset.test_index + 1}
+    variables |= {key: index + 1 for key, index in zip(SPLIT, dataset.splits.get("source", ()))}
     if len(dataset.categorical_index):
         variables["categorical_index"] = dataset.categorical_index + 1
     with replacing(path) as temporary, open(temporary, "wb") as stream:
         io.savemat(stream, variables, do_compression=True)
 
 
-def _variables(path, max_bytes):
-    data = path.read_bytes()
-    if data[:8] == b"\x89HDF\r\n\x1a\n" or data[:10] == b"MATLAB 7.3":
-        raise bad(path, f"a MATLAB 7.3 file, which begins {quote(data[:10])}; save it with -v7")
-    try:
-        return read_variables(data, _wanted(), max_bytes)
-    except BrokenMatError as error:
-        raise bad(path, f"not a readable MATLAB file: {error}") from error
-
-
-def _wanted():
-    parts = [f"{part}_{name}" for part in ("train", "test") for name in ("data", "target", "index")]
-    return [name for pair in PAIRS for name in pair] + [*parts, *NAMES, "categorical_index"]
-
-
-def _arrays(path, variables):
-    parts = ("train_data", "train_target", "test_data", "test_target")
-    if all(part in variables for part in parts):
-        return _joined(path, variables, parts)
-    for x, y in PAIRS:
-        if x in variables and y in variables:
-            X, Y = _numbers(path, variables, x), _numbers(path, variables, y)
-            splits = {}
-            if "train_index" in variables and "test_index" in variables:
-                splits["source"] = tuple(_index(path, variables, key) for key in ("train_index", "test_index"))
-            return X, _labels(path, Y, X.shape[0], turned=y == "target"), splits
-    found = sorted(name for name in variables if not name.startswith("__"))
-    raise bad(path, f"it needs variables X and Y, data and target, or train_data … test_target; it has {found}")
-
-
-def _joined(path, variables, parts):
-    X, Y, X_test, Y_test = (_numbers(path, variables, part) for part in parts)
-    if X.shape[1] != X_test.shape[1]:
-        raise bad(path, f"train_data and test_data have {X.shape[1]} and {X_test.shape[1]} columns")
-    n_train, n_samples = X.shape[0], X.shape[0] + X_test.shape[0]
-    Y, Y_test = (_labels(path, y, x.shape[0], turned=True) for x, y in ((X, Y), (X_test, Y_test)))
-    if Y.shape[1] != Y_test.shape[1]:
-        raise bad(path, f"train_target and test_target have {Y.shape[1]} and {Y_test.shape[1]} labels")
-    stack = sparse.vstack if sparse.issparse(X) or sparse.issparse(X_test) else np.vstack
-    Y = np.vstack([y.toarray() if sparse.issparse(y) else y for y in (Y, Y_test)])
-    return stack([X, X_test]), Y, {"source": (np.arange(n_train), np.arange(n_train, n_samples))}
-
-
-def _numbers(path, variables, key):
-    array = variables[key]
-    if isinstance(array, list) or array.ndim != 2:
-        raise bad(path, f"{key} must be a matrix of numbers; got {quote(array)}")
-    return sparse.csr_array(array) if sparse.issparse(array) else array
-
-
-def _labels(path, Y, n_samples, turned):
-    if Y.shape[0] != n_samples or (turned and Y.shape[1] == n_samples):
-        Y = Y.T
-    if Y.shape[0] != n_samples:
-        raise bad(path, f"{n_samples} rows do not go with labels of shape {Y.shape[::-1]}")
-    values = Y.data if sparse.issparse(Y) else Y
-    odd = ~np.isin(values, (-1, 0, 1)) if (values == -1).any() else ~np.isin(values, (0, 1))
-    if odd.any():
-        raise bad(path, f"labels must be 0 and 1, or -1 and 1; got {values[odd][0]}")
-    return sparse.csr_array(Y > 0) if sparse.issparse(Y) else Y > 0
-
-
-def _index(path, variables, key):
-    index = variables[key]
-    whole = not isinstance(index, list) and not sparse.issparse(index) and (index == np.floor(index)).all()
-    if not whole or not (np.abs(index) < 2**31).all():
-        raise bad(path, f"{key} must be whole numbers; got {quote(index)}")
-    return index.ravel().astype(np.int64) - 1
-
-
-def _names(path, key, names):
-    if not isinstance(names, list):
-        raise bad(path, f"{key} must be a cell array of texts; got {quote(names)}")
-    return names
-
-
-def _matlab(A):
+def _matlab(A: Any) -> Any:
     return sparse.csc_matrix(A, dtype=np.float64) if sparse.issparse(A) else A
 
 
-def _cells(names):
+def _cells(names: Sequence[str]) -> Array:
     cells = np.empty(len(names), dtype=object)
     cells[:] = list(names)
     return cells

@@ -9,137 +9,106 @@ import math
 import tokenize
 import zipfile
 import zlib
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
-from numpy.lib import format as npy
 from scipy import sparse
 
-from rbrl._common.files import replacing
+from rbrl._common.files import array_head, replacing
+from rbrl._common.typing import Array
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats.text import bad, check_compressed, dense_labels, quote
-from rbrl.datasets.names import NumberedNames
+from rbrl.datasets.formats import ReadOptions, bad, check_compressed, dense_labels, quote
 
+# What Python, NumPy and the unpackers raise for bytes that are not what they should be.
 BROKEN = (
-    OSError,
-    EOFError,
-    ValueError,
-    KeyError,
-    TypeError,
-    SyntaxError,
-    RuntimeError,
-    OverflowError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-)
-PARTS = ("_train_index", "_test_index")
+    OSError, EOFError, ValueError, KeyError, TypeError, SyntaxError, RuntimeError, OverflowError, tokenize.TokenError,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+NAMES = ("feature_names", "label_names")
+PIECES = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(path, options):
+def read(path: Path, options: ReadOptions) -> Dataset:
     """Read an NPZ file; see the module's text for its keys."""
     if options.labels is not None:
-        raise bad(path, f"an NPZ file has its labels in Y; got labels={options.labels!r}")
+        raise bad(f"an NPZ file has its labels in Y; got labels={options.labels!r}")
     arrays = _arrays(path, options.max_bytes)
-    Y = _sparse(path, arrays, "Y")
+    Y = _matrix(arrays, "Y")
     if sparse.issparse(Y) != options.sparse_labels:
-        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(path, Y)
-    return Dataset(
-        _sparse(path, arrays, "X"),
-        Y,
-        **{key: arrays[key].ravel() for key in ("feature_names", "label_names") if key in arrays},
-        name=path.stem,
-        splits=_splits(arrays),
-        categorical_index=arrays.get("categorical_index", ()),
-    )
+        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(Y)
+    splits = {}
+    for key in arrays:
+        prefix = key.removesuffix("train_index")
+        if prefix != key and f"{prefix}test_index" in arrays:
+            splits[prefix.rstrip("_") or "source"] = arrays[key], arrays[f"{prefix}test_index"]
+    names: Any = {key: arrays[key].ravel() for key in NAMES if key in arrays}
+    coded = arrays.get("categorical_index", ())
+    return Dataset(_matrix(arrays, "X"), Y, name=path.stem, splits=splits, categorical_index=coded, **names)
 
 
-def write_npz(dataset, path, compressed=True):
-    """Write an NPZ file that `read_npz` reads back; uncompressed ones are larger, and read several times faster."""
-    arrays = {**_pieces("X", dataset.X), **_pieces("Y", dataset.Y)}
-    names = {"feature_names": dataset.feature_names, "label_names": dataset.label_names}
-    arrays |= {key: _text(value) for key, value in names.items() if not isinstance(value, NumberedNames)}
-    if len(dataset.categorical_index):
-        arrays["categorical_index"] = dataset.categorical_index
-    for name, split in dataset.splits.items():
-        prefix = "" if name == "source" else name
-        arrays |= {(prefix + part).lstrip("_"): index for part, index in zip(PARTS, split)}
-    with replacing(path) as temporary, open(temporary, "wb") as stream:
-        (np.savez_compressed if compressed else np.savez)(stream, **arrays)
-
-
-def _arrays(path, max_bytes):
+def _arrays(path: Path, max_bytes: int) -> dict[str, Array]:
     arrays, left = {}, max_bytes
     try:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
                 left -= entry.file_size
                 if left < 0:
-                    raise bad(path, f"unpacks to more than {max_bytes} bytes")
+                    raise bad(f"unpacks to more than {max_bytes} bytes")
                 with archive.open(entry) as stream:
                     arrays[entry.filename.removesuffix(".npy")] = _array(stream, entry.file_size)
     except BROKEN as error:
-        raise bad(path, f"not a readable NPZ file: {error}") from error
+        raise bad(f"not a readable NPZ file: {error}") from error
     return arrays
 
 
-def _array(stream, size):
+def _array(stream: IO[bytes], size: int) -> Array:
     """Read one array, after checking that it claims no more memory than its file has bytes."""
-    version = npy.read_magic(stream)
-    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran, dtype = header(stream)
+    shape, fortran, dtype = array_head(stream, size)
     if dtype.kind not in "biufU":
         raise ValueError(f"type {dtype.str} is not numbers or text")
-    n_bytes = math.prod(shape) * dtype.itemsize
-    if n_bytes > size:
-        raise ValueError(f"an array of shape {shape} does not fit in {size} bytes")
-    data = stream.read(n_bytes)
+    data = stream.read(math.prod(shape) * dtype.itemsize)
     return np.frombuffer(data, dtype, count=math.prod(shape)).reshape(shape, order="F" if fortran else "C")
 
 
-def _sparse(path, arrays, key):
+def _matrix(arrays: dict[str, Array], key: str) -> Any:
     if key in arrays:
         return arrays[key]
     try:
-        shape = tuple(int(size) for size in arrays[f"{key}_shape"])
+        *pieces, sizes = (arrays[f"{key}_{piece}"] for piece in PIECES)
+        shape = tuple(int(size) for size in sizes)
         if len(shape) != 2 or min(shape) < 0:
             raise ValueError(f"{key}_shape must be two sizes; got {quote(shape)}")
-        pieces = tuple(_native(arrays[f"{key}_{part}"]) for part in ("data", "indices", "indptr"))
-        check_compressed(*pieces, *shape)
-        matrix = sparse.csr_array(pieces, shape=shape)
+        values, indexes, starts = map(_native, pieces)
+        check_compressed(values, indexes, starts, *shape)
+        return sparse.csr_array((values, indexes, starts), shape=shape)
     except KeyError as error:
-        raise bad(path, f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
+        raise bad(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise bad(path, f"the CSR arrays of {key} do not fit together: {error}") from error
-    return matrix
+        raise bad(f"the CSR arrays of {key} do not fit together: {error}") from error
 
 
-def _native(array):
+def _native(array: Array) -> Array:
     """In a type that SciPy's sparse arrays take: numbers in the byte order of this machine, and no half precision."""
     if array.dtype.kind not in "biuf":
         raise ValueError(f"type {array.dtype.str} is not numbers")
-    return array.astype(
-        np.float64 if array.dtype.itemsize == 2 and array.dtype.kind == "f" else array.dtype.newbyteorder("="),
-        copy=False,
-    )
+    return array.astype(np.float64 if array.dtype.str[1:] == "f2" else array.dtype.newbyteorder("="), copy=False)
 
 
-def _splits(arrays):
-    splits = {}
-    for key in arrays:
-        if key.endswith("train_index"):
-            prefix = key.removesuffix("train_index")
-            if f"{prefix}test_index" in arrays:
-                splits[prefix.rstrip("_") or "source"] = arrays[key], arrays[f"{prefix}test_index"]
-    return splits
-
-
-def _pieces(key, matrix):
-    if not sparse.issparse(matrix):
-        return {key: matrix}
-    names = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": np.array(matrix.shape)}
-    return {f"{key}_{name}": array for name, array in names.items()}
-
-
-def _text(names):
-    return np.array(list(names), dtype=np.str_)
+def write(dataset: Dataset, path: Path, compressed: bool = True) -> None:
+    """Write an NPZ file that `read` reads back; uncompressed ones are larger, and read several times faster."""
+    arrays: dict[str, Any] = {}
+    for key, matrix in (("X", dataset.X), ("Y", dataset.Y)):
+        is_sparse = sparse.issparse(matrix)
+        arrays |= (
+            {f"{key}_{piece}": np.array(getattr(matrix, piece)) for piece in PIECES} if is_sparse else {key: matrix}
+        )
+    names = {key: getattr(dataset.columns, key) for key in NAMES}
+    arrays |= {key: np.array(list(own), dtype=np.str_) for key, own in names.items() if own is not None}
+    if len(dataset.categorical_index):
+        arrays["categorical_index"] = dataset.categorical_index
+    for name, (train, test) in dataset.splits.items():
+        prefix = "" if name == "source" else f"{name}_"
+        arrays |= {f"{prefix}train_index": train, f"{prefix}test_index": test}
+    with replacing(path) as temporary, open(temporary, "wb") as stream:
+        (np.savez_compressed if compressed else np.savez)(stream, **arrays)

@@ -1,10 +1,14 @@
-"""From a table of numbers to a `Dataset`: which columns are labels, nominal columns coded."""
+"""Files of rows with named columns (ARFF, CSV, Parquet): which columns are labels, and the way from rows to data sets.
+
+Such a format has one reader, which yields a `Table` for some rows at a time; a whole data set, parts of one, and blocks
+of features alone are made of these.
+"""
 
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -14,71 +18,79 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from scipy import sparse
 
-from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats.text import bad, dense_labels, quote, read_bytes, writing_text
-from rbrl.datasets.formats.values import is_plain
-from rbrl.datasets.names import NumberedNames, find_names
+from rbrl._common.typing import Array, Matrix
+from rbrl.datasets.dataset import Dataset, stored_values
+from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, dense_labels, naming, quote
+from rbrl.datasets.formats.text import is_plain, reading_bytes, writing_text
+from rbrl.datasets.names import Columns, find_names
 from rbrl.exceptions import DataFormatError
+
+# From the names of a file's columns, and what it says itself about labels, to the columns that are wanted.
+Choice = Callable[[Sequence[str], int | None], list[int]]
 
 MAX_XML_BYTES = 64 << 20
 DECLARED = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 NAMESPACE = "http://mulan.sourceforge.net/labels"
 
 
-def read_labels(path):
+def read_labels(path: Path) -> list[str]:
     """Return the label names in a Mulan XML file, those of a hierarchy in document order."""
-    content = read_bytes(path, MAX_XML_BYTES)
-    try:
+    with naming(path), reading_bytes(path, MAX_XML_BYTES) as stream:
+        content = stream.read()
         try:
-            names = _names(path, content)
-        except ValueError as error:
-            if isinstance(error, DataFormatError | UnicodeError):
-                raise
-            names = _names(path, _decoded(content))  # Expat knows no encoding in which a letter has several bytes
-    except expat.ExpatError as error:
-        raise bad(path, f"not XML: {expat.ErrorString(error.code)}", error.lineno) from error
-    except (LookupError, UnicodeError) as error:
-        raise bad(path, f"not XML: {error}") from error
-    if not names:
-        raise bad(path, "it names no labels")
+            try:
+                names = _names(content)
+            except ValueError as error:
+                if isinstance(error, DataFormatError | UnicodeError):
+                    raise
+                names = _names(_decoded(content))  # Expat knows no encoding in which a letter has several bytes
+        except expat.ExpatError as error:
+            raise bad(f"not XML: {expat.ErrorString(error.code)}", error.lineno) from error
+        except (LookupError, UnicodeError) as error:
+            raise bad(f"not XML: {error}") from error
+        if not names:
+            raise bad("it names no labels")
     return names
 
 
-def _names(path, content):
-    names, parser = [], expat.ParserCreate()
+def _names(content: bytes | str) -> list[str]:
+    names: list[str] = []
+    parser = expat.ParserCreate()
 
-    def start(tag, attributes):
+    def start(tag: str, attributes: dict[str, str]) -> None:
         if tag.rpartition(":")[2] == "label":
             if "name" not in attributes:
-                raise bad(path, "a <label> has no name", parser.CurrentLineNumber)
+                raise bad("a <label> has no name", parser.CurrentLineNumber)
             names.append(attributes["name"])
 
-    def refuse(name, *_):
-        raise bad(path, f"a DOCTYPE ({quote(name)}) is not allowed here", parser.CurrentLineNumber)
+    def refuse(name: str, *_: object) -> None:
+        raise bad(f"a DOCTYPE ({quote(name)}) is not allowed here", parser.CurrentLineNumber)
 
     parser.StartElementHandler, parser.StartDoctypeDeclHandler = start, refuse
     parser.Parse(content, True)
     return names
 
 
-def _decoded(content):
+def _decoded(content: bytes) -> str:
     declared = DECLARED.match(content)
     if declared is None:
         raise UnicodeError(f"its encoding is not declared; it begins {content[:20]!r}")
     return content.decode(declared[1].decode("ascii"))
 
 
-def write_labels(names, path):
+def write_labels(names: Sequence[str], path: Path) -> None:
     """Write a Mulan XML file, over another such file but never over XML of another kind."""
     if path.exists():
-        read_labels(path)
+        read_labels(path)  # raises where it is of another kind
     with writing_text(path) as stream:
         stream.write(f'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="{NAMESPACE}">\n')
         stream.writelines(f"  <label name={quoteattr(name)}></label>\n" for name in names)
         stream.write("</labels>\n")
 
 
-def label_columns(path, names, labels, own=None, known=None):
+def label_columns(
+    path: Path, names: Sequence[str], labels: LabelChoice, own: LabelChoice = None, known: Sequence[str] | None = None
+) -> list[int]:
     """Return the indexes of the label columns.
 
     Parameters
@@ -97,27 +109,24 @@ def label_columns(path, names, labels, own=None, known=None):
     if labels is None:
         beside = xml_path(path)
         labels = beside if beside.is_file() else own
-        if set(known or ()) & set(names) and not beside.is_file():
-            labels = own if own is not None and _covers(path, names, own, known) else list(known)
+        if known and set(known) & set(names) and not beside.is_file():
+            covered = own is not None and set(known) <= {names[j] for j in label_columns(path, names, own)}
+            labels = own if covered else list(known)
     if labels is None:
         raise bad(
-            path,
             f"it does not say which of its {len(names)} columns are labels: put Mulan's {xml_path(path).name} "
-            "beside it, or pass labels= (names, n for the first n columns, -n for the last)",
+            "beside it, or pass labels= (names, n for the first n columns, -n for the last)"
         )
-    if isinstance(labels, Integral):
-        return _counted(path, len(names), int(labels))
+    if isinstance(labels, Integral | int):
+        return _counted(len(names), int(labels))
     if isinstance(labels, os.PathLike) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
-        return sorted(_named(path, names, read_labels(Path(labels))))
-    return _named(path, names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
+        return sorted(_named(names, read_labels(Path(labels))))
+    return _named(names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
 
 
-def _covers(path, names, own, known):
-    """Whether the labels that the file names itself are all that a model knows."""
-    return set(known) <= {names[j] for j in label_columns(path, names, own)}
-
-
-def feature_columns(path, names, options, columns, own=None):
+def feature_columns(
+    path: Path, options: ReadOptions, columns: Columns, names: Sequence[str], own: int | None = None
+) -> list[int]:
     """Return the indexes of the features of a model, in its order.
 
     By name where model and file have names; then any other column must be a label. Without names, they are the columns
@@ -133,26 +142,23 @@ def feature_columns(path, names, options, columns, own=None):
     """
     labels = _labels_in(path, names, options.labels, columns, own)
     rest = [j for j in range(len(names)) if j not in labels]
-    try:
-        found = find_names("feature", [names[j] for j in rest], columns.feature_names, "x")
-    except DataFormatError as error:
-        raise bad(path, str(error)) from error
+    found = find_names("feature", [names[j] for j in rest], columns.feature_names, "x")
     if found is None:
         return rest
-    strange = next((names[j] for i, j in enumerate(rest) if i not in set(found)), None)
-    if strange is not None:
+    strange = set(rest) - {rest[i] for i in found}
+    if strange:
         raise bad(
-            path,
-            f"its column {quote(strange)} is neither a feature nor a label that the model was fitted on: leave it out, or "
-            "name it among labels=",
+            f"its column {quote(names[min(strange)])} is neither a feature nor a label that the model was fitted on: leave "
+            "it out, or name it among labels="
         )
     return [rest[i] for i in found]
 
 
-def _labels_in(path, names, labels, columns, own):
+def _labels_in(path: Path, names: Sequence[str], labels: LabelChoice, columns: Columns, own: int | None) -> set[int]:
     """The indexes of columns that are labels: as said, as the file says, and those that the model knows as such."""
     features = set(columns.feature_names or ())
-    known = {j for j, name in enumerate(names) if name in set(columns.label_names or ()) - features}
+    labels_of_model = set(columns.label_names or ()) - features
+    known = {j for j, name in enumerate(names) if name in labels_of_model}
     if labels is not None:
         return known | set(label_columns(path, names, labels))
     as_many = len(names) == columns.n_features
@@ -162,79 +168,78 @@ def _labels_in(path, names, labels, columns, own):
     return known | {j for j in label_columns(path, names, None, own) if names[j] not in features}
 
 
-def xml_path(path):
+def xml_path(path: Path) -> Path:
     """Return where the XML file of a data file would be: the same name, .gz and the format's ending replaced."""
     return Path(path.parent, path.name.removesuffix(".gz")).with_suffix(".xml")
 
 
-def _counted(path, n_columns, count):
+def _counted(n_columns: int, count: int) -> list[int]:
     if count == 0 or abs(count) > n_columns:
-        raise bad(path, f"{count} labels cannot be taken from {n_columns} columns")
+        raise bad(f"{count} labels cannot be taken from {n_columns} columns")
     return list(range(count)) if count > 0 else list(range(n_columns + count, n_columns))
 
 
-def _named(path, names, wanted):
+def _named(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     places = {name: i for i, name in enumerate(names)}
     times, asked = Counter(names), Counter(wanted)
     for label in wanted:
         if asked[label] > 1:
-            raise bad(path, f"the label {quote(label)} is named {asked[label]} times")
+            raise bad(f"the label {quote(label)} is named {asked[label]} times")
         if label not in places:
-            raise bad(path, f"it has no column {quote(label)}, which was named as a label")
+            raise bad(f"it has no column {quote(label)}, which was named as a label")
         if times[label] > 1:
-            raise bad(path, f"it has {times[label]} columns {quote(label)}, one of which was named as a label")
+            raise bad(f"it has {times[label]} columns {quote(label)}, one of which was named as a label")
     if not wanted:
-        raise bad(path, f"labels= names none of its {len(names)} columns")
+        raise bad(f"labels= names none of its {len(names)} columns")
     return [places[label] for label in wanted]
 
 
 NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-def check_writable(dataset, path, xml=False, missing=True):
+def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) -> None:
     """Raise if `dataset` has names or values that a text file cannot hold."""
-    values = dataset.X.data if sparse.issparse(dataset.X) else dataset.X
+    values = stored_values(dataset.X)
     if np.isinf(values).any():
-        raise bad(path, f"infinite values cannot be written: X has {np.isinf(values).sum()}")
+        raise bad(f"infinite values cannot be written: X has {np.isinf(values).sum()}")
     if not missing and np.isnan(values).any():
-        raise bad(path, f"missing values cannot be written in this format: X has {np.isnan(values).sum()}")
+        raise bad(f"missing values cannot be written in this format: X has {np.isnan(values).sum()}")
     if not dataset.n_labels or not dataset.n_samples:
-        raise bad(path, f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
-    check_names(dataset.feature_names, path)
-    check_names(dataset.label_names, path)
+        raise bad(f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
+    check_names(dataset.feature_names)
+    check_names(dataset.label_names)
     odd = next((name for name in dataset.label_names if xml and NOT_IN_XML.search(name)), None)
     if odd is not None:
-        raise bad(path, f"the label name {quote(odd)} has a character that XML cannot hold")
+        raise bad(f"the label name {quote(odd)} has a character that XML cannot hold")
 
 
-def check_names(names, path):
+def check_names(names: Sequence[str]) -> None:
     """Raise if a name cannot be encoded."""
     for name in names:
         if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise bad(path, f"the name {quote(name)} is not valid text")
-
-
-def json_names(dataset):
-    """Return the names for a JSON head; numbered names, which need not be stored, as None."""
-    pairs = {"feature_names": dataset.feature_names, "label_names": dataset.label_names}
-    return {key: None if isinstance(names, NumberedNames) else list(names) for key, names in pairs.items()}
+            raise bad(f"the name {quote(name)} is not valid text")
 
 
 @dataclass
 class Table:
-    """The columns of a file as numbers.
+    """Rows of a file, as numbers.
 
     Parameters
     ----------
     path : Path
-    names : list of str
+    names : sequence of str
+        Of the columns.
     matrix : ndarray or csr_array of shape (n_rows, n_columns)
-    lines : array of int, or None
+    lines : sequence of int, or None
         The line of each row, for error messages.
     codes : mapping of int to mapping of str to float
         For each nominal column, what its words became.
-    own_labels : int, list of str or None
+    declared : bool
+        The file declares its words, so that their codes do not depend on its rows.
+    own_labels : int or None
         Which columns the file itself calls labels.
+    own_coded : sequence of int
+        Which features hold codes, if the file says so.
     name : str
     hint : str
         What to think of where no column is left for the features.
@@ -245,83 +250,83 @@ class Table:
     matrix: Any
     lines: Any = None
     codes: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    own_labels: Any = None
+    declared: bool = False
+    own_labels: int | None = None
+    own_coded: Sequence[int] = ()
     name: str = ""
     hint: str = ""
 
-    def dataset(self, options):
+    @classmethod
+    def joined(cls, tables: Iterable["Table"]) -> "Table":
+        """The rows of all tables of a file."""
+        first, *others = tables
+        if not others:
+            return first
+        stack = sparse.vstack if sparse.issparse(first.matrix) else np.concatenate
+        lines = None if first.lines is None else np.concatenate([first.lines, *(table.lines for table in others)])
+        return replace(first, matrix=stack([first.matrix, *(table.matrix for table in others)]), lines=lines)
+
+    def dataset(self, options: ReadOptions) -> Dataset:
         """Return the `Dataset`, its label columns as `options.labels` or the file says."""
+        if options.part and not self.declared:
+            self._refuse_words()
         own = options.default_labels if self.own_labels is None else self.own_labels
-        labels = label_columns(self.path, self.names, options.labels, own, options.known_labels)
+        known = None if options.columns is None else options.columns.label_names
+        labels = label_columns(self.path, self.names, options.labels, own, known)
         taken = set(labels)
         features = [j for j in range(len(self.names)) if j not in taken]
         if not features:
             columns = f"its {len(self.names)} columns are" if len(self.names) > 1 else "its only column is"
-            raise bad(self.path, f"no feature is left, {columns} labels: {quote(list(self.names))}{self.hint}")
+            raise bad(f"no feature is left, {columns} labels: {quote(list(self.names))}{self.hint}")
         Y = self._label_matrix(labels, options.sparse_labels)
-        names = [self.names[j] for j in features]
-        X, nominal = self.matrix[:, features], {i: self.codes[j] for i, j in enumerate(features) if j in self.codes}
-        nominal = {i: codes for i, codes in nominal.items() if len(codes) > 2}
+        X, names = self.matrix[:, features], [self.names[j] for j in features]
+        nominal = {i: self.codes[j] for i, j in enumerate(features) if len(self.codes.get(j, ())) > 2}
         if nominal and options.nominal == "onehot":
             X, names, nominal = _onehot(X, names, nominal)
-        return Dataset(
-            X,
-            Y,
-            feature_names=names,
-            label_names=[self.names[j] for j in labels],
-            name=self.name or self.path.name.split(".")[0],
-            categorical_index=sorted(nominal),
-        )
+        coded = self.own_coded if options.labels is None and self.own_coded else sorted(nominal)
+        label_names = [self.names[j] for j in labels]
+        return Dataset(X, Y, names, label_names, self.name or self.path.name.split(".")[0], categorical_index=coded)
 
-    def check_part(self, options):
-        """Refuse words whose codes depend on rows that this part does not have."""
-        for j, codes in self.codes.items() if options.part else ():
+    def _refuse_words(self) -> None:
+        """Codes that depend on rows which this part does not have are refused."""
+        for j, codes in self.codes.items():
             odd = next((word for word in codes if not is_plain(word)), None)
             if odd is not None:
                 raise bad(
-                    self.path,
                     f"column {quote(self.names[j])} has words, such as {quote(odd)}, whose codes depend on all parts of the "
-                    "data set: code them as numbers first",
+                    "data set: code them as numbers first"
                 )
 
-    def _label_matrix(self, labels, as_sparse):
+    def _label_matrix(self, labels: list[int], as_sparse: bool) -> Matrix:
         for j in labels:
             if len(self.codes.get(j, ())) == 1 and not is_plain(next(iter(self.codes[j]))):
-                raise bad(self.path, f"the label {quote(self.names[j])} has one word only: {list(self.codes[j])}")
+                raise bad(f"the label {quote(self.names[j])} has one word only: {list(self.codes[j])}")
         Y = self.matrix[:, labels]
         if not sparse.issparse(Y):
-            self._check_labels(labels, Y, np.arange(Y.shape[0]), None)
-            Y = Y > 0
-            return sparse.csr_array(Y) if as_sparse else Y
+            # -1 stands for 0 in a file without a single 0.
+            rows, columns = np.indices(Y.shape, sparse=True)
+            self._check_labels(labels, Y, rows, columns, signed=not (Y == 0).any())
+            return sparse.csr_array(Y > 0) if as_sparse else Y > 0
         Y = sparse.coo_array(Y)
-        self._check_labels(labels, Y.data, Y.row, Y.col)
+        self._check_labels(labels, Y.data, Y.row, Y.col, signed=True)
         Y = sparse.csr_array((Y.data > 0, (Y.row, Y.col)), shape=Y.shape)
         Y.eliminate_zeros()
-        return Y if as_sparse else dense_labels(self.path, Y)
+        return Y if as_sparse else dense_labels(Y)
 
-    def _check_labels(self, labels, values, rows, columns):
-        odd = ~((values == 0) | (values == 1))
-        if values.ndim == 2 and odd.any() and not (values == 0).any():
-            odd &= values != -1  # a file without a single 0 codes its labels as -1 and 1
-        elif values.ndim == 1:
-            odd &= values != -1
+    def _check_labels(self, labels: list[int], values: Array, rows: Array, columns: Array, signed: bool) -> None:
+        odd = ~((values == 0) | (values == 1) | ((values == -1) & signed))
         if not odd.any():
             return
-        first = np.argwhere(odd)[0]
-        column = labels[first[1] if columns is None else columns[first[0]]]
-        value = values[tuple(first)]
-        reason = "is missing" if np.isnan(value) else f"must be 0 or 1; got {self._word(column, value)}"
-        raise bad(self.path, f"the label {quote(self.names[column])} {reason}", self._line(rows[first[0]]))
-
-    def _word(self, column, value):
-        words = {code: word for word, code in self.codes.get(column, {}).items()}
-        return quote(words.get(value, float(value)))
-
-    def _line(self, row):
-        return None if self.lines is None else int(self.lines[row])
+        row, column, value = (np.broadcast_to(array, odd.shape)[odd][0] for array in (rows, columns, values))
+        words = {code: word for word, code in self.codes.get(labels[column], {}).items()}
+        reason = "is missing" if np.isnan(value) else f"must be 0 or 1; got {quote(words.get(value, float(value)))}"
+        line = None if self.lines is None else int(self.lines[row])
+        raise bad(f"the label {quote(self.names[labels[column]])} {reason}", line)
 
 
-def _onehot(X, names, nominal):
+def _onehot(
+    X: Any, names: list[str], nominal: Mapping[int, Mapping[str, float]]
+) -> tuple[Any, list[str], dict[int, Mapping[str, float]]]:
     """Replace each nominal column by one 0/1 column per value, called `name=value`; a missing value has none."""
     blocks, titles, start = [], [], 0
     for j in [*sorted(nominal), X.shape[1]]:

@@ -1,201 +1,309 @@
-"""Files as text: encodings, gzip, a limit on what they unpack to, and the wording of errors: file, line, reason."""
+"""Text in files: bytes, encodings and lines, and what a word means as a number."""
 
 import codecs
 import gzip
 import io
+import math
+import re
+import warnings
 import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO, TypeVar
+
+import numpy as np
 
 from rbrl._common.files import replacing
+from rbrl._common.typing import Array, IntArray
+from rbrl.datasets.formats import MAX_WORDS, ReadOptions, bad, quote
 from rbrl.exceptions import DataFormatError
-
-LONGEST_QUOTE = 60
-
-
-def bad(path, reason, line=None):
-    """Return the error for `path`: where it is wrong, and why."""
-    place = f"{path}, line {line}" if line else f"{path}"
-    return DataFormatError(f"{place}: {reason}")
-
-
-def bad_word(path, name, word, line=None):
-    """Return the error for a word in a block of a file that does not declare its words."""
-    reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
-    return bad(path, f"column {quote(name)} has {quote(word)}: {reason}", line)
-
-
-@contextmanager
-def memory_said(path):
-    """Say of which file memory ran out, and what needs less; nothing need be wrong with the file."""
-    try:
-        yield
-    except MemoryError as error:
-        why = f" ({error})" if str(error) else ""
-        raise MemoryError(
-            f"{path}: there is not enough memory to read it{why}. rbrl.datasets.load_parts reads text and Parquet files "
-            "some rows at a time, and rbrl.datasets.write_shards (rbrl data convert --rows-per-shard) splits them into "
-            "files that are fitted one at a time."
-        ) from error
-
-
-def quote(value):
-    """Return `value` in quotes, cut to a length that fits a message."""
-    text = value if isinstance(value, str) else repr(value)
-    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
-
-
-MAX_BYTES = 4 << 30  # of a file once unpacked
-MAX_DENSE_CELLS = 1 << 29  # of a matrix that has to be dense: 4 GiB of float64
-
-
-def dense_labels(path, Y):
-    """Return the sparse array Y as a dense one, unless it is too large."""
-    if Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
-        raise bad(path, f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
-    return Y.toarray()
-
-
-def check_compressed(values, indexes, starts, n_lines, length):
-    """Raise ValueError unless the arrays are a CSR or CSC matrix of `n_lines` rows or columns of `length` places.
-
-    SciPy's own check looks no further where the last start is 0, and what then decreases crashes the interpreter.
-    """
-    whole = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (indexes, starts))
-    if not whole or values.ndim != 1:
-        raise ValueError("its indexes and starts must be lists of whole numbers")
-    if len(starts) != n_lines + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
-        raise ValueError(f"its starts must rise from 0 in {n_lines + 1} steps")
-    if not starts[-1] <= len(values) == len(indexes):
-        raise ValueError(f"there are {len(values)} values and {len(indexes)} indexes where {starts[-1]} are said to be")
-    if len(indexes) and not (indexes.min() >= 0 and indexes.max() < length):
-        raise ValueError(f"its indexes must lie in 0..{length - 1}; got {indexes.min()}..{indexes.max()}")
-
 
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 BUFFER = 1 << 20
-BLOCK = 1 << 22  # characters
+BLOCK = 1 << 22  # characters that are parsed at a time, where nobody asks for a number of rows
+MISSING = frozenset((
+    "", "?", "-", "--", ".", "na", "n/a", "n.a.", "#n/a", "#n/a n/a", "#na", "<na>", "null", "none", "nan", "+nan", "-nan",
+    "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
+))  # fmt: skip
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+FIGURE = re.compile(  # what a person reads as a number and `number` does not: 1,234.5 or 12 % or $5 or 1_000
+    r"[-+]?[$€£¥]?\s?[-+]?(?:(?:\d{1,3}(?:[,'’_\s]\d{3})+|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[ed][-+]?\d+)?\s?[%$€£¥]?",
+    re.IGNORECASE,
+)
+TRUTH = ({"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"t": 1.0, "f": 0.0}, {"y": 1.0, "n": 0.0})
+
+Row = TypeVar("Row", bound=Sized)
 
 
-def read_text(path, parse, options):
-    """Return `parse(stream)` for the text of `path`; starts again with Latin-1 if it turns out not to be UTF-8."""
-    encodings = [options.encoding] if options.encoding else _encodings(path, options)
-    for encoding in encodings:
+@contextmanager
+def reading_text(path: Path, options: ReadOptions) -> Iterator[TextIO]:
+    """Yield a stream of the text of `path`, unpacked, in the encoding that the options or a look at all bytes tell."""
+    encoding = options.encoding or _encoding(path, options.max_bytes)
+    with reading_bytes(path, options.max_bytes) as stream:
         try:
-            with _open(path, encoding, options.max_bytes) as stream:
-                return parse(stream)
+            text = io.TextIOWrapper(stream, encoding=encoding)
+        except LookupError as error:
+            raise bad(f"unknown encoding {encoding!r}") from error
+        try:
+            with text:
+                yield text
         except UnicodeError as error:
-            if encoding == encodings[-1]:
-                raise bad(path, f"not text in {encoding}: {error}") from error
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise bad(path, f"damaged gzip file: {error}") from error
+            raise bad(f"not text in {encoding}: {error}") from error
 
 
 @contextmanager
-def streaming_text(path, options):
-    """Yield a stream of the text of `path`, in the encoding in which `read_text` reads it, found by a look at all bytes."""
-    encoding = options.encoding or _encoding(path, options)
+def reading_bytes(path: Path, max_bytes: int) -> Iterator[Any]:
+    """Yield a stream of the bytes of `path`, unpacked; reading more than `max_bytes` of them raises an error."""
+    with open(path, "rb") as start:
+        packed = start.read(2) == b"\x1f\x8b"
+    raw = gzip.GzipFile(path, "rb") if packed else io.FileIO(path)
     try:
-        with _open(path, encoding, options.max_bytes) as stream:
+        with io.BufferedReader(_Limited(raw, max_bytes), BUFFER) as stream:
             yield stream
-    except UnicodeError as error:
-        raise bad(path, f"not text in {encoding}: {error}") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise bad(path, f"damaged gzip file: {error}") from error
+        raise bad(f"damaged gzip file: {error}") from error
 
 
-def text_lines(path, options):
-    """Yield the lines of `path`, however long it is."""
-    with streaming_text(path, options) as stream:
-        yield from stream
-
-
-def line_blocks(stream, n_lines=None):
-    """Yield lists of lines: `n_lines` in each, or by default about four million characters."""
-    while lines := stream.readlines(BLOCK) if n_lines is None else list(islice(stream, n_lines)):
-        yield lines
-
-
-def read_bytes(path, max_bytes):
-    """Return the bytes of a file, unpacked; for small files."""
-    try:
-        with _binary(path, max_bytes) as stream:
-            return stream.read()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise bad(path, f"damaged gzip file: {error}") from error
+def in_blocks(rows: Iterable[tuple[Row, int]], size: int | None = None) -> Iterator[tuple[list[Row], list[int]]]:
+    """Yield rows, and the numbers of their lines: `size` at a time, or by default about four million characters."""
+    block: list[Row] = []
+    lines: list[int] = []
+    length = 0
+    for row, line in rows:
+        block.append(row)
+        lines.append(line)
+        length += len(row)
+        if len(block) == size or (size is None and length >= BLOCK):
+            yield block, lines
+            block, lines, length = [], [], 0
+    if block:
+        yield block, lines
 
 
 @contextmanager
-def writing_text(path):
+def writing_text(path: Path) -> Iterator[TextIO]:
     """Yield a UTF-8 text stream for `path`, packed if its name ends in .gz; the file appears when complete."""
     with replacing(path) as temporary:
-        opener = gzip.open if path.suffix == ".gz" else open
+        opener: Any = gzip.open if path.suffix == ".gz" else open
         with opener(temporary, "wt", encoding="utf-8", newline="\n") as stream:
             yield stream
 
 
-def _encodings(path, options):
-    try:
-        with _binary(path, options.max_bytes) as stream:
-            start = stream.read(3)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise bad(path, f"damaged gzip file: {error}") from error
-    marked = [encoding for mark, encoding in MARKS if start.startswith(mark)]
-    return marked or ["utf-8", "latin-1"]
-
-
-def _encoding(path, options):
-    """The first of `_encodings` in which all of the file is text."""
-    first, *others = _encodings(path, options)
-    if not others:
-        return first
-    decoder = codecs.getincrementaldecoder(first)()
-    try:
-        with _binary(path, options.max_bytes) as stream:
-            while block := stream.read(BUFFER):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-    except UnicodeError:
-        return others[0]
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise bad(path, f"damaged gzip file: {error}") from error
-    return first
-
-
-@contextmanager
-def _open(path, encoding, max_bytes):
-    with _binary(path, max_bytes) as stream:
+def _encoding(path: Path, max_bytes: int) -> str:
+    """By the mark at the beginning; else UTF-8 if all of the file is that; else Latin-1, which anything is."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with reading_bytes(path, max_bytes) as stream:
+        block = stream.read(BUFFER)
+        marked = next((encoding for mark, encoding in MARKS if block.startswith(mark)), None)
+        if marked is not None:
+            return marked
         try:
-            text = io.TextIOWrapper(stream, encoding=encoding)
-        except LookupError as error:
-            raise bad(path, f"unknown encoding {encoding!r}") from error
-        with text:
-            yield text
-
-
-def _binary(path, max_bytes):
-    with open(path, "rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
-    raw = gzip.GzipFile(path, "rb") if packed else io.FileIO(path)
-    return io.BufferedReader(_Limited(raw, path, max_bytes), BUFFER)
+            while block:
+                decoder.decode(block)
+                block = stream.read(BUFFER)
+            decoder.decode(b"", final=True)
+        except UnicodeError:
+            return "latin-1"
+    return "utf-8"
 
 
 class _Limited(io.RawIOBase):
     """A byte stream that raises once it has given more than `max_bytes`."""
 
-    def __init__(self, stream, path, max_bytes):
-        self.stream, self.path, self.max_bytes, self.left = stream, path, max_bytes, max_bytes
+    def __init__(self, stream: Any, max_bytes: int):
+        self.stream, self.max_bytes, self.left = stream, max_bytes, max_bytes
 
-    def readable(self):
+    def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer):
-        n_bytes = self.stream.readinto(buffer)
+    def readinto(self, buffer: Any) -> int:
+        n_bytes: int = self.stream.readinto(buffer)
         self.left -= n_bytes
         if self.left < 0:
-            raise bad(self.path, f"longer than {self.max_bytes} bytes once unpacked; raise max_bytes to read it")
+            raise bad(f"longer than {self.max_bytes} bytes once unpacked; raise max_bytes to read it")
         return n_bytes
 
-    def close(self):
+    def close(self) -> None:
         self.stream.close()
         super().close()
+
+
+def number(text: str) -> float | None:
+    """Return the float that `text` spells, or None; stricter than `float`, which takes 1_0, inf and ٣."""
+    value = _float(text)
+    return None if value is None or math.isinf(value) else value
+
+
+def _float(text: str) -> float | None:
+    if "_" in text or not text.isascii():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def word_codes(values: Sequence[str]) -> dict[str, float]:
+    """Return {word: code} for the values of a nominal attribute, in the order declared.
+
+    Numbers stand for themselves; true/false, yes/no, t/f, y/n in any case are 1/0; other words are numbered from 0.
+
+    Examples
+    --------
+    >>> word_codes(["TRUE", "FALSE"]), word_codes(["red", "green", "blue"])
+    ({'TRUE': 1.0, 'FALSE': 0.0}, {'red': 0.0, 'green': 1.0, 'blue': 2.0})
+    """
+    for words in TRUTH:
+        if all(value.lower() in words for value in values):
+            return {value: words[value.lower()] for value in values}
+    numbers = {word: value for word in values if (value := number(word)) is not None and value == value}
+    if len(numbers) == len(set(values)):
+        return numbers
+    return {value: float(code) for code, value in enumerate(dict.fromkeys(values))}
+
+
+def is_missing(word: str) -> bool:
+    """Whether `word`, without white space around it, is one of the usual spellings of a missing value, in any case."""
+    return word.lower() in MISSING
+
+
+def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] | None = None) -> dict[str, float]:
+    """Return {word: code} for a column of a file that does not declare its words.
+
+    The words, in alphabetical order, are coded as by `word_codes`. A column with more numbers than words, by cells or by
+    different values, is one of numbers with a stray word: coding it would replace each number by its place in the alphabet.
+
+    Parameters
+    ----------
+    name : str
+        Of the column, for messages.
+    counts : mapping of str to int
+        How often each word occurs, missing values left out; more than `MAX_WORDS` of them are refused.
+    lines : mapping of str to int, optional
+        Where each word occurs first, for messages.
+
+    Raises
+    ------
+    DataFormatError
+        A word makes the column neither one of numbers nor one of words.
+
+    Examples
+    --------
+    >>> column_codes("colour", {"red": 3, "blue": 2})
+    {'blue': 0.0, 'red': 1.0}
+    """
+
+    def odd(word: str, reason: str) -> DataFormatError:
+        return bad(f"column {quote(name)} has {quote(word)}, {reason}", lines[word] if lines else None)
+
+    words = [word for word in counts if number(word) is None]
+    for word in words:
+        if _float(word) is not None or word.lower().endswith("1.#inf"):
+            raise odd(word, "an infinite value: give a finite number, or leave the cell empty")
+        if DECIMAL_COMMA.fullmatch(word):
+            raise odd(word, "a decimal comma: write a point")
+    plain = [word for word in words if not FIGURE.fullmatch(word)]
+    n_cells, n_plain = sum(counts.values()), sum(counts[word] for word in plain)
+    if words and (2 * n_plain < n_cells or 2 * len(plain) < len(counts)):
+        raise odd(
+            words[0],
+            f"no number, where {n_cells - n_plain} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, "
+            "if the value is missing, and write all of it as numbers otherwise; a column of categories must be words, or "
+            "declared in an ARFF file",
+        )
+    if len(counts) > MAX_WORDS:
+        raise odd(words[0] if words else next(iter(counts)), f"one of over {MAX_WORDS} words")
+    return word_codes(sorted(counts))
+
+
+def is_plain(word: str) -> bool:
+    """Whether `word` alone says what it means: a number, or true, no, …"""
+    return number(word) is not None or any(word.lower() in words for words in TRUTH)
+
+
+def spell(value: float) -> str:
+    """Return the shortest text that reads back as the float `value`, integers without a point; `?` if it is missing."""
+    return repr(value).removesuffix(".0") if value == value else "?"
+
+
+# By the mark between pairs, or between the two of a pair. Possessive, so that no text takes more than one look.
+GRAMMARS = {
+    ",": re.compile(
+        r"(?:[^\S\n]*+(?:\d++[^\S\n]++[^\s,]++[^\S\n]*+(?:,[^\S\n]*+\d++[^\S\n]++[^\s,]++[^\S\n]*+)*+)?+\n)*+"
+    ),
+    ":": re.compile(r"(?:[^\S\n]*+(?:\d++:[^\s:]++(?:[^\S\n]++|(?=\n)))*+\n)*+"),
+}
+
+
+class Pairs(NamedTuple):
+    """Entries of sparse rows, one row after the other: their columns, their values, and how many each row has."""
+
+    indexes: IntArray
+    values: Array
+    counts: IntArray
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Mapping[int, float]]) -> "Pairs":
+        """The entries of rows that are given as {column: value}."""
+        indexes = np.array([j for row in rows for j in row], dtype=np.int64)
+        values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
+        return cls(indexes, values, np.array([len(row) for row in rows], dtype=np.int64))
+
+    @classmethod
+    def joined(cls, blocks: Sequence["Pairs"]) -> "Pairs":
+        """The entries of all blocks."""
+        return blocks[0] if len(blocks) == 1 else cls(*(np.concatenate(pieces) for pieces in zip(*blocks)))
+
+    @classmethod
+    def read(cls, rows: Sequence[str], mark: str) -> "Pairs | None":
+        """Return the pairs in `rows`, all at once; None where something about them asks for a closer look.
+
+        That is where they do not keep to the grammar, a value is not finite, or a row has an index twice.
+
+        Parameters
+        ----------
+        rows : sequence of str
+            One row each, without a line end.
+        mark : {",", ":"}
+            Of ARFF, ``3 0.5, 7 1``, or of svmlight, ``3:0.5 7:1``.
+
+        Examples
+        --------
+        >>> Pairs.read(["3:0.5 7:1", ""], ":").counts
+        array([2, 0])
+        """
+        text = "\n".join(rows) + "\n"
+        if not text.isascii() or not GRAMMARS[mark].fullmatch(text):
+            return None
+        counts = np.array([row.count(mark) for row in rows], dtype=np.int64)
+        if mark == ",":  # one more pair than commas, but for a blank row
+            counts += np.array([bool(row.strip()) for row in rows])
+        numbers = _numbers(text.replace(mark, " "))
+        if len(numbers) != 2 * counts.sum():
+            return None
+        indexes, values = numbers[::2], numbers[1::2].copy()  # scikit-learn asks for arrays without gaps
+        if indexes.max(initial=0) >= 2**31 - 1 or not np.isfinite(values).all():
+            return None
+        pairs = cls(indexes.astype(np.int64), values, counts)
+        places = np.sort(np.repeat(np.arange(len(counts)), counts) * (pairs.indexes.max(initial=0) + 1) + pairs.indexes)
+        return None if (places[1:] == places[:-1]).any() else pairs
+
+    @property
+    def ends(self) -> list[int]:
+        """The least and the greatest column, if there are any."""
+        return [int(self.indexes.min()), int(self.indexes.max())] if len(self.indexes) else []
+
+    @property
+    def starts(self) -> IntArray:
+        """Where each row begins, and where the last one ends."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+
+def _numbers(text: str) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the text ends early: seen by the count
+        try:
+            return np.fromstring(text, sep=" ")
+        except ValueError:
+            return np.empty(0)
