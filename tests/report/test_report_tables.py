@@ -6,12 +6,22 @@ import json
 from html.parser import HTMLParser
 
 import pytest
-from fake_rows import failing, make_rows
-from reproduction.paper import published_results
+from fake_rows import failing, make_rows, published_results
 from rich.console import Console
 
 from rbrl.report import Results, all_tables
-from rbrl.report.table import FORMATS, Cell, Table, save_table, to_csv, to_json, to_latex, to_markdown, to_terminal
+from rbrl.report.table import (
+    FORMATS,
+    Cell,
+    Table,
+    save_table,
+    to_csv,
+    to_json,
+    to_latex,
+    to_markdown,
+    to_terminal,
+    write_text,
+)
 from rbrl.report.tables import ablation_table, friedman_table, pairs_table, ranks_table, results_table, time_table
 
 HOSTILE = "<script>alert(1)</script>|&_%$#{}\\*[x](y)"
@@ -167,3 +177,11 @@ def test_rich_markup_in_names_is_text():
 def test_tables_are_written_to_files(rows, tmp_path):
     paths = save_table(ranks_table(Results.from_rows(rows)), tmp_path / "new")
     assert [path.name for path in paths] == [f"average-ranks.{form}" for form in ("csv", "tex", "md", "html")]
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    path = write_text(tmp_path / "new" / "table.md", "first")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(path, "half of it, \ud800")
+    assert path.read_text(encoding="utf-8") == "first"
+    assert list(path.parent.iterdir()) == [path]

@@ -1,38 +1,53 @@
-"""Rows of a comparison become tables, figures and one page that a person likes to read."""
+"""Rows of a comparison become tables, figures and one page that a person likes to read.
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+The figures are in `rbrl.report.figures`, which needs matplotlib; the page needs Jinja2 as well. Tables need neither.
+"""
 
-if TYPE_CHECKING:
-    from rbrl.report import figures
-    from rbrl.report.comparison import Comparison, compare
-    from rbrl.report.results import Results
-    from rbrl.report.table import Table
-    from rbrl.report.tables import all_tables
-    from rbrl.report.write import write_page
+from rbrl.report.comparison import Comparison, CompletePart, compare, complete_part, rank_table
+from rbrl.report.page import render_page, write_page
+from rbrl.report.results import KEYS, Results, Sizes, as_shown, best_of, heading
+from rbrl.report.table import (
+    FORMATS,
+    MISSING,
+    Cell,
+    Table,
+    count,
+    number,
+    save_table,
+    seconds,
+    show_tables,
+    spread,
+    to_csv,
+    to_html,
+    to_json,
+    to_latex,
+    to_markdown,
+    to_terminal,
+    word,
+    write_text,
+)
+from rbrl.report.tables import (
+    ablation_table,
+    all_tables,
+    datasets_table,
+    friedman_table,
+    metric_table,
+    p_text,
+    pairs_table,
+    parameters_table,
+    ranks_table,
+    results_table,
+    seconds_table,
+    time_table,
+)
+from rbrl.report.verdicts import Verdict, join, verdict
+from rbrl.report.write import Report, write_report
 
-__all__ = ["Comparison", "Results", "Table", "all_tables", "compare", "figures", "write_page"]
-
-# Figures need matplotlib, the page Jinja2: a table in the terminal should wait for neither.
-_HOMES = {
-    "Comparison": "comparison",
-    "Results": "results",
-    "Table": "table",
-    "all_tables": "tables",
-    "compare": "comparison",
-    "write_page": "write",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name == "figures":
-        return import_module("rbrl.report.figures")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'rbrl.report' has no attribute {name!r}")
-    value = getattr(import_module(f"rbrl.report.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__ = [
+    "FORMATS", "KEYS", "MISSING", "Cell", "Comparison", "CompletePart", "Report", "Results", "Sizes", "Table", "Verdict",
+    "ablation_table", "all_tables", "as_shown", "best_of", "compare", "complete_part", "count", "datasets_table",
+    "friedman_table", "heading", "join", "metric_table", "number", "p_text", "pairs_table", "parameters_table",
+    "rank_table", "ranks_table", "render_page", "results_table", "save_table", "seconds", "seconds_table", "show_tables",
+    "spread", "time_table", "to_csv", "to_html", "to_json", "to_latex", "to_markdown", "to_terminal", "verdict", "word",
+    "write_page", "write_report", "write_text",
+]  # fmt: skip
