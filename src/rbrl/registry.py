@@ -13,6 +13,8 @@ from rbrl.estimators.rbrl import BRLClassifier, RBRLClassifier
 from rbrl.estimators.reductions import BinaryRelevance, CalibratedLabelRanking, LabelPowerset
 from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
 
+__all__ = ["METHODS", "REGISTRY", "Method"]
+
 KERNEL = "RBF kernel of width 1/m"
 WEIGHTS = tuple(10.0**k for k in range(-4, 3))
 COSTS = tuple(10.0**k for k in range(-4, 5))

@@ -28,7 +28,7 @@ def test_every_method_can_be_imported_and_has_its_page(method):
 
 
 def test_the_papers_plan_searches_the_grids_of_the_registry():
-    plan = {method.name: method for method in Plan.from_toml(ROOT / "plans" / "paper.toml").methods}
+    plan = {method.name: method for method in Plan.from_toml(ROOT / "reproduction" / "plans" / "paper.toml").methods}
     assert set(plan) == {method.name for method in IN_THE_PAPER}
     for method in IN_THE_PAPER:
         assert len(plan[method.name].grid) == len(method.grids)

@@ -21,10 +21,14 @@ if TYPE_CHECKING:
     from rbrl.exceptions import PlanError, StoreError
     from rbrl.experiments.execute import Summary, execute
     from rbrl.experiments.plan import Plan
-    from rbrl.experiments.progress import PlainProgress, Progress
+    from rbrl.experiments.progress import PlainProgress, Progress, progress_for
     from rbrl.experiments.store import Store
+    from rbrl.experiments.worker import machine
 
-__all__ = ["PlainProgress", "Plan", "PlanError", "Progress", "Store", "StoreError", "Summary", "execute"]
+__all__ = [
+    "PlainProgress", "Plan", "PlanError", "Progress", "Store", "StoreError", "Summary", "execute", "machine",
+    "progress_for",
+]  # fmt: skip
 
 # Running a plan needs every method; whoever reads a store should not wait for them.
 _HOMES = {
@@ -36,6 +40,8 @@ _HOMES = {
     "StoreError": "exceptions",
     "Summary": "execute",
     "execute": "execute",
+    "machine": "worker",
+    "progress_for": "progress",
 }
 
 
