@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -268,18 +269,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Default: those that the process was started with.
     """
     try:
-        app(args=arguments, prog_name=COMMAND)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *where, **options: _say(str(message))
+            app(args=arguments, prog_name=COMMAND)
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; nothing more may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
-        print("reproduction: stopped", file=sys.stderr)
+        _say("stopped")
         raise SystemExit(STOPPED) from None
     except (ValueError, OSError, ImportError, MemoryError, RBRLError) as error:
         if os.environ.get("RBRL_DEBUG"):
             raise
-        print(f"reproduction: {_line(error)}", file=sys.stderr)
+        _say(_line(error))
         raise SystemExit(2) from None
+
+
+def _say(text: str) -> None:
+    print(f"reproduction: {text}", file=sys.stderr)
 
 
 def _line(error: Exception) -> str:
