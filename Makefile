@@ -13,7 +13,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test soak kernels lowest pythons lint bench clean
+.PHONY: help demo reproduce test soak coverage kernels lowest pythons lint bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test: $(READY)  ## run the tests
 soak: $(READY)  ## run the tests with the long ones
 	@$(PYTEST) --soak $(ARGS)
 
+coverage: $(READY)  ## run the tests and say which lines and branches of the source none of them takes; a page in htmlcov/
+	@$(PYTEST) --cov --cov-report=term --cov-report=html $(ARGS)
+
 kernels: $(READY)  ## run the numerical tests as several processors would compute them
 	@$(ONE_THREAD) tools/kernels.sh $(BIN)/python $(ARGS)
 
@@ -45,12 +48,13 @@ lowest: $(LOWEST)/.ready  ## run the tests with the lowest versions that pyproje
 pythons:  ## run the tests with every Python from 3.11 on that this machine has
 	@MAKE="$(MAKE)" tools/pythons.sh ARGS="$(ARGS)"
 
-lint: $(READY)  ## ruff, mypy, import-linter
+lint: $(READY)  ## ruff, mypy (the package, and a user's script under --strict), import-linter
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	@MYPYPATH=src $(BIN)/mypy --config-file= --strict --follow-imports=silent tests/typed/user_script.py
 
 bench: $(READY)  ## run the benchmarks
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove the environment, the caches and what was built
-	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist
 	find src tests examples reproduction -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,35 @@
+"""A user's script, as `mypy --strict` has to see it: what is right has no error, what is wrong has one.
+
+`make lint` checks it. A line that is wrong on purpose carries the error that it must have; `--strict` reports an
+`ignore` that nothing needs, so an error that mypy no longer finds fails here.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+import rbrl
+from rbrl import BinaryRelevance, RBRLClassifier, RBRLClassifierCV, datasets, metrics
+
+
+def learn(X: NDArray[np.float64], Y: NDArray[np.int64]) -> dict[str, float]:
+    """Fit, predict and judge."""
+    model = RBRLClassifier(ridge=1.0, ranking=0.1, nuclear=0.1).fit(X, Y)
+    labels = model.predict(X)
+    scores = model.decision_function(X)
+    print(model.coef_.shape, model.gap_, model.n_iter_, BinaryRelevance(C=2.0).fit(X, Y).predict(X).shape)
+    return metrics.evaluate(Y, labels, scores)
+
+
+def wrong(X: NDArray[np.float64], Y: NDArray[np.int64]) -> None:
+    """Mistakes that a type checker has to find before the program runs."""
+    RBRLClassifier(ridge="ten")  # type: ignore[arg-type]
+    RBRLClassifier().fit(X, Y).coeff_  # type: ignore[attr-defined]
+    BinaryRelevance(c=2.0)  # type: ignore[call-arg]
+    rbrl.load(3.5)  # type: ignore[arg-type]
+
+
+data = datasets.load("yeast")
+train, test = data.split(seed=0)
+values = learn(np.asarray(data.X), np.asarray(data.Y))
+best = RBRLClassifierCV().fit(np.asarray(data.X), np.asarray(data.Y)).best_params_
+rbrl.save(RBRLClassifier().fit(np.asarray(data.X), np.asarray(data.Y)), "model.rbrl")
