@@ -2,8 +2,7 @@
 
 import chromium
 import pytest
-from fake_rows import failing, make_rows
-from reproduction.paper import published_results
+from fake_rows import failing, make_rows, published_results
 
 from rbrl.report import write_page
 

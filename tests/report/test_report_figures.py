@@ -7,14 +7,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from fake_rows import make_rows
-from reproduction.paper import published_results
+from fake_rows import make_rows, published_results
 
 from rbrl.metrics import PAPER_METRICS
-from rbrl.report import Results, compare, figures
-from rbrl.report.comparison import rank_table
-from rbrl.report.figures.quality import undominated
-from rbrl.report.figures.ranks import bar_levels
+from rbrl.report import Results, compare, figures, rank_table
+from rbrl.report.figures.comparison import bar_levels, undominated
 
 
 def many(k):

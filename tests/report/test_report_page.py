@@ -8,13 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from fake_rows import failing, make_rows
-from reproduction.paper import published_results
+from fake_rows import failing, make_rows, published_results
 
-from rbrl.report import Results, compare, write_page
-from rbrl.report.page.verdict import verdict
-from rbrl.report.results import Sizes
-from rbrl.report.write import render_page
+from rbrl.report import Results, Sizes, compare, render_page, verdict, write_page
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 

@@ -6,8 +6,7 @@ import json
 from html.parser import HTMLParser
 
 import pytest
-from fake_rows import failing, make_rows
-from reproduction.paper import published_results
+from fake_rows import failing, make_rows, published_results
 from rich.console import Console
 
 from rbrl.report import Results, all_tables

@@ -1,44 +1,53 @@
-"""Rows of a comparison become tables, figures and one page that a person likes to read."""
+"""Rows of a comparison become tables, figures and one page that a person likes to read.
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+The figures are in `rbrl.report.figures`, which needs matplotlib; the page needs Jinja2 as well. Tables need neither.
+"""
 
-if TYPE_CHECKING:
-    from rbrl.report import figures
-    from rbrl.report.comparison import Comparison, compare, rank_table
-    from rbrl.report.page.verdict import join
-    from rbrl.report.results import Results
-    from rbrl.report.table import MISSING, Cell, Table, count, number, seconds, spread, to_markdown, to_terminal, word
-    from rbrl.report.tables import all_tables, best_of, friedman_table, p_text, ranks_table
-    from rbrl.report.write import write_page
+from rbrl.report.comparison import Comparison, CompletePart, compare, complete_part, rank_table
+from rbrl.report.page import render_page, write_page
+from rbrl.report.results import KEYS, Results, Sizes, as_shown, best_of, heading
+from rbrl.report.table import (
+    FORMATS,
+    MISSING,
+    Cell,
+    Table,
+    count,
+    number,
+    save_table,
+    seconds,
+    show_tables,
+    spread,
+    to_csv,
+    to_html,
+    to_json,
+    to_latex,
+    to_markdown,
+    to_terminal,
+    word,
+    write_text,
+)
+from rbrl.report.tables import (
+    ablation_table,
+    all_tables,
+    datasets_table,
+    friedman_table,
+    metric_table,
+    p_text,
+    pairs_table,
+    parameters_table,
+    ranks_table,
+    results_table,
+    seconds_table,
+    time_table,
+)
+from rbrl.report.verdicts import Verdict, join, verdict
+from rbrl.report.write import Report, write_report
 
 __all__ = [
-    "MISSING", "Cell", "Comparison", "Results", "Table", "all_tables", "best_of", "compare", "count", "figures",
-    "friedman_table", "join", "number", "p_text", "rank_table", "ranks_table", "seconds", "spread", "to_markdown",
-    "to_terminal", "word", "write_page",
+    "FORMATS", "KEYS", "MISSING", "Cell", "Comparison", "CompletePart", "Report", "Results", "Sizes", "Table", "Verdict",
+    "ablation_table", "all_tables", "as_shown", "best_of", "compare", "complete_part", "count", "datasets_table",
+    "friedman_table", "heading", "join", "metric_table", "number", "p_text", "pairs_table", "parameters_table",
+    "rank_table", "ranks_table", "render_page", "results_table", "save_table", "seconds", "seconds_table", "show_tables",
+    "spread", "time_table", "to_csv", "to_html", "to_json", "to_latex", "to_markdown", "to_terminal", "verdict", "word",
+    "write_page", "write_report", "write_text",
 ]  # fmt: skip
-
-# Figures need matplotlib, the page Jinja2: a table in the terminal should wait for neither.
-_HOMES = {
-    **dict.fromkeys(("Comparison", "compare", "rank_table"), "comparison"),
-    **dict.fromkeys(("all_tables", "best_of", "friedman_table", "p_text", "ranks_table"), "tables"),
-    **dict.fromkeys(("MISSING", "Cell", "Table", "count", "number", "seconds", "spread", "word"), "table"),
-    **dict.fromkeys(("to_markdown", "to_terminal"), "table"),
-    "Results": "results",
-    "join": "page.verdict",
-    "write_page": "write",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name == "figures":
-        return import_module("rbrl.report.figures")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'rbrl.report' has no attribute {name!r}")
-    value = getattr(import_module(f"rbrl.report.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -6,25 +6,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from rbrl import statistics
 from rbrl.metrics import Metric, get_metric
 from rbrl.report.results import Results
-from rbrl.statistics import (
-    FriedmanResult,
-    average_ranks,
-    friedman,
-    median_differences,
-    nemenyi_distance,
-    nemenyi_groups,
-    rank_biserial,
-    wilcoxon_holm,
-)
 
 ALPHA = 0.05
 ONE_DATA_SET = "One data set: its splits share rows, and say little about other data."
 PAIR_COLUMNS = [
-    *("metric", "method", "against", "ranks_apart", "wins", "ties", "losses"),
-    *("median_difference", "rank_biserial", "p_holm"),
-]
+    "metric", "method", "against", "ranks_apart", "wins", "ties", "losses", "median_difference", "rank_biserial", "p_holm",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,7 +43,7 @@ class Comparison:
     metric: Metric
     values: pd.DataFrame
     ranks: pd.Series
-    test: FriedmanResult | None
+    test: statistics.FriedmanResult | None
     distance: float | None
     groups: list[tuple[str, ...]]
     left_out: tuple[str, ...]
@@ -67,7 +57,7 @@ class Comparison:
     @property
     def best(self) -> list[str]:
         """Methods with the lowest average rank."""
-        return [name for name in self.ranks.index if np.isclose(self.ranks[name], self.ranks.min())]
+        return lowest(self.ranks)
 
     @property
     def tested(self) -> bool:
@@ -103,8 +93,8 @@ class Comparison:
         if self.test is None:
             return pd.DataFrame(columns=PAIR_COLUMNS)
         upwards = self.metric.greater_is_better
-        medians, sizes = median_differences(self.values, upwards), rank_biserial(self.values, upwards)
-        p_values = wilcoxon_holm(self.values)
+        medians = statistics.median_differences(self.values, upwards)
+        sizes, p_values = statistics.rank_biserial(self.values, upwards), statistics.wilcoxon_holm(self.values)
         order = np.argsort(self.ranks.to_numpy(), kind="stable")
         rows = []
         for place, i in enumerate(order):
@@ -118,15 +108,33 @@ class Comparison:
 
 
 def compare(results: Results, metric: str | Metric, alpha: float = ALPHA) -> Comparison:
-    """Rank the methods on one metric and test the differences."""
+    """Rank the methods on one metric and test the differences.
+
+    Parameters
+    ----------
+    results : Results
+    metric : str or Metric
+    alpha : float, default=0.05
+        Level of the tests.
+
+    Examples
+    --------
+    >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
+    >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
+    ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
+    >>> found = compare(Results.from_summary(summary), "ranking_loss")
+    >>> found.ranks.to_dict(), found.beaten("rbrl")
+    ({'br': 2.75, 'clr': 2.25, 'rbrl': 1.0}, ['br'])
+    """
     metric = get_metric(metric)
     values, left_out, without = complete_part(results, metric)
     ranks = _ranks(values, metric)
     if min(values.shape) < 2:
         return Comparison(metric, values, ranks, None, None, [], left_out, without)
-    distance = nemenyi_distance(values.shape[1], len(values), alpha)
-    together = [tuple(values.columns[i] for i in group) for group in nemenyi_groups(ranks, len(values), alpha)]
-    test = friedman(values, metric.greater_is_better, alpha)
+    distance = statistics.nemenyi_distance(values.shape[1], len(values), alpha)
+    groups = statistics.nemenyi_groups(ranks, len(values), alpha)
+    together = [tuple(values.columns[i] for i in group) for group in groups]
+    test = statistics.friedman(values, metric.greater_is_better, alpha)
     return Comparison(metric, values, ranks, test, distance, together, left_out, without)
 
 
@@ -147,10 +155,15 @@ def complete_part(results: Results, metric: Metric) -> CompletePart:
     return CompletePart(values, left_out, tuple(name for name in means if name not in present))
 
 
-def _ranks(values, metric, ties="average"):
+def _ranks(values: pd.DataFrame, metric: Metric, ties: str = "average") -> pd.Series:
     if values.empty or values.shape[1] < 2:
         return pd.Series(1.0 if len(values) else np.nan, index=values.columns, dtype=float)
-    return pd.Series(average_ranks(values, metric.greater_is_better, ties), index=values.columns)
+    return pd.Series(statistics.average_ranks(values, metric.greater_is_better, ties), index=values.columns)
+
+
+def lowest(ranks: pd.Series) -> list[str]:
+    """Names of the lowest ranks; what differs by rounding only is equal."""
+    return [name for name in ranks.index if np.isclose(ranks[name], ranks.min())]
 
 
 def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:

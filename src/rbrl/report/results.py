@@ -1,9 +1,9 @@
 """`Results`: the rows of a run, averaged over splits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import floor, log10
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -12,13 +12,19 @@ from rbrl.metrics import Metric, get_metric
 from rbrl.report.table import DIGITS
 
 KEYS = ["dataset", "method", "split"]
-SECONDS = ["tune_seconds", "train_seconds", "test_seconds"]
 NEEDED = [*KEYS, "metric", "value", "status"]
 SMALL = 0.01  # means below it get three digits that count, instead of three after the point
+SHORTEST = 1e-4  # seconds; clocks tell nothing below, and a logarithm needs something above zero
 
 
 class Sizes(NamedTuple):
-    """What a card of the catalogue says, for a data set that has none."""
+    """What a card of the catalogue says, for a data set that has none.
+
+    Examples
+    --------
+    >>> Sizes(1000, 20, 5, 1.5, 0.3).n_labels
+    5
+    """
 
     n_samples: int
     n_features: int
@@ -48,6 +54,13 @@ class Results:
     as_printed : bool
         Whether methods whose means look equal in the tables are equal to ranks and tests, too: the default, so that no
         place rests on digits that nobody sees. Otherwise ranks and tests take the means in full.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["br", "br", "rbrl", "rbrl"], "split": [0, 1, 0, 1],
+    ...                      "metric": "hamming_loss", "value": [0.2, 0.3, 0.1, 0.2], "status": "ok"})
+    >>> Results.from_rows(rows).means("hamming_loss").round(3).to_dict("index")
+    {'sea': {'br': 0.25, 'rbrl': 0.15}}
     """
 
     summary: pd.DataFrame
@@ -58,10 +71,11 @@ class Results:
     runs: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*KEYS, "status", "error"]))
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
     as_printed: bool = True
+    # Wide tables by (metric, column): pages and tests ask for the same ones again and again.
     _tables: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def from_rows(cls, rows: pd.DataFrame, datasets: pd.DataFrame | None = None) -> "Results":
+    def from_rows(cls, rows: pd.DataFrame, datasets: pd.DataFrame | None = None) -> Self:
         """Average the rows of a store; a failed run counts as missing, never as a number.
 
         Parameters
@@ -70,6 +84,10 @@ class Results:
             See `rbrl.experiments.Store.rows`.
         datasets : DataFrame, optional
             Sizes of data sets outside the catalogue; see `rbrl.experiments.Store.datasets`.
+
+        Returns
+        -------
+        Results
         """
         missing = [column for column in NEEDED if column not in rows]
         if missing:
@@ -80,9 +98,8 @@ class Results:
         rows = rows.assign(metric=rows.metric.map(names))
         good = rows[(rows.status == "ok") & rows.metric.notna() & rows.value.notna()]
         groups = good.groupby(["dataset", "metric", "method"], sort=False).value
-        summary = groups.agg(mean="mean", std=_std, n="size").reset_index()
         return cls(
-            summary=summary,
+            summary=groups.agg(mean="mean", std=_std, n="size").reset_index(),
             datasets=_in_order(rows.dataset),
             methods=_in_order(rows.method),
             metrics=_metrics(rows.metric),
@@ -92,8 +109,14 @@ class Results:
         )
 
     @classmethod
-    def from_summary(cls, summary: pd.DataFrame) -> "Results":
-        """Results of which only means and standard deviations are known, such as published ones."""
+    def from_summary(cls, summary: pd.DataFrame) -> Self:
+        """Results of which only means and standard deviations are known, such as published ones.
+
+        Parameters
+        ----------
+        summary : DataFrame
+            Columns dataset, metric, method, mean and std.
+        """
         summary = summary.assign(metric=[get_metric(name).name for name in summary.metric], n=0)
         columns = ["dataset", "metric", "method", "mean", "std", "n"]
         return cls(summary[columns], _in_order(summary.dataset), _in_order(summary.method), _metrics(summary.metric))
@@ -126,13 +149,18 @@ class Results:
         lines = {name: as_shown(line, self.decimals(metric, name)) for name, line in means.iterrows()}
         return pd.DataFrame(lines, index=means.columns).T.rename_axis(means.index.name)
 
-    def _wide(self, metric, column):
+    def _wide(self, metric: str | Metric, column: str) -> pd.DataFrame:
         key = get_metric(metric).name, column
         if key not in self._tables:
             chosen = self.summary[self.summary.metric == key[0]]
             wide = chosen.pivot(index="dataset", columns="method", values=column)
             self._tables[key] = wide.reindex(index=list(self.datasets), columns=list(self.methods))
         return self._tables[key]
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether runs are known, with their times and parameters, and not only means."""
+        return len(self.runs) > 0
 
     @property
     def failures(self) -> pd.DataFrame:
@@ -147,19 +175,18 @@ class Results:
         wide = good.pivot_table(index="dataset", columns="method", values=column, aggfunc="mean")
         return wide.reindex(index=list(self.datasets), columns=list(self.methods))
 
-    def only(self, methods: Any) -> "Results":
+    def training_seconds(self) -> pd.Series:
+        """Geometric mean over data sets of each method's seconds to train."""
+        return np.exp(np.log(self.seconds("train_seconds").clip(lower=SHORTEST)).mean())
+
+    def only(self, methods: Iterable[str]) -> Self:
         """The same results for some of the methods, in the order given."""
         methods = tuple(methods)
         unknown = [name for name in methods if name not in self.methods]
         if unknown:
             raise ValueError(f"The run has the methods {', '.join(self.methods)}. Got {', '.join(unknown)} instead.")
-        return replace(
-            self,
-            summary=self.summary[self.summary.method.isin(methods)],
-            methods=methods,
-            runs=self.runs[self.runs.method.isin(methods)],
-            _tables={},
-        )
+        summary, runs = (frame[frame.method.isin(methods)] for frame in (self.summary, self.runs))
+        return replace(self, summary=summary, methods=methods, runs=runs, _tables={})
 
 
 def as_shown(values: pd.Series, digits: int) -> pd.Series:
@@ -173,18 +200,31 @@ def as_shown(values: pd.Series, digits: int) -> pd.Series:
     return values.map(lambda value: float(f"{value:.{digits}f}"))
 
 
-def _std(values):
+def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) -> set[str]:
+    """Names of the best values as printed: those that look equal are all best.
+
+    Examples
+    --------
+    >>> sorted(best_of(pd.Series({"br": 0.1884, "rbrl": 0.1881, "clr": 0.2}), greater_is_better=False))
+    ['br', 'rbrl']
+    """
+    shown = as_shown(values.dropna(), digits)
+    return set(shown.index[shown == (shown.max() if greater_is_better else shown.min())])
+
+
+def heading(metric: Metric) -> str:
+    """A metric's title with its direction, such as "Ranking loss ↓"."""
+    return f"{metric.title} {metric.arrow}"
+
+
+def _std(values: pd.Series) -> float:
+    """One split has no deviation: it is shown as 0."""
     return values.std() if len(values) > 1 else 0.0
 
 
-def _in_order(values):
+def _in_order(values: pd.Series) -> tuple[str, ...]:
     return tuple(str(value) for value in dict.fromkeys(values))
 
 
-def _metrics(names):
+def _metrics(names: pd.Series) -> tuple[Metric, ...]:
     return tuple(dict.fromkeys(get_metric(name) for name in dict.fromkeys(names.dropna())))
-
-
-def training_seconds(results: Results) -> pd.Series:
-    """Geometric mean over data sets of each method's seconds to train."""
-    return np.exp(np.log(results.seconds("train_seconds").clip(lower=1e-4)).mean())

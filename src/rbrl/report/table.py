@@ -2,16 +2,21 @@
 
 import html
 import json
+import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from rich.console import Console, Group, RenderableType
-from rich.table import Table as RichTable
-from rich.text import Text
+
+from rbrl._common.files import replacing
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table as RichTable
 
 DIGITS = 3
 MISSING = "–"
@@ -19,7 +24,13 @@ MISSING = "–"
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: what is shown, what sorting compares, whether it is among the best of its row."""
+    """One cell: what is shown, what sorting compares, whether it is among the best of its row.
+
+    Examples
+    --------
+    >>> Cell("0.125*", 0.125).is_number, Cell("yeast").is_number
+    (True, False)
+    """
 
     text: str
     value: Any = None
@@ -49,6 +60,19 @@ class Table:
     n_foot : int, default=0
         Rows at the end that sum up the others.
     note : str
+
+    Examples
+    --------
+    >>> rows = ((word("br"), number(0.25)), (word("rbrl"), number(0.125, best=True)))
+    >>> table = Table("losses", "Losses", ("Method", "Loss"), rows, pd.DataFrame({"loss": [0.25, 0.125]}))
+    >>> print(to_markdown(table))
+    **Losses**
+    <BLANKLINE>
+    | Method | Loss |
+    | --- | ---: |
+    | br | 0.250 |
+    | rbrl | **0.125** |
+    <BLANKLINE>
     """
 
     name: str
@@ -85,6 +109,10 @@ class Table:
             yield i > 0 and (footing or new_block), (Cell(""), *row[1:]) if repeated else row
             previous = row[0].text
 
+    def records(self) -> list[dict[str, Any]]:
+        """The figures of the frame, a dict for each of its rows."""
+        return self.frame.astype(object).to_dict(orient="records")
+
 
 def number(value: float | None, digits: int = DIGITS, best: bool = False) -> Cell:
     """A figure with a fixed number of digits; a dash if it is missing."""
@@ -100,48 +128,30 @@ def spread(mean: float, std: float, digits: int = DIGITS, best: bool = False, ma
     return Cell(f"{mean:.{digits}f} ± {std:.{digits}f}{mark}", float(mean), best)
 
 
-def word(text: Any) -> Cell:
+def word(text: object) -> Cell:
     """A name or a sentence."""
     return Cell(str(text))
 
 
-def count(value: int) -> Cell:
-    """A whole number."""
-    return Cell(f"{value}", int(value))
+def count(value: int | None) -> Cell:
+    """A whole number; a dash if it is missing."""
+    return Cell(MISSING) if value is None else Cell(f"{value}", int(value))
 
 
-def seconds(value: float) -> Cell:
+def seconds(value: float | None) -> Cell:
     """A time with two or three significant digits."""
     if value is None or value != value:
         return Cell(MISSING)
     text = f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 1 else f"{value:.2g}"
-    text = text if value >= 0.001 or value == 0 else "<0.001"
-    return Cell(text, float(value))
+    return Cell(text if value >= 0.001 or value == 0 else "<0.001", float(value))
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-    "–": "--",
-    "Δ": r"$\Delta$",
-    "×": r"$\times$",
-    "∞": r"$\infty$",
-    "−": "$-$",
-    "\n": " ",
-}
+_LATEX = str.maketrans({
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "–": "--",
+    "±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "Δ": r"$\Delta$", "×": r"$\times$", "∞": r"$\infty$",
+    "−": "$-$", "\n": " ",
+})  # fmt: skip
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|])")
 
 
@@ -158,28 +168,27 @@ def to_json(table: Table) -> str:
 
 def to_markdown(table: Table) -> str:
     """A GitHub table."""
-    heads = [_markdown(title) for title in table.columns]
+
+    def escaped(text: str, mark: str = "") -> str:
+        return mark + _MARKDOWN.sub(r"\\\1", text).replace("\n", " ") + mark
+
+    heads = [escaped(title) for title in table.columns]
     marks = ["---:" if table.numeric(j) else "---" for j in range(len(heads))]
-    lines = [heads, marks, *([_strong(_markdown(c.text), c.best, "**") for c in row] for row in table.rows)]
+    lines = [heads, marks, *([escaped(c.text, "**" if c.best else "") for c in row] for row in table.rows)]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"**{_markdown(table.title)}**\n\n{text}\n" + (f"\n{_markdown(table.note)}\n" if table.note else "")
+    return f"{escaped(table.title, '**')}\n\n{text}\n" + (f"\n{escaped(table.note)}\n" if table.note else "")
 
 
 def to_latex(table: Table) -> str:
     """A floating table; needs the package booktabs."""
     align = "".join("r" if table.numeric(j) else "l" for j in range(len(table.columns)))
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_latex(table.title + '.' + (' ' + table.note if table.note else ''))}}}",
-        rf"\label{{tab:{table.name}}}",
-        rf"\begin{{tabular}}{{{align}}}",
-        r"\toprule",
-        " & ".join(_latex(title) for title in table.columns) + r" \\",
-        r"\midrule",
-    ]
+    caption = f"{table.title}. {table.note}".rstrip().translate(_LATEX)
+    heads = " & ".join(title.translate(_LATEX) for title in table.columns)
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:{table.name}}}"]
+    lines += [rf"\begin{{tabular}}{{{align}}}", r"\toprule", rf"{heads} \\", r"\midrule"]
     for ruled, row in table.blocks():
-        cells = [rf"\textbf{{{_latex(c.text)}}}" if c.best else _latex(c.text) for c in row]
+        texts = [(cell.text.translate(_LATEX), cell.best) for cell in row]
+        cells = [rf"\textbf{{{text}}}" if best else text for text, best in texts]
         lines += [r"\midrule"] * ruled + [" & ".join(cells) + r" \\"]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
@@ -187,90 +196,97 @@ def to_latex(table: Table) -> str:
 def to_html(table: Table) -> str:
     """A plain table element, with scopes; the page has its own, sortable one."""
     heads = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in table.columns)
-    rows = "\n".join(f"<tr>{_html_cells(table, row)}</tr>" for row in table.rows)
+    rows = "\n".join(f"<tr>{''.join(_html_cells(table, row))}</tr>" for row in table.rows)
     note = f"\n<p>{html.escape(table.note)}</p>" if table.note else ""
     caption = f"<caption>{html.escape(table.title)}</caption>"
     return f"<table>\n{caption}\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>{note}\n"
 
 
-FORMATS = {"csv": to_csv, "json": to_json, "md": to_markdown, "tex": to_latex, "html": to_html}
-
-
-def save_table(table: Table, folder: Path, formats=("csv", "tex", "md", "html")) -> list[Path]:
-    """Write `table` into `folder`, one file per format; return the paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name in formats:
-        path = folder / f"{table.name}.{name}"
-        path.write_text(FORMATS[name](table), encoding="utf-8")
-        paths.append(path)
-    return paths
-
-
-def _markdown(text):
-    return _MARKDOWN.sub(r"\\\1", text).replace("\n", " ")
-
-
-def _strong(text, best, mark):
-    return f"{mark}{text}{mark}" if best else text
-
-
-def _latex(text):
-    return "".join(_LATEX.get(letter, letter) for letter in text)
-
-
-def _html_cells(table, row):
-    cells = []
+def _html_cells(table: Table, row: Sequence[Cell]) -> Iterator[str]:
     for j, cell in enumerate(row):
         text = html.escape(cell.text)
         if j < table.n_keys:
-            cells.append(f'<th scope="row">{text}</th>')
+            yield f'<th scope="row">{text}</th>'
         else:
-            cells.append(f"<td><strong>{text}</strong></td>" if cell.best else f"<td>{text}</td>")
-    return "".join(cells)
+            yield f"<td><strong>{text}</strong></td>" if cell.best else f"<td>{text}</td>"
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "csv": to_csv, "json": to_json, "md": to_markdown, "tex": to_latex, "html": to_html
+}  # fmt: skip
+USUAL_FORMATS = ("csv", "tex", "md", "html")
+
+
+def save_table(table: Table, folder: Path, formats: Sequence[str] = USUAL_FORMATS) -> list[Path]:
+    """Write `table` into `folder`, one file per format; return the paths."""
+    return [write_text(folder / f"{table.name}.{name}", FORMATS[name](table)) for name in formats]
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file, complete or not at all, into a folder that is made where it is missing; return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
 
 
 GAP = 3  # columns that Rich puts between two cells
+LONGEST_LINE = 40  # letters of a cell that is not broken into lines
+PIPE_WIDTH = 10_000
 
 
-def to_terminal(table: Table, console: Console | None = None) -> RenderableType:
+def show_tables(*tables: Table) -> None:
+    """Print tables, in parts where the terminal is narrow; a pipe gets whole lines."""
+    from rich.console import Console
+    from rich.text import Text
+
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS")
+    console = Console(width=None if known else PIPE_WIDTH, highlight=False)
+    for i, table in enumerate(tables):
+        if i:
+            console.print()
+        for segments in console.render_lines(to_terminal(table, console), pad=False):
+            line = Text.assemble(*((s.text, s.style or "") for s in segments if not s.control))
+            line.rstrip()  # Rich pads every cell; a line of text ends where its words end
+            console.print(line, soft_wrap=True)
+
+
+def to_terminal(table: Table, console: "Console") -> "RenderableType":
     """What Rich prints for `table`: names on the left again in every part, so that nothing is cut."""
-    width = (console or Console()).width
-    parts = list(_parts(table, width))
-    shown: list[RenderableType] = [Text(table.title, style="bold")]
-    shown += [_part(table, columns) for columns in parts]
-    if table.note:
-        shown.append(Text(table.note, style="dim"))
-    return Group(*shown)
+    from rich.console import Group
+    from rich.text import Text
+
+    parts = [_part(table, columns) for columns in _parts(table, console.width)]
+    notes = [Text(table.note, style="dim")] if table.note else []
+    return Group(Text(table.title, style="bold"), *parts, *notes)
 
 
-def _parts(table: Table, width: int) -> Iterator[list[int]]:
+def _parts(table: Table, width: int) -> list[list[int]]:
     """Columns of each part: the keys, and as many others as fit."""
     widths = [max([len(title), *(len(row[j].text) for row in table.rows)]) for j, title in enumerate(table.columns)]
     keys = list(range(table.n_keys))
-    start = sum(widths[j] + GAP for j in keys)
-    columns, used = list(keys), start
+    room, used = width - sum(widths[j] + GAP for j in keys), 0
+    parts: list[list[int]] = [[]]
     for j in range(table.n_keys, len(table.columns)):
-        if used + widths[j] > width and len(columns) > len(keys):
-            yield columns
-            columns, used = list(keys), start
-        columns.append(j)
+        if parts[-1] and used + widths[j] > room:
+            parts.append([])
+            used = 0
+        parts[-1].append(j)
         used += widths[j] + GAP
-    yield columns
+    return [[*keys, *part] for part in parts]
 
 
-def _part(table, columns):
+def _part(table: Table, columns: list[int]) -> "RichTable":
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     shown = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_edge=False, header_style="dim")
     for j in columns:
-        shown.add_column(
-            Text(table.columns[j]), justify="right" if table.numeric(j) else "left", no_wrap=_is_short(table, j)
-        )
+        numeric, longest = table.numeric(j), max((len(row[j].text) for row in table.rows), default=0)
+        whole = numeric or longest <= LONGEST_LINE
+        shown.add_column(Text(table.columns[j]), justify="right" if numeric else "left", no_wrap=whole)
     for ruled, row in table.blocks():
         if ruled:
             shown.add_row()
         shown.add_row(*(Text(row[j].text, style="bold" if row[j].best else "") for j in columns))
     return shown
-
-
-def _is_short(table, j):
-    return table.numeric(j) or max((len(row[j].text) for row in table.rows), default=0) <= 40

@@ -2,36 +2,31 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 from math import isinf
+from typing import Any
 
 import pandas as pd
 
 from rbrl.datasets import CARDS, Card
-from rbrl.datasets import table as catalogue_table
+from rbrl.metrics import Metric
 from rbrl.report.comparison import ALPHA, ONE_DATA_SET, Comparison, compare, complete_part, rank_table
-from rbrl.report.results import Results, Sizes, as_shown
+from rbrl.report.results import Results, Sizes, best_of, heading
 from rbrl.report.table import DIGITS, MISSING, Cell, Table, count, number, seconds, spread, word
-from rbrl.statistics import smallest_wilcoxon_p
+from rbrl.statistics import FriedmanResult, smallest_wilcoxon_p
 
 
 def results_table(results: Results) -> Table:
     """Table 3: mean ± standard deviation of every metric, the best of each row in bold."""
-    rows = []
-    for dataset in results.datasets:
-        for metric in results.metrics:
-            rows.append(
-                (word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *_line(results, metric, dataset))
-            )
-    return Table(
-        "results",
-        "Results, mean ± standard deviation",
-        ("Data set", "Metric", *results.methods),
-        tuple(rows),
-        results.summary,
-        n_keys=2,
-        note=" ".join(filter(None, [legend(results), _incomplete(results)])),
+    rows = tuple(
+        (word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *_line(results, metric, dataset))
+        for dataset in results.datasets
+        for metric in results.metrics
     )
+    title, titles = "Results, mean ± standard deviation", ("Data set", "Metric", *results.methods)
+    note = " ".join(filter(None, [legend(results), _incomplete(results)]))
+    return Table("results", title, titles, rows, results.summary, n_keys=2, note=note)
 
 
 def legend(results: Results) -> str:
@@ -40,118 +35,99 @@ def legend(results: Results) -> str:
     return f"{names}. ↓ lower is better, ↑ higher."
 
 
-def metric_table(results: Results, metric) -> Table:
+def metric_table(results: Results, metric: Metric) -> Table:
     """One metric of Table 3, data sets x methods."""
     rows = tuple((word(name), *_line(results, metric, name)) for name in results.datasets)
     frame = results.summary[results.summary.metric == metric.name]
-    title = f"{metric.title} {metric.arrow}"
-    return Table(metric.name, title, ("Data set", *results.methods), rows, frame, note=_incomplete(results))
+    titles = ("Data set", *results.methods)
+    return Table(metric.name, heading(metric), titles, rows, frame, note=_incomplete(results))
 
 
-def _line(results, metric, dataset) -> list[Cell]:
+def _line(results: Results, metric: Metric, dataset: str) -> Iterator[Cell]:
+    """One metric of all methods on a data set; a star where splits are missing."""
     digits = results.decimals(metric, dataset)
     means, stds = results.means(metric).loc[dataset], results.stds(metric).loc[dataset]
     counts = results.counts(metric).loc[dataset]
     best = best_of(means, metric.greater_is_better, digits)
-    few = [0 < counts[name] < results.n_splits for name in means.index]
-    return [
-        spread(means[name], stds[name], digits, name in best, "*" if missing else "")
-        for name, missing in zip(means.index, few)
-    ]
+    for name in means.index:
+        mark = "*" if 0 < counts[name] < results.n_splits else ""
+        yield spread(means[name], stds[name], digits, name in best, mark)
 
 
-def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) -> set[str]:
-    """Names of the best values as printed: those that look equal are all best."""
-    shown = as_shown(values.dropna(), digits)
-    if shown.empty:
-        return set()
-    return set(shown.index[shown == (shown.max() if greater_is_better else shown.min())])
-
-
-def _incomplete(results):
+def _incomplete(results: Results) -> str:
     n = results.n_splits
     few = ((results.summary.n > 0) & (results.summary.n < n)).any()
     return f"* mean over fewer than {n} splits: the others failed or are still to come." if few else ""
 
 
 def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Table:
-    """Table 4: average ranks over data sets, and their mean over metrics; the lowest of each row in bold."""
+    """Table 4: average ranks over data sets, and their mean over metrics; the lowest of each row in bold.
+
+    Parameters
+    ----------
+    results : Results
+    ties : {"average", "minimum"}
+        What tied methods share.
+    digits : int, default=2
+    """
     ranks = rank_table(results, ties)
-    titles = {metric.name: f"{metric.title} {metric.arrow}" for metric in results.metrics}
+    names = {metric.name: heading(metric) for metric in results.metrics}
     rows = tuple(
-        (word(titles.get(name, name)), *(number(line[m], digits, m in best_of(line, False, digits)) for m in ranks))
+        (word(names.get(name, name)), *(number(line[m], digits, m in best_of(line, False, digits)) for m in ranks))
         for name, line in ranks.iterrows()
     )
     frame = ranks.rename_axis("metric").reset_index().melt("metric", var_name="method", value_name="average_rank")
-    return Table(
-        "average-ranks",
-        "Average ranks, 1 for the best",
-        ("Metric", *results.methods),
-        rows,
-        frame,
-        n_foot=1,
-        note=_ranked_over(results),
-    )
+    title, titles = "Average ranks, 1 for the best", ("Metric", *results.methods)
+    return Table("average-ranks", title, titles, rows, frame, n_foot=1, note=" ".join(_rank_notes(results)))
 
 
-def _ranked_over(results):
+def _rank_notes(results: Results) -> Iterator[str]:
     found = [complete_part(results, metric) for metric in results.metrics]
     left_out = sorted({name for part in found for name in part.left_out})
     without = sorted({name for part in found for name in part.without})
-    notes = [f"Without {', '.join(left_out)}: not every method has a value there."] if left_out else []
-    notes += [f"Not ranked: {', '.join(without)}, which has no value anywhere."] if without else []
-    if results.as_printed and any(_has_ties(part.values) for part in found):
-        notes.append("Methods whose means look equal share their ranks.")
-    return " ".join(notes)
-
-
-def _has_ties(values):
-    return any(line.duplicated().any() for _, line in values.iterrows())
+    if left_out:
+        yield f"Without {', '.join(left_out)}: not every method has a value there."
+    if without:
+        yield f"Not ranked: {', '.join(without)}, which has no value anywhere."
+    if results.as_printed and any(part.values.nunique(axis=1).lt(part.values.shape[1]).any() for part in found):
+        yield "Methods whose means look equal share their ranks."
 
 
 def friedman_table(results: Results, alpha: float = ALPHA) -> Table:
     """Table 5: Friedman's F_F with its critical value, and Nemenyi's critical distance."""
     found = [compare(results, metric, alpha) for metric in results.metrics]
     rows = tuple(_friedman_row(comparison) for comparison in found)
-    frame = pd.DataFrame([friedman_record(comparison) for comparison in found])
+    frame = pd.DataFrame([_friedman_record(comparison) for comparison in found])
     titles = ("Metric", "F_F", "Critical value", "p", "Critical distance", "Methods differ")
-    level = [f"Level {alpha:g}."] if any(comparison.test for comparison in found) else []
-    note = " ".join([*level, *_friedman_notes(found)])
+    note = " ".join(_friedman_notes(found, alpha))
     return Table("friedman", "Friedman's test and Nemenyi's critical distance", titles, rows, frame, note=note)
 
 
-def friedman_record(comparison: Comparison) -> dict:
-    """The test of one metric as a dict of figures."""
+def _friedman_record(comparison: Comparison) -> dict[str, Any]:
+    """The test of one metric as figures; None for those of a test that there is not."""
     test = comparison.test
     return {
         "metric": comparison.metric.name,
-        "F_F": test.f if test else None,
-        "critical_value": test.critical_value if test else None,
-        "p_value": test.p_value if test else None,
+        "F_F": getattr(test, "f", None),
+        "critical_value": getattr(test, "critical_value", None),
+        "p_value": getattr(test, "p_value", None),
         "critical_distance": comparison.distance,
         "n_methods": comparison.values.shape[1],
         "n_datasets": comparison.n_datasets,
-        "p_from": test.distribution if test else None,
-        "smallest_p_value": test.smallest_p_value if test else None,
+        "p_from": getattr(test, "distribution", None),
+        "smallest_p_value": getattr(test, "smallest_p_value", None),
         "decides_pairs": comparison.decides_pairs,
     }
 
 
-def _friedman_row(comparison):
-    test, metric = comparison.test, comparison.metric
-    title = word(f"{metric.title} {metric.arrow}")
+def _friedman_row(comparison: Comparison) -> tuple[Cell, ...]:
+    test, title = comparison.test, word(heading(comparison.metric))
     if test is None:
         return title, *[number(None)] * 4, word(MISSING)
-    statistic = Cell("∞", test.f) if isinf(test.f) else number(test.f, 4)
-    critical = Cell("∞", test.critical_value) if isinf(test.critical_value) else number(test.critical_value, 4)
+    statistics = [Cell("∞", f) if isinf(f) else number(f, 4) for f in (test.f, test.critical_value)]
     distance = Cell(f"{comparison.distance:.3f}{'' if comparison.decides_pairs else '*'}", comparison.distance)
-    return title, statistic, critical, Cell(p_text(test.p_value), test.p_value), distance, _answer(test)
-
-
-def _answer(test):
-    if not test.decidable:
-        return word("too few data sets")
-    return word("yes" if test.significant else "no")
+    answer = ("yes" if test.significant else "no") if test.decidable else "too few data sets"
+    return title, *statistics, Cell(p_text(test.p_value), test.p_value), distance, word(answer)
 
 
 P_FROM = {
@@ -160,74 +136,78 @@ P_FROM = {
 }
 
 
-def _friedman_notes(found):
+def _friedman_notes(found: list[Comparison], alpha: float) -> Iterator[str]:
     """What a reader must know of the figures: where p is from, and what so few data sets cannot decide."""
-    untested, tested = [c for c in found if c.test is None], [c for c in found if c.test is not None]
+    tested: list[tuple[Comparison, FriedmanResult]] = [(c, c.test) for c in found if c.test is not None]
+    if tested:
+        yield f"Level {alpha:g}."
     for source, text in P_FROM.items():
-        some = [c for c in tested if c.test.distribution == source]
+        some = [comparison for comparison, test in tested if test.distribution == source]
         if some:
             yield f"p {text}" if len(some) == len(tested) else f"p of {_titles(some)} {text}"
-    some = [c for c in tested if not c.test.decidable]
-    if some:
-        smallest = p_text(max(c.test.smallest_p_value for c in some))
-        yield f"Too few data sets: p could not be less than {smallest} whatever the results."
-    if any(not c.decides_pairs for c in tested):
+    undecided = [test.smallest_p_value for _, test in tested if not test.decidable]
+    if undecided:
+        yield f"Too few data sets: p could not be less than {p_text(max(undecided))} whatever the results."
+    if any(not comparison.decides_pairs for comparison, _ in tested):
         yield "* More than average ranks can differ by: no two methods can be told apart."
     if found and all(c.n_datasets == 1 and len(c.ranks) > 1 for c in found):
         yield f"Not tested. {ONE_DATA_SET}"
-    elif untested:
+    elif len(tested) < len(found):
+        untested = [comparison for comparison in found if comparison.test is None]
         which = f"No test for {_titles(untested)}" if tested else "Nothing is tested"
         yield f"{which}: it needs two methods and two data sets on which all have a value."
 
 
-def _titles(comparisons):
+def _titles(comparisons: list[Comparison]) -> str:
     return ", ".join(comparison.metric.title for comparison in comparisons)
 
 
 def pairs_table(results: Results, alpha: float = ALPHA) -> Table:
     """The method that ranks first on each metric against every other; the frame has all pairs."""
     found = [compare(results, metric, alpha) for metric in results.metrics]
-    frames = {comparison.metric: comparison.pairs() for comparison in found}
+    frames = [comparison.pairs() for comparison in found]
     rows = tuple(
-        _pair_row(metric, pair)
-        for comparison, (metric, frame) in zip(found, frames.items())
+        _pair_row(comparison.metric, pair)
+        for comparison, frame in zip(found, frames)
         for pair in frame[frame.method.isin(comparison.best)].itertuples()
     )
     counts, figures = ("Better", "Equal", "Worse"), ("Median difference", "Rank-biserial", "p, Holm")
     titles = ("Metric", "First", "Against", "Ranks apart", *counts, *figures)
-    frame = pd.concat(frames.values(), ignore_index=True)
-    note = " ".join(_pairs_notes(found, alpha))
+    frame, note = pd.concat(frames, ignore_index=True), " ".join(_pairs_notes(found, alpha))
     return Table("pairs", "First against the others, by data set", titles, rows, frame, n_keys=3, note=note)
 
 
-def _pair_row(metric, pair):
-    counts = (pair.wins, pair.ties, pair.losses)
+def _pair_row(metric: Metric, pair: Any) -> tuple[Cell, ...]:
     figures = ((pair.median_difference, DIGITS + 1), (pair.rank_biserial, 2))
     return (
-        *(word(f"{metric.title} {metric.arrow}"), word(pair.method), word(pair.against), number(pair.ranks_apart, 2)),
-        *(count(n) for n in counts),
+        *(word(heading(metric)), word(pair.method), word(pair.against), number(pair.ranks_apart, 2)),
+        *(count(n) for n in (pair.wins, pair.ties, pair.losses)),
         *(Cell(f"{value:+.{digits}f}".replace("-", "−"), value) for value, digits in figures),
         Cell(p_text(pair.p_holm), pair.p_holm),
     )
 
 
-def _pairs_notes(found, alpha):
+def _pairs_notes(found: list[Comparison], alpha: float) -> Iterator[str]:
     tested = [comparison for comparison in found if comparison.test]
     if not tested:
         return
     n_datasets, n_methods = max(c.n_datasets for c in tested), max(len(c.ranks) for c in tested)
     yield "Median difference: positive where the first is better. Rank-biserial: from 1, better on every data set, to −1."
     n_pairs, smallest = n_methods * (n_methods - 1) // 2, smallest_wilcoxon_p(n_datasets, n_methods)
-    end = ", so that it can tell no two methods apart" if smallest > alpha else ""
     yield f"p: Wilcoxon's signed-rank test with Holm's correction for all pairs, {n_pairs}."
-    yield (
-        f"On {n_datasets} data sets the test gives {p_text(smallest_wilcoxon_p(n_datasets))} at least, "
-        f"corrected {p_text(smallest)}{end}."
-    )
+    single = p_text(smallest_wilcoxon_p(n_datasets))
+    end = ", so that it can tell no two methods apart" if smallest > alpha else ""
+    yield f"On {n_datasets} data sets the test gives {single} at least, corrected {p_text(smallest)}{end}."
 
 
 def p_text(p_value: float) -> str:
-    """A p-value for people."""
+    """A p-value for people.
+
+    Examples
+    --------
+    >>> p_text(0.0416), p_text(0.0000213), p_text(0.0)
+    ('0.042', '2e-05', '<1e-16')
+    """
     if p_value >= 0.001:
         return f"{p_value:.3f}"
     return f"{p_value:.0e}" if p_value >= 1e-16 else "<1e-16"
@@ -245,24 +225,20 @@ def ablation_table(results: Results, first: str, second: str) -> Table:
 
 def time_table(results: Results) -> Table:
     """Table 7: mean seconds to train and to test, per run."""
-    train, test = results.seconds("train_seconds"), results.seconds("test_seconds")
-    titles = [title for name in results.methods for title in (f"{name} train", f"{name} test")]
+    times = {name: results.seconds(name) for name in ("train_seconds", "test_seconds", "tune_seconds")}
+    shown = (("train", times["train_seconds"]), ("test", times["test_seconds"]))
+    titles = ("Data set", *(f"{method} {kind}" for method in results.methods for kind, _ in shown))
     rows = tuple(
-        (word(name), *(seconds(t.loc[name, m]) for m in results.methods for t in (train, test)))
+        (word(name), *(seconds(frame.loc[name, method]) for method in results.methods for _, frame in shown))
         for name in results.datasets
     )
-    pieces = [
-        t.rename_axis("dataset")
-        .melt(ignore_index=False, var_name="method", value_name=c)
-        .set_index("method", append=True)
-        for t, c in (
-            (train, "train_seconds"),
-            (test, "test_seconds"),
-            (results.seconds("tune_seconds"), "tune_seconds"),
-        )
-    ]
-    frame = pd.concat(pieces, axis=1).reset_index()
-    return Table("time", "Seconds to train and to test", ("Data set", *titles), rows, frame, note="Means over splits.")
+    # One row per (dataset, method), all data sets of a method together.
+    columns = {
+        name: frame.rename_axis(index="dataset", columns="method").unstack().swaplevel()
+        for name, frame in times.items()
+    }
+    frame = pd.DataFrame(columns).reset_index()
+    return Table("time", "Seconds to train and to test", titles, rows, frame, note="Means over splits.")
 
 
 def seconds_table(results: Results, column: str) -> Table:
@@ -275,32 +251,20 @@ def seconds_table(results: Results, column: str) -> Table:
 
 def parameters_table(results: Results) -> Table:
     """For every data set and method, the parameters chosen most often, and in how many splits."""
-    frame = chosen_parameters(results)
-    rows = tuple(
-        (word(row.dataset), word(row.method), word(row.params), count(row.n_chosen), count(row.n_splits))
-        for row in frame.itertuples()
-    )
+    runs, chosen = results.runs[results.runs.status == "ok"], []
+    if "params" not in runs:
+        runs = runs.assign(params="{}")
+    for dataset, method in product(results.datasets, results.methods):
+        counts = Counter(map(_spell, runs[(runs.dataset == dataset) & (runs.method == method)].params))
+        if counts:
+            chosen.append((dataset, method, *counts.most_common(1)[0], counts.total(), len(counts)))
+    rows = tuple((*(word(text) for text in row[:3]), count(row[3]), count(row[4])) for row in chosen)
     titles = ("Data set", "Method", "Parameters chosen most often", "Splits", "Of")
+    frame = pd.DataFrame(chosen, columns=["dataset", "method", "params", "n_chosen", "n_splits", "n_different"])
     return Table("parameters", "Parameters chosen", titles, rows, frame, n_keys=2)
 
 
-def chosen_parameters(results: Results) -> pd.DataFrame:
-    """One row per (dataset, method): params, n_chosen, n_splits, n_different."""
-    rows = []
-    runs = results.runs[results.runs.status == "ok"]
-    if "params" not in runs:
-        runs = runs.assign(params="{}")
-    for dataset in results.datasets:
-        for method in results.methods:
-            chosen = runs[(runs.dataset == dataset) & (runs.method == method)].params
-            if len(chosen):
-                counts = Counter(spell(params) for params in chosen)
-                text, times = counts.most_common(1)[0]
-                rows.append((dataset, method, text, times, len(chosen), len(counts)))
-    return pd.DataFrame(rows, columns=["dataset", "method", "params", "n_chosen", "n_splits", "n_different"])
-
-
-def spell(params) -> str:
+def _spell(params: object) -> str:
     """Parameters for people: ``ridge = 0.1, nuclear = 10``; what is not JSON stays as it is."""
     if isinstance(params, str):
         try:
@@ -309,14 +273,8 @@ def spell(params) -> str:
             return str(params)
     if not isinstance(params, dict):
         return "default" if params is None or params != params else str(params)
-    return ", ".join(f"{name} = {_value(value)}" for name, value in params.items()) or "default"
-
-
-def _value(value):
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-SIZES = ("n_samples", "n_features", "n_labels")
+    shown = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in params.items()}
+    return ", ".join(f"{name} = {value}" for name, value in shown.items()) or "default"
 
 
 def known_sizes(results: Results) -> dict[str, Card | Sizes | None]:
@@ -325,38 +283,22 @@ def known_sizes(results: Results) -> dict[str, Card | Sizes | None]:
 
 
 def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
-    """Table 1: sizes of data sets; of some only the name is known."""
-    keys = [*SIZES, "cardinality", "density", "domain"]
-    rows = tuple(
-        (word(name), *((count(getattr(one, key)) for key in SIZES) if one else [number(None)] * 3), *_density(one))
-        for name, one in known.items()
-    )
-    frame = pd.DataFrame(
-        [{"dataset": name} | {key: getattr(one, key, None) for key in keys} for name, one in known.items()]
-    )
+    """Table 1: sizes of data sets; of some only the name is known.
+
+    Examples
+    --------
+    >>> [cell.text for cell in datasets_table({"yeast": CARDS["yeast"]}).rows[0]]
+    ['yeast', '2417', '103', '14', '4.237', '0.303', 'biology']
+    """
+    keys = ("n_samples", "n_features", "n_labels", "cardinality", "density", "domain")
+    rows, records = [], []
+    for name, one in known.items():
+        values = [getattr(one, key, None) for key in keys]
+        counts = [count(n) for n in values[:3]]
+        rows.append((word(name), *counts, number(values[3]), number(values[4]), word(values[5] or "")))
+        records.append((name, *values))
     titles = ("Data set", "Samples", "Features", "Labels", "Labels per sample", "Density", "Domain")
-    return Table("datasets", "Data sets", titles, rows, frame)
-
-
-def _density(known):
-    if known is None:
-        return number(None), number(None), word("")
-    return number(known.cardinality), number(known.density), word(known.domain)
-
-
-def datasets_beside() -> Table:
-    """Table 1: what the data say, with a note where the paper prints another figure."""
-    frame = catalogue_table().reset_index()
-    rows = tuple(
-        (
-            word(row.dataset),
-            *(count(n) for n in (row.n_samples, row.n_features, row.n_labels)),
-            *(number(row.cardinality), number(row.density), word(row.domain), word(row.model), word(row.note)),
-        )
-        for row in frame.itertuples()
-    )
-    titles = ("Data set", "Samples", "Features", "Labels", "Labels per sample", "Density", "Domain", "Model", "Note")
-    return Table("table1", "Table 1: data sets", titles, rows, frame)
+    return Table("datasets", "Data sets", titles, tuple(rows), pd.DataFrame(records, columns=["dataset", *keys]))
 
 
 def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: str = "average") -> dict[str, Table]:
@@ -369,23 +311,21 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
         Methods of Table 6. Default: BRL and RBRL, where the run has both.
     ties : {"average", "minimum"}
         What tied methods share in the table of ranks.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> list(all_tables(Results.from_rows(rows)))
+    ['datasets', 'results', 'average-ranks', 'friedman', 'ablation', 'parameters', 'time']
     """
-    tables = [
-        datasets_table(known_sizes(results)),
-        results_table(results),
-        ranks_table(results, ties),
-        friedman_table(results),
-    ]
-    pairs = pairs_table(results)
-    tables += [pairs] if pairs.rows else []
-    pair = ablation or _ablation_pair(results.methods)
-    if pair:
-        tables.append(ablation_table(results, *pair))
-    if results.runs.shape[0]:
+    tables = [datasets_table(known_sizes(results)), results_table(results), ranks_table(results, ties)]
+    tables += [friedman_table(results), *(table for table in [pairs_table(results)] if table.rows)]
+    named = {name.lower(): name for name in results.methods}
+    if ablation is None and {"brl", "rbrl"} <= set(named):
+        ablation = named["brl"], named["rbrl"]
+    if ablation:
+        tables.append(ablation_table(results, *ablation))
+    if results.has_runs:
         tables += [parameters_table(results), time_table(results)]
     return {table.name: table for table in tables}
-
-
-def _ablation_pair(methods):
-    named = {name.lower(): name for name in methods}
-    return (named["brl"], named["rbrl"]) if {"brl", "rbrl"} <= set(named) else None

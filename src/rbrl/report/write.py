@@ -1,75 +1,16 @@
 """Everything about a run in one folder: tables, figures, the page."""
 
-import base64
-import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
 
 from rbrl.report.comparison import compare, rank_table
-from rbrl.report.page.content import content
-from rbrl.report.results import Results, training_seconds
-from rbrl.report.table import Table, save_table
+from rbrl.report.page import TITLE, write_page
+from rbrl.report.results import Results
+from rbrl.report.table import USUAL_FORMATS, Table, save_table
 from rbrl.report.tables import all_tables
-
-
-def render_page(
-    rows: pd.DataFrame | Results, *, title: str = "Comparison of multi-label methods", command: str = "", plan: str = ""
-) -> str:
-    """The page as text; see `write_page`."""
-    results = rows if isinstance(rows, Results) else Results.from_rows(rows)
-    script = _part("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    template = _environment().get_template("page.html")
-    return template.render(
-        **content(results, title, command, plan),
-        css=Markup(_part("page.css")),
-        script=Markup(script),
-        script_hash=digest,
-    )
-
-
-def write_page(rows: pd.DataFrame | Results, path: Path | str, **options: Any) -> Path:
-    """Write one self-contained HTML file: no network, nothing beside it, every name escaped.
-
-    Parameters
-    ----------
-    rows : DataFrame or Results
-        Rows of a store, or results.
-    path : path
-    title : str, optional
-    command : str, optional
-        What made the run; shown under "How to reproduce".
-    plan : str, optional
-        The plan's text, shown there too.
-
-    Returns
-    -------
-    Path
-    """
-    path = Path(path)
-    text = render_page(rows, **options)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-@cache
-def _part(name):
-    return files("rbrl.report.page").joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
-def _environment():
-    return Environment(
-        loader=FunctionLoader(_part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
 
 
 @dataclass(frozen=True)
@@ -92,11 +33,11 @@ def write_report(
     rows: pd.DataFrame | Results,
     folder: Path | str,
     *,
-    title: str = "Comparison of multi-label methods",
+    title: str = TITLE,
     command: str = "",
     plan: str = "",
     ablation: tuple[str, str] | None = None,
-    formats: tuple[str, ...] = ("csv", "tex", "md", "html"),
+    formats: Sequence[str] = USUAL_FORMATS,
     datasets: pd.DataFrame | None = None,
 ) -> Report:
     """Write tables, figures and the page of a run.
@@ -111,12 +52,16 @@ def write_report(
         Shown on the page.
     ablation : pair of str, optional
         Methods of the ablation table; BRL and RBRL where the run has both.
-    formats : tuple of str
+    formats : sequence of str
         Of the tables: csv, json, tex, md, html.
     datasets : DataFrame, optional
         Sizes of data sets outside the catalogue; see `Results.from_rows`.
-    """
 
+    Returns
+    -------
+    Report
+        The page, the tables, and all files that were written.
+    """
     results, folder = rows if isinstance(rows, Results) else Results.from_rows(rows, datasets), Path(folder)
     tables = all_tables(results, ablation)
     files = [path for table in tables.values() for path in save_table(table, folder / "tables", formats)]
@@ -129,15 +74,14 @@ def save_figures(results: Results, folder: Path) -> list[Path]:
     """Write the figures that a run has: ranks, critical differences, time against quality."""
     from rbrl.report import figures
 
-    files, ranks = [], rank_table(results).loc["Overall"].dropna()
+    drawn, ranks = {}, rank_table(results).loc["Overall"].dropna()
     if len(ranks):
-        files += figures.save_figure(figures.draw_average_ranks(ranks), folder / "average-ranks")
-    for metric in results.metrics:
-        comparison = compare(results, metric)
+        drawn["average-ranks"] = figures.draw_average_ranks(ranks)
+    for comparison in (compare(results, metric) for metric in results.metrics):
         if comparison.decides_pairs:
-            figure = figures.draw_critical_difference(comparison)
-            files += figures.save_figure(figure, folder / f"critical-difference-{metric.name}")
-    seconds = training_seconds(results).reindex(ranks.index).dropna()
+            name = f"critical-difference-{comparison.metric.name}"
+            drawn[name] = figures.draw_critical_difference(comparison)
+    seconds = results.training_seconds().reindex(ranks.index).dropna()
     if len(seconds):
-        files += figures.save_figure(figures.draw_trade_off(seconds, ranks), folder / "time-against-quality")
-    return files
+        drawn["time-against-quality"] = figures.draw_trade_off(seconds, ranks)
+    return [path for name, figure in drawn.items() for path in figures.save_figure(figure, folder / name)]

@@ -1,20 +1,17 @@
 """Figures: colour-blind safe, readable without colour, the same bytes every time."""
 
-from rbrl.report.figures.quality import draw_cooccurrence, draw_label_quality, draw_singular_values, draw_trade_off
-from rbrl.report.figures.ranks import draw_average_ranks, draw_critical_difference
-from rbrl.report.figures.studies import draw_convergence, draw_gamma, draw_pairs
+from rbrl.report.figures.comparison import draw_average_ranks, draw_critical_difference, draw_trade_off
+from rbrl.report.figures.studies import (
+    draw_convergence,
+    draw_cooccurrence,
+    draw_gamma,
+    draw_label_quality,
+    draw_pairs,
+    draw_singular_values,
+)
 from rbrl.report.figures.style import inline_svg, save_figure
 
 __all__ = [
-    "draw_average_ranks",
-    "draw_convergence",
-    "draw_cooccurrence",
-    "draw_critical_difference",
-    "draw_gamma",
-    "draw_label_quality",
-    "draw_pairs",
-    "draw_singular_values",
-    "draw_trade_off",
-    "inline_svg",
-    "save_figure",
-]
+    "draw_average_ranks", "draw_convergence", "draw_cooccurrence", "draw_critical_difference", "draw_gamma",
+    "draw_label_quality", "draw_pairs", "draw_singular_values", "draw_trade_off", "inline_svg", "save_figure",
+]  # fmt: skip

@@ -5,14 +5,18 @@ import io
 import math
 import re
 import warnings
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from rbrl._common.files import replacing
 
 INK, MUTED, RULE, ACCENT = "#1d1f24", "#667080", "#cfd4dc", "#0b5fa5"
 # Okabe and Ito's colours without black and yellow, in an order whose neighbours differ in lightness, too.
@@ -26,49 +30,46 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # On a page the figure takes the colours of the page, light or dark.
 PAGE_COLOURS = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", ACCENT: "var(--accent)"}
 
-_RC = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9,
-    "axes.edgecolor": RULE,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "lines.linewidth": 1.6,
-    "svg.hashsalt": "rbrl",
-    "text.parse_math": False,
-}
+# A fixed salt gives elements the same ids every time; names may hold a dollar sign, so no text is read as a formula.
+_RC: dict[Any, Any] = {
+    "svg.hashsalt": "rbrl", "text.parse_math": False,
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9, "text.color": INK,
+    "axes.titlecolor": INK, "axes.titlesize": 9.5, "axes.titleweight": "bold", "axes.titlelocation": "left",
+    "axes.edgecolor": RULE, "axes.labelcolor": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "axes.axisbelow": True, "grid.color": RULE, "grid.linewidth": 0.6, "lines.linewidth": 1.6,
+    "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelsize": 8, "ytick.labelsize": 8,
+    "legend.frameon": False, "legend.fontsize": 8,
+}  # fmt: skip
+
+
+def style() -> AbstractContextManager[None]:
+    """The look of every figure, without touching the user's settings."""
+    return mpl.rc_context(_RC)
 
 
 @contextmanager
-def style():
-    """The look of every figure, without touching the user's settings."""
-    with mpl.rc_context(_RC):
-        yield
+def drawing(width: float, height: float, title: str = "") -> Iterator[tuple[Figure, Axes]]:
+    """A figure of so many inches with one pair of axes under a title, drawn in our style."""
+    with style():
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_title(title)
+        yield figure, axes
 
 
-def blank(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure measured in inches, y downwards, with no axes: for drawings of our own."""
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, width), ylim=(height, 0))
-    axes.axis("off")
-    return figure, axes
+@contextmanager
+def panels(n_rows: int, n_columns: int, width: float, height: float, title: str = "") -> Iterator[tuple[Figure, Any]]:
+    """A figure with a grid of axes, under a common title if there is one, drawn in our style."""
+    with style():
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, figure.subplots(n_rows, n_columns, squeeze=False)
+        if title:
+            figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, weight="bold")
+
+
+def line_look(i: int) -> dict[str, Any]:
+    """Colour and dashes of the i-th line: lines differ in both, so that colour is not needed."""
+    return {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % len(DASHES)]}
 
 
 def short(name: str, length: int = LONGEST_NAME) -> str:
@@ -78,7 +79,7 @@ def short(name: str, length: int = LONGEST_NAME) -> str:
 
 
 def plain_powers(*axes: Axis) -> None:
-    """Label a logarithmic axis with plain text: names may hold a dollar sign, so no text is read as formulas."""
+    """Label a logarithmic axis with plain text: matplotlib's own labels are formulas."""
     for axis in axes:
         axis.set_major_locator(LogLocator(numticks=7))
         axis.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
@@ -99,16 +100,30 @@ def power(value: float) -> str:
     return "10" + str(exponent).translate(RAISED)
 
 
-def save_figure(figure: Figure, path: Path | str, formats=("svg", "png")) -> list[Path]:
-    """Write a figure as `path` with each ending; the same figure gives the same bytes."""
+def save_figure(figure: Figure, path: Path | str, formats: Sequence[str] = ("svg", "png")) -> list[Path]:
+    """Write a figure as `path` with each ending; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+    path : path
+        Without an ending.
+    formats : sequence of str
+        Endings.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
     stem = Path(path)
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{ending}") for ending in formats]
-    with style():
-        for target in paths:
-            metadata = {"Date": None} if target.suffix == ".svg" else {"Software": None}
-            figure.savefig(target, dpi=200, facecolor="white", metadata=metadata)
-            figure.set_layout_engine("none")  # what was laid out for the first file serves the others
+    for target, ending in zip(paths, formats):
+        metadata = {"Date": None} if ending == "svg" else {"Software": None}
+        with style(), replacing(target) as temporary:
+            figure.savefig(temporary, format=ending, dpi=200, facecolor="white", metadata=metadata)
+        figure.set_layout_engine("none")  # what was laid out for the first file serves the others
     return paths
 
 
@@ -129,26 +144,19 @@ def inline_svg(figure: Figure, title: str, description: str, key: str) -> str:
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = stream.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'\bid="([^"]*)"', rf'id="{key}-\1"', text)
     text = re.sub(r'(url\(#|href="#)', rf"\g<1>{key}-", text)
     text = re.sub(r"font: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font: \1inherit", text)
     for colour, variable in PAGE_COLOURS.items():
         text = text.replace(colour, variable)
-    head = re.match(r"<svg[^>]*>", text)
-    assert head is not None, "matplotlib writes an svg element"
-    return _head(head[0], title, description, key) + text[head.end() :].strip()
-
-
-def _head(element, title, description, key):
-    box = re.search(r'viewBox="([^"]*)"', element)
-    assert box is not None, "matplotlib writes a viewBox"
-    width = float(box[1].split()[2])
+    head = re.match(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', text)
+    assert head is not None, "matplotlib writes an svg element with a viewBox"
     # Points are 4/3 of a CSS pixel; a figure may be shown a little larger than it was drawn.
+    largest = float(head[1].split()[2]) * 1.6
     return (
-        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{box[1]}" role="img" '
-        f'aria-labelledby="{key}-title {key}-description" style="max-width: {width * 1.6:.0f}px">'
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{head[1]}" role="img" '
+        f'aria-labelledby="{key}-title {key}-description" style="max-width: {largest:.0f}px">'
         f'<title id="{key}-title">{html.escape(title)}</title>'
-        f'<desc id="{key}-description">{html.escape(description)}</desc>'
+        f'<desc id="{key}-description">{html.escape(description)}</desc>{text[head.end() :].strip()}'
     )

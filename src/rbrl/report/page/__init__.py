@@ -1,1 +1,195 @@
-"""What the page of a comparison shows: its parts, and what it says."""
+"""The page of a comparison: one self-contained HTML file that a person likes to read."""
+
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from rbrl.metrics import Metric
+from rbrl.report import tables
+from rbrl.report.comparison import Comparison, compare, lowest, rank_table
+from rbrl.report.results import Results, best_of
+from rbrl.report.table import Cell, Table, number, seconds, spread, word, write_text
+from rbrl.report.verdicts import headline, join, verdict
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TITLE = "Comparison of multi-label methods"
+FACTS = {"version": "rbrl", "machine": "Machine", "seed": "Seeds"}
+MANY_VALUES = 12  # of a fact; the rest become dots
+
+
+def write_page(
+    rows: pd.DataFrame | Results, path: Path | str, *, title: str = TITLE, command: str = "", plan: str = ""
+) -> Path:
+    """Write one self-contained HTML file: no network, nothing beside it, every name escaped.
+
+    Parameters
+    ----------
+    rows : DataFrame or Results
+        Rows of a store, or results.
+    path : path
+    title : str, optional
+    command : str, optional
+        What made the run; shown under "How to reproduce".
+    plan : str, optional
+        The plan's text, shown there too.
+
+    Returns
+    -------
+    Path
+    """
+    return write_text(Path(path), render_page(rows, title=title, command=command, plan=plan))
+
+
+def render_page(rows: pd.DataFrame | Results, *, title: str = TITLE, command: str = "", plan: str = "") -> str:
+    """The page as text; see `write_page`."""
+    from markupsafe import Markup
+
+    results = rows if isinstance(rows, Results) else Results.from_rows(rows)
+    script = _part("page.js")
+    # The page allows this script and no other: a name that became an element could still not run.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    parts = {"css": Markup(_part("page.css")), "script": Markup(script), "script_hash": digest}
+    told = {"title": title, "command": command, "plan": plan}
+    return _environment().get_template("page.html").render(**_content(results), **told, **parts)
+
+
+@cache
+def _part(name: str) -> str:
+    return files("rbrl.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    blocks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
+    return Environment(loader=FunctionLoader(_part), autoescape=True, undefined=StrictUndefined, **blocks)
+
+
+def _content(results: Results) -> dict[str, Any]:
+    """What the template shows, as names and tables; it escapes them all."""
+    comparisons = [compare(results, metric) for metric in results.metrics]
+    ranks = rank_table(results).loc["Overall"].dropna().sort_values(kind="stable")
+    has_tests = any(comparison.test for comparison in comparisons)
+    best = lowest(ranks) if any(comparison.tested for comparison in comparisons) else []
+    verdicts = [verdict(comparison, results) for comparison in comparisons]
+    # Why nothing was tested, if it is the same for all metrics: it is then said once.
+    reasons = {one.evidence if one.level == "untested" else "" for one in verdicts}
+    details = [_detail(results, name) for name in results.datasets]
+    alone = len(details) == 1
+    return {
+        "lead": _lead(results, ranks, comparisons),
+        "counts": _counts(results),
+        "verdicts": verdicts,
+        "untested": reasons.pop() if len(reasons) == 1 else "",
+        "ranks": [(name, rank, rank / ranks.max(), name in best) for name, rank in ranks.items()],
+        "ranks_table": tables.ranks_table(results),
+        "friedman": tables.friedman_table(results) if has_tests else None,
+        "pairs": tables.pairs_table(results) if has_tests else None,
+        "diagrams": [_diagram(comparison) for comparison in comparisons if comparison.decides_pairs],
+        "only": results.datasets[0] if alone else "",
+        "as_printed": results.as_printed,
+        # A table per metric; of a single data set one table says it all.
+        "result_tables": [details[0]["table"]] if alone else [tables.metric_table(results, m) for m in results.metrics],
+        "datasets_table": tables.datasets_table(tables.known_sizes(results)),
+        "details": [] if alone else details,
+        "trade_off": _trade_off(results, ranks) if results.has_runs else None,
+        "time_tables": [
+            tables.seconds_table(results, f"{kind}_seconds") for kind in ("train", "test") if results.has_runs
+        ],
+        "parameters": tables.parameters_table(results) if results.has_runs else None,
+        "failures": _failures(results),
+        "facts": _facts(results.runs),
+    }
+
+
+def _lead(results: Results, ranks: pd.Series, comparisons: list[Comparison]) -> str:
+    numbers = {"method": len(results.methods), "data set": len(results.datasets), "metric": len(results.metrics)}
+    methods, datasets, metrics = (f"{n} {noun}{'' if n == 1 else 's'}" for noun, n in numbers.items())
+    ranked = "No overall ranking: no data set has every method's value yet." if ranks.empty else headline(comparisons)
+    return f"{methods} on {datasets}, judged by {metrics}. {ranked}"
+
+
+def _counts(results: Results) -> list[tuple[str, int]]:
+    many = {"Methods": results.methods, "Data sets": results.datasets, "Metrics": results.metrics}
+    counts = [(name, len(those)) for name, those in many.items()]
+    runs = [("Splits", results.n_splits), ("Runs", len(results.runs)), ("Failed", len(results.failures))]
+    return counts + (runs if results.has_runs else [])
+
+
+def _diagram(comparison: Comparison) -> str:
+    from rbrl.report import figures
+
+    metric = comparison.metric
+    ranks = comparison.ranks.sort_values(kind="stable")
+    order = "; ".join(f"{name} {rank:.2f}" for name, rank in ranks.items())
+    groups = "; ".join(join(group) for group in comparison.groups) or "none"
+    description = f"Average ranks: {order}. Critical distance {comparison.distance:.2f}. "
+    description += f"No significant difference within: {groups}."
+    figure = figures.draw_critical_difference(comparison, width=4.6)
+    return figures.inline_svg(figure, f"Critical-difference diagram, {metric.title}", description, f"cd-{metric.name}")
+
+
+def _trade_off(results: Results, ranks: pd.Series) -> str | None:
+    from rbrl.report import figures
+
+    train = results.training_seconds().reindex(ranks.index).dropna()
+    if train.empty:
+        return None
+    points = "; ".join(f"{name}: {train[name]:.3g} s, rank {ranks[name]:.2f}" for name in train.index)
+    figure = figures.draw_trade_off(train, ranks, title="")
+    return figures.inline_svg(figure, "Training time against average rank", points, "trade-off")
+
+
+def _detail(results: Results, dataset: str) -> dict[str, Any]:
+    """One data set: every metric of every method, with times."""
+    known = tables.known_sizes(results)[dataset]
+    line = f"{known.n_samples:,} samples, {known.n_features:,} features, {known.n_labels} labels" if known else ""
+    times = {kind: results.seconds(f"{kind}_seconds").loc[dataset] for kind in ("tune", "train", "test")}
+    times = times if results.has_runs else {}
+    columns = [_figures(results, metric, dataset) for metric in results.metrics]
+    rows = tuple(
+        (word(method), *(column[method] for column in columns), *(seconds(time[method]) for time in times.values()))
+        for method in results.methods
+    )
+    metrics = [f"{metric.abbreviation} {metric.arrow}" for metric in results.metrics]
+    titles = ("Method", *metrics, *(f"{kind.capitalize()}, s" for kind in times))
+    name = re.sub(r"[^a-z0-9]+", "-", dataset.lower()).strip("-") or "x"
+    table = Table(f"detail-{name}", dataset, titles, rows, pd.DataFrame(), note=tables.legend(results))
+    return {"name": dataset, "line": line, "table": table}
+
+
+def _figures(results: Results, metric: Metric, dataset: str) -> dict[str, Cell]:
+    """One metric of each method; a single split has no deviation to show."""
+    digits, means, stds = results.decimals(metric, dataset), results.means(metric), results.stds(metric)
+    best = best_of(means.loc[dataset], metric.greater_is_better, digits)
+    if results.n_splits == 1:
+        return {name: number(mean, digits, name in best) for name, mean in means.loc[dataset].items()}
+    return {name: spread(m, stds.loc[dataset, name], digits, name in best) for name, m in means.loc[dataset].items()}
+
+
+def _failures(results: Results) -> Table | None:
+    failed = results.failures
+    if failed.empty:
+        return None
+    rows = tuple((word(f.dataset), word(f.method), word(f.split), word(f.error)) for f in failed.itertuples())
+    return Table("failures", "Runs that failed", ("Data set", "Method", "Split", "Error"), rows, failed)
+
+
+def _facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
+    facts = []
+    for column, title in FACTS.items():
+        if column in runs:
+            values = [str(value) for value in dict.fromkeys(runs[column].dropna())]
+            facts.append((title, ", ".join(values[:MANY_VALUES]) + (" …" if len(values) > MANY_VALUES else "")))
+    if "gap" in runs and runs.gap.notna().any():
+        facts.append(("Largest certified gap", f"{runs.gap.max():.1e}"))
+    return facts
