@@ -8,8 +8,7 @@ from sklearn.datasets import make_multilabel_classification
 
 from rbrl import datasets, metrics
 from rbrl.estimators import MLFE
-from rbrl.estimators.mlfe import SignedRegression
-from rbrl.estimators.mlfe_structure import LassoADMM, RidgeInverse, enrich_labels
+from rbrl.estimators.mlfe import RidgeInverse, SignedRegression, enrich_labels, reconstruct
 from rbrl.problem.kernel import gram
 
 
@@ -34,7 +33,7 @@ def plain_lasso(X, i, max_iter=1000):
 def test_all_lassos_at_once(shape, container):
     X = np.random.default_rng(0).standard_normal(shape)
     X[4] = 0
-    W = LassoADMM().weights(container(X), n_jobs=2).toarray()
+    W = reconstruct(container(X), n_jobs=2).toarray()
     np.testing.assert_allclose(W, [plain_lasso(X, i) for i in range(len(X))], atol=1e-9)
     assert not np.diag(W).any()
     assert not W[4].any()
@@ -58,7 +57,7 @@ def test_enriched_labels_are_optimal():
     random = np.random.default_rng(0)
     X = random.standard_normal((40, 6))
     Y = np.where(random.random((40, 3)) < 0.4, 1, -1)
-    W = LassoADMM().weights(X)
+    W = reconstruct(X)
     MU = enrich_labels(W, Y, tol=1e-9)
     A = np.eye(40) - W.toarray()
     for k in range(3):
@@ -153,8 +152,8 @@ def test_many_models_share_the_first_stages(monkeypatch):
     X, Y = make_multilabel_classification(40, 6, n_classes=3, random_state=0)
     points = [{"beta1": 1.0}, {"beta1": 5.0, "beta2": 10.0}, {"beta3": 0.0}]
     alone = [MLFE(**params).fit(X, Y).decision_function(X) for params in points]
-    solved, weights = [], LassoADMM.weights
-    monkeypatch.setattr(LassoADMM, "weights", lambda *args: solved.append(1) or weights(*args))
+    solved = []
+    monkeypatch.setattr("rbrl.estimators.mlfe.reconstruct", lambda *args: solved.append(1) or reconstruct(*args))
     for model, expected in zip(MLFE().fit_many(X, Y, points), alone):
         np.testing.assert_array_equal(model.decision_function(X), expected)
     assert len(solved) == 1

@@ -2,8 +2,9 @@
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -17,44 +18,56 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from rbrl._common.checks import check_choice, check_number
+from rbrl._common.typing import ArrayLike, BaseEstimator, BoolArray, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl.decision import ZeroThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.problem.kernel import gram
+
+# A classifier of scikit-learn, which has no types.
+Learner: TypeAlias = Any
+# A two-class problem: its rows, None for all of them, and whether each training row is relevant.
+Problem: TypeAlias = tuple[IntArray | None, BoolArray]
+# Its learner, None if it has one class only; its rows; the constant score that then stands for the class.
+Fitted: TypeAlias = tuple[Learner | None, IntArray | None, float]
+# What parameters of these names may say.
+CHOICES = {"kernel": ("linear", "rbf"), "votes": ("hard", "soft"), "scores": ("decision", "hard")}
 
 
 @dataclass(frozen=True)
 class Inputs:
     """What base learners are given: rows of features, or of a kernel matrix that all of them share."""
 
-    matrix: Any
+    matrix: Matrix
     pairwise: bool = False
 
-    def take(self, rows):
+    def take(self, rows: IntArray | None) -> Matrix:
         """The given training rows; all, uncopied, for None."""
         if rows is None:
             return self.matrix
         return self.matrix[np.ix_(rows, rows)] if self.pairwise else self.matrix[rows]
 
 
-def liblinear_rows(X):
+def liblinear_rows(X: Matrix) -> Matrix:
     """Rows as LIBLINEAR takes them, so that no single fit converts them again."""
     X = X.astype(np.float64, copy=False)
-    if sparse.issparse(X) and max(X.nnz, *X.shape) <= np.iinfo(np.int32).max and X.indices.dtype != np.int32:
-        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-        X = sparse.csr_array(parts, shape=X.shape)
-    return X
+    if isinstance(X, np.ndarray) or X.indices.dtype == np.int32 or max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+        return X
+    return sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
 
 
-def linear_svm(C, tol):
+def linear_svm(C: float, tol: float | None) -> LinearSVC:
     """LIBLINEAR: L2-regularised squared hinge, solved in the primal, which is deterministic and needs no seed."""
     return LinearSVC(C=C, tol=1e-4 if tol is None else tol, dual=False)
 
 
-def kernel_svm(C, tol, **kernel):
+def kernel_svm(C: float, tol: float | None, **kernel: Any) -> SVC:
     """LIBSVM's C-SVC; on a kernel matrix unless `kernel` says otherwise."""
     return SVC(C=C, tol=1e-3 if tol is None else tol, **(kernel or {"kernel": "precomputed"}))
 
 
-def fit_learner(learner, inputs, y, weights=None, rows=None):
+def fit_learner(
+    learner: Learner, inputs: Inputs, y: IntArray, weights: FloatArray | None = None, rows: IntArray | None = None
+) -> Learner:
     """Fit a fresh learner to classes y of the given rows (y and weights cover all rows), and return it."""
     if rows is not None:
         y, weights = y[rows], None if weights is None else weights[rows]
@@ -73,7 +86,7 @@ def fit_learner(learner, inputs, y, weights=None, rows=None):
     return learner
 
 
-def check_takes_weights(learner):
+def check_takes_weights(learner: Learner) -> None:
     """Refuse row weights for a base learner without them."""
     if not has_fit_parameter(learner, "sample_weight"):
         raise ValueError(
@@ -82,7 +95,7 @@ def check_takes_weights(learner):
         )
 
 
-def _weigh_stopping_rule(learner, y, weights):
+def _weigh_stopping_rule(learner: LinearSVC, y: IntArray, weights: FloatArray | None) -> None:
     """Let a row of weight 2 count as two rows in LIBLINEAR's stopping rule too.
 
     LIBLINEAR scales its tolerance by the share of the rarer class among the rows, whatever their weights.
@@ -94,7 +107,7 @@ def _weigh_stopping_rule(learner, y, weights):
     learner.tol = learner.tol * (mass.min() / mass.sum()) / (rows.min() / rows.sum())
 
 
-def _minimises_squared_hinge(learner):
+def _minimises_squared_hinge(learner: Learner) -> bool:
     """Whether a learner is what `linear_svm` makes, whose problem `_SquaredHinge` writes down."""
     ours = linear_svm(1.0, None).get_params()
     return isinstance(learner, LinearSVC) and all(
@@ -111,26 +124,28 @@ class _SquaredHinge:
     the solution is no farther from v than its norm.
     """
 
-    def __init__(self, X, y, weights, C):
+    def __init__(self, X: Matrix, y: FloatArray, weights: FloatArray | None, C: float) -> None:
         self.X, self.y, self.scale = X, y, 2.0 * C * (np.ones(len(y)) if weights is None else weights)
 
-    def gradient(self, v):
+    def gradient(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient at v, and the weight of each row in the Hessian there."""
         slack = np.maximum(1.0 - self.y * (self.X @ v[:-1] + v[-1]), 0.0)
         return v - self._transposed(self.scale * slack * self.y), self.scale * (slack > 0)
 
-    def newton_step(self, g, row_weights):
+    def newton_step(self, g: FloatArray, row_weights: FloatArray) -> FloatArray:
         """Solve H d = -g, to a digit less than g has been reduced to."""
         times = LinearOperator(
             (len(g), len(g)), lambda d: d + self._transposed(row_weights * (self.X @ d[:-1] + d[-1])), dtype=g.dtype
         )
         return cg(times, -g, rtol=1e-6)[0]
 
-    def _transposed(self, r):
+    def _transposed(self, r: FloatArray) -> FloatArray:
         return np.append(self.X.T @ r, r.sum())
 
 
-def _keep_tolerance(learner, X, y, weights, max_steps=20):
+def _keep_tolerance(
+    learner: LinearSVC, X: Matrix, y: IntArray, weights: FloatArray | None, max_steps: int = 20
+) -> None:
     """Go on with Newton's steps from where LIBLINEAR ended, if that is short of its tolerance.
 
     LIBLINEAR also ends where a step lowers the objective by less than 1e-12 of it, some 1e-6 from the solution: which
@@ -153,7 +168,7 @@ def _keep_tolerance(learner, X, y, weights, max_steps=20):
             )
 
 
-def _newton(problem, v, bound, max_steps):
+def _newton(problem: _SquaredHinge, v: FloatArray, bound: float, max_steps: int) -> tuple[FloatArray, float]:
     """Newton's method from v until the gradient's norm is at most `bound`, or no step lowers it; v and that norm."""
     g, row_weights = problem.gradient(v)
     for _ in range(max_steps):
@@ -168,10 +183,10 @@ def _newton(problem, v, bound, max_steps):
         else:
             break
         v, g, row_weights = tried, g_tried, weights_tried
-    return v, np.linalg.norm(g)
+    return v, float(np.linalg.norm(g))
 
 
-def margins(learner, matrix):
+def margins(learner: Learner, matrix: Matrix) -> FloatArray:
     """Scores of a fitted two-class learner; positive for its second class."""
     if hasattr(learner, "decision_function"):
         return np.asarray(learner.decision_function(matrix))
@@ -180,7 +195,7 @@ def margins(learner, matrix):
     return np.where(learner.predict(matrix) == learner.classes_[1], 0.5, -0.5)
 
 
-def probabilities(learner, matrix):
+def probabilities(learner: Learner, matrix: Matrix) -> FloatArray:
     """Class probabilities of a fitted learner; without its own, the logistic or softmax function of its scores."""
     if hasattr(learner, "predict_proba"):
         return learner.predict_proba(matrix)
@@ -194,34 +209,14 @@ def probabilities(learner, matrix):
     return scores / scores.sum(axis=1, keepdims=True)
 
 
-def logistic(scores):
+def logistic(scores: FloatArray) -> FloatArray:
     """1 / (1 + exp(-score)), without overflow."""
     return 0.5 * (1 + np.tanh(0.5 * scores))
 
 
-LEARNER_PARAMETERS = """estimator : scikit-learn classifier, default=None
-        Base learner, instead of the two that `kernel` names. It is cloned, never fitted itself; `kernel`, `C`, `gamma`
-        and `tol` then have no effect.
-    kernel : {"linear", "rbf"}, default="linear"
-        "linear": LIBLINEAR's L2-regularised squared hinge with a regularised intercept, solved in the primal (no
-        randomness). "rbf": LIBSVM's C-SVC with :math:`\\exp(-\\gamma \\|x - x'\\|^2)`.
-    C : float, default=1.0
-        Weight of the hinge of both.
-    gamma : float, default=None
-        Width of "rbf"; None means 1 / n_features.
-    tol : float, default=None
-        Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3."""
-
-COMMON_PARAMETERS = """non_empty : bool, default=False
-        Give a row without a relevant label its best one.
-    n_jobs : int, default=None
-        Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
-        processes: ``with joblib.parallel_config("loky")``."""
-
-KERNEL_ATTRIBUTES = """X_fit_ : array or sparse matrix
-        Training rows; ``kernel="rbf"`` only.
-    classes_ : array
-        Column indices of the labels, or the classes of a 1-D target."""
+def tie_shift(votes: str, hard: float) -> float:
+    """What makes ties positive and nothing else: `hard` of whole votes, the smallest positive number of shares."""
+    return hard if votes == "hard" else float(np.finfo(np.float64).tiny)
 
 
 class ReductionClassifier(MultiLabelClassifier):
@@ -230,7 +225,27 @@ class ReductionClassifier(MultiLabelClassifier):
     A subclass writes ``_fit_learners(inputs, Y, weights)``, where all weights are positive, and ``_scores(X)``.
     """
 
-    def fit(self, X, y=None, sample_weight=None):
+    decision_parameters = ("non_empty", "votes")
+    n_jobs: int | None
+    X_fit_: Matrix | None
+
+    def __init__(
+        self,
+        estimator: BaseEstimator | None,
+        kernel: str,
+        C: float,
+        gamma: float | None,
+        tol: float | None,
+        non_empty: bool,
+    ) -> None:
+        self.estimator = estimator
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.tol = tol
+        self.non_empty = non_empty
+
+    def fit(self, X: MatrixLike, y: MatrixLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and their labels y.
 
         Parameters
@@ -247,49 +262,49 @@ class ReductionClassifier(MultiLabelClassifier):
         """
         return self._learn(X, y, sample_weight)
 
-    def _fit(self, X, Y, weights):
+    def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         if weights is not None and not weights.all():
             rows = np.flatnonzero(weights)
             X, Y, weights = X[rows], Y[rows], weights[rows]
-        self._fit_learners(self._training_inputs(X), Y, weights)
+        self.X_fit_ = X if self._share_kernel() else None
+        self._fit_learners(self._inputs(X), Y, weights)
 
     @abstractmethod
-    def _fit_learners(self, inputs, Y, weights):
+    def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         """Learn from inputs, labels in {-1, +1} and positive row weights (None for ones)."""
 
-    def _training_inputs(self, X):
-        self.X_fit_ = X if self._has_kernel() else None
-        return self._inputs(X)
-
-    def _inputs(self, X):
+    def _inputs(self, X: Matrix) -> Inputs:
         """Rows as the base learners take them: kernel values with the training rows, or features."""
-        if self._has_kernel():
+        if self._share_kernel():
             return Inputs(gram(X, self.X_fit_, kernel="rbf", gamma=self.gamma), pairwise=True)
         return Inputs(X if self.estimator is not None else liblinear_rows(X))
 
-    def _learner(self):
+    def _learner(self) -> Learner:
         """A fresh base learner."""
         if self.estimator is not None:
             return clone(self.estimator)
-        return kernel_svm(self.C, self.tol) if self._has_kernel() else linear_svm(self.C, self.tol)
+        return kernel_svm(self.C, self.tol) if self._share_kernel() else linear_svm(self.C, self.tol)
 
-    def _has_kernel(self):
+    def _share_kernel(self) -> bool:
+        """Whether the base learners see one kernel matrix, in place of features."""
         return self.estimator is None and self.kernel == "rbf"
 
-    def _check_parameters(self):
-        owner = type(self).__name__
-        check_choice(owner, "kernel", self.kernel, ("linear", "rbf"))
+    def _check_parameters(self) -> None:
+        owner, parameters = type(self).__name__, self.get_params(deep=False)
+        for name, allowed in CHOICES.items():
+            if name in parameters:
+                check_choice(owner, name, parameters[name], allowed)
         check_number(owner, "C", self.C, strict=True)
         for name in ("gamma", "tol"):
-            if getattr(self, name) is not None:
-                check_number(owner, name, getattr(self, name), strict=True)
+            if parameters[name] is not None:
+                check_number(owner, name, parameters[name], strict=True)
         if self.estimator is not None and not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")):
             raise ValueError(
                 f"The estimator parameter of {owner} must be a classifier with fit and predict, or None. "
                 f"Got {self.estimator!r} instead."
             )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if self.estimator is not None:
             tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
@@ -304,58 +319,59 @@ class BinaryBankClassifier(ReductionClassifier):
     learner: its score is +1 or -1 (0 if it has no rows), noted in `constant_`.
     """
 
-    def _fit_bank(self, inputs, problems, n_problems, weights):
-        """Fit problems (rows, relevant): `rows` None for all, `relevant` a boolean for every training row."""
+    coef_: FloatArray
+    dual_coef_: sparse.csc_array
+    intercept_: FloatArray
+    constant_: FloatArray
+    estimators_: list[Learner | None]
+
+    def _fit_bank(
+        self, inputs: Inputs, problems: Iterable[Problem], n_problems: int, weights: FloatArray | None
+    ) -> None:
         jobs = (delayed(_fit_problem)(self._learner(), inputs, rows, relevant, weights) for rows, relevant in problems)
+        # A generator: of a learner no more is kept than its coefficients.
         fitted = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(jobs)
         self.constant_, self.intercept_ = np.zeros(n_problems), np.zeros(n_problems)
         if self.estimator is not None:
-            self.estimators_ = self._collect_estimators(fitted)
-        elif self._has_kernel():
-            self.dual_coef_ = self._collect_dual(fitted, inputs.matrix.shape[0])
+            self.estimators_ = [learner for _, learner, _ in self._with_constants(fitted)]
+        elif self._share_kernel():
+            self.dual_coef_ = self._dual_columns(fitted, inputs.matrix.shape[0])
         else:
-            self.coef_ = self._collect_linear(fitted, n_problems, inputs.matrix.shape[1])
+            self.coef_ = np.zeros((n_problems, inputs.matrix.shape[1]))
+            for j, learner, _ in self._with_constants(fitted):
+                if learner is not None:
+                    self.coef_[j], self.intercept_[j] = learner.coef_[0], learner.intercept_[0]
 
-    def _collect_estimators(self, fitted):
-        learners = []
-        for j, (learner, _, constant) in enumerate(fitted):
-            self.constant_[j] = self.intercept_[j] = constant
-            learners.append(learner)
-        return learners
-
-    def _collect_linear(self, fitted, n_problems, n_features):
-        coef = np.zeros((n_problems, n_features))
-        for j, (learner, _, constant) in enumerate(fitted):
-            self.constant_[j] = constant
-            self.intercept_[j] = constant if learner is None else learner.intercept_[0]
-            coef[j] = 0.0 if learner is None else learner.coef_[0]
-        return coef
-
-    def _collect_dual(self, fitted, n_samples):
-        indices, values, ends = [], [], [0]
+    def _with_constants(self, fitted: Iterable[Fitted]) -> Iterator[tuple[int, Learner | None, IntArray | None]]:
+        """Number, learner and rows of every problem; the constant of those without a learner is noted on the way."""
         for j, (learner, rows, constant) in enumerate(fitted):
-            self.constant_[j] = constant
-            self.intercept_[j] = constant if learner is None else learner.intercept_[0]
-            if learner is not None:
-                support = learner.support_ if rows is None else rows[learner.support_]
-                indices.append(np.asarray(support))
-                values.append(np.asarray(learner.dual_coef_).ravel())
-            ends.append(ends[-1] + (0 if learner is None else len(indices[-1])))
-        if not indices:
-            return sparse.csc_array((n_samples, len(ends) - 1))
-        parts = (np.concatenate(values), np.concatenate(indices), np.array(ends))
-        return sparse.csc_array(parts, shape=(n_samples, len(ends) - 1))
+            self.constant_[j] = self.intercept_[j] = constant
+            yield j, learner, rows
 
-    def _bank_margins(self, inputs, problems):
+    def _dual_columns(self, fitted: Iterable[Fitted], n_samples: int) -> sparse.csc_array:
+        n_problems = len(self.intercept_)
+        support, values, sizes = [np.empty(0, np.int32)], [np.empty(0)], np.zeros(n_problems + 1, np.int64)
+        for j, learner, rows in self._with_constants(fitted):
+            if learner is not None:
+                self.intercept_[j] = learner.intercept_[0]
+                support.append(learner.support_ if rows is None else rows[learner.support_])
+                values.append(learner.dual_coef_.ravel())
+                sizes[j + 1] = len(learner.support_)
+        columns = (np.concatenate(values), np.concatenate(support), np.cumsum(sizes))
+        return sparse.csc_array(columns, shape=(n_samples, n_problems))
+
+    def _bank_margins(self, inputs: Inputs, problems: slice) -> FloatArray:
         """Scores (n_rows, number of problems) of a slice of the problems."""
         if self.estimator is not None:
             return self._columns(inputs.matrix, problems, margins)
-        if self._has_kernel():
+        if self._share_kernel():
             return (self.dual_coef_[:, problems].T @ inputs.matrix.T).T + self.intercept_[problems]
         return np.asarray(inputs.matrix @ self.coef_[problems].T) + self.intercept_[problems]
 
-    def _bank_probabilities(self, inputs, problems):
-        """Probabilities of relevance, likewise."""
+    def _bank_votes(self, inputs: Inputs, problems: slice, soft: bool = False) -> FloatArray:
+        """1 where a problem's learner says relevant and 0 elsewhere, or the probability of it."""
+        if not soft:
+            return ZeroThreshold().labels(self._bank_margins(inputs, problems)).astype(np.float64)
         if self.estimator is not None:
             P = self._columns(inputs.matrix, problems, lambda *fitted: probabilities(*fitted)[:, 1])
         else:
@@ -363,18 +379,21 @@ class BinaryBankClassifier(ReductionClassifier):
         constant = self.constant_[problems]
         return np.where(constant == 0, P, 0.5 * (1 + constant))
 
-    def _columns(self, matrix, problems, response):
-        scores = np.zeros((matrix.shape[0], len(self.intercept_[problems]))) + self.intercept_[problems]
+    def _columns(
+        self, matrix: Matrix, problems: slice, response: Callable[[Learner, Matrix], FloatArray]
+    ) -> FloatArray:
+        scores = np.tile(self.intercept_[problems], (matrix.shape[0], 1))
         for j, learner in enumerate(self.estimators_[problems]):
             if learner is not None:
                 scores[:, j] = response(learner, matrix)
         return scores
 
 
-def _fit_problem(learner, inputs, rows, relevant, weights):
-    """The fitted learner (None for a single class), its rows, and the constant score that stands for a single class."""
+def _fit_problem(
+    learner: Learner, inputs: Inputs, rows: IntArray | None, relevant: BoolArray, weights: FloatArray | None
+) -> Fitted:
     part = relevant if rows is None else relevant[rows]
     n_relevant = np.count_nonzero(part)
     if n_relevant in (0, len(part)):
-        return None, rows, (np.sign(2 * n_relevant - 1) if len(part) else 0.0)
+        return None, rows, float(np.sign(2 * n_relevant - 1)) if len(part) else 0.0
     return fit_learner(learner, inputs, relevant.astype(np.int64), weights, rows), rows, 0.0

@@ -3,6 +3,7 @@
 from itertools import combinations
 from math import comb
 from numbers import Integral, Real
+from typing import TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -13,35 +14,48 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
-from rbrl._common.checks import check_choice, check_number
+from rbrl._common.checks import check_number
+from rbrl._common.typing import BaseEstimator, BoolArray, FloatArray, IntArray, Matrix
 from rbrl.estimators.base_learners import (
-    COMMON_PARAMETERS,
-    KERNEL_ATTRIBUTES,
-    LEARNER_PARAMETERS,
     Inputs,
+    Learner,
     ReductionClassifier,
     check_takes_weights,
     kernel_svm,
     logistic,
     probabilities,
+    tie_shift,
 )
 from rbrl.estimators.reductions import fit_powerset, powerset_votes
 
+# What scikit-learn's `random_state` may be.
+RandomSource: TypeAlias = int | np.random.RandomState | None
 # Up to this many subsets are listed and drawn from; of more, random ones are drawn until enough differ.
 LISTED_SUBSETS = 20_000
 
 
 class RAkEL(ReductionClassifier):
-    __doc__ = rf"""Random k-labelsets: label powersets of m random subsets of k labels, which vote.
+    r"""Random k-labelsets: label powersets of m random subsets of k labels, which vote.
 
-    .. math:: v_j(x) = \frac{{\sum_{{s : j \in R_s}} [j \in \hat Y_s(x)]}}{{|\{{s : j \in R_s\}}|}}, \qquad
-              j \text{{ relevant}} \iff v_j(x) \ge \tfrac12
+    .. math:: v_j(x) = \frac{\sum_{s : j \in R_s} [j \in \hat Y_s(x)]}{|\{s : j \in R_s\}|}, \qquad
+              j \text{ relevant} \iff v_j(x) \ge \tfrac12
 
     :math:`\hat Y_s` is the label powerset of the labels :math:`R_s`. A label in no subset is irrelevant.
 
     Parameters
     ----------
-    {LEARNER_PARAMETERS}
+    estimator : scikit-learn classifier, default=None
+        Base learner, instead of the two that `kernel` names. It is cloned, never fitted itself; `kernel`, `C`, `gamma`
+        and `tol` then have no effect.
+    kernel : {"linear", "rbf"}, default="linear"
+        "linear": LIBLINEAR's L2-regularised squared hinge with a regularised intercept, solved in the primal (no
+        randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
+    C : float, default=1.0
+        Weight of the hinge of both.
+    gamma : float, default=None
+        Width of "rbf"; None means 1 / n_features.
+    tol : float, default=None
+        Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
     overlapping : bool, default=True
         True: distinct subsets, each drawn from all labels. False: a random partition of the labels, whose last
         part may be smaller.
@@ -49,10 +63,14 @@ class RAkEL(ReductionClassifier):
         m, for overlapping subsets; None means twice the number of labels. All of them, if there are not more.
     subset_size : int or float, default=3
         k; a float is a share of the labels, so that 0.5 means half of them. At most the number of labels.
-    votes : {{"hard", "soft"}}, default="hard"
+    votes : {"hard", "soft"}, default="hard"
         "soft": a subset's vote is the probability of the label (for base learners without probabilities, from the
         softmax of the decision values).
-    {COMMON_PARAMETERS}
+    non_empty : bool, default=False
+        Give a row without a relevant label its best one.
+    n_jobs : int, default=None
+        Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
+        processes: ``with joblib.parallel_config("loky")``.
     random_state : int, RandomState or None, default=None
         Draws the subsets.
 
@@ -64,7 +82,10 @@ class RAkEL(ReductionClassifier):
         The combinations that a subset's labels have in training.
     estimators_ : list
         One fitted classifier of combinations per subset; None where there is only one.
-    {KERNEL_ATTRIBUTES}
+    X_fit_ : array or sparse matrix
+        Training rows; ``kernel="rbf"`` only.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target.
 
     Notes
     -----
@@ -85,37 +106,25 @@ class RAkEL(ReductionClassifier):
            [0, 0, 1, 0]])
     """
 
-    decision_parameters = ("non_empty", "votes")
+    subsets_: list[IntArray]
+    label_sets_: list[BoolArray]
+    estimators_: list[Learner | None]
+    n_votes_: IntArray
 
     def __init__(
-        self,
-        estimator=None,
-        kernel="linear",
-        C=1.0,
-        gamma=None,
-        tol=None,
-        overlapping=True,
-        n_subsets=None,
-        subset_size=3,
-        votes="hard",
-        non_empty=False,
-        n_jobs=None,
-        random_state=None,
-    ):
-        self.estimator = estimator
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.tol = tol
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: float | None = None,
+        tol: float | None = None, overlapping: bool = True, n_subsets: int | None = None, subset_size: float = 3,
+        votes: str = "hard", non_empty: bool = False, n_jobs: int | None = None, random_state: RandomSource = None,
+    ) -> None:  # fmt: skip
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
         self.overlapping = overlapping
         self.n_subsets = n_subsets
         self.subset_size = subset_size
         self.votes = votes
-        self.non_empty = non_empty
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _fit_learners(self, inputs, Y, weights):
+    def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         relevant = Y > 0
         self.subsets_ = self._draw(Y.shape[1])
         self.n_votes_ = np.bincount(np.concatenate(self.subsets_), minlength=Y.shape[1])
@@ -123,31 +132,25 @@ class RAkEL(ReductionClassifier):
         fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
         self.label_sets_, self.estimators_ = (list(part) for part in zip(*fitted))
 
-    def _draw(self, n_labels):
-        k, random = self._size(n_labels), check_random_state(self.random_state)
+    def _draw(self, n_labels: int) -> list[IntArray]:
+        k = self.subset_size if isinstance(self.subset_size, Integral) else int(self.subset_size * n_labels)
+        k, random = min(max(int(k), 1), n_labels), check_random_state(self.random_state)
         if not self.overlapping:
             order = random.permutation(n_labels)
             return [np.sort(order[start : start + k]) for start in range(0, n_labels, k)]
         m = 2 * n_labels if self.n_subsets is None else self.n_subsets
         return distinct_subsets(n_labels, k, m, random)
 
-    def _size(self, n_labels):
-        k = self.subset_size if isinstance(self.subset_size, Integral) else int(self.subset_size * n_labels)
-        return min(max(int(k), 1), n_labels)
-
-    def _scores(self, X):
+    def _scores(self, X: Matrix) -> FloatArray:
         matrix = self._inputs(X).matrix
         votes = np.zeros((matrix.shape[0], len(self.n_votes_)))
         for subset, sets, learner in zip(self.subsets_, self.label_sets_, self.estimators_):
             votes[:, subset] += powerset_votes(sets, learner, matrix, self.votes)
-        shares = votes / np.maximum(self.n_votes_, 1)
-        tie = 0.25 / self.n_votes_.max() if self.votes == "hard" else np.finfo(np.float64).tiny
-        return shares - 0.5 + tie
+        return votes / np.maximum(self.n_votes_, 1) - 0.5 + tie_shift(self.votes, 0.25 / self.n_votes_.max())
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         owner = type(self).__name__
-        check_choice(owner, "votes", self.votes, ("hard", "soft"))
         if self.n_subsets is not None:
             check_number(owner, "n_subsets", self.n_subsets, low=1, integer=True)
         size = self.subset_size
@@ -156,23 +159,23 @@ class RAkEL(ReductionClassifier):
             check_number(owner, "subset_size", size, low=1, integer=True)
 
 
-def distinct_subsets(n, k, m, random):
+def distinct_subsets(n: int, k: int, m: int, random: np.random.RandomState) -> list[IntArray]:
     """m distinct subsets of k of the numbers 0..n-1, or all of them if there are no more; each sorted."""
     total = comb(n, k)
     if total <= max(m, LISTED_SUBSETS):
         listed = np.array(list(combinations(range(n), k)))
         return list(listed if total <= m else listed[random.permutation(total)[:m]])
-    drawn = {}
+    drawn: dict[tuple[int, ...], None] = {}
     while len(drawn) < m:
         drawn.setdefault(tuple(np.sort(random.choice(n, k, replace=False)).tolist()))
     return [np.array(subset) for subset in drawn]
 
 
 class EnsembleOfChains(ReductionClassifier):
-    __doc__ = rf"""Classifier chains in random orders, which vote.
+    r"""Classifier chains in random orders, which vote.
 
-    .. math:: \hat y_{{\pi(j)}}^c(x) = f_j^c(x, \hat y_{{\pi(1)}}^c, \dots, \hat y_{{\pi(j-1)}}^c), \qquad
-              v_j(x) = \tfrac1c \textstyle\sum_c \hat y_j^c(x), \qquad j \text{{ relevant}} \iff v_j(x) \ge \tfrac12
+    .. math:: \hat y_{\pi(j)}^c(x) = f_j^c(x, \hat y_{\pi(1)}^c, \dots, \hat y_{\pi(j-1)}^c), \qquad
+              v_j(x) = \tfrac1c \textstyle\sum_c \hat y_j^c(x), \qquad j \text{ relevant} \iff v_j(x) \ge \tfrac12
 
     Each chain is scikit-learn's `ClassifierChain` in a random order :math:`\pi`: label after label is predicted from
     the features and the labels before it. Labels that are constant in a chain's rows stay outside it, with a constant
@@ -180,14 +183,29 @@ class EnsembleOfChains(ReductionClassifier):
 
     Parameters
     ----------
-    {LEARNER_PARAMETERS}
+    estimator : scikit-learn classifier, default=None
+        Base learner, instead of the two that `kernel` names. It is cloned, never fitted itself; `kernel`, `C`, `gamma`
+        and `tol` then have no effect.
+    kernel : {"linear", "rbf"}, default="linear"
+        "linear": LIBLINEAR's L2-regularised squared hinge with a regularised intercept, solved in the primal (no
+        randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
+    C : float, default=1.0
+        Weight of the hinge of both.
+    gamma : float, default=None
+        Width of "rbf"; None means 1 / n_features.
+    tol : float, default=None
+        Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
     n_chains : int, default=10
     max_samples : float, default=1.0
         Share of the rows that each chain learns from, drawn without replacement.
-    votes : {{"hard", "soft"}}, default="hard"
+    votes : {"hard", "soft"}, default="hard"
         "soft": a chain's vote is the probability of the label given its own predictions of the labels before (for base
         learners without probabilities, the logistic function of the decision value).
-    {COMMON_PARAMETERS}
+    non_empty : bool, default=False
+        Give a row without a relevant label its best one.
+    n_jobs : int, default=None
+        Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
+        processes: ``with joblib.parallel_config("loky")``.
     random_state : int, RandomState or None, default=None
         Draws the orders and the rows.
 
@@ -221,35 +239,23 @@ class EnsembleOfChains(ReductionClassifier):
            [0, 1, 1, 0]])
     """
 
-    decision_parameters = ("non_empty", "votes")
+    chains_: list[ClassifierChain | None]
+    chain_labels_: list[IntArray]
+    chain_constants_: list[FloatArray]
 
     def __init__(
-        self,
-        estimator=None,
-        kernel="linear",
-        C=1.0,
-        gamma=None,
-        tol=None,
-        n_chains=10,
-        max_samples=1.0,
-        votes="hard",
-        non_empty=False,
-        n_jobs=None,
-        random_state=None,
-    ):
-        self.estimator = estimator
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.tol = tol
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: float | None = None,
+        tol: float | None = None, n_chains: int = 10, max_samples: float = 1.0, votes: str = "hard",
+        non_empty: bool = False, n_jobs: int | None = None, random_state: RandomSource = None,
+    ) -> None:  # fmt: skip
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
         self.n_chains = n_chains
         self.max_samples = max_samples
         self.votes = votes
-        self.non_empty = non_empty
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _fit_learners(self, inputs, Y, weights):
+    def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         random = check_random_state(self.random_state)
         # Orders and rows are drawn before the jobs start, so that they do not depend on n_jobs.
         plans = [(random.permutation(Y.shape[1]), self._draw_rows(random, len(Y))) for _ in range(self.n_chains)]
@@ -258,40 +264,34 @@ class EnsembleOfChains(ReductionClassifier):
         fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
         self.chains_, self.chain_labels_, self.chain_constants_ = (list(part) for part in zip(*fitted))
 
-    def _draw_rows(self, random, n_samples):
+    def _draw_rows(self, random: np.random.RandomState, n_samples: int) -> IntArray | None:
         n_drawn = max(1, round(self.max_samples * n_samples))
         return None if n_drawn == n_samples else np.sort(random.permutation(n_samples)[:n_drawn])
 
-    def _scores(self, X):
+    def _scores(self, X: Matrix) -> FloatArray:
         rows = self._inputs(X).matrix
         chains = zip(self.chains_, self.chain_labels_, self.chain_constants_)
-        votes = sum(self._chain_votes(rows, *chain) for chain in chains)
-        tie = 0.25 / len(self.chains_) if self.votes == "hard" else np.finfo(np.float64).tiny
-        return votes / len(self.chains_) - 0.5 + tie
+        total = np.zeros((rows.shape[0], len(self.chain_constants_[0])))
+        for chain, labels, constants in chains:
+            votes = np.tile(constants, (rows.shape[0], 1))
+            if chain is not None:
+                votes[:, labels] = _walk(chain, rows, soft=self.votes == "soft")
+            total += votes
+        return total / len(self.chains_) - 0.5 + tie_shift(self.votes, 0.25 / len(self.chains_))
 
-    def _chain_votes(self, rows, chain, labels, constants):
-        votes = np.tile(constants, (rows.shape[0], 1))
-        if chain is not None:
-            votes[:, labels] = _walk(chain, rows, soft=self.votes == "soft")
-        return votes
+    def _share_kernel(self) -> bool:
+        # A chain adds columns to the rows, so that LIBSVM cannot share one kernel matrix: it takes the rows themselves.
+        return False
 
-    # A chain adds columns to the rows, so that LIBSVM cannot share one kernel matrix: it takes the rows themselves.
-    def _training_inputs(self, X):
-        return self._inputs(X)
-
-    def _inputs(self, X):
-        return super()._inputs(X) if not self._has_kernel() else Inputs(X.astype(np.float64, copy=False))
-
-    def _learner(self):
-        if not self._has_kernel():
+    def _learner(self) -> Learner:
+        if self.estimator is not None or self.kernel == "linear":
             return super()._learner()
         gamma = 1.0 / self.n_features_in_ if self.gamma is None else self.gamma
         return kernel_svm(self.C, self.tol, kernel="rbf", gamma=gamma)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         owner = type(self).__name__
-        check_choice(owner, "votes", self.votes, ("hard", "soft"))
         check_number(owner, "n_chains", self.n_chains, low=1, integer=True)
         if check_number(owner, "max_samples", self.max_samples, strict=True) > 1:
             raise ValueError(
@@ -299,7 +299,14 @@ class EnsembleOfChains(ReductionClassifier):
             )
 
 
-def _fit_chain(learner, inputs, relevant, weights, order, rows):
+def _fit_chain(
+    learner: Learner,
+    inputs: Inputs,
+    relevant: BoolArray,
+    weights: FloatArray | None,
+    order: IntArray,
+    rows: IntArray | None,
+) -> tuple[ClassifierChain | None, IntArray, FloatArray]:
     """A chain over the labels that vary, these labels, and the votes for the others."""
     if rows is not None:
         relevant, weights = relevant[rows], None if weights is None else weights[rows]
@@ -313,7 +320,7 @@ def _fit_chain(learner, inputs, relevant, weights, order, rows):
     return chain, labels, constants
 
 
-def _fit_weighted(chain, X, Y, weights):
+def _fit_weighted(chain: ClassifierChain, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
     """Fit the chain; scikit-learn hands row weights on to its learners by metadata routing only."""
     if weights is None:
         with config_context(assume_finite=True, enable_metadata_routing=False):
@@ -325,33 +332,23 @@ def _fit_weighted(chain, X, Y, weights):
         chain.fit(X, Y, sample_weight=weights)
 
 
-def _walk(chain, rows, soft):
+def _walk(chain: ClassifierChain, rows: Matrix, soft: bool) -> FloatArray:
     """Votes of one chain for its labels, 0/1 or probabilities."""
-    linear = all(isinstance(learner, LinearSVC) for learner in chain.estimators_)
-    predicted, shares = (_walk_linear if linear else _walk_any)(chain, rows, soft)
-    return (shares if soft else predicted)[:, np.argsort(chain.order_)]
-
-
-def _walk_linear(chain, rows, soft):
-    """One product with the rows serves the whole walk: only the label columns change from step to step."""
-    scores, predicted = _base_scores(chain, rows), np.zeros((rows.shape[0], len(chain.estimators_)))
-    for step, learner in enumerate(chain.estimators_):
-        scores[:, step] += predicted[:, :step] @ learner.coef_[0, rows.shape[1] :]
-        predicted[:, step] = scores[:, step] > 0
-    return predicted, logistic(scores) if soft else None
-
-
-def _walk_any(chain, rows, soft):
-    predicted, shares = (np.zeros((rows.shape[0], len(chain.estimators_))) for _ in range(2))
-    for step, learner in enumerate(chain.estimators_):
+    learners, m = chain.estimators_, rows.shape[1]
+    # One product of linear learners with the rows serves the whole walk: only the label columns change from step to step.
+    linear = all(isinstance(learner, LinearSVC) for learner in learners)
+    if linear:
+        coef = np.stack([learner.coef_[0, :m] for learner in learners])
+        scores = np.asarray(rows @ coef.T) + np.concatenate([learner.intercept_ for learner in learners])
+    predicted, shares = (np.zeros((rows.shape[0], len(learners))) for _ in range(2))
+    for step, learner in enumerate(learners):
         before = predicted[:, :step]
+        if linear:
+            score = scores[:, step] + before @ learner.coef_[0, m:]
+            predicted[:, step], shares[:, step] = score > 0, logistic(score)
+            continue
         seen = sparse.hstack([rows, before], format="csr") if sparse.issparse(rows) else np.hstack([rows, before])
         predicted[:, step] = learner.predict(seen)
         if soft:
             shares[:, step] = probabilities(learner, seen)[:, 1]
-    return predicted, shares
-
-
-def _base_scores(chain, rows):
-    coef = np.stack([learner.coef_[0, : rows.shape[1]] for learner in chain.estimators_])
-    return np.asarray(rows @ coef.T) + np.concatenate([learner.intercept_ for learner in chain.estimators_])
+    return (shares if soft else predicted)[:, np.argsort(chain.order_)]

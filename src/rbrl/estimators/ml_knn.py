@@ -9,7 +9,9 @@ chose. They only *bound* the numbers. Where the bounds leave open who is among t
 and only there, the numbers decide.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -18,6 +20,7 @@ from sklearn.neighbors import KDTree
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from rbrl._common.checks import check_choice, check_number
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
 from rbrl.estimators.base import MultiLabelClassifier
 
 EPSILON = np.finfo(np.float64).eps
@@ -33,8 +36,10 @@ TREE_FEATURES, TREE_ROWS = 8, 1024
 BLOCK_DISTANCES, MIN_ROWS, MAX_ROWS, MAX_SPARSE_ROWS = 2**19, 32, 256, 64
 # Share of entries that are not 0, below which the product of sparse rows with sparse rows is the faster one.
 SPARSE_BELOW = 0.02
-# Features at a time, where numbers are computed: 8 MB.
+# Entries of rows at a time, where numbers are computed: 8 MB.
 NUMBER_ENTRIES = 2**20
+# From rows, and what each leaves out, to their nearest.
+Search: TypeAlias = Callable[[Matrix, IntArray], IntArray]
 
 
 class NeighbourSearch:
@@ -49,46 +54,65 @@ class NeighbourSearch:
         Threads.
     """
 
-    def __init__(self, X, k, n_jobs=None):
+    def __init__(self, X: Matrix, k: int, n_jobs: int | None = None) -> None:
         self.X, self.k, self.n_jobs = _canonical(X), k, n_jobs
         with np.errstate(over="ignore", invalid="ignore"):
             self.filter = ProductFilter(self.X, k)
             has_tree = not sparse.issparse(X) and X.shape[1] <= TREE_FEATURES and 2 * k < X.shape[0]
-            self.tree = TreeFilter(self.X, k) if has_tree else None
+            self.tree = KDTree(self.X) if has_tree else None
 
-    def among_themselves(self):
+    def among_themselves(self) -> IntArray:
         """Indices (n_samples, k) of every row's nearest, itself left out; in the order of the indices."""
         return self._nearest(self.X, np.arange(self.X.shape[0]))
 
-    def of(self, rows):
+    def of(self, rows: Matrix) -> IntArray:
         """Indices (n_rows, k) of the nearest of each of the rows, dense or sparse; in the order of the indices."""
         if sparse.issparse(self.X):
             rows = _canonical(sparse.csr_array(rows))
         return self._nearest(rows, np.full(rows.shape[0], -1))
 
-    def _nearest(self, rows, own):
+    def _nearest(self, rows: Matrix, own: IntArray) -> IntArray:
+        """The nearest of all rows; `own` is the index that each of them leaves out, -1 for none."""
         nearest = np.full((rows.shape[0], self.k), -1, dtype=np.intp)
-        if self.tree:
-            self._fill(nearest, np.arange(len(nearest)), TREE_ROWS, self.tree.nearest, rows, own)
-        unsettled = np.flatnonzero(nearest[:, 0] < 0)
-        self._fill(nearest, unsettled, self.filter.block_size, self._nearest_of_block, rows, own)
+        if self.tree is not None:
+            self._fill(nearest, TREE_ROWS, partial(self._settled_by_tree, self.tree), rows, own)
+        self._fill(nearest, self.filter.block_size, self._settled_by_bounds, rows, own)
         return nearest
 
-    def _fill(self, nearest, wanted, step, search, rows, own):
-        """Search for the wanted rows, block by block."""
+    def _fill(self, nearest: IntArray, step: int, search: Search, rows: Matrix, own: IntArray) -> None:
+        """Search for the rows that are not settled, block by block."""
+        wanted = np.flatnonzero(nearest[:, 0] < 0)
         blocks = [wanted[start : start + step] for start in range(0, len(wanted), step)]
-        jobs = (delayed(search)(_dense_as(self.X, rows[block]), own[block]) for block in blocks)
+        jobs = (delayed(self._search_block)(search, rows[block], own[block]) for block in blocks)
         for block, found in zip(blocks, Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)):
             nearest[block] = found
 
-    def _nearest_of_block(self, rows, own):
+    def _search_block(self, search: Search, rows: Matrix, own: IntArray) -> IntArray:
+        if isinstance(self.X, np.ndarray) and not isinstance(rows, np.ndarray):
+            rows = rows.toarray()
         with np.errstate(over="ignore", invalid="ignore"):
-            candidates = self.filter.candidates(rows, own)
-            return self._decide(candidates, rows)
+            return search(rows, own)
 
-    def _decide(self, candidates, rows):
+    def _settled_by_tree(self, tree: KDTree, rows: FloatArray, own: IntArray) -> IntArray:
+        """Neighbours from a k-d tree, where the k-th is clearly nearer than the next; -1 in the other rows.
+
+        Its distances are roots of sums of squared differences, wrong by no more than m + 4 roundings, as are the bounds
+        by which it leaves rows out.
+        """
+        n_wanted = self.k + int((own >= 0).any())
+        distances, columns = tree.query(rows, k=n_wanted + 1)
+        last, following = distances[:, -2], distances[:, -1]
+        # Beyond the wanted ones there is no row as near as the last: so they hold the row itself, too.
+        is_settled = following > last * (1 + self.filter.slack) + np.sqrt(UNDERFLOW)
+        wanted = columns[is_settled, :n_wanted]
+        others = wanted != own[is_settled, None]
+        nearest = np.full((len(rows), self.k), -1, dtype=np.intp)
+        nearest[is_settled] = np.sort(wanted[others].reshape(-1, self.k), axis=1)
+        return nearest
+
+    def _settled_by_bounds(self, rows: Matrix, own: IntArray) -> IntArray:
         """The k first candidates of every row; numbers are computed where the bounds leave it open."""
-        row, column, low, high = candidates.row, candidates.column, candidates.low, candidates.high
+        row, column, low, high, are_exact = self.filter.candidates(rows, own)
         n_rows, k = rows.shape[0], self.k
         # The k-th number of a row lies between the k-th lower and the k-th upper bound.
         low_k, high_k = _kth(row, low, n_rows, k), _kth(row, high, n_rows, k)
@@ -99,14 +123,13 @@ class NeighbourSearch:
         chosen |= is_open & ~is_disputed[row]
         disputed = np.flatnonzero(is_open & is_disputed[row])
         row_d, column_d = row[disputed], column[disputed]
-        number = low[disputed] if candidates.exact else squared_distances(rows, row_d, self.X, column_d)
+        number = low[disputed] if are_exact else squared_distances(rows, row_d, self.X, column_d)
         order = np.lexsort((column_d, number, row_d))
         chosen[disputed[order[_place_in_run(row_d) < places[row_d]]]] = True
         return column[chosen].reshape(n_rows, k)
 
 
-@dataclass(frozen=True)
-class Candidates:
+class Candidates(NamedTuple):
     """Pairs of rows that may be neighbours, by row and then by column, with bounds of their numbers.
 
     Attributes
@@ -119,10 +142,10 @@ class Candidates:
         Whether both are the number itself.
     """
 
-    row: np.ndarray
-    column: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    row: IntArray
+    column: IntArray
+    low: FloatArray
+    high: FloatArray
     exact: bool
 
 
@@ -136,9 +159,9 @@ class ProductFilter:
     Products of small integers are exact.
     """
 
-    def __init__(self, X, k):
+    def __init__(self, X: Matrix, k: int) -> None:
         self.k, self.centre = k, None
-        if not sparse.issparse(X):
+        if isinstance(X, np.ndarray):
             # A shift changes no distance, and a column far from 0 leaves no digits to its differences.
             mean = X.mean(axis=0, dtype=np.float64)
             self.centre = np.rint(mean) if _are_integers(X) else mean
@@ -150,19 +173,19 @@ class ProductFilter:
         # A row's least distances of each group bound its k-th distance, and are quicker to sort than all.
         self.group = max(1, min(16, X.shape[0] // (4 * k)))
 
-    def _prepared(self, rows):
+    def _prepared(self, rows: Matrix) -> tuple[Matrix, FloatArray, bool]:
         """The rows as they are multiplied, their sums of squares, and whether products with integers are exact.
 
         The rows themselves must be integers: what is left of 1e-16 after a shift by 5 is one, too.
         """
         shifted = rows.astype(np.float64, copy=False) if self.centre is None else rows - self.centre
-        if sparse.issparse(shifted):
-            squares = np.asarray(shifted.multiply(shifted).sum(axis=1)).ravel()
-        else:
+        if isinstance(shifted, np.ndarray):
             squares = np.einsum("ij,ij->i", shifted, shifted)
+        else:
+            squares = np.asarray(shifted.multiply(shifted).sum(axis=1)).ravel()
         return shifted, squares, bool(squares.max(initial=0.0) < EXACT and _are_integers(rows))
 
-    def candidates(self, rows, own):
+    def candidates(self, rows: Matrix, own: IntArray) -> Candidates:
         """Every row's candidates, at least k; `own` is what to leave out."""
         rows, squares, are_exact = self._prepared(rows)
         exact, largest = are_exact and self.are_exact, squares[:, None] + self.squares.max()
@@ -183,70 +206,40 @@ class ProductFilter:
         high = bound if exact else bound + 2 * slack * (squares[row] + self.squares[column]) + 2 * UNDERFLOW
         return Candidates(row, column, bound, np.where(bound == -np.inf, np.inf, high), exact)
 
-    def _products(self, rows):
+    def _products(self, rows: Matrix) -> FloatArray:
         """All products with the rows X; sparse ones with dense rows, unless so few entries meet that it does not pay."""
-        if not sparse.issparse(self.X):
+        if isinstance(self.X, np.ndarray) or isinstance(rows, np.ndarray):
             return rows @ self.X.T
         if self.X.nnz < SPARSE_BELOW * self.X.shape[0] * self.X.shape[1]:
             return (rows @ self.X.T).toarray()
         return np.ascontiguousarray((self.X @ rows.T.toarray(order="C")).T)
 
-    def _kth_at_most(self, low):
+    def _kth_at_most(self, low: FloatArray) -> FloatArray:
         """An upper bound of the k-th value of every row, as a column."""
         n, group = low.shape[1], self.group
         least = low[:, : n - n % group].reshape(len(low), group, n // group).min(axis=1)
         return np.partition(least, self.k - 1, axis=1)[:, self.k - 1, None]
 
 
-class TreeFilter:
-    """Neighbours from a k-d tree, for few features, where the k-th is clearly nearer than the next.
-
-    Its distances are roots of sums of squared differences, wrong by no more than m + 4 roundings, as are the bounds by which
-    it leaves rows out.
-    """
-
-    def __init__(self, X, k):
-        self.k, self.tree = k, KDTree(X)
-        self.slack = 2 * (X.shape[1] + 8) * EPSILON
-
-    def nearest(self, rows, own):
-        """Indices (n_rows, k), in their order; -1 in the rows that it cannot settle. `own` is what to leave out."""
-        n_wanted = self.k + int((own >= 0).any())
-        with np.errstate(over="ignore", invalid="ignore"):
-            distances, columns = self.tree.query(rows, k=n_wanted + 1)
-        last, following = distances[:, -2], distances[:, -1]
-        # Beyond the wanted ones there is no row as near as the last: so they hold the row itself, too.
-        is_settled = following > last * (1 + self.slack) + np.sqrt(UNDERFLOW)
-        wanted = columns[is_settled, :n_wanted]
-        others = wanted != own[is_settled, None]
-        nearest = np.full((len(rows), self.k), -1, dtype=np.intp)
-        nearest[is_settled] = np.sort(wanted[others].reshape(-1, self.k), axis=1)
-        return nearest
-
-
-def squared_distances(A, i, B, j):
+def squared_distances(A: Matrix, i: IntArray, B: Matrix, j: IntArray) -> FloatArray:
     """The numbers of the pairs of rows A[i], B[j]: a sum in the order of the features, whatever the processor."""
     numbers = np.empty(len(i))
-    width = A.shape[1] if not sparse.issparse(A) else (A.nnz // max(A.shape[0], 1) + B.nnz // B.shape[0] + 1)
-    step = max(1, NUMBER_ENTRIES // width)
+    # Of sparse rows, `size` counts the stored entries.
+    step = max(1, NUMBER_ENTRIES // (A.size // max(A.shape[0], 1) + B.size // B.shape[0] + 1))
     for start in range(0, len(i), step):
         part = slice(start, start + step)
-        if sparse.issparse(A):
-            numbers[part] = _sparse_numbers(A[i[part]].astype(np.float64) - B[j[part]])
-        else:
-            difference = A[i[part]].astype(np.float64) - B[j[part]]
+        difference = A[i[part]].astype(np.float64) - B[j[part]]
+        if isinstance(difference, np.ndarray):
             difference *= difference
             # A cumulative sum has one order of additions; that of np.sum depends on the width of the vector registers.
             numbers[part] = np.cumsum(difference, axis=1, out=difference)[:, -1]
+        else:
+            row = np.repeat(np.arange(difference.shape[0]), np.diff(difference.indptr))
+            numbers[part] = np.bincount(row, difference.data**2, minlength=difference.shape[0])
     return numbers
 
 
-def _sparse_numbers(difference):
-    row = np.repeat(np.arange(difference.shape[0]), np.diff(difference.indptr))
-    return np.bincount(row, difference.data**2, minlength=difference.shape[0])
-
-
-def _kth(row, values, n_rows, k):
+def _kth(row: IntArray, values: FloatArray, n_rows: int, k: int) -> FloatArray:
     """The k-th smallest value of every row; `row` is sorted."""
     place = _place_in_run(row)
     table = np.full((n_rows, place.max(initial=0) + 1), np.inf)
@@ -254,24 +247,20 @@ def _kth(row, values, n_rows, k):
     return np.partition(table, k - 1, axis=1)[:, k - 1]
 
 
-def _place_in_run(row):
+def _place_in_run(row: IntArray) -> IntArray:
     """How many equal entries are before each one; `row` is sorted."""
     sizes = np.bincount(row)
     return np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
-def _dense_as(X, rows):
-    return rows.toarray() if sparse.issparse(rows) and not sparse.issparse(X) else rows
-
-
-def _are_integers(X):
-    values = X.data if sparse.issparse(X) else X
+def _are_integers(X: Matrix) -> bool:
+    values = X if isinstance(X, np.ndarray) else X.data
     return bool((values == np.rint(values)).all())
 
 
-def _canonical(X):
+def _canonical(X: Matrix) -> Matrix:
     """Sparse rows with each entry once and in order, so that sums are taken in the order of the features."""
-    if sparse.issparse(X) and not X.has_canonical_format:
+    if not isinstance(X, np.ndarray) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X
@@ -336,21 +325,32 @@ class MLkNN(MultiLabelClassifier):
            [1, 0, 1, 1]])
     """
 
-    def __init__(self, n_neighbors=10, smoothing=1.0, scale="none", non_empty=False, n_jobs=None):
+    prior_: FloatArray
+    likelihood_relevant_: FloatArray
+    likelihood_irrelevant_: FloatArray
+    X_fit_: Matrix
+    Y_fit_: BoolArray
+    feature_scale_: FloatArray | None
+    n_neighbors_: int
+
+    def __init__(
+        self, n_neighbors: int = 10, smoothing: float = 1.0, scale: str = "none", non_empty: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:  # fmt: skip
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.scale = scale
         self.non_empty = non_empty
         self.n_jobs = n_jobs
 
-    def _fit(self, X, Y, weights):
+    def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         self.feature_scale_ = _inverse_range(X) if self.scale == "minmax" else None
         self.Y_fit_ = Y > 0
-        k = min(self.n_neighbors, len(Y) - 1)
-        self.X_fit_, self.n_neighbors_, self._index = self._scaled(X), k, None
+        self.X_fit_, self.n_neighbors_ = self._scaled(X), min(self.n_neighbors, len(Y) - 1)
+        self._index: NeighbourSearch | None = None
         self._estimate(self._neighbour_counts())
 
-    def _estimate(self, counts):
+    def _estimate(self, counts: IntArray) -> None:
         s, k, (n, n_labels) = self.smoothing, self.n_neighbors_, counts.shape
         bins = (counts + (k + 1) * np.arange(n_labels)).ravel()
         shape, relevant = (n_labels, k + 1), self.Y_fit_
@@ -361,13 +361,13 @@ class MLkNN(MultiLabelClassifier):
         self.likelihood_relevant_ = (s + with_label) / (s * (k + 1) + n_relevant)[:, None]
         self.likelihood_irrelevant_ = (s + seen - with_label) / (s * (k + 1) + n - n_relevant)[:, None]
 
-    def _scores(self, X):
+    def _scores(self, X: Matrix) -> FloatArray:
         counts, labels = self._neighbour_counts(X), np.arange(len(self.prior_))
         relevant = self.prior_ * self.likelihood_relevant_[labels, counts]
         irrelevant = (1 - self.prior_) * self.likelihood_irrelevant_[labels, counts]
         return 0.5 * (relevant - irrelevant) / (relevant + irrelevant)
 
-    def _neighbour_counts(self, X=None):
+    def _neighbour_counts(self, X: Matrix | None = None) -> IntArray:
         """How many neighbours carry each label; of the training rows themselves without X."""
         n_rows = len(self.Y_fit_) if X is None else X.shape[0]
         counts = np.zeros((n_rows, self.Y_fit_.shape[1]), dtype=np.intp)
@@ -377,33 +377,33 @@ class MLkNN(MultiLabelClassifier):
                 counts += self.Y_fit_[neighbour]
         return counts
 
-    def _search(self):
+    def _search(self) -> NeighbourSearch:
         """The index of the training rows, built once; a model file holds the rows only."""
         if self._index is None:
             self._index = NeighbourSearch(self.X_fit_, self.n_neighbors_, self.n_jobs)
         return self._index
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_index": None}
 
-    def _scaled(self, X):
+    def _scaled(self, X: Matrix) -> Matrix:
         # Distances do not see a shift of the features: division by the range is all of min-max scaling.
         if self.feature_scale_ is None:
             return X
-        if not sparse.issparse(X):
+        if isinstance(X, np.ndarray):
             return X * self.feature_scale_
         scaled = X.astype(np.result_type(X, self.feature_scale_))  # a copy
         scaled.data *= self.feature_scale_[scaled.indices]
         return scaled
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         owner = type(self).__name__
         check_number(owner, "n_neighbors", self.n_neighbors, low=1, integer=True)
         check_number(owner, "smoothing", self.smoothing, strict=True)
         check_choice(owner, "scale", self.scale, ("none", "minmax"))
 
 
-def _inverse_range(X):
+def _inverse_range(X: Matrix) -> FloatArray:
     """One over the range of every feature; 0 for a constant one."""
     low, high = min_max_axis(X, axis=0) if sparse.issparse(X) else (X.min(axis=0), X.max(axis=0))
     span = np.asarray(high - low, dtype=X.dtype)

@@ -1,34 +1,52 @@
 """Reductions to simpler problems: binary relevance, label powerset, calibrated label ranking."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from rbrl._common.checks import check_choice
+from rbrl._common.typing import BaseEstimator, BoolArray, FloatArray, IntArray, Matrix
 from rbrl.estimators.base_learners import (
-    COMMON_PARAMETERS,
-    KERNEL_ATTRIBUTES,
-    LEARNER_PARAMETERS,
     BinaryBankClassifier,
+    Inputs,
+    Learner,
+    Problem,
     ReductionClassifier,
     fit_learner,
     probabilities,
+    tie_shift,
 )
 
 
 class BinaryRelevance(BinaryBankClassifier):
-    __doc__ = rf"""One independent classifier per label.
+    r"""One independent classifier per label.
 
-    .. math:: f_k = \arg\min_f \; \Omega(f) + C \sum_i \ell(y_{{ik}} f(x_i)), \qquad k = 1, \dots, l
+    .. math:: f_k = \arg\min_f \; \Omega(f) + C \sum_i \ell(y_{ik} f(x_i)), \qquad k = 1, \dots, l
 
     with the squared hinge and a linear f, the hinge and an RBF kernel, or any base learner. The kernel matrix is
     computed once and shared by all labels. A label that is constant in training gets a constant score of its sign.
 
     Parameters
     ----------
-    {LEARNER_PARAMETERS}
-    scores : {{"decision", "hard"}}, default="decision"
+    estimator : scikit-learn classifier, default=None
+        Base learner, instead of the two that `kernel` names. It is cloned, never fitted itself; `kernel`, `C`, `gamma`
+        and `tol` then have no effect.
+    kernel : {"linear", "rbf"}, default="linear"
+        "linear": LIBLINEAR's L2-regularised squared hinge with a regularised intercept, solved in the primal (no
+        randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
+    C : float, default=1.0
+        Weight of the hinge of both.
+    gamma : float, default=None
+        Width of "rbf"; None means 1 / n_features.
+    tol : float, default=None
+        Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
+    scores : {"decision", "hard"}, default="decision"
         "decision": the decision values of the base learners, else their probabilities less 1/2. "hard": +1/2 or -1/2,
         the predicted class and nothing else, as Mulan ranked the labels of its SVMs.
-    {COMMON_PARAMETERS}
+    non_empty : bool, default=False
+        Give a row without a relevant label its best one.
+    n_jobs : int, default=None
+        Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
+        processes: ``with joblib.parallel_config("loky")``.
 
     Attributes
     ----------
@@ -38,7 +56,10 @@ class BinaryRelevance(BinaryBankClassifier):
         ``kernel="rbf"`` only, with `intercept_` (n_labels,).
     estimators_ : list
         The fitted clones of `estimator`; None for a constant label, whose score is in `constant_`.
-    {KERNEL_ATTRIBUTES}
+    X_fit_ : array or sparse matrix
+        Training rows; ``kernel="rbf"`` only.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target.
 
     Examples
     --------
@@ -53,39 +74,25 @@ class BinaryRelevance(BinaryBankClassifier):
     decision_parameters = ("non_empty", "scores")
 
     def __init__(
-        self,
-        estimator=None,
-        kernel="linear",
-        C=1.0,
-        gamma=None,
-        tol=None,
-        scores="decision",
-        non_empty=False,
-        n_jobs=None,
-    ):
-        self.estimator = estimator
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.tol = tol
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: float | None = None,
+        tol: float | None = None, scores: str = "decision", non_empty: bool = False, n_jobs: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
         self.scores = scores
-        self.non_empty = non_empty
         self.n_jobs = n_jobs
 
-    def _fit_learners(self, inputs, Y, weights):
+    def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         problems = ((None, Y[:, k] > 0) for k in range(Y.shape[1]))
         self._fit_bank(inputs, problems, Y.shape[1], weights)
 
-    def _scores(self, X):
-        scores = self._bank_margins(self._inputs(X), slice(None))
-        return scores if self.scores == "decision" else np.where(scores > 0, 0.5, -0.5)
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_choice(type(self).__name__, "scores", self.scores, ("decision", "hard"))
+    def _scores(self, X: Matrix) -> FloatArray:
+        inputs, all_labels = self._inputs(X), slice(None)
+        if self.scores == "hard":
+            return self._bank_votes(inputs, all_labels) - 0.5
+        return self._bank_margins(inputs, all_labels)
 
 
-def encode_sets(relevant):
+def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:
     """The distinct rows of a boolean matrix, and which of them every row is."""
     packed = np.packbits(relevant, axis=1)
     keys = np.ascontiguousarray(packed).view([("", packed.dtype)] * packed.shape[1]).ravel()
@@ -93,13 +100,15 @@ def encode_sets(relevant):
     return relevant[first], code
 
 
-def fit_powerset(learner, inputs, relevant, weights):
+def fit_powerset(
+    learner: Learner, inputs: Inputs, relevant: BoolArray, weights: FloatArray | None
+) -> tuple[BoolArray, Learner | None]:
     """The distinct label sets, and a learner that tells them apart (None if there is only one)."""
     sets, code = encode_sets(relevant)
     return sets, fit_learner(learner, inputs, code, weights) if len(sets) > 1 else None
 
 
-def powerset_votes(sets, learner, matrix, votes):
+def powerset_votes(sets: BoolArray, learner: Learner | None, matrix: Matrix, votes: str) -> FloatArray:
     """Share of the vote for each label, (n_rows, n_labels).
 
     "hard": 1 for the labels of the predicted set; "soft": the probability of all sets that hold the label.
@@ -113,16 +122,27 @@ def powerset_votes(sets, learner, matrix, votes):
 
 
 class LabelPowerset(ReductionClassifier):
-    __doc__ = rf"""One multi-class classifier whose classes are the label sets of the training rows.
+    r"""One multi-class classifier whose classes are the label sets of the training rows.
 
-    .. math:: \hat Y(x) = \arg\max_{{S \in \{{Y_1, \dots, Y_n\}}}} f_S(x)
+    .. math:: \hat Y(x) = \arg\max_{S \in \{Y_1, \dots, Y_n\}} f_S(x)
 
     Only label sets seen in training can be predicted. LIBLINEAR separates each set from the rest, LIBSVM every two sets.
 
     Parameters
     ----------
-    {LEARNER_PARAMETERS}
-    votes : {{"hard", "soft"}}, default="hard"
+    estimator : scikit-learn classifier, default=None
+        Base learner, instead of the two that `kernel` names. It is cloned, never fitted itself; `kernel`, `C`, `gamma`
+        and `tol` then have no effect.
+    kernel : {"linear", "rbf"}, default="linear"
+        "linear": LIBLINEAR's L2-regularised squared hinge with a regularised intercept, solved in the primal (no
+        randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
+    C : float, default=1.0
+        Weight of the hinge of both.
+    gamma : float, default=None
+        Width of "rbf"; None means 1 / n_features.
+    tol : float, default=None
+        Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
+    votes : {"hard", "soft"}, default="hard"
         "hard": the label set of the best class. "soft": a label is relevant where the sets that hold it have more than
         half of the probability (for base learners without probabilities, the softmax of the decision values); this
         ranks the labels too, and may predict a set that was never seen.
@@ -134,7 +154,10 @@ class LabelPowerset(ReductionClassifier):
     label_sets_ : array (n_sets, n_labels) of bool
     estimator_ : scikit-learn classifier
         Its classes are rows of `label_sets_`; None if there is only one.
-    {KERNEL_ATTRIBUTES}
+    X_fit_ : array or sparse matrix
+        Training rows; ``kernel="rbf"`` only.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target.
 
     Notes
     -----
@@ -153,46 +176,56 @@ class LabelPowerset(ReductionClassifier):
            [0, 0, 1, 0]])
     """
 
-    decision_parameters = ("non_empty", "votes")
+    label_sets_: BoolArray
+    estimator_: Learner | None
 
-    def __init__(self, estimator=None, kernel="linear", C=1.0, gamma=None, tol=None, votes="hard", non_empty=False):
-        self.estimator = estimator
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.tol = tol
+    def __init__(
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: float | None = None,
+        tol: float | None = None, votes: str = "hard", non_empty: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
         self.votes = votes
-        self.non_empty = non_empty
 
-    def _fit_learners(self, inputs, Y, weights):
+    def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         self.label_sets_, self.estimator_ = fit_powerset(self._learner(), inputs, Y > 0, weights)
 
-    def _scores(self, X):
+    def _scores(self, X: Matrix) -> FloatArray:
         votes = powerset_votes(self.label_sets_, self.estimator_, self._inputs(X).matrix, self.votes)
         return np.subtract(votes, 0.5)
 
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_choice(type(self).__name__, "votes", self.votes, ("hard", "soft"))
-
 
 class CalibratedLabelRanking(BinaryBankClassifier):
-    __doc__ = rf"""Pairwise comparison of labels, calibrated by a virtual label 0.
+    r"""Pairwise comparison of labels, calibrated by a virtual label 0.
 
-    .. math:: v_j(x) = [f_j(x) > 0] + \sum_{{k \ne j}} [f_{{jk}}(x) > 0], \qquad
-              v_0(x) = \sum_k [f_k(x) \le 0], \qquad j \text{{ relevant}} \iff v_j(x) \ge v_0(x)
+    .. math:: v_j(x) = [f_j(x) > 0] + \sum_{k \ne j} [f_{jk}(x) > 0], \qquad
+              v_0(x) = \sum_k [f_k(x) \le 0], \qquad j \text{ relevant} \iff v_j(x) \ge v_0(x)
 
-    :math:`f_{{jk}} = -f_{{kj}}` is trained on the rows that have exactly one of the labels j and k, and :math:`f_k`,
+    :math:`f_{jk} = -f_{kj}` is trained on the rows that have exactly one of the labels j and k, and :math:`f_k`,
     label k against the virtual one, on all rows. Labels are ranked by their votes; a tie with the virtual label counts
     as relevant.
 
     Parameters
     ----------
-    {LEARNER_PARAMETERS}
-    votes : {{"hard", "soft"}}, default="hard"
+    estimator : scikit-learn classifier, default=None
+        Base learner, instead of the two that `kernel` names. It is cloned, never fitted itself; `kernel`, `C`, `gamma`
+        and `tol` then have no effect.
+    kernel : {"linear", "rbf"}, default="linear"
+        "linear": LIBLINEAR's L2-regularised squared hinge with a regularised intercept, solved in the primal (no
+        randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
+    C : float, default=1.0
+        Weight of the hinge of both.
+    gamma : float, default=None
+        Width of "rbf"; None means 1 / n_features.
+    tol : float, default=None
+        Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
+    votes : {"hard", "soft"}, default="hard"
         "soft": a comparison is not one vote for its winner, but split by the probabilities of its two sides (for base
         learners without probabilities, the logistic function of the decision value).
-    {COMMON_PARAMETERS}
+    non_empty : bool, default=False
+        Give a row without a relevant label its best one.
+    n_jobs : int, default=None
+        Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
+        processes: ``with joblib.parallel_config("loky")``.
 
     Attributes
     ----------
@@ -206,7 +239,10 @@ class CalibratedLabelRanking(BinaryBankClassifier):
         ``kernel="rbf"`` only, with `intercept_`.
     estimators_ : list
         The fitted clones of `estimator`; None for a problem of one class, whose score is in `constant_`.
-    {KERNEL_ATTRIBUTES}
+    X_fit_ : array or sparse matrix
+        Training rows; ``kernel="rbf"`` only.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target.
 
     Notes
     -----
@@ -228,29 +264,18 @@ class CalibratedLabelRanking(BinaryBankClassifier):
            [0, 1, 1, 0]])
     """
 
-    decision_parameters = ("non_empty", "votes")
+    pairs_: IntArray
+    played_: BoolArray
 
     def __init__(
-        self,
-        estimator=None,
-        kernel="linear",
-        C=1.0,
-        gamma=None,
-        tol=None,
-        votes="hard",
-        non_empty=False,
-        n_jobs=None,
-    ):
-        self.estimator = estimator
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.tol = tol
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: float | None = None,
+        tol: float | None = None, votes: str = "hard", non_empty: bool = False, n_jobs: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
         self.votes = votes
-        self.non_empty = non_empty
         self.n_jobs = n_jobs
 
-    def _fit_learners(self, inputs, Y, weights):
+    def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         relevant = np.asfortranarray(Y > 0)
         n_labels = Y.shape[1]
         self.pairs_ = np.column_stack(np.triu_indices(n_labels, k=1))
@@ -259,36 +284,22 @@ class CalibratedLabelRanking(BinaryBankClassifier):
         self.played_ = np.diag(together)[j] + np.diag(together)[k] > 2 * together[j, k]
         self._fit_bank(inputs, self._problems(relevant), n_labels + len(self.pairs_), weights)
 
-    def _problems(self, relevant):
+    def _problems(self, relevant: BoolArray) -> Iterator[Problem]:
         for k in range(relevant.shape[1]):
             yield None, relevant[:, k]
         for j, k in self.pairs_:
             yield np.flatnonzero(relevant[:, j] != relevant[:, k]), relevant[:, j]
 
-    def _scores(self, X):
-        inputs = self._inputs(X)
-        n_labels = self._n_labels()
-        votes = self._won(inputs, slice(0, n_labels))
+    def _scores(self, X: Matrix) -> FloatArray:
+        inputs, soft = self._inputs(X), self.votes == "soft"
+        n_labels = len(self.intercept_) - len(self.pairs_)
+        votes = self._bank_votes(inputs, slice(0, n_labels), soft)
         virtual = (1.0 - votes).sum(axis=1, keepdims=True)
         stop = 0
         for j in range(n_labels - 1):
             start, stop = stop, stop + n_labels - 1 - j
-            won = self._won(inputs, slice(n_labels + start, n_labels + stop))
+            won = self._bank_votes(inputs, slice(n_labels + start, n_labels + stop), soft)
             played = self.played_[start:stop]
             votes[:, j] += won[:, played].sum(axis=1)
             votes[:, j + 1 :] += (1.0 - won) * played
-        tie = 0.5 if self.votes == "hard" else np.finfo(np.float64).tiny
-        return (votes - virtual + tie) / n_labels
-
-    def _n_labels(self):
-        return len(self.intercept_) - len(self.pairs_)
-
-    def _won(self, inputs, problems):
-        """The first side's share of the votes."""
-        if self.votes == "soft":
-            return self._bank_probabilities(inputs, problems)
-        return (self._bank_margins(inputs, problems) > 0).astype(np.float64)
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_choice(type(self).__name__, "votes", self.votes, ("hard", "soft"))
+        return (votes - virtual + tie_shift(self.votes, 0.5)) / n_labels

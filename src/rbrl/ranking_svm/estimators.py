@@ -3,21 +3,34 @@
 import sys
 import time
 from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number
+from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import KernelModel, present_rows
 from rbrl.problem.kernel import check_gram
-from rbrl.ranking_svm.dual_ascent import DualAscent
-from rbrl.ranking_svm.pairs import GramRows, calibrated_pairs, feature_rows, ranking_pairs, zero_label_pairs
+from rbrl.ranking_svm.dual_ascent import DualAscent, DualResult, Start
+from rbrl.ranking_svm.pairs import (
+    GramRows,
+    HingePairs,
+    Rows,
+    calibrated_pairs,
+    feature_rows,
+    ranking_pairs,
+    zero_label_pairs,
+)
 
 # The constant feature whose weights are the biases, squared; a free bias has an infinite one.
 LIFTS = {"free": np.inf, "absorbed": 1.0, "none": 0.0}
+# What a fit leaves to the next one: dual variables, biases, and the bounds of the variables.
+Duals: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class PairSVM(KernelModel, MultiLabelClassifier):
@@ -27,20 +40,21 @@ class PairSVM(KernelModel, MultiLabelClassifier):
     subtracted from the others.
     """
 
+    objective_: float
+    dual_objective_: float
+    gap_: float
+    n_iter_: int
+    history_: FloatArray
+    # What models of a path, and fits of a warm start, leave to the next one.
+    _shared_rows: Rows | None = None
+    _last: Duals | None = None
+
     def __init__(
-        self,
-        C=1.0,
-        bias="free",
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        non_empty=False,
-        tol=1e-3,
-        max_iter=10_000,
-        warm_start=False,
-        verbose=0,
-    ):
+        self, C: float = 1.0, bias: str = "free",
+        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None, degree: int = 3,
+        coef0: float = 1.0, non_empty: bool = False, tol: float = 1e-3, max_iter: int = 10_000, warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:  # fmt: skip
         self.C = C
         self.bias = bias
         self.kernel = kernel
@@ -54,10 +68,10 @@ class PairSVM(KernelModel, MultiLabelClassifier):
         self.verbose = verbose
 
     @abstractmethod
-    def _pairs(self, Y, C, weights):
-        """The hinges of labels Y, a HingePairs."""
+    def _pairs(self, Y: IntArray, C: float, weights: FloatArray | None) -> HingePairs:
+        """The hinges of labels Y."""
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: MatrixLike, y: MatrixLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and their labels y.
 
         Parameters
@@ -79,7 +93,9 @@ class PairSVM(KernelModel, MultiLabelClassifier):
             self._last = None
         return self
 
-    def path(self, X, y, Cs, sample_weight=None):
+    def path(
+        self, X: MatrixLike, y: MatrixLike | None, Cs: Sequence[float], sample_weight: ArrayLike | None = None
+    ) -> list[Self]:
         """Models for several values of C, each started at its neighbour; kernel values are computed once.
 
         Parameters
@@ -92,39 +108,44 @@ class PairSVM(KernelModel, MultiLabelClassifier):
         -------
         list of fitted classifiers, in the order of `Cs`
         """
-        models, rows, last = {}, None, None
+        models: dict[float, Self] = {}
+        carried: tuple[Rows | None, Duals | None] = (None, None)
         for C in sorted(set(Cs)):
             model = models[C] = clone(self).set_params(C=C)
-            model._shared_rows, model._last = rows, last
+            model._shared_rows, model._last = carried
             model._learn(X, y, sample_weight)
-            rows, last = model._shared_rows, model._last
+            carried = model._shared_rows, model._last
             model._shared_rows = model._last = None
         return [models[C] for C in Cs]
 
-    def fit_many(self, X, y, points):
+    def fit_many(self, X: MatrixLike, y: MatrixLike | None, points: Iterable[Mapping[str, Any]]) -> Iterator[Self]:
         """Yield a fitted copy for each dict of parameters; along a path where they differ in C only."""
+        points = list(points)
         if any(set(params) != {"C"} for params in points):
             return super().fit_many(X, y, points)
         return iter(self.path(X, y, [params["C"] for params in points]))
 
-    def _fit(self, X, Y, weights):
+    def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         started = time.perf_counter()
         kept, weights = self._kept(Y, weights)
         pairs = self._pairs(Y[kept], self.C, weights)
-        rows = getattr(self, "_shared_rows", None) or self._rows(X, kept)
-        start = _carried(getattr(self, "_last", None), pairs)
+        rows, start = self._shared_rows or self._rows(X, kept), _start(self._last, pairs)
         result = DualAscent().solve(rows, pairs, LIFTS[self.bias], start, self.tol, self.max_iter)
-        self._shared_rows, self._last = rows, (result.alpha, result.biases, pairs.cap)
+        self._shared_rows, self._last = rows, (result.duals, result.biases, pairs.cap)
         self._store(X, kept, rows, *_without_zero_label(result, Y.shape[1]))
         self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
         self.n_iter_, self.history_ = result.n_iter, result.history
-        self._report(time.perf_counter() - started)
+        if self.verbose:
+            sys.stderr.write(
+                f"{type(self).__name__}: {self.n_iter_} sweeps, objective {self.objective_:.6g}, dual "
+                f"{self.dual_objective_:.6g}, certified gap {self.gap_:.1e}, {time.perf_counter() - started:.2f} s\n"
+            )
 
-    def _kept(self, Y, weights):
+    def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
         """Indices and weights of the rows that take part."""
         return present_rows(weights, len(Y))
 
-    def _rows(self, X, kept):
+    def _rows(self, X: Matrix, kept: IntArray) -> Rows:
         if self._is_linear():
             return feature_rows(X[kept].astype(np.float64, copy=False))
         K = check_gram(self._gram(X))[np.ix_(kept, kept)]
@@ -132,7 +153,7 @@ class PairSVM(KernelModel, MultiLabelClassifier):
             _check_positive(K)
         return GramRows(K)
 
-    def _store(self, X, kept, rows, weights, biases):
+    def _store(self, X: Matrix, kept: IntArray, rows: Rows, weights: FloatArray, biases: FloatArray) -> None:
         self.intercept_ = biases.astype(X.dtype)
         if self._is_linear():
             if isinstance(rows, GramRows):
@@ -143,17 +164,10 @@ class PairSVM(KernelModel, MultiLabelClassifier):
         self.dual_coef_[kept] = weights
         self.X_fit_ = None if self._is_precomputed() else X
 
-    def _scores(self, X):
+    def _scores(self, X: Matrix) -> FloatArray:
         return self._raw_scores(X)
 
-    def _report(self, seconds):
-        if self.verbose:
-            sys.stderr.write(
-                f"{type(self).__name__}: {self.n_iter_} sweeps, objective {self.objective_:.6g}, dual "
-                f"{self.dual_objective_:.6g}, certified gap {self.gap_:.1e}, {seconds:.2f} s\n"
-            )
-
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         owner = type(self).__name__
         check_number(owner, "C", self.C, strict=True)
         check_choice(owner, "bias", self.bias, tuple(LIFTS))
@@ -162,15 +176,15 @@ class PairSVM(KernelModel, MultiLabelClassifier):
         self._check_kernel()
 
 
-def _carried(last, pairs):
+def _start(last: Duals | None, pairs: HingePairs) -> Start | None:
     """Start from the dual variables of a fit to the same pairs with another C: those at their bound stay there."""
     if last is None or len(last[2]) != len(pairs.cap) or len(last[1]) != pairs.n_labels:
         return None
-    alpha, biases, cap = last
-    return np.where(alpha >= cap, pairs.cap, alpha), biases
+    duals, biases, cap = last
+    return np.where(duals >= cap, pairs.cap, duals), biases
 
 
-def _without_zero_label(result, n_labels):
+def _without_zero_label(result: DualResult, n_labels: int) -> tuple[FloatArray, FloatArray]:
     """Weights and biases of the labels, those of the zero label subtracted where there is one."""
     W, b = result.weights, result.biases
     if W.shape[1] == n_labels:
@@ -178,7 +192,7 @@ def _without_zero_label(result, n_labels):
     return W[:, :n_labels] - W[:, n_labels:], b[:n_labels] - b[n_labels]
 
 
-def _check_positive(K):
+def _check_positive(K: FloatArray) -> None:
     size = float(np.max(np.abs(K), initial=0.0))
     try:
         cholesky(K + 1e-6 * max(size, 1e-300) * np.eye(len(K)), overwrite_a=True, check_finite=False)
@@ -190,7 +204,27 @@ def _check_positive(K):
         ) from None
 
 
-_SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
+class RankSVM(PairSVM):
+    r"""Rank-SVM: every relevant label above every irrelevant one, then a threshold for each row.
+
+    .. math:: \min_{W, b} \tfrac12 \|W\|_F^2 + C \sum_i \tfrac{1}{|Y_i^+||Y_i^-|}
+              \sum_{p \in Y_i^+,\, q \in Y_i^-} |1 - (f_{ip} - f_{iq})|_+, \qquad f_i = W'x_i + b
+
+    A label is relevant if its score reaches the threshold :math:`t(f) = \langle a, f \rangle + c`, fitted by least
+    squares to the best threshold of every training row. Rows with no or with all labels have no pair and are left out. A
+    single label is ranked against its absence.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of a violated pair.
+    bias : {"free", "absorbed", "none"}, default="free"
+        "free": biases without a penalty, as in the original program. "absorbed": biases as weights of a constant
+        feature, penalised with the rest, as the RBRL paper writes the model. "none": no biases.
+    threshold : {"middle", "smallest"}, default="middle"
+        Which of a row's best thresholds is fitted: the middle of the widest gap, as in the paper, or the smallest, as in
+        the widely used program.
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
     gamma : float, default=None
         Width of the "rbf" and scale of the "poly" kernel; None means 1 / n_features.
@@ -226,42 +260,7 @@ _SHARED_PARAMETERS = """kernel : {"linear", "rbf", "poly", "precomputed"} or cal
     history_ : array
         Best objective value at each certificate.
     classes_ : array
-        Column indices of the labels, or the classes of a 1-D target."""
-
-_BIAS = """bias : {{"free", "absorbed", "none"}}, default="{default}"
-        "free": biases without a penalty, as in the original program. "absorbed": biases as weights of a constant
-        feature, penalised with the rest, as the RBRL paper writes the model. "none": no biases."""
-
-_EXAMPLE = """>>> from sklearn.datasets import make_multilabel_classification
-    >>> from rbrl.estimators import {name}
-    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-    >>> model = {name}(C=0.01).fit(X, Y)
-    >>> model.predict(X[:2])
-    array({first},
-           {second})
-    >>> model.gap_ <= 1e-3
-    True"""
-
-
-class RankSVM(PairSVM):
-    __doc__ = rf"""Rank-SVM: every relevant label above every irrelevant one, then a threshold for each row.
-
-    .. math:: \min_{{W, b}} \tfrac12 \|W\|_F^2 + C \sum_i \tfrac{{1}}{{|Y_i^+||Y_i^-|}}
-              \sum_{{p \in Y_i^+,\, q \in Y_i^-}} |1 - (f_{{ip}} - f_{{iq}})|_+, \qquad f_i = W'x_i + b
-
-    A label is relevant if its score reaches the threshold :math:`t(f) = \langle a, f \rangle + c`, fitted by least
-    squares to the best threshold of every training row. Rows with no or with all labels have no pair and are left out. A
-    single label is ranked against its absence.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Price of a violated pair.
-    {_BIAS.format(default="free")}
-    threshold : {{"middle", "smallest"}}, default="middle"
-        Which of a row's best thresholds is fitted: the middle of the widest gap, as in the paper, or the smallest, as in
-        the widely used program.
-    {_SHARED_PARAMETERS}
+        Column indices of the labels, or the classes of a 1-D target.
     threshold_coef_ : array (n_labels,)
         a, with `threshold_intercept_`, c.
 
@@ -271,43 +270,33 @@ class RankSVM(PairSVM):
 
     Examples
     --------
-    {_EXAMPLE.format(name="RankSVM", first="[[0, 0, 1, 0]", second="[0, 0, 1, 0]]")}
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RankSVM
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> model = RankSVM(C=0.01).fit(X, Y)
+    >>> model.predict(X[:2])
+    array([[0, 0, 1, 0],
+           [0, 0, 1, 0]])
+    >>> model.gap_ <= 1e-3
+    True
     """
 
+    threshold_coef_: FloatArray
+    threshold_intercept_: float
+
     def __init__(
-        self,
-        C=1.0,
-        bias="free",
-        threshold="middle",
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        non_empty=False,
-        tol=1e-3,
-        max_iter=10_000,
-        warm_start=False,
-        verbose=0,
-    ):
-        super().__init__(
-            C=C,
-            bias=bias,
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            non_empty=non_empty,
-            tol=tol,
-            max_iter=max_iter,
-            warm_start=warm_start,
-            verbose=verbose,
-        )
+        self, C: float = 1.0, bias: str = "free", threshold: str = "middle",
+        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None, degree: int = 3,
+        coef0: float = 1.0, non_empty: bool = False, tol: float = 1e-3, max_iter: int = 10_000, warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:  # fmt: skip
+        super().__init__(C, bias, kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose)
         self.threshold = threshold
 
-    def _pairs(self, Y, C, weights):
+    def _pairs(self, Y: IntArray, C: float, weights: FloatArray | None) -> HingePairs:
         return ranking_pairs(Y, C, weights)
 
-    def _fit(self, X, Y, weights):
+    def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         if Y.shape[1] == 1:
             super()._fit(X, np.hstack([-Y, Y]), weights)
             self._fit_no_threshold(np.zeros((1, 1)))
@@ -320,18 +309,18 @@ class RankSVM(PairSVM):
         rule = RowThreshold(self.threshold).fit(self._raw_scores(X)[kept].astype(np.float64), Y[kept], weights)
         self.threshold_coef_, self.threshold_intercept_ = rule.coef_.astype(X.dtype), rule.intercept_
 
-    def _fit_no_threshold(self, Y):
+    def _fit_no_threshold(self, Y: Array) -> None:
         """Without a row to learn from: what most rows are, all relevant or none."""
         self.threshold_coef_ = np.zeros(len(self.intercept_), dtype=self.intercept_.dtype)
         self.threshold_intercept_ = -float(np.sign(Y.sum()))
 
-    def _kept(self, Y, weights):
+    def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
         rows, weights = present_rows(weights, len(Y))
         relevant = Y[rows] > 0
         both = relevant.any(axis=1) & ~relevant.all(axis=1)
         return rows[both], None if weights is None else weights[both]
 
-    def _scores(self, X):
+    def _scores(self, X: Matrix) -> FloatArray:
         scores = self._raw_scores(X)
         if self.targets_.n_columns == 1:
             return scores[:, 1:] - scores[:, :1]
@@ -339,16 +328,16 @@ class RankSVM(PairSVM):
         rule.coef_, rule.intercept_ = self.threshold_coef_, self.threshold_intercept_
         return rule.shift(scores)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice(type(self).__name__, "threshold", self.threshold, ("middle", "smallest"))
 
 
 class RankSVMz(PairSVM):
-    __doc__ = rf"""Rank-SVM with a zero label: relevant labels above it, irrelevant ones below.
+    r"""Rank-SVM with a zero label: relevant labels above it, irrelevant ones below.
 
-    .. math:: \min_{{W, b}} \tfrac12 \sum_{{k=0}}^l \|w_k\|^2 + C \sum_i \Big( \tfrac{{1}}{{|Y_i^+|}} \sum_{{k \in Y_i^+}}
-              |1 - (f_{{ik}} - f_{{i0}})|_+ + \tfrac{{1}}{{|Y_i^-|}} \sum_{{k \in Y_i^-}} |1 - (f_{{i0}} - f_{{ik}})|_+ \Big)
+    .. math:: \min_{W, b} \tfrac12 \sum_{k=0}^l \|w_k\|^2 + C \sum_i \Big( \tfrac{1}{|Y_i^+|} \sum_{k \in Y_i^+}
+              |1 - (f_{ik} - f_{i0})|_+ + \tfrac{1}{|Y_i^-|} \sum_{k \in Y_i^-} |1 - (f_{i0} - f_{ik})|_+ \Big)
 
     A label is relevant if its score is above that of the zero label, which `coef_` and `intercept_` have subtracted
     already. A side without labels is left out of a row's sum.
@@ -357,8 +346,23 @@ class RankSVMz(PairSVM):
     ----------
     C : float, default=1.0
         Price of a violated pair.
-    {_BIAS.format(default="free")}
-    {_SHARED_PARAMETERS}
+    bias : {"free", "absorbed", "none"}, default="free"
+        "free": biases without a penalty, as in the original program. "absorbed": biases as weights of a constant
+        feature, penalised with the rest, as the RBRL paper writes the model. "none": no biases.
+    kernel, gamma, degree, coef0 : default="linear", None, 3, 1.0
+        The kernel, as in :class:`RankSVM`, and so all that follow.
+    non_empty : bool, default=False
+    tol : float, default=1e-3
+    max_iter : int, default=10000
+    warm_start : bool, default=False
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    coef_, dual_coef_, intercept_, objective_, dual_objective_, gap_, n_iter_, history_
+        The model, the zero label subtracted, and its certificate; as in :class:`RankSVM`.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target.
 
     References
     ----------
@@ -366,18 +370,26 @@ class RankSVMz(PairSVM):
 
     Examples
     --------
-    {_EXAMPLE.format(name="RankSVMz", first="[[1, 1, 1, 0]", second="[0, 0, 1, 0]]")}
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RankSVMz
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> model = RankSVMz(C=0.01).fit(X, Y)
+    >>> model.predict(X[:2])
+    array([[1, 1, 1, 0],
+           [0, 0, 1, 0]])
+    >>> model.gap_ <= 1e-3
+    True
     """
 
-    def _pairs(self, Y, C, weights):
+    def _pairs(self, Y: IntArray, C: float, weights: FloatArray | None) -> HingePairs:
         return zero_label_pairs(Y, C, weights)
 
 
 class CalibratedRankSVM(PairSVM):
-    __doc__ = rf"""Calibrated Rank-SVM: a zero label between the relevant and the irrelevant ones.
+    r"""Calibrated Rank-SVM: a zero label between the relevant and the irrelevant ones.
 
-    .. math:: \min_{{W, b}} \tfrac12 \sum_{{k=0}}^l \|w_k\|^2 + C \sum_i \tfrac{{1}}{{|Y_i^+||Y_i^-|}} \Big( \sum_{{p, q}}
-              |2 - (f_{{ip}} - f_{{iq}})|_+ + \sum_p |1 - (f_{{ip}} - f_{{i0}})|_+ + \sum_q |1 - (f_{{i0}} - f_{{iq}})|_+
+    .. math:: \min_{W, b} \tfrac12 \sum_{k=0}^l \|w_k\|^2 + C \sum_i \tfrac{1}{|Y_i^+||Y_i^-|} \Big( \sum_{p, q}
+              |2 - (f_{ip} - f_{iq})|_+ + \sum_p |1 - (f_{ip} - f_{i0})|_+ + \sum_q |1 - (f_{i0} - f_{iq})|_+
               \Big)
 
     with p over the relevant and q over the irrelevant labels of row i. A label is relevant if its score is above that of
@@ -388,8 +400,23 @@ class CalibratedRankSVM(PairSVM):
     ----------
     C : float, default=1.0
         Price of a violated pair.
-    {_BIAS.format(default="absorbed")}
-    {_SHARED_PARAMETERS}
+    bias : {"free", "absorbed", "none"}, default="absorbed"
+        "free": biases without a penalty, as in the original program. "absorbed": biases as weights of a constant
+        feature, penalised with the rest, as the RBRL paper writes the model. "none": no biases.
+    kernel, gamma, degree, coef0 : default="linear", None, 3, 1.0
+        The kernel, as in :class:`RankSVM`, and so all that follow.
+    non_empty : bool, default=False
+    tol : float, default=1e-3
+    max_iter : int, default=10000
+    warm_start : bool, default=False
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    coef_, dual_coef_, intercept_, objective_, dual_objective_, gap_, n_iter_, history_
+        The model, the zero label subtracted, and its certificate; as in :class:`RankSVM`.
+    classes_ : array
+        Column indices of the labels, or the classes of a 1-D target.
 
     References
     ----------
@@ -397,36 +424,24 @@ class CalibratedRankSVM(PairSVM):
 
     Examples
     --------
-    {_EXAMPLE.format(name="CalibratedRankSVM", first="[[1, 1, 1, 1]", second="[0, 0, 1, 0]]")}
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import CalibratedRankSVM
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> model = CalibratedRankSVM(C=0.01).fit(X, Y)
+    >>> model.predict(X[:2])
+    array([[1, 1, 1, 1],
+           [0, 0, 1, 0]])
+    >>> model.gap_ <= 1e-3
+    True
     """
 
     def __init__(
-        self,
-        C=1.0,
-        bias="absorbed",
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        non_empty=False,
-        tol=1e-3,
-        max_iter=10_000,
-        warm_start=False,
-        verbose=0,
-    ):
-        super().__init__(
-            C=C,
-            bias=bias,
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            non_empty=non_empty,
-            tol=tol,
-            max_iter=max_iter,
-            warm_start=warm_start,
-            verbose=verbose,
-        )
+        self, C: float = 1.0, bias: str = "absorbed",
+        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None, degree: int = 3,
+        coef0: float = 1.0, non_empty: bool = False, tol: float = 1e-3, max_iter: int = 10_000, warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:  # fmt: skip
+        super().__init__(C, bias, kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose)
 
-    def _pairs(self, Y, C, weights):
+    def _pairs(self, Y: IntArray, C: float, weights: FloatArray | None) -> HingePairs:
         return calibrated_pairs(Y, C, weights)

@@ -6,15 +6,21 @@ system, in the weights, is
 
 .. math:: (M + \tilde X' L \tilde X)\, \Delta = g,
 
-L the Laplacian of every row's pairs with bends :math:`1 / (\xi / (c - \alpha) + s / \alpha)`, solved by conjugate gradients
-with one block per label as preconditioner. Weights and dual variables need not be exact: the caller certifies both.
+L the Laplacian of every row's pairs with curvatures :math:`1 / (\xi / (c - \alpha) + s / \alpha)`, solved by conjugate
+gradients with one block per label as preconditioner. Weights and dual variables need not be exact: the caller certifies
+both.
 """
 
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
 import numpy as np
-from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
+from rbrl._common.typing import FloatArray, Matrix
 from rbrl._loops import pairs as loops
+from rbrl.problem import with_ones
+from rbrl.ranking_svm.pairs import HingePairs
 
 # Entries of the preconditioner at most.
 LARGEST_BLOCKS = 2.5e7
@@ -22,9 +28,10 @@ LARGEST_BLOCKS = 2.5e7
 SHORT_OF_BOUNDARY = 0.98
 # Dual variables enter at least this share of their box away from its bounds.
 INSET = 0.1
+Operator: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
-def fits(n_features, n_labels):
+def fits(n_features: int, n_labels: int) -> bool:
     """Whether the preconditioner's blocks are small enough."""
     return (n_features + 1) ** 2 * n_labels <= LARGEST_BLOCKS
 
@@ -40,79 +47,86 @@ class InteriorPoint:
         0 for no biases, `inf` for free ones.
     weights : array (n_features, n_labels)
     biases : array (n_labels,)
-    alpha : array (n_pairs,)
+    duals : array (n_pairs,)
         Dual variables near the weights; they are moved inside their boxes.
     gap : float
         Distance between primal and dual value there.
     """
 
-    def __init__(self, X, pairs, lift, weights, biases, alpha, gap):
-        self.pairs, self.X, self.theta = pairs, _with_constant(X) if lift else X, weights
-        self._Xt = self.X.T.tocsr() if sparse.issparse(X) else self.X.T
+    def __init__(
+        self, X: Matrix, pairs: HingePairs, lift: float,
+        weights: FloatArray, biases: FloatArray, duals: FloatArray, gap: float,
+    ) -> None:  # fmt: skip
+        self.pairs, self.X, self.theta = pairs, with_ones(X) if lift else X, weights
+        self._Xt = self.X.T if isinstance(self.X, np.ndarray) else self.X.T.tocsr()
         self.ridge = np.ones((self.X.shape[1], 1))
         if lift:
             self.ridge[-1] = 0.0 if np.isinf(lift) else 1.0 / lift
             self.theta = np.vstack([weights, biases])
         self.theta = self.theta - self.theta.mean(axis=1, keepdims=True)
-        self._enter(alpha, gap / (2 * len(pairs.cap)))
+        self._enter(duals, gap / (2 * len(pairs.cap)))
 
-    def _enter(self, alpha, mu):
+    def _enter(self, duals: FloatArray, mu: float) -> None:
         """Dual variables inside their boxes, hinges and surpluses that belong to theta and them."""
         v, cap = self._slacks(self.theta), self.pairs.cap
-        self.alpha = np.clip(alpha, INSET * cap, (1.0 - INSET) * cap)
-        self.rest = cap - self.alpha
-        self.xi = np.where(v > 0, v + mu / self.alpha, mu / self.rest)
-        self.surplus = np.where(v > 0, mu / self.alpha, mu / self.rest - v)
-        self.mu = float(self.alpha @ self.surplus + self.rest @ self.xi) / (2 * len(cap))
+        self.duals = np.clip(duals, INSET * cap, (1.0 - INSET) * cap)
+        self.rest = cap - self.duals
+        self.xi = np.where(v > 0, v + mu / self.duals, mu / self.rest)
+        self.surplus = np.where(v > 0, mu / self.duals, mu / self.rest - v)
+        self.mu = float(self.duals @ self.surplus + self.rest @ self.xi) / (2 * len(cap))
 
-    def _slacks(self, theta):
+    def _slacks(self, theta: FloatArray) -> FloatArray:
         out = np.empty(len(self.pairs.cap))
         loops.pair_slacks(self.X @ theta, *self.pairs.arrays[:4], out)
         return out
 
-    def step(self):
+    def step(self) -> None:
         """One predictor-corrector step of Newton's method."""
-        bends = 1.0 / (self.xi / self.rest + self.surplus / self.alpha)
-        precondition = self._preconditioner(bends)
-        _, d_alpha, d_xi, d_surplus = self._direction(bends, precondition, 0.0, 0.0)
-        primal, dual = self._lengths(d_alpha, d_xi, d_surplus)
-        reached = self._products(primal, dual, d_alpha, d_xi, d_surplus)
+        curvatures = 1.0 / (self.xi / self.rest + self.surplus / self.duals)
+        precondition = self._preconditioner(curvatures)
+        _, d_duals, d_xi, d_surplus = self._direction(curvatures, precondition, 0.0, 0.0)
+        primal, dual = self._lengths(d_duals, d_xi, d_surplus)
+        reached = self._products(primal, dual, d_duals, d_xi, d_surplus)
         mu = self.mu * max((reached / self.mu) ** 3, 1e-6)
-        delta, d_alpha, d_xi, d_surplus = self._direction(
-            bends, precondition, mu - d_alpha * d_surplus, mu + d_alpha * d_xi
+        delta, d_duals, d_xi, d_surplus = self._direction(
+            curvatures, precondition, mu - d_duals * d_surplus, mu + d_duals * d_xi
         )
-        primal, dual = (SHORT_OF_BOUNDARY * length for length in self._lengths(d_alpha, d_xi, d_surplus))
-        self.mu = self._products(primal, dual, d_alpha, d_xi, d_surplus)
+        primal, dual = (SHORT_OF_BOUNDARY * length for length in self._lengths(d_duals, d_xi, d_surplus))
+        self.mu = self._products(primal, dual, d_duals, d_xi, d_surplus)
         self.theta = self.theta + primal * delta
         self.xi, self.surplus = self.xi + primal * d_xi, self.surplus + primal * d_surplus
-        self.alpha, self.rest = self.alpha + dual * d_alpha, self.rest - dual * d_alpha
+        self.duals, self.rest = self.duals + dual * d_duals, self.rest - dual * d_duals
 
-    def _direction(self, bends, precondition, won, lost):
+    def _direction(
+        self, curvatures: FloatArray, precondition: Operator, won: FloatArray | float, lost: FloatArray | float
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Newton's direction towards alpha s = won, (c - alpha) xi = lost."""
-        missing = won / self.alpha - lost / self.rest + self._slacks(self.theta)
-        right = self._adjoint(self.alpha + bends * missing) - self.ridge * self.theta
-        delta = self._solve(right, bends, precondition)
-        moved = np.empty_like(bends)
-        loops.pair_slacks(self.X @ delta, *self.pairs.arrays[:3], np.zeros_like(bends), moved)
-        d_alpha = bends * (missing + moved)
-        d_xi = (lost - self.rest * self.xi + self.xi * d_alpha) / self.rest
-        d_surplus = (won - self.alpha * self.surplus - self.surplus * d_alpha) / self.alpha
-        return delta, d_alpha, d_xi, d_surplus
+        missing = won / self.duals - lost / self.rest + self._slacks(self.theta)
+        right = self._Xt @ self.pairs.coefficients(self.duals + curvatures * missing) - self.ridge * self.theta
+        delta = self._solve(right, curvatures, precondition)
+        moved = np.empty_like(curvatures)
+        loops.pair_slacks(self.X @ delta, *self.pairs.arrays[:3], np.zeros_like(curvatures), moved)
+        d_duals = curvatures * (missing + moved)
+        d_xi = (lost - self.rest * self.xi + self.xi * d_duals) / self.rest
+        d_surplus = (won - self.duals * self.surplus - self.surplus * d_duals) / self.duals
+        return delta, d_duals, d_xi, d_surplus
 
-    def _lengths(self, d_alpha, d_xi, d_surplus):
+    def _lengths(self, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray) -> tuple[float, float]:
+        """The longest primal and dual step that leave all variables positive."""
         primal = _longest((self.xi, d_xi), (self.surplus, d_surplus))
-        return primal, _longest((self.alpha, d_alpha), (self.rest, -d_alpha))
+        return primal, _longest((self.duals, d_duals), (self.rest, -d_duals))
 
-    def _products(self, primal, dual, d_alpha, d_xi, d_surplus):
+    def _products(
+        self, primal: float, dual: float, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray
+    ) -> float:
         """Mean complementarity after steps of these lengths."""
-        won = (self.alpha + dual * d_alpha) @ (self.surplus + primal * d_surplus)
-        lost = (self.rest - dual * d_alpha) @ (self.xi + primal * d_xi)
-        return float(won + lost) / (2 * len(d_alpha))
+        won = (self.duals + dual * d_duals) @ (self.surplus + primal * d_surplus)
+        lost = (self.rest - dual * d_duals) @ (self.xi + primal * d_xi)
+        return float(won + lost) / (2 * len(d_duals))
 
-    def _adjoint(self, alpha):
-        return self._Xt @ self.pairs.coefficients(alpha)
-
-    def _solve(self, right, bends, precondition, tol=1e-4, max_iter=300):
+    def _solve(
+        self, right: FloatArray, curvatures: FloatArray, precondition: Operator, tol: float = 1e-4, max_iter: int = 300
+    ) -> FloatArray:
         """Conjugate gradients on weights whose labels sum to zero: the others do not change a pair."""
         arrays = self.pairs.arrays[:3]
         r = right - right.mean(axis=1, keepdims=True)
@@ -123,7 +137,7 @@ class InteriorPoint:
             if not rz > 0:
                 break
             R = np.zeros((self.X.shape[0], r.shape[1]))
-            loops.pair_products(self.X @ p, *arrays, bends, R)
+            loops.pair_products(self.X @ p, *arrays, curvatures, R)
             Hp = self._Xt @ R + self.ridge * p
             length = rz / float(np.vdot(p, Hp))
             x, r = x + length * p, r - length * Hp
@@ -134,26 +148,26 @@ class InteriorPoint:
             p = z + (rz / old) * p
         return x
 
-    def _preconditioner(self, bends):
+    def _preconditioner(self, curvatures: FloatArray) -> Operator:
         """Inverse of the diagonal blocks, one per label."""
         k = self.X.shape[1]
         factors = []
-        for block in self._blocks(bends):
+        for block in self._blocks(curvatures):
             block[np.diag_indices(k)] += self.ridge[:, 0] + 1e-12 * np.trace(block) / k + 1e-300
             factors.append(cho_factor(block, lower=True, overwrite_a=True, check_finite=False))
 
-        def apply(r):
+        def apply(r: FloatArray) -> FloatArray:
             z = np.column_stack([cho_solve(f, r[:, j], check_finite=False) for j, f in enumerate(factors)])
             return z - z.mean(axis=1, keepdims=True)
 
         return apply
 
-    def _blocks(self, bends):
-        """X' diag(h) X for the bends h of every label."""
+    def _blocks(self, curvatures: FloatArray) -> Iterator[FloatArray]:
+        """X' diag(h) X for the curvatures h of every label."""
         (n, k), l = self.X.shape, self.pairs.n_labels
         H = np.zeros((n, l))
-        loops.pair_bends(*self.pairs.arrays[:3], bends, H)
-        if not sparse.issparse(self.X):
+        loops.pair_bends(*self.pairs.arrays[:3], curvatures, H)
+        if isinstance(self.X, np.ndarray):
             yield from (self._Xt @ (H[:, j : j + 1] * self.X) for j in range(l))
             return
         G = np.zeros((k, k, l))
@@ -161,12 +175,7 @@ class InteriorPoint:
         yield from (np.ascontiguousarray(G[:, :, j]) for j in range(l))
 
 
-def _with_constant(X):
-    ones = np.ones((X.shape[0], 1))
-    return sparse.hstack([X, sparse.csr_array(ones)], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
-
-
-def _longest(*moves):
+def _longest(*moves: tuple[FloatArray, FloatArray]) -> float:
     """The longest step up to 1 that keeps all of them positive."""
     ratios = [np.max(-d / x, initial=0.0) for x, d in moves]
-    return min(1.0, 1.0 / max(*ratios, 1e-300))
+    return float(min(1.0, 1.0 / max(*ratios, 1e-300)))
