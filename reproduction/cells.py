@@ -19,6 +19,7 @@ from rbrl.report import (
     best_of,
     count,
     friedman_table,
+    heading,
     number,
     p_text,
     rank_table,
@@ -47,11 +48,6 @@ COUNTS = {
 }
 CELL = ["dataset", "metric", "method"]
 PAIR = [ABLATION, OURS]
-
-
-def title_of(metric: Metric) -> Cell:
-    """A metric by its full name, with an arrow to its good direction."""
-    return word(f"{metric.title} {metric.arrow}")
 
 
 def short_title(metric: Metric) -> str:
@@ -306,7 +302,7 @@ def ablation_summary(results: Results) -> Table:
         wins = int((gain > 0).sum())
         shown = Cell(p_text(p_value), p_value) if p_value == p_value else Cell(MISSING)
         gained = Cell(f"{gain.mean():+.4f}".replace("-", "−"), gain.mean()) if len(gain) else Cell(MISSING)
-        rows.append((title_of(metric), Cell(f"{wins} of {len(gain)}", wins), gained, shown))
+        rows.append((word(heading(metric)), Cell(f"{wins} of {len(gain)}", wins), gained, shown))
         found.append((metric.name, wins, len(gain), gain.mean(), p_value))
     frame = pd.DataFrame(found, columns=["metric", "wins", "n_datasets", "gain", "p_value"])
     titles = ("Metric", f"{OURS} better on", "Mean gain", "p")

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rbrl.metrics import PAPER_METRICS, Metric, get_metric
-from rbrl.report import MISSING, Cell, Results, Table, best_of, compare, join, number, rank_table, word
-from reproduction.cells import title_of
+from rbrl.report import MISSING, Cell, Results, Table, best_of, compare, heading, join, number, rank_table, word
 from reproduction.paper import OURS, OVERALL, paper_methods
 
 LABELS, SCORES = (tuple(m.name for m in PAPER_METRICS if m.needs == needs) for needs in ("labels", "scores"))
@@ -217,7 +216,7 @@ def overall_ranks(sources: Mapping[str, Results]) -> Table:
 def metric_ranks(sources: Mapping[str, Results], ties: str = "average") -> Table:
     """Table 4: by metric and over all the average rank of each method, a line for each of some results."""
     tables = {name: rank_table(results, ties) for name, results in sources.items()}
-    titles = {metric.name: title_of(metric) for metric in PAPER_METRICS} | {OVERALL: word(OVERALL)}
+    titles = {metric.name: word(heading(metric)) for metric in PAPER_METRICS} | {OVERALL: word(OVERALL)}
     rows, records = [], []
     for metric, title in titles.items():
         for name, table in tables.items():
@@ -238,7 +237,7 @@ def beaten_table(sources: Mapping[str, Results]) -> Table:
             below, above = _beaten(results, metric)
             cells.append(word((join(below) if below else "none") + (f"; worse than {join(above)}" if above else "")))
             records.append((metric.name, name, ", ".join(below), ", ".join(above)))
-        rows.append((title_of(metric), *cells))
+        rows.append((word(heading(metric)), *cells))
     frame = pd.DataFrame(records, columns=["metric", "source", "better_than", "worse_than"])
     title = f"Methods that {OURS} is significantly better than"
     return Table("beaten", title, ("Metric", *sources), tuple(rows), frame)

@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 
 from rbrl.exceptions import RBRLError
+from rbrl.report import show_tables
 from reproduction import cells as beside
 from reproduction.causes import effect_table, explained, far_table
 from reproduction.claims import beaten_table, claim_table, metric_ranks, overall_ranks, verdict_table
 from reproduction.cost import check, check_table, cost_tables
 from reproduction.methods import parameters_beside
 from reproduction.recorded import COMMAND, docs_folder, read_plan
-from reproduction.request import Request, records, show_json, show_tables
+from reproduction.request import Request, records, show_json
 
 # What studies and pages need, scikit-learn, Matplotlib and Jinja2, is imported where it is used: tables are quick.
 STOPPED = 130

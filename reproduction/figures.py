@@ -9,7 +9,15 @@ import pandas as pd
 
 from rbrl import RankSVM, RBRLClassifier
 from rbrl.datasets import CARDS, Dataset, load, load_file
-from rbrl.report import compare, figures, rank_table
+from rbrl.report import compare, rank_table
+from rbrl.report.figures import (
+    draw_average_ranks,
+    draw_convergence,
+    draw_critical_difference,
+    draw_gamma,
+    draw_pairs,
+    save_figure,
+)
 from reproduction import studies
 from reproduction.paper import OVERALL, as_published, key, published_results
 from reproduction.recorded import Recorded
@@ -31,36 +39,36 @@ class NotRecorded(ValueError):
 def average_ranks(request: Request) -> list[Path]:
     """Figure 1: bars of overall average ranks; minimum ranks of ties, as the paper has them."""
     ranks = rank_table(request.results(), ties="minimum").loc[OVERALL]
-    return figures.save_figure(figures.draw_average_ranks(ranks), Path(request.output, "figure1"))
+    return save_figure(draw_average_ranks(ranks), Path(request.output, "figure1"))
 
 
 def critical_differences(request: Request) -> list[Path]:
     """Figure 2: a critical-difference diagram for each metric."""
     results, files = request.results(), []
     for metric in results.metrics:
-        figure = figures.draw_critical_difference(compare(results, metric))
-        files += figures.save_figure(figure, Path(request.output, f"figure2-{metric.name}"))
+        figure = draw_critical_difference(compare(results, metric))
+        files += save_figure(figure, Path(request.output, f"figure2-{metric.name}"))
     return files
 
 
 def convergence(request: Request) -> list[Path]:
     """Figure 3: convergence on emotions (kernel) and arts (linear), or on other data sets."""
     curves = study(request, "figure3")
-    return _save(figures.draw_convergence(curves), curves, Path(request.output, "figure3"))
+    return _save(draw_convergence(curves), curves, Path(request.output, "figure3"))
 
 
 def gamma(request: Request) -> list[Path]:
     """Figure 4: sensitivity to the kernel width on image, or on another data set."""
     values = study(request, "figure4")
     title = f"Sensitivity to the kernel width, {(request.datasets or ['image'])[0]}"
-    return _save(figures.draw_gamma(values, title), values, Path(request.output, "figure4"))
+    return _save(draw_gamma(values, title), values, Path(request.output, "figure4"))
 
 
 def pairs(request: Request) -> list[Path]:
     """Figure 5: sensitivity to pairs of lambdas on arts, or on another data set; 147 fits of the linear model."""
     values = study(request, "figure5")
     title = f"Sensitivity to pairs of penalties, {(request.datasets or ['arts'])[0]}"
-    return _save(figures.draw_pairs(values, title), values, Path(request.output, "figure5"))
+    return _save(draw_pairs(values, title), values, Path(request.output, "figure5"))
 
 
 FIGURES = {1: average_ranks, 2: critical_differences, 3: convergence, 4: gamma, 5: pairs}
@@ -157,7 +165,7 @@ def _load(name: str, data_home: Path | None) -> Dataset:
 
 def _save(figure: Any, frame: pd.DataFrame, path: Path) -> list[Path]:
     """Save a drawing, and the figures in it."""
-    files = figures.save_figure(figure, path)
+    files = save_figure(figure, path)
     frame.to_csv(path.with_suffix(".csv"), index=False)
     return [*files, path.with_suffix(".csv")]
 
@@ -167,7 +175,7 @@ def draw_all(recorded: Recorded, folder: Path) -> dict[str, list[dict[str, str]]
     drawn: dict[str, list[dict[str, str]]] = {"ranks": [], "differences": [], "convergence": [], "sensitivity": []}
 
     def keep(part: str, figure: Any, name: str, alt: str) -> None:
-        figures.save_figure(figure, folder / name, formats=("svg",))
+        save_figure(figure, folder / name, formats=("svg",))
         drawn[part].append({"file": f"{name}.svg", "alt": alt})
 
     for who, results in (("ours", as_published(recorded.rows("paper"))), ("paper", published_results())):
@@ -175,16 +183,16 @@ def draw_all(recorded: Recorded, folder: Path) -> dict[str, list[dict[str, str]]
         ranks = rank_table(results, ties="minimum").loc[OVERALL].dropna()
         if len(ranks):
             title = f"Average rank over all metrics, {owner}"
-            keep("ranks", figures.draw_average_ranks(ranks, title), f"figure1-{who}", title)
+            keep("ranks", draw_average_ranks(ranks, title), f"figure1-{who}", title)
         for metric in results.metrics:
             comparison = compare(results, metric)
             if comparison.decides_pairs:
                 alt = f"Critical-difference diagram of {metric.title.lower()}, {owner}"
-                keep("differences", figures.draw_critical_difference(comparison), f"figure2-{metric.name}-{who}", alt)
+                keep("differences", draw_critical_difference(comparison), f"figure2-{metric.name}-{who}", alt)
     of_studies: tuple[tuple[str, str, Callable[[pd.DataFrame], Any], str], ...] = (
-        ("figure3", "convergence", figures.draw_convergence, "Convergence of three solvers on emotions and arts"),
-        ("figure4", "sensitivity", figures.draw_gamma, "Sensitivity to the kernel width on image"),
-        ("figure5", "sensitivity", figures.draw_pairs, "Sensitivity to pairs of penalties on arts"),
+        ("figure3", "convergence", draw_convergence, "Convergence of three solvers on emotions and arts"),
+        ("figure4", "sensitivity", draw_gamma, "Sensitivity to the kernel width on image"),
+        ("figure5", "sensitivity", draw_pairs, "Sensitivity to pairs of penalties on arts"),
     )
     for name, part, draw, alt in of_studies:
         if recorded.has_table(name):

@@ -1,12 +1,10 @@
 """The methods as tables, from their registry. ``python -m reproduction.methods`` prints the page docs/methods.md."""
 
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
-from rbrl.registry import METHODS, Method
+from rbrl.registry import METHODS, Grid, Method
 from rbrl.report import Table, to_markdown, word
 from reproduction.paper import published
 
@@ -84,11 +82,11 @@ def searched(method: Method) -> str:
     return "; or ".join("; ".join(_axes(grid)) for grid in method.grids)
 
 
-def _axes(grid: Mapping[str, Any]) -> list[str]:
+def _axes(grid: Grid) -> list[str]:
     """Parameters with their values; those with the same values together."""
     names: dict[tuple[float, ...], list[str]] = {}
     for name, values in grid.items():
-        names.setdefault(values, []).append(name)
+        names.setdefault(tuple(values), []).append(name)
     return [f"{', '.join(group)} in {_values(values)}" for values, group in names.items()]
 
 

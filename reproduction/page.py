@@ -9,7 +9,21 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
-from rbrl.report import MISSING, Cell, Results, Table, compare, count, number, rank_table, to_markdown, word, write_page
+from rbrl.report import (
+    KEYS,
+    MISSING,
+    Cell,
+    Results,
+    Table,
+    compare,
+    count,
+    number,
+    rank_table,
+    to_markdown,
+    word,
+    write_page,
+    write_text,
+)
 from reproduction import cells as beside
 from reproduction import claims
 from reproduction.causes import Explained, effect_table, explained, far_table
@@ -18,7 +32,7 @@ from reproduction.cost import cost, cost_tables, hours_text, mean_per_fit
 from reproduction.criteria import choice_table, variant_tables
 from reproduction.figures import draw_all
 from reproduction.paper import ABLATION, OURS, OVERALL, PAPER, SOURCES, as_published, key, published_results
-from reproduction.recorded import COMMAND, RUN, Recorded, read_plan, write_text
+from reproduction.recorded import COMMAND, Recorded, read_plan
 from reproduction.studies import penalty_table, solver_table, width_table
 
 TEMPLATE = Path(__file__).parent / "page.md.jinja"
@@ -191,7 +205,7 @@ def _note(path: Path) -> str:
 def _state(recorded: Recorded, rows: pd.DataFrame) -> str:
     """What is recorded, when and with what, in a sentence."""
     facts, plan = recorded.facts("paper"), read_plan("paper")
-    runs = rows.drop_duplicates(RUN)
+    runs = rows.drop_duplicates(KEYS)
     machines = " and ".join(value for name, value in facts.items() if name.startswith("machine"))
     link = "[reproduction/plans/paper.toml](../reproduction/plans/paper.toml)"
     versions = ", ".join(dict.fromkeys(map(str, runs.version)))
@@ -263,7 +277,7 @@ def _gap(value: float) -> Cell:
 
 def _commands(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """For each data set the commands that repeat one split of its cells, with the seconds that they took."""
-    runs = rows[rows.split == 0].drop_duplicates(RUN)
+    runs = rows[rows.split == 0].drop_duplicates(KEYS)
     for dataset, part in runs.groupby("dataset", sort=False):
         options = [f"--dataset {dataset} --method {name} --split 0 --store runs/one" for name in part.method]
         lines = [f"$ rbrl compare reproduction/plans/paper.toml {one}" for one in options]

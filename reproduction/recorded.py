@@ -1,10 +1,8 @@
 """Plans and recorded results: where they lie, how they are read and written, with what made them."""
 
 import json
-import os
 import shlex
 import sys
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,6 +11,7 @@ import pandas as pd
 
 from rbrl import __version__
 from rbrl.experiments import Plan, Store, machine
+from rbrl.report import KEYS, write_text
 
 # Plans and results lie here, the pages that are written about them in docs beside it.
 FOLDER = Path(__file__).resolve().parent
@@ -22,8 +21,6 @@ PLANS = (
     *("paper-unscaled", "paper-scaled", "paper-frank-wolfe"),
 )
 COMMAND = "python -m reproduction"
-# The columns that say which run a row is of.
-RUN = ["dataset", "method", "split"]
 # Facts about a file stand at its head, in lines that start so.
 MARK = "# "
 DIGITS = "%.9g"
@@ -37,13 +34,13 @@ def facts(**others: Any) -> Facts:
     return made | {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine(), **others}
 
 
-def write_table(path: Path | str, frame: pd.DataFrame, said: Facts) -> Path:
+def write_table(path: Path, frame: pd.DataFrame, said: Facts) -> Path:
     """Write a frame under its facts; a reader sees the old file or the new one, never a part."""
     head = "".join(f"{MARK}{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in said.items())
     return write_text(path, head + frame.to_csv(index=False, lineterminator="\n", float_format=DIGITS))
 
 
-def read_table(path: Path | str) -> tuple[pd.DataFrame, Facts]:
+def read_table(path: Path) -> tuple[pd.DataFrame, Facts]:
     """Return (frame, facts) of a file that `write_table` wrote."""
     said: Facts = {}
     with open(path, encoding="utf-8") as stream:
@@ -55,35 +52,19 @@ def read_table(path: Path | str) -> tuple[pd.DataFrame, Facts]:
         return pd.read_csv(stream), said
 
 
-def write_text(path: Path | str, text: str) -> Path:
-    """Write a text file at once or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    return path
-
-
-def write_rows(path: Path | str, rows: pd.DataFrame, said: Facts) -> Path:
+def write_rows(path: Path, rows: pd.DataFrame, said: Facts) -> Path:
     """Write rows of a store, a line per run: a column for each metric, and machines by number."""
     machines = list(dict.fromkeys(rows.machine))
-    runs = rows.drop(columns=["metric", "value"]).drop_duplicates(RUN).set_index(RUN)
+    runs = rows.drop(columns=["metric", "value"]).drop_duplicates(KEYS).set_index(KEYS)
     runs["machine"] = [machines.index(name) + 1 for name in runs.machine]
-    values = rows.pivot(index=RUN, columns="metric", values="value").reindex(runs.index)
+    values = rows.pivot(index=KEYS, columns="metric", values="value").reindex(runs.index)
     values = values[list(dict.fromkeys(rows.metric))]
     numbered = {f"machine {i}": name for i, name in enumerate(machines, 1)}
     said = {name: value for name, value in said.items() if name != "machine"} | numbered
     return write_table(path, values.join(runs).reset_index(), said | {"metrics": list(values.columns)})
 
 
-def read_rows(path: Path | str) -> tuple[pd.DataFrame, Facts]:
+def read_rows(path: Path) -> tuple[pd.DataFrame, Facts]:
     """Return (rows, facts) of a file that `write_rows` wrote; the rows as `rbrl.experiments.Store.rows` has them."""
     frame, said = read_table(path)
     metrics = said["metrics"]
@@ -93,7 +74,7 @@ def read_rows(path: Path | str) -> tuple[pd.DataFrame, Facts]:
     rows = frame.assign(place=range(len(frame))).melt([*others, "place"], metrics, var_name="metric")
     # A stable sort: of each run the metrics stay in the order of their columns.
     rows = rows.sort_values("place", kind="stable")
-    columns = [*RUN, "metric", "value", *(name for name in others if name not in RUN)]
+    columns = [*KEYS, "metric", "value", *(name for name in others if name not in KEYS)]
     return rows[columns].reset_index(drop=True), said
 
 

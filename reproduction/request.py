@@ -2,21 +2,16 @@
 
 import json
 import math
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.console import Console
-from rich.text import Text
 
-from rbrl.report import Results, Table, to_terminal
+from rbrl.report import Results, Table, show_tables
 from reproduction.paper import PAPER, SOURCES, as_published, key, published_results
 from reproduction.recorded import Recorded, Source, Stored, results_folder
-
-WIDE = 10_000  # columns of a line that goes to a pipe, where nothing should be broken
 
 
 @dataclass(frozen=True)
@@ -101,20 +96,6 @@ class Request:
             show_json(records(tables[0]) if len(tables) == 1 else {table.name: records(table) for table in tables})
         else:
             show_tables(*tables)
-
-
-def show_tables(*tables: Table) -> None:
-    """Print tables, in parts where the terminal is narrow; a pipe gets whole lines."""
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS")
-    console = Console(width=None if known else WIDE, highlight=False)
-    for i, table in enumerate(tables):
-        if i:
-            console.print()
-        for segments in console.render_lines(to_terminal(table, console), pad=False):
-            # Rich pads every cell; a line of text ends where its words end.
-            line = Text.assemble(*((one.text, one.style or "") for one in segments if not one.control))
-            line.rstrip()
-            console.print(line, soft_wrap=True)
 
 
 def records(table: Table) -> list[dict[str, Any]]:

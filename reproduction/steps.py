@@ -32,12 +32,13 @@ STORE = Path("runs", "paper")
 
 def all_steps(request: Request) -> None:
     """Run what is missing of every plan, record it, compute the studies that are not recorded, write the page."""
-    request = replace(request, store=request.store or STORE)
+    store = request.store or STORE
+    request = replace(request, store=store)
     failed = 0
     for name in PLANS:
         progress = None if request.quiet or request.json else progress_for()
-        options = {"jobs": request.jobs, "progress": progress, "data_home": request.data_home}
-        failed += execute(read_plan(name), request.store, **options).n_failed
+        done = execute(read_plan(name), store, jobs=request.jobs, progress=progress, data_home=request.data_home)
+        failed += done.n_failed
     for step in (export, studies, page):
         step(request)
     if failed:

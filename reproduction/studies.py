@@ -18,9 +18,8 @@ from rbrl import RBRLClassifier
 from rbrl.datasets import Dataset, Part
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
-from rbrl.report import Cell, Table, count, number, seconds, word
+from rbrl.report import Cell, Table, count, heading, number, seconds, word
 from rbrl.solvers import APG, QuasiNewton, SolverResult
-from reproduction.cells import title_of
 
 # The names under which the figures show the solvers: the paper's first, ours last.
 SOLVERS: dict[str, APG | QuasiNewton] = {
@@ -293,7 +292,9 @@ def width_table(study: pd.DataFrame) -> Table:
         metric = get_metric(name)
         at_default = part[part.factor == 1.0].value.iloc[0]
         best = part.loc[_best(part, metric)]
-        rows.append((title_of(metric), word(method), number(at_default), number(best.value), word(f"{best.factor:g}")))
+        rows.append(
+            (word(heading(metric)), word(method), number(at_default), number(best.value), word(f"{best.factor:g}"))
+        )
         records.append((name, method, at_default, best.value, best.factor))
     frame = pd.DataFrame(records, columns=["metric", "method", "default", "best", "factor"])
     titles = ("Metric", "Method", "At the default width", "Best", "At this multiple of it")
@@ -315,7 +316,9 @@ def penalty_table(study: pd.DataFrame) -> Table:
         best, worst = part.loc[_best(part, metric)], part.loc[_best(part, metric, worst=True)]
         inside = [penalty for penalty in PENALTIES if ends[penalty][0] < best[penalty] < ends[penalty][1]]
         at = [word(f"{best[penalty]:g}") for penalty in PENALTIES]
-        rows.append((title_of(metric), number(worst.value), number(best.value), *at, word(", ".join(inside) or "none")))
+        rows.append(
+            (word(heading(metric)), number(worst.value), number(best.value), *at, word(", ".join(inside) or "none"))
+        )
         records.append({"metric": name, "best": best.value, "worst": worst.value, "inside": ", ".join(inside)})
     titles = ("Metric", "Worst", "Best", *(f"{penalty} there" for penalty in PENALTIES), "Not at an end of the grid")
     return Table("penalties", "Penalties on arts", titles, tuple(rows), pd.DataFrame(records))

@@ -9,7 +9,8 @@ from rbrl.experiments import Plan, PlanError
 from rbrl.experiments.data import Shelf
 from rbrl.experiments.runs import expand
 
-PLANS = sorted((Path(__file__).resolve().parents[2] / "plans").glob("*.toml"))
+ROOT = Path(__file__).resolve().parents[2]
+PLANS = sorted([*(ROOT / "plans").glob("*.toml"), *(ROOT / "reproduction" / "plans").glob("*.toml")])
 PAPER = {"rbrl", "brl", "rank-svm", "rank-svmz", "br", "ml-knn", "clr", "rakel", "cpnl", "mlfe"}
 
 
@@ -148,7 +149,7 @@ def test_odd_names_and_values_survive_writing(table):
 
 
 def test_the_papers_plan_is_the_papers():
-    plan = Plan.from_toml(PLANS[0].parent / "paper.toml")
+    plan = Plan.from_toml(ROOT / "reproduction" / "plans" / "paper.toml")
     methods = {method.name: method for method in plan.methods}
     assert len(plan.datasets) == 10
     assert set(methods) == PAPER
@@ -165,7 +166,7 @@ def test_the_papers_plan_is_the_papers():
 
 
 def test_the_fair_plan_has_one_rule():
-    plan = Plan.from_toml(PLANS[0].parent / "paper-fair.toml")
+    plan = Plan.from_toml(ROOT / "reproduction" / "plans" / "paper-fair.toml")
     assert {method.name for method in plan.methods} == PAPER
     assert all(method.non_empty for method in plan.methods)
     assert {method.convention or plan.convention for method in plan.methods} == {"paper"}

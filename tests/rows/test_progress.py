@@ -8,7 +8,7 @@ from rich.console import Console
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl import RBRLClassifier
-from rbrl._common.progress import Bar, Lines, Progress, duration, progress_for
+from rbrl._common.progress import Display, Lines, Live, Passes, duration, passes_for
 
 X, Y = make_multilabel_classification(60, 5, n_classes=4, random_state=0)
 PARTS = [(X[:30], Y[:30]), (X[30:], Y[30:])]
@@ -28,37 +28,42 @@ def run(progress, gaps=(1.0, 0.1, 0.01, 0.001)):
 
 
 def test_time_left_follows_the_gap():
-    progress = run(Progress(1e-5))
+    progress = run(Passes(1e-5))
     assert progress.n_passes == 4
     progress._began -= 8.0  # two seconds a pass
     assert progress.seconds_left() == pytest.approx(2 * 2.0, rel=0.01), "a factor of ten a pass, two factors to go"
-    assert run(Progress(0.5)).seconds_left() is None
-    assert run(Progress(1e-5), (0.1, 0.1, 0.1, 0.2)).seconds_left() is None
-    assert run(Progress(1e-5), (0.1, np.inf)).seconds_left() is None
+    assert run(Passes(0.5)).seconds_left() is None
+    assert run(Passes(1e-5), (0.1, 0.1, 0.1, 0.2)).seconds_left() is None
+    assert run(Passes(1e-5), (0.1, np.inf)).seconds_left() is None
 
 
 def test_lines_for_pipes():
     stream = io.StringIO()
-    run(Lines(1e-5, stream))
+    run(Passes(1e-5, Lines(stream)))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 4
     assert lines[0] == "pass 1, certified gap 1.0e+00"
     assert lines[3].startswith("pass 4, certified gap 1.0e-03, about 0 s left")
 
 
-def test_a_bar_on_a_terminal_that_vanishes(monkeypatch):
-    monkeypatch.setattr("rbrl._common.progress.PATIENCE_SECONDS", -1.0)
+def test_a_bar_on_a_terminal_that_vanishes():
     stream = Terminal()
-    with Bar(1e-5, Console(file=stream, force_terminal=True, width=80)) as bar:
-        run(bar)
-        bar._display.refresh()
+    with Passes(1e-5, Live(Console(file=stream, force_terminal=True, width=80))) as passes:
+        run(passes)
     assert "certified gap 1.0e-03" in stream.getvalue()
 
 
 def test_who_is_told():
-    assert isinstance(progress_for(1e-3, 0, Terminal()), Bar)
-    assert isinstance(progress_for(1e-3, 1, io.StringIO()), Lines)
-    assert type(progress_for(1e-3, 0, io.StringIO())) is Progress
+    assert isinstance(passes_for(1e-3, 0, Terminal()).display, Live)
+    assert isinstance(passes_for(1e-3, 1, io.StringIO()).display, Lines)
+    assert type(passes_for(1e-3, 0, io.StringIO()).display) is Display
+
+
+def test_what_is_quick_opens_no_view():
+    stream = Terminal()
+    with Passes(1e-5, Live(Console(file=stream, force_terminal=True, width=80), patience=60.0)) as passes:
+        run(passes)
+    assert stream.getvalue() == ""
 
 
 def test_a_fit_is_silent_unless_asked(capsys):

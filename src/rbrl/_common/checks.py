@@ -1,33 +1,62 @@
-"""Checks of arguments and of what files say; the wording of their messages lives here."""
+"""Checks of arguments and of what plans say; the wording of their messages lives here.
+
+There are two families. Parameters of classes are named with their owner and refused by `ValueError`. Keys of a plan are
+named by their place in the file and refused by `PlanError`, with a guess at what was meant, since they are typed by hand.
+"""
 
 import difflib
 import numbers
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from rbrl.exceptions import PlanError
 
+T = TypeVar("T")
+# Of a value in a plan: from its place, for messages, and the value to what is read.
+Check: TypeAlias = Callable[[str, Any], Any]
 
-def check_number(owner, name, value, *, low=0.0, strict=False, integer=False):
-    """Return `value` if it is a finite number above `low`; name owner, rule and value otherwise."""
+
+def _refuse(error: type[Exception], what: str, rule: str, value: object) -> NoReturn:
+    raise error(f"{what} must be {rule}. Got {value!r} instead.")
+
+
+def check_number(
+    owner: str, name: str, value: Any, *, low: float = 0.0, strict: bool = False, integer: bool = False
+) -> Any:
+    """Return `value` if it is a finite number above `low`; name owner, rule and value otherwise.
+
+    Examples
+    --------
+    >>> check_number("APG", "max_iter", 0, low=1, integer=True)
+    Traceback (most recent call last):
+    ValueError: The max_iter parameter of APG must be an integer >= 1. Got 0 instead.
+    """
     kind = numbers.Integral if integer else numbers.Real
-    ok = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)
-    ok = ok and (value > low if strict else value >= low)
-    if not ok:
+    ok = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)  # type: ignore[call-overload]
+    if not (ok and (value > low if strict else value >= low)):
         rule = f"{'an integer' if integer else 'a finite number'} {'>' if strict else '>='} {low:g}"
-        raise ValueError(f"The {name} parameter of {owner} must be {rule}. Got {value!r} instead.")
+        _refuse(ValueError, f"The {name} parameter of {owner}", rule, value)
     return value
 
 
-def check_choice(owner, name, value, choices):
-    """Return `value` if it is one of `choices`; list them otherwise."""
+def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
+    """Return `value` if it is one of `choices`; list them otherwise.
+
+    Examples
+    --------
+    >>> check_choice("APG", "stop", "never", ("gap", "paper"))
+    Traceback (most recent call last):
+    ValueError: The stop parameter of APG must be one of 'gap', 'paper'. Got 'never' instead.
+    """
     if value not in choices:
-        allowed = ", ".join(repr(c) for c in choices)
-        raise ValueError(f"The {name} parameter of {owner} must be one of {allowed}. Got {value!r} instead.")
+        _refuse(ValueError, f"The {name} parameter of {owner}", f"one of {', '.join(map(repr, choices))}", value)
     return value
 
 
-def check_row_weights(weights, n_samples):
+def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
     """Row weights as float64, or ones; refuse negative ones and an all-zero vector."""
     if weights is None:
         return np.ones(n_samples)
@@ -43,22 +72,26 @@ def check_row_weights(weights, n_samples):
     return weights
 
 
-def hint(value, allowed):
-    """The end of a message: the close match if there is one, and everything that is allowed."""
-    allowed = [str(one) for one in allowed]
-    close = difflib.get_close_matches(str(value), allowed, n=1)
+def hint(value: object, allowed: Iterable[object]) -> str:
+    """The end of a message: the close match if there is one, and everything that is allowed.
+
+    Examples
+    --------
+    >>> hint("rigde", ["ridge", "nuclear"])
+    " Did you mean 'ridge'? Allowed: ridge, nuclear."
+    """
+    names = [str(one) for one in allowed]
+    close = difflib.get_close_matches(str(value), names, n=1)
     meant = f" Did you mean {close[0]!r}?" if close else ""
-    return f"{meant} Allowed: {', '.join(allowed)}."
+    return f"{meant} Allowed: {', '.join(names)}."
 
 
-def check_table(where, value):
+def check_table(where: str, value: Any) -> dict[str, Any]:
     """Return `value` if it is a table (a dict with text keys)."""
-    if not isinstance(value, dict):
-        raise PlanError(f"{where} must be a table. Got {value!r} instead.")
-    return value
+    return value if isinstance(value, dict) else _refuse(PlanError, where, "a table", value)
 
 
-def check_keys(where, table, allowed, required=()):
+def check_keys(where: str, table: Any, allowed: Iterable[str], required: Iterable[str] = ()) -> None:
     """Refuse keys that mean nothing here, and the absence of those that must be there."""
     inside = f" in {where}" if where else ""
     for key in check_table(where or "a plan", table):
@@ -69,43 +102,58 @@ def check_keys(where, table, allowed, required=()):
             raise PlanError(f"the key {key!r}{inside} is missing. There are: {', '.join(map(str, table)) or 'none'}.")
 
 
-def check_one_of(where, value, allowed):
+def checked_table(where: str, table: Any, checks: Mapping[str, Check], required: Iterable[str] = ()) -> dict[str, Any]:
+    """Return a copy of `table` in which every value is what the check of its key returns; refuse other keys.
+
+    Examples
+    --------
+    >>> checked_table("splits", {"stratified": True}, {"stratified": check_flag})
+    {'stratified': True}
+    >>> checked_table("splits", {"stratified": 1}, {"stratified": check_flag})
+    Traceback (most recent call last):
+    rbrl.exceptions.PlanError: splits.stratified must be true or false. Got 1 instead.
+    """
+    check_keys(where, table, checks, required)
+    return {key: checks[key](f"{where}.{key}" if where else key, value) for key, value in table.items()}
+
+
+def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
     """Return `value` if it is one of `allowed`."""
     if not isinstance(value, str) or value not in allowed:
         raise PlanError(f"{where} = {value!r} is not possible.{hint(value, allowed)}")
     return value
 
 
-def check_whole(where, value, at_least):
+def check_whole(where: str, value: Any, at_least: int) -> int:
     """Return `value` if it is a whole number that is large enough."""
     if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
-        raise PlanError(f"{where} must be a whole number >= {at_least}. Got {value!r} instead.")
+        _refuse(PlanError, where, f"a whole number >= {at_least}", value)
     return value
 
 
-def check_share(where, value):
+def check_share(where: str, value: Any) -> float:
     """Return `value` if it lies between 0 and 1, both excluded."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < value < 1:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < 1:
         raise PlanError(f"{where} must lie between 0 and 1, both excluded. Got {value!r} instead.")
     return float(value)
 
 
-def check_flag(where, value):
+def check_flag(where: str, value: Any) -> bool:
     """Return `value` if it is true or false."""
-    if not isinstance(value, bool):
-        raise PlanError(f"{where} must be true or false. Got {value!r} instead.")
-    return value
+    return value if isinstance(value, bool) else _refuse(PlanError, where, "true or false", value)
 
 
-def check_text(where, value):
+def check_text(where: str, value: Any) -> str:
     """Return `value` if it is text that is not empty."""
-    if not isinstance(value, str) or not value.strip():
-        raise PlanError(f"{where} must be text that is not empty. Got {value!r} instead.")
-    return value
+    return (
+        value
+        if isinstance(value, str) and value.strip()
+        else _refuse(PlanError, where, "text that is not empty", value)
+    )
 
 
-def check_list(where, value):
+def check_list(where: str, value: Any) -> list[Any]:
     """Return `value` if it is a list that is not empty."""
     if not isinstance(value, list | tuple) or not value:
-        raise PlanError(f"{where} must be a list that is not empty. Got {value!r} instead.")
+        _refuse(PlanError, where, "a list that is not empty", value)
     return list(value)

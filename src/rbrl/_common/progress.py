@@ -1,8 +1,20 @@
-"""How far long work has come, told as lines or as a bar, or not at all."""
+"""How far long work has come: told to a display, which is silent, writes lines, or is a live view in a terminal.
+
+Each kind of work keeps its own account and says what happens once, in the words of every display: `Passes` of a fit,
+`Transfer` of a download, and `rbrl.experiments.Progress` of a comparison.
+"""
 
 import math
 import sys
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live as RichLive
+    from rich.table import Table
+
 
 # Passes that the speed of convergence is judged by.
 RECENT = 6
@@ -10,40 +22,163 @@ RECENT = 6
 PATIENCE_SECONDS = 1.0
 
 
-class Progress:
-    """Counts blocks and passes and knows the certified gap; what it says goes to `show`, which does nothing here.
+class Display:
+    """Where progress is shown; this one shows nothing.
+
+    Examples
+    --------
+    >>> import sys
+    >>> for display in (Display(), Lines(sys.stdout)):
+    ...     display.line("3 of 4")
+    3 of 4
+    """
+
+    def line(self, text: str) -> None:
+        """Something happened, in the words of a log."""
+
+    def above(self, text: str, style: str) -> None:
+        """Something happened that stays to be read above a live view."""
+
+    def view(self, draw: "Callable[[], RenderableType]") -> None:
+        """Something has changed; `draw` returns what a live view shows now."""
+
+    def close(self) -> None:
+        """Nothing more will come."""
+
+
+class Lines(Display):
+    """A line for everything that happens, for logs and pipes; standard error by default."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+
+    def line(self, text: str) -> None:
+        """Write the line, at once."""
+        self.stream.write(f"{text}\n")
+        self.stream.flush()
+
+
+class Live(Display):
+    """A live view in a terminal, which vanishes at the end.
+
+    Parameters
+    ----------
+    console : rich.console.Console, optional
+        Standard error by default, so that standard output can be piped.
+    patience : float, default=0
+        Seconds before which nothing is shown: what is quick needs no view.
+    """
+
+    def __init__(self, console: "Console | None" = None, patience: float = 0.0) -> None:
+        # Here, and not above: whoever is silent need not wait for Rich, nor have it.
+        from rich.console import Console
+
+        self.console = console or Console(stderr=True)
+        self._from = time.perf_counter() + patience
+        self._live: RichLive | None = None
+
+    def above(self, text: str, style: str) -> None:
+        """Print the text, which scrolls."""
+        from rich.text import Text
+
+        self.console.print(Text(text, style=style))
+
+    def view(self, draw: "Callable[[], RenderableType]") -> None:
+        """Open the view if it is time; it then draws itself."""
+        from rich.live import Live
+
+        if self._live is None and time.perf_counter() >= self._from:
+            self._live = Live(console=self.console, get_renderable=draw, refresh_per_second=4, transient=True)
+            self._live.start()
+
+    def close(self) -> None:
+        """Close the view."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def display_for(verbose: bool = True, stream: TextIO | None = None, patience: float = 0.0) -> Display:
+    """A live view if `stream` (standard error by default) is a terminal, else lines if `verbose`, else silence."""
+    stream = stream or sys.stderr
+    if not stream.isatty():
+        return Lines(stream) if verbose else Display()
+    from rich.console import Console
+
+    return Live(Console(file=stream), patience)
+
+
+def bar(done: float, total: float, text: str, space: int = 1) -> "Table":
+    """A bar with a text beside it, for a live view."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    line = Table.grid(padding=(0, space))
+    line.add_row(ProgressBar(total=total, completed=done, width=30), text)
+    return line
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Examples
+    --------
+    >>> duration(75), duration(1000), duration(9000)
+    ('75 s', '17 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class Passes:
+    """The passes of a fit over its rows, and the gap that it has certified.
 
     Parameters
     ----------
     tol : float
         The gap at which training ends.
+    display : Display, optional
+        Default: a silent one.
+
+    Examples
+    --------
+    >>> passes = Passes(1e-3)
+    >>> passes.advance(1, 2)
+    >>> passes.advance(2, 2)
+    >>> passes.reached(0.5)
+    >>> passes.text()
+    'pass 1, certified gap 5.0e-01'
     """
 
-    def __init__(self, tol):
-        self.tol, self.n_passes, self.gap = tol, 0, math.inf
-        self._began = time.perf_counter()
-        self._gaps = []
+    def __init__(self, tol: float, display: Display | None = None) -> None:
+        self.tol, self.display = tol, display or Display()
+        self.n_passes, self.gap = 0, math.inf
+        self._share, self._began = 0.0, time.perf_counter()
+        self._gaps: list[tuple[int, float]] = []
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
-        self.close()
+    def __exit__(self, *error: object) -> None:
+        self.display.close()
 
-    def advance(self, n_done, n_blocks):
+    def advance(self, n_done: int, n_blocks: int) -> None:
         """Some blocks of a pass are done."""
         self.n_passes += n_done == n_blocks
-        self.show(n_done / n_blocks, new=False)
+        self._share = n_done / n_blocks
+        self.display.view(self._drawn)
 
-    def reached(self, gap):
+    def reached(self, gap: float) -> None:
         """The solver has certified this gap."""
-        self.gap = gap
+        self.gap, self._share = gap, 1.0
         if 0 < gap < math.inf:
             self._gaps = [*self._gaps[-RECENT:], (self.n_passes, math.log(gap))]
-        self.show(1.0, new=True)
+        self.display.line(self.text())
+        self.display.view(self._drawn)
 
-    def seconds_left(self):
-        """An estimate from the pace so far, or None."""
+    def seconds_left(self) -> float | None:
+        """An estimate from the pace so far, or None: gaps shrink by about the same factor in every pass."""
         if len(self._gaps) < 3 or self.gap <= self.tol:
             return None
         (first, start), (last, end) = self._gaps[0], self._gaps[-1]
@@ -52,69 +187,43 @@ class Progress:
         passes = (end - math.log(self.tol)) * (last - first) / (start - end)
         return passes * (time.perf_counter() - self._began) / self.n_passes
 
-    def text(self):
+    def text(self) -> str:
         """One line about where training is."""
         gap = f", certified gap {self.gap:.1e}" if self.gap < math.inf else ""
         left = self.seconds_left()
         return f"pass {self.n_passes}{gap}" + (f", about {duration(left)} left" if left is not None else "")
 
-    def show(self, share, new):
-        """Show that this share of a pass is done; `new`: the gap is a new one."""
-
-    def close(self):
-        """Nothing more will come."""
+    def _drawn(self) -> "Table":
+        return bar(self._share, 1.0, self.text())
 
 
-class Lines(Progress):
-    """A line for every certified gap, for logs and pipes."""
-
-    def __init__(self, tol, stream=None):
-        super().__init__(tol)
-        self.stream = stream or sys.stderr
-
-    def show(self, share, new):
-        if new:
-            self.stream.write(f"{self.text()}\n")
-            self.stream.flush()
+def passes_for(tol: float, verbose: bool | int, stream: TextIO | None = None) -> Passes:
+    """Passes with a bar on a terminal, with lines elsewhere if `verbose`, silent otherwise."""
+    return Passes(tol, display_for(bool(verbose), stream, PATIENCE_SECONDS))
 
 
-class Bar(Progress):
-    """A bar for the pass at hand, on a terminal; it vanishes at the end."""
+class Transfer:
+    """A file on its way, with a bar on terminals and nothing elsewhere.
 
-    def __init__(self, tol, console=None):
-        super().__init__(tol)
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as Display
+    Parameters
+    ----------
+    name : str
+    visible : bool
+        False: nothing on terminals, either.
+    """
 
-        columns = BarColumn(bar_width=30), TextColumn("{task.description}")
-        self._display = Display(*columns, console=console or Console(stderr=True), transient=True)
-        self._task = self._display.add_task("pass 0", total=1.0)
-        self._started = False
+    def __init__(self, name: str, visible: bool) -> None:
+        from rich.progress import Progress
 
-    def show(self, share, new):
-        if not self._started and time.perf_counter() - self._began > PATIENCE_SECONDS:
-            self._started = True
-            self._display.start()
-        self._display.update(self._task, completed=share, description=self.text())
+        self._display = display_for(verbose=False) if visible else Display()
+        self._columns = Progress(auto_refresh=False)  # it draws, and never starts itself
+        self._task = self._columns.add_task(name, total=None)
+        self._display.view(self._columns.get_renderable)
 
-    def close(self):
-        if self._started:
-            self._display.stop()
+    def received(self, done: int | None = None, total: int | None = None) -> None:
+        """So many bytes are there; so many there will be."""
+        self._columns.update(self._task, completed=done, total=total)
 
-
-def progress_for(tol, verbose, stream=None):
-    """A bar on a terminal, lines elsewhere if `verbose`, silence otherwise."""
-    stream = stream or sys.stderr
-    if stream.isatty():
-        from rich.console import Console
-
-        return Bar(tol, Console(file=stream))
-    return Lines(tol, stream) if verbose else Progress(tol)
-
-
-def duration(seconds):
-    """Seconds as people say them."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    def close(self) -> None:
+        """It is there, or failed."""
+        self._display.close()

@@ -15,6 +15,7 @@ import pooch
 import requests
 from scipy import sparse
 
+from rbrl._common.progress import Transfer
 from rbrl.datasets.catalogue import CARDS
 from rbrl.datasets.dataset import Dataset, canonical_order, content_hash, row_digests
 from rbrl.datasets.files import load_file, save_file
@@ -135,14 +136,8 @@ class _Bar:
     """A progress bar as pooch takes it, which also stops downloads that are too large or too slow."""
 
     def __init__(self, url, max_bytes, end, visible):
-        from rich.console import Console
-        from rich.progress import Progress
-
         self.url, self.max_bytes, self.end, self.done, self._total = url, max_bytes, end, 0, 0
-        console = Console(stderr=True)
-        self.progress = Progress(console=console, transient=True, disable=not (visible and console.is_terminal))
-        self.task = self.progress.add_task(url.rpartition("/")[2], total=None)
-        self.progress.start()
+        self.progress = Transfer(url.rpartition("/")[2], visible)
 
     @property
     def total(self):
@@ -151,7 +146,7 @@ class _Bar:
     @total.setter
     def total(self, size):
         self._total = size
-        self.progress.update(self.task, total=size)
+        self.progress.received(total=size)
 
     def update(self, n_bytes):
         self.done += n_bytes
@@ -159,13 +154,13 @@ class _Bar:
             raise DownloadError(f"{self.url} is larger than {self.max_bytes} bytes")
         if time.monotonic() > self.end:
             raise DownloadError(f"{self.url} sent only {self.done} bytes within the time allowed")
-        self.progress.update(self.task, completed=self.done)
+        self.progress.received(self.done)
 
     def reset(self):
         self.done = 0
 
     def close(self):
-        self.progress.stop()
+        self.progress.close()
 
 
 N_LABELS = 14

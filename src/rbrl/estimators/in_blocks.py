@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 
-from rbrl._common.progress import progress_for
+from rbrl._common.progress import passes_for
 from rbrl.datasets import Columns, Shards
 from rbrl.estimators.base import column_names, is_part, remember_columns
 from rbrl.rows import BlockDesign, Blocks, LocalBlocks
@@ -19,7 +19,7 @@ class LearnsFromBlocks:
         self._check_parameters()
         self._check_blocks()
         started = time.perf_counter()
-        with progress_for(self.tol, self.verbose) as blocks.progress:
+        with passes_for(self.tol, self.verbose) as blocks.progress:
             design = BlockDesign(blocks, self.fit_intercept)
             found = design.found
             objective = BlockObjective(design, self._loss_of_blocks(blocks), self.ridge, self.nuclear)

@@ -7,48 +7,38 @@ import sqlite3
 import threading
 import tomllib
 import uuid
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from rbrl.exceptions import StoreError
 
+FILE = "runs.sqlite"
 VERSION = 3
 # The format before is this one but for a column: how to add it, and how to read on where nothing may be written.
 BEFORE = 2
 UPGRADE = "ALTER TABLE folds ADD COLUMN processor_seconds REAL"
 VIEW = "CREATE TEMP VIEW folds AS SELECT *, NULL AS processor_seconds FROM main.folds"
-
-TABLES = """
-CREATE TABLE IF NOT EXISTS plans (id INTEGER PRIMARY KEY, toml TEXT NOT NULL, folder TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS current (
-    position INTEGER PRIMARY KEY, dataset TEXT NOT NULL, method TEXT NOT NULL, split INTEGER NOT NULL,
-    key TEXT NOT NULL, tune_key TEXT, identity TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS runs (
-    key TEXT PRIMARY KEY, status TEXT NOT NULL, error TEXT NOT NULL, trace TEXT NOT NULL, again INTEGER NOT NULL,
-    vals TEXT NOT NULL, params TEXT NOT NULL, tune_seconds REAL, train_seconds REAL, test_seconds REAL,
-    processor_seconds REAL, gap REAL, evaluations REAL, seed INTEGER, version TEXT, machine TEXT, finished REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS folds (
-    tune_key TEXT NOT NULL, point TEXT NOT NULL, fold INTEGER NOT NULL, vals TEXT NOT NULL, fit_seconds REAL, gap REAL,
-    evaluations REAL, processor_seconds REAL, PRIMARY KEY (tune_key, point, fold)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS datasets (
-    dataset TEXT PRIMARY KEY, n_samples INTEGER, n_features INTEGER, n_labels INTEGER, cardinality REAL, density REAL
-);
-CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL);
-"""
+TABLES = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
+# Seconds for which another process may keep the file locked.
+PATIENCE = 60.0
+# What a disk, a quota and a limit on the size of files say when there is no more room.
+NO_SPACE = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+# What a store holds is text that rbrl wrote: where it cannot be read, the file was changed by something else.
+UNREADABLE = (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError)
+LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 
 
 if os.name == "nt":
     import msvcrt
 
-    def _lock(descriptor):
+    def _lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
 else:
     import fcntl
 
-    def _lock(descriptor):
+    def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -58,22 +48,22 @@ class Owner:
     A process number would not do: it is given again to another process, and means nothing on another machine.
     """
 
-    def __init__(self, folder):
-        Path(folder).mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self.name = f"{uuid.uuid4().hex}.lock"
-        self._path = Path(folder, self.name)
+        self._path = folder / self.name
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         _lock(self._descriptor)
 
-    def close(self):
+    def close(self) -> None:
         """Give up the name, and with it all its claims."""
         self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 
-def is_alive(folder, name):
+def is_alive(folder: Path, name: str) -> bool:
     """Whether the owner's process still holds the name; the file of one that does not is removed."""
-    path = Path(folder, name)
+    path = folder / name
     try:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
@@ -89,24 +79,16 @@ def is_alive(folder, name):
         os.close(descriptor)
 
 
-FILE = "runs.sqlite"
-PATIENCE = 60.0
-# What a disk, a quota and a limit on the size of files say when there is no more room.
-NO_SPACE = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-# What a store holds is text that rbrl wrote: where it cannot be read, the file was changed by something else.
-UNREADABLE = (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError)
-
-
 class Database:
     """One connection, usable from any thread; every block of statements is a transaction."""
 
-    def __init__(self, folder):
-        self.path = Path(folder, FILE)
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
         self._lock = threading.RLock()
-        self._connection = None
+        self._connection: sqlite3.Connection | None = None
 
     @contextmanager
-    def reading(self):
+    def reading(self) -> Iterator[sqlite3.Cursor]:
         """Yield a cursor. A store that may not be written can be read; one that is not there is empty, and not made."""
         with self._lock, self._in_words():
             if self._connection is None and not self.path.exists():
@@ -117,7 +99,7 @@ class Database:
                 yield self._opened().cursor()
 
     @contextmanager
-    def writing(self):
+    def writing(self) -> Iterator[sqlite3.Cursor]:
         """Yield a cursor in a transaction that is complete at the end, or undone by an error."""
         with self._lock, self._in_words():
             connection = self._opened()
@@ -131,31 +113,31 @@ class Database:
                     connection.rollback()
                 raise
 
-    def close(self):
+    def close(self) -> None:
         """Close the connection; the next use opens it again."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
-    def _opened(self):
+    def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = self._open()
         return self._connection
 
-    def _open(self):
+    def _open(self) -> sqlite3.Connection:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            return self._connect(f"file:{_quoted(self.path)}", self._prepare)
+            return self._connect("", self._prepare)
         except (sqlite3.OperationalError, OSError):
             if not self.path.exists() or (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
                 raise
             return self._open_to_read()
 
-    def _open_to_read(self):
+    def _open_to_read(self) -> sqlite3.Connection:
         """Open a file that may not be written. What was killed leaves results in its write-ahead log: they count too."""
         try:
-            return self._connect(f"file:{_quoted(self.path)}?mode=ro", self._look_through)
+            return self._connect("?mode=ro", self._look_through)
         except sqlite3.OperationalError as error:
             log = self.path.with_name(f"{FILE}-wal")
             if log.exists() and log.stat().st_size:
@@ -164,11 +146,13 @@ class Database:
                     "to where you may write, and read the copy. What was finished before is safe."
                 ) from error
             # Without a log there is nobody who changes the file.
-            return self._connect(f"file:{_quoted(self.path)}?mode=ro&immutable=1", self._look_through)
+            return self._connect("?mode=ro&immutable=1", self._look_through)
 
-    def _connect(self, address, prepare):
-        options = {"timeout": PATIENCE, "isolation_level": None, "check_same_thread": False, "uri": True}
-        connection = sqlite3.connect(address, **options)
+    def _connect(self, mode: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
+        path = self.path.absolute().as_posix().replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        connection = sqlite3.connect(
+            f"file:{path}{mode}", timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=True
+        )
         try:
             prepare(connection)
         except BaseException:
@@ -176,7 +160,7 @@ class Database:
             raise
         return connection
 
-    def _prepare(self, connection):
+    def _prepare(self, connection: sqlite3.Connection) -> None:
         """Make the tables of a new store, and those of the format before into today's."""
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -190,12 +174,12 @@ class Database:
                 connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
 
-    def _look_through(self, connection):
+    def _look_through(self, connection: sqlite3.Connection) -> None:
         """See the tables of the format before as today's."""
         if self._version(connection) == BEFORE:
             connection.execute(VIEW)
 
-    def _version(self, connection):
+    def _version(self, connection: sqlite3.Connection) -> int:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version not in (0, BEFORE, VERSION):
             raise StoreError(
@@ -205,7 +189,7 @@ class Database:
         return version
 
     @contextmanager
-    def _in_words(self):
+    def _in_words(self) -> Iterator[None]:
         try:
             yield
         except StoreError:
@@ -213,42 +197,31 @@ class Database:
         except (sqlite3.Error, OSError, *UNREADABLE) as error:
             raise StoreError(self._explain(error)) from error
 
-    def _explain(self, error):
+    def _explain(self, error: Exception) -> str:
         """What happened, what has become of the results, and the way out; no more is said to be safe than is."""
-        kept = "What was finished before is safe"
-        kind, number, text = _kind(error), getattr(error, "errno", None), str(error)
+        kept, path, number, text = (
+            "What was finished before is safe",
+            self.path,
+            getattr(error, "errno", None),
+            str(error),
+        )
+        kind = getattr(error, "sqlite_errorcode", -1) & 0xFF  # the primary code; of other errors none that SQLite has
         if kind == sqlite3.SQLITE_FULL or number in NO_SPACE:
-            return f"no space is left for {self.path} ({text}). {kept}: free some space and start again."
+            return f"no space is left for {path} ({text}). {kept}: free some space and start again."
         if kind == sqlite3.SQLITE_NOTADB:
-            return f"{self.path} is not a store of rbrl, or a damaged one ({text}). Choose another folder."
+            return f"{path} is not a store of rbrl, or a damaged one ({text}). Choose another folder."
         if kind == sqlite3.SQLITE_CORRUPT or isinstance(error, UNREADABLE) or "decode" in text:
             return (
-                f"{self.path} is damaged ({text}): some of what was finished before may be lost. Put back a copy of the "
+                f"{path} is damaged ({text}): some of what was finished before may be lost. Put back a copy of the "
                 "folder if there is one, or choose another folder, where all is done anew."
             )
         if kind == sqlite3.SQLITE_IOERR or number == errno.EIO:
             return (
-                f"{self.path} could not be read or written ({text}): its disk is full, gone or failing. What was finished "
+                f"{path} could not be read or written ({text}): its disk is full, gone or failing. What was finished "
                 "before is in the file as far as the disk has kept it: mend that, and start again."
             )
-        if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return f"another process has kept {self.path} locked for {PATIENCE:.0f} s ({text}). {kept}: start again."
-        if isinstance(error, OSError) or kind in (
-            sqlite3.SQLITE_READONLY,
-            sqlite3.SQLITE_CANTOPEN,
-            sqlite3.SQLITE_PERM,
-        ):
-            return f"{self.path} cannot be written ({text}). Choose a folder that you may write to. {kept}."
-        return f"{self.path} cannot be used ({text}); what was about to be written was undone. Choose another folder."
-
-
-def _kind(error):
-    """SQLite's primary code of an error; None where it has none."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
-
-
-def _quoted(path):
-    """A path inside an SQLite address."""
-    text = path.absolute().as_posix()
-    return text.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        if kind in LOCKED:
+            return f"another process has kept {path} locked for {PATIENCE:.0f} s ({text}). {kept}: start again."
+        if isinstance(error, OSError) or kind in NOT_WRITABLE:
+            return f"{path} cannot be written ({text}). Choose a folder that you may write to. {kept}."
+        return f"{path} cannot be used ({text}); what was about to be written was undone. Choose another folder."

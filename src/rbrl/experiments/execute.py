@@ -1,21 +1,30 @@
-"""`execute`: do the runs of a plan that are not done yet."""
+"""`execute`: do the runs of a plan that are not done yet, here, in processes beside, or on a Dask cluster."""
 
+from __future__ import annotations
+
+import os
 import time
-from concurrent.futures import CancelledError
+from collections.abc import Iterable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
+from rbrl._common.checks import check_one_of, check_whole
 from rbrl._version import __version__
 from rbrl.exceptions import RBRLError
-from rbrl.experiments.backends import make_backend
-from rbrl.experiments.data import Shelf, missing_points
+from rbrl.experiments.data import Fold, Outcome, Shelf, missing_points
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import Progress
-from rbrl.experiments.runs import changes, expand
+from rbrl.experiments.runs import Result, Run, changes, expand
 from rbrl.experiments.store import Store
-from rbrl.experiments.worker import OtherRule, Outcome
 
+BACKENDS = ("serial", "processes", "dask")
+# Seconds between two looks at the runs that another process does.
 POLL_SECONDS = 0.5
+# Names of Dask's errors that mean that a worker was lost.
+DASK_LOST = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
 
 
 class TuningFailed(RBRLError):
@@ -26,6 +35,124 @@ class WorkerLost(RBRLError):
     """A worker ended in the middle of a run."""
 
 
+class Serial:
+    """Runs one after the other, in this process; the interface of the other backends, too."""
+
+    n_workers = 1
+
+    def submit(self, *what: Any) -> Any:
+        """Do the run, and return a future that has its outcome; the arguments are those of `worker.work`."""
+        # Here, and not above: who reads a store should not wait for every method.
+        from rbrl.experiments.worker import work
+
+        future: Future[Outcome] = Future()
+        future.set_result(work(*what))
+        return future
+
+    def first_done(self, futures: Iterable[Any]) -> Iterable[Any]:
+        """Wait for one of the futures; return those that are done."""
+        return wait(futures, return_when=FIRST_COMPLETED).done
+
+    def died(self, error: BaseException) -> bool:
+        """Whether the error says that a worker was lost, not that a run failed."""
+        return isinstance(error, BrokenExecutor | CancelledError)
+
+    def close(self, kill: bool = False) -> None:
+        """Let the workers go; with `kill`, at once."""
+
+
+class Processes(Serial):
+    """Worker processes on this machine (joblib's loky); they are replaced when one of them dies."""
+
+    def __init__(self, n_workers: int) -> None:
+        self.n_workers = n_workers
+
+    def submit(self, *what: Any) -> Any:
+        """Send the run to a worker."""
+        from rbrl.experiments.worker import work_apart
+
+        return self._executor().submit(work_apart, *what)
+
+    def close(self, kill: bool = False) -> None:
+        """Stop the workers."""
+        self._executor().shutdown(wait=True, kill_workers=kill)
+
+    def _executor(self) -> Any:
+        from joblib.externals.loky import get_reusable_executor
+
+        return get_reusable_executor(max_workers=self.n_workers)
+
+
+class Dask(Serial):
+    """Workers of a Dask cluster; a data set is sent to them once.
+
+    Parameters
+    ----------
+    scheduler : str, Client, cluster or None
+        Address of the scheduler, or an object of `distributed`. None: the client in use, or else a new local cluster.
+    n_workers : int
+        Runs in flight; 1 means as many as the cluster has threads.
+    """
+
+    def __init__(self, scheduler: Any, n_workers: int) -> None:
+        self._client, self._ours = _client(scheduler)
+        self.n_workers = n_workers if n_workers > 1 else max(1, sum(self._client.nthreads().values()))
+        self._sent: dict[int, tuple[Any, Any]] = {}
+
+    def submit(self, *what: Any) -> Any:
+        """Send the run to the cluster."""
+        from rbrl.experiments.worker import work_apart
+
+        task, X, Y, *rest = what
+        if id(X) not in self._sent:
+            # The data itself is kept beside its copies: its id may otherwise be given to other data.
+            self._sent = {id(X): (X, self._client.scatter([X, Y], hash=False))}
+        return self._client.submit(work_apart, task, *self._sent[id(X)][1], *rest, pure=False)
+
+    def first_done(self, futures: Iterable[Any]) -> Iterable[Any]:
+        """Wait for one of the futures; return those that are done."""
+        from distributed import wait as wait_for
+
+        with self._client.as_current():
+            return wait_for(list(futures), return_when="FIRST_COMPLETED").done
+
+    def died(self, error: BaseException) -> bool:
+        """Whether the error says that a worker was lost."""
+        return type(error).__name__ in DASK_LOST
+
+    def close(self, kill: bool = False) -> None:
+        """Forget the data; close the client if it was made here."""
+        self._sent = {}
+        if self._ours:
+            self._client.close()
+
+
+def _client(scheduler: Any) -> tuple[Any, bool]:
+    """Return (client, whether it was made here)."""
+    try:
+        from distributed import Client, default_client
+    except ImportError as error:
+        raise ImportError(f"backend='dask' needs Dask ({error}): pip install 'rbrl[dask]'.") from error
+    if isinstance(scheduler, Client):
+        return scheduler, False
+    if scheduler is None:
+        try:
+            return default_client(), False
+        except ValueError:
+            pass
+    return Client(scheduler, set_as_default=False), True
+
+
+def _backend(backend: str | None, jobs: int, scheduler: Any) -> Serial:
+    """The backend that `execute` was asked for."""
+    jobs = (os.cpu_count() or 1) if jobs == -1 else check_whole("jobs", jobs, 1)
+    if backend is None:
+        backend = "dask" if scheduler is not None else "processes" if jobs > 1 else "serial"
+    if check_one_of("backend", backend, BACKENDS) == "dask":
+        return Dask(scheduler, jobs)
+    return Processes(jobs) if backend == "processes" else Serial()
+
+
 class Session:
     """One call of `execute`.
 
@@ -33,18 +160,20 @@ class Session:
     worker dies, all runs in flight are lost and nobody knows whose fault it was: each is tried again `alone`.
     """
 
-    def __init__(self, plan, store, shelf, backend, progress, version):
-        self.store, self.shelf, self.backend, self.progress, self.version = store, shelf, backend, progress, version
+    def __init__(self, plan: Plan, store: Store, shelf: Shelf, backend: Serial, progress: Progress) -> None:
+        self.store, self.shelf, self.backend, self.progress = store, shelf, backend, progress
         self.specs = {data.name: data for data in plan.datasets}
         self.n_done = 0
-        self.flying: dict = {}
-        self.alone, self.lost = [], set()
+        self.waiting: list[Run] = []
+        self.elsewhere: list[Run] = []
+        self.alone: list[Run] = []
+        self.flying: dict[Any, Run] = {}
+        self.lost: set[str] = set()
 
-    def do(self, todo, finished):
+    def do(self, todo: list[Run], finished: dict[str, Result]) -> None:
         """Do the runs of `todo`, or wait until others have done them."""
-        self.waiting, self.elsewhere = list(todo), []
+        self.waiting, now = list(todo), time.time()
         # A result that was there at the start does not count for a run that is to be done anew.
-        now = time.time()
         self.since = {run.key: now if run.key in finished else 0.0 for run in todo}
         self.settled = set(finished) - {run.key for run in todo}
         while self.waiting or self.elsewhere or self.flying or self.alone:
@@ -56,43 +185,35 @@ class Session:
                 time.sleep(POLL_SECONDS)
                 self.waiting, self.elsewhere = self.waiting + self.elsewhere, []
 
-    def _fill(self):
+    def _fill(self) -> None:
         """Start runs until every worker has one."""
         if self.alone and not self.flying:
             self._start(self.alone.pop())
         if self.alone or any(run.key in self.lost for run in self.flying.values()):
             return
-        remaining = []
-        for i, run in enumerate(self.waiting):
-            if len(self.flying) >= self.backend.n_workers:
-                remaining += self.waiting[i:]
-                break
-            if run.first != run.key and run.first not in self.settled and run.first in self.since:
-                remaining.append(run)
+        waiting, self.waiting = self.waiting, []
+        for run in waiting:
+            needs_tuning = run.first != run.key and run.first not in self.settled and run.first in self.since
+            if needs_tuning or len(self.flying) >= self.backend.n_workers:
+                self.waiting.append(run)
             else:
                 self._take(run)
-        self.waiting = remaining
         self.shelf.drop({run.dataset for run in [*self.waiting, *self.elsewhere, *self.alone, *self.flying.values()]})
 
-    def _take(self, run):
+    def _take(self, run: Run) -> None:
         state = self.store.claim(run.key, self.since[run.key])
-        if state == "theirs":
-            self.elsewhere.append(run)
-        elif state == "done":
-            self._done_elsewhere(run)
-        else:
+        if state == "ours":
             self._start(run)
-
-    def _done_elsewhere(self, run):
-        """Another process did it; with other metrics, perhaps, and then it is ours after all."""
-        status, metrics, _, _ = self.store.finished()[run.key]
-        if status == "ok" and not set(run.task.metrics) <= metrics:
+        elif state == "theirs":
+            self.elsewhere.append(run)
+        elif self.store.finished()[run.key].lacks(run):
+            # Another process did it, but with other metrics: it is ours after all.
             self.since[run.key] = time.time()
             self.elsewhere.append(run)
-            return
-        self.settled.add(run.key)
+        else:
+            self.settled.add(run.key)
 
-    def _start(self, run):
+    def _start(self, run: Run) -> None:
         self.progress.started(run)
         try:
             known = self._known(run)
@@ -102,20 +223,21 @@ class Session:
         except (RBRLError, OSError) as error:
             self._keep(run, Outcome().fail(error, again=True))
         else:
-            self.flying[self.backend.submit(run.task, *data, known, run.tunes, self._others(run))] = run
+            others = [(other.task, self.store.known(other.tune_key)) for other in run.others]
+            self.flying[self.backend.submit(run.task, *data, known, run.tunes, others)] = run
 
-    def _known(self, run):
-        known = self.store.known(run.tune_key) if run.tune_key else []
+    def _known(self, run: Run) -> list[Fold]:
+        known = self.store.known(run.tune_key)
         if run.tune_key and not run.tunes and missing_points(run.task, known):
             status, error = self.store.result(run.first) or ("absent", "it has no result")
             raise TuningFailed(f"the first split, which is tuned on, has no complete tuning ({status}: {error}).")
         return known
 
-    def _others(self, run):
-        return [OtherRule(other.task, self.store.known(other.tune_key)) for other in run.others]
-
-    def _land(self, run, future):
-        error = _error(future)
+    def _land(self, run: Run, future: Any) -> None:
+        try:  # returned, not raised, so that an interrupt that is raised is the user's
+            error = future.exception()
+        except CancelledError as cancelled:
+            error = cancelled
         if error is None:
             self._keep(run, future.result())
         elif not self.backend.died(error):
@@ -127,10 +249,10 @@ class Session:
             self.lost.add(run.key)
             self.alone.append(run)
 
-    def _keep(self, run, outcome):
-        self.store.save(run, outcome, self.version)
+    def _keep(self, run: Run, outcome: Outcome) -> None:
+        self.store.save(run, outcome, __version__)
         for other, (tuning, result, error) in zip(run.others, outcome.others):
-            self.store.save_other(other, tuning, result, self.version)
+            self.store.save_other(other, tuning, result, __version__)
             if error:
                 self.progress.noted(f"{run.title}: judging by another rule failed, and is left to its own run: {error}")
         self.settled.add(run.key)
@@ -139,14 +261,6 @@ class Session:
             self.progress.finished(run, outcome)
         else:
             self.progress.failed(run, outcome)
-
-
-def _error(future):
-    """What ended a worker's run, or None; returned, not raised, so that an interrupt that is raised is the user's."""
-    try:
-        return future.exception()
-    except CancelledError as error:
-        return error
 
 
 @dataclass(frozen=True)
@@ -172,21 +286,21 @@ class Summary:
     n_reused: int
     n_failed: int
     seconds: float
-    notes: list = field(default_factory=list)
-    failures: list = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failures: list[tuple[str, str, int, str]] = field(default_factory=list)
 
 
 def execute(
-    plan,
-    store,
+    plan: Plan | str | PathLike[str],
+    store: Store | str | PathLike[str],
     *,
-    jobs=1,
-    backend=None,
-    scheduler=None,
-    progress=None,
-    data_home=None,
-    retry_failed=False,
-):
+    jobs: int = 1,
+    backend: str | None = None,
+    scheduler: Any = None,
+    progress: Progress | None = None,
+    data_home: str | PathLike[str] | None = None,
+    retry_failed: bool = False,
+) -> Summary:
     """Do what is missing of a plan, and keep every result in a store.
 
     It may be interrupted at any moment, and called again: only the runs in flight are lost. Several processes may work
@@ -199,7 +313,7 @@ def execute(
     jobs : int, default=1
         Runs at a time; -1 means one per core. The rows do not depend on it.
     backend : {"serial", "processes", "dask"}, optional
-        Default: by `jobs` and `scheduler`.
+        Default: "dask" if there is a scheduler, "serial" for one job, "processes" for more.
     scheduler : str, distributed.Client or cluster, optional
         Where Dask is: the scheduler's address, or an object.
     progress : Progress, optional
@@ -219,13 +333,20 @@ def execute(
         Before anything is run: a method or parameter does not exist, or a file cannot be read.
     StoreError
         The store cannot be read or written; the message says what has become of what it held, and the way out.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"brl": {"params": {"tol": 0.1}}}, "splits": {"number": 1}})
+    >>> execute(plan, mkdtemp()).n_done
+    1
     """
     began, progress = time.perf_counter(), progress or Progress()
     plan = plan if isinstance(plan, Plan) else Plan.from_toml(plan)
     store = store if isinstance(store, Store) else Store(Path(store))
     shelf = Shelf(plan.folder, data_home)
     runs = expand(plan, shelf)
-    backend = make_backend(backend, jobs, scheduler)
+    session = Session(plan, store, shelf, _backend(backend, jobs, scheduler), progress)
     try:
         sizes = {data.name: shelf.sizes(data) for data in plan.datasets if data.file is not None}
         before, finished = store.begin(plan, runs, sizes), store.finished()
@@ -234,35 +355,24 @@ def execute(
         progress.planned(plan, len(runs), len(runs) - len(todo))
         for note in notes:
             progress.noted(note)
-        session = Session(plan, store, shelf, backend, progress, __version__)
-        _do(session, todo, finished)
-        return _summary(store, runs, session.n_done, time.perf_counter() - began, notes)
+        try:
+            session.do(todo, finished)
+        except BaseException:
+            session.backend.close(kill=True)
+            raise
+        session.backend.close()
+        results = [(run, *(store.result(run.key) or ("absent", ""))) for run in runs]
+        failures = [(*run.place, error) for run, status, error in results if status == "failed"]
+        n_reused = len(runs) - session.n_done - len(failures)
+        seconds = time.perf_counter() - began
+        return Summary(len(runs), session.n_done, n_reused, len(failures), seconds, notes, failures)
     finally:
         progress.closed()
         store.close()
 
 
-def _do(session, todo, finished):
-    try:
-        session.do(todo, finished)
-    except BaseException:
-        session.backend.close(kill=True)
-        raise
-    session.backend.close()
-
-
-def _is_open(run, result, retry_failed):
+def _is_open(run: Run, result: Result | None, retry_failed: bool) -> bool:
     """Whether a run is to be done, given what the store has of it."""
-    if result is None:
-        return True
-    status, metrics, again, _ = result
-    if status == "failed":
-        return again or retry_failed
-    return not set(run.task.metrics) <= metrics
-
-
-def _summary(store, runs, n_done, seconds, notes):
-    results = [(run, *(store.result(run.key) or ("absent", ""))) for run in runs]
-    failures = [(run.dataset, run.method, run.split, error) for run, status, error in results if status == "failed"]
-    n_reused = len(runs) - n_done - len(failures)
-    return Summary(len(runs), n_done, n_reused, len(failures), seconds, notes, failures)
+    if result is None or result.status == "failed":
+        return result is None or result.again or retry_failed
+    return bool(result.lacks(run))

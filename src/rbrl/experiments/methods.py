@@ -3,18 +3,28 @@
 import hashlib
 import importlib
 import importlib.util
+import inspect
+import json
 import sys
+from collections.abc import Collection, Iterable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone
 
 from rbrl._common.checks import hint
+from rbrl._common.typing import Array, BaseEstimator, ClassifierMixin, Matrix
+from rbrl.decision import non_empty as best_where_empty
 from rbrl.exceptions import PlanError, in_words
 from rbrl.metrics import scores_of
 from rbrl.registry import REGISTRY
+
+# Any scikit-learn classifier of label matrices: of rbrl, of another package, or of a user's file.
+Classifier: TypeAlias = Any
 
 
 class NonEmptyClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -24,39 +34,54 @@ class NonEmptyClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ----------
     estimator : scikit-learn classifier
         With `decision_function` or `predict_proba`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> X, Y = np.array([[0], [1], [2]]), np.array([[0, 1, 0], [0, 1, 0], [0, 0, 1]])
+    >>> NonEmptyClassifier(KNeighborsClassifier(2, weights="distance")).fit(X, Y).predict(np.array([[1.5]]))
+    array([[0, 1, 0]])
     """
 
-    def __init__(self, estimator):
+    estimator_: Classifier
+
+    def __init__(self, estimator: Classifier) -> None:
         self.estimator = estimator
 
-    def fit(self, X, y):
+    def fit(self, X: Matrix, y: Array) -> Self:
         """Fit a copy of the classifier."""
         self.estimator_ = clone(self.estimator).fit(X, y)
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Matrix) -> Array:
         """The classifier's scores."""
         return scores_of(self.estimator_, X)
 
-    def predict(self, X):
+    def predict(self, X: Matrix) -> Array:
         """Labels, 0/1, none of the rows empty."""
         labels = self.estimator_.predict(X)
         labels = labels.toarray() if sparse.issparse(labels) else np.array(labels)
         empty = np.flatnonzero(~(labels > 0).any(axis=1))
-        if len(empty):
-            labels[empty, self.decision_function(X[empty]).argmax(axis=1)] = 1
+        if len(empty):  # only these rows are scored
+            labels[empty] = best_where_empty(labels[empty], self.decision_function(X[empty]))
         return labels
 
 
-def find_class(use, folder):
+def find_class(use: str, folder: str | Path) -> type[Classifier]:
     """Return the class that `use` names.
 
     Parameters
     ----------
     use : str
         A name of the registry, "module:Class" or "file.py:Class".
-    folder : Path
+    folder : path
         Where relative file paths start.
+
+    Examples
+    --------
+    >>> find_class("brl", ".").__name__, find_class("sklearn.svm:SVC", ".").__name__
+    ('BRLClassifier', 'SVC')
     """
     place, colon, name = use.rpartition(":")
     if not colon:
@@ -66,29 +91,35 @@ def find_class(use, folder):
                 f"{hint(use, REGISTRY)}"
             )
         return REGISTRY[use]
-    module = _module(place, use, folder)
+    try:
+        module = _from_file(_file(place, folder)) if place.endswith(".py") else importlib.import_module(place)
+    except PlanError:
+        raise
+    except (Exception, SystemExit) as error:  # importing runs foreign code, which may raise anything
+        raise PlanError(f"{use!r} cannot be imported: {in_words(error)}.") from error
     if not hasattr(module, name):
-        raise PlanError(f"{use!r}: {place} has no {name!r}.{hint(name, _classes(module))}")
+        classes = [one for one, value in vars(module).items() if isinstance(value, type)]
+        raise PlanError(f"{use!r}: {place} has no {name!r}.{hint(name, classes)}")
     return getattr(module, name)
 
 
-def code_of(use, folder):
+def code_of(use: str, folder: str | Path) -> str | None:
     """Content hash of the file that `use` names, so that an edited class is run anew; None for anything else."""
     place, _, _ = use.rpartition(":")
     return hashlib.sha256(_file(place, folder).read_bytes()).hexdigest()[:20] if place.endswith(".py") else None
 
 
-def check_parameters(where, cls, names):
+def check_parameters(where: str, cls: type[Classifier], names: Iterable[str]) -> None:
     """Refuse parameters that the class does not have; a name with `__` reaches inside, and only its start is checked."""
     if not issubclass(cls, BaseEstimator):
         return
-    known = cls._get_param_names()
+    known = getattr(cls, "_get_param_names")()  # noqa: B009  # a name of scikit-learn that its types do not have
     for name in names:
         if name.partition("__")[0] not in known:
             raise PlanError(f"{where}: {cls.__name__} has no parameter {name!r}.{hint(name, known)}")
 
 
-def check_decision_parameters(where, cls, names):
+def check_decision_parameters(where: str, cls: type[Classifier], names: Iterable[str]) -> None:
     """Refuse parameters that a fitted model cannot be given; names that are none of a class without such ones."""
     known = getattr(cls, "decision_parameters", None)
     if known is None:
@@ -100,7 +131,77 @@ def check_decision_parameters(where, cls, names):
             raise PlanError(f"{where}: {name!r} would need another fit of {cls.__name__}; allowed: {', '.join(known)}.")
 
 
-def build(use, params, folder, *, non_empty=None, seed=None):
+def check_inner_classes(where: str, params: dict[str, Any], folder: str | Path) -> None:
+    """Refuse an estimator in a parameter that its class cannot make."""
+    for value in params.values():
+        if isinstance(value, dict):
+            try:
+                _value(value, folder)
+            except PlanError:
+                raise
+            except (Exception, SystemExit) as error:  # a class of a plan may raise anything
+                words = f"{value['use']!r} cannot be made with these params: {in_words(error)}."
+                raise PlanError(f"{where}: {words}") from error
+
+
+@cache
+def first_defaults() -> dict[str, dict[str, Any]]:
+    """Defaults of every class of rbrl when it first had them, by the name of the class.
+
+    A run's identity leaves them out, so that stores of all versions stay usable. They never change: a parameter that is
+    new gets its first default added to the file, and one whose default changes keeps its old one there.
+    """
+    return json.loads(Path(__file__).with_name("first_defaults.json").read_text(encoding="utf-8"))
+
+
+def resolved(use: str, params: dict[str, Any], folder: str | Path, but: Collection[str] = ()) -> dict[str, Any]:
+    """The parameters of a plan, and those defaults of the class that are no longer its first ones.
+
+    Of classes that are not rbrl's nothing is known; a class of a file that takes its parameters from one of rbrl's has
+    its defaults, too. Parameters that are estimators are resolved in their turn.
+
+    Parameters
+    ----------
+    use, params, folder
+        As for `build`.
+    but : collection of str
+        Parameters that are always set in another way, so that their defaults do not count.
+
+    Examples
+    --------
+    >>> resolved("brl", {"ridge": 2.0}, ".")
+    {'ridge': 2.0}
+    """
+    cls = find_class(use, folder)
+    found = {name: _resolved_value(value, folder) for name, value in params.items()}
+    first = _first_defaults_of(cls)
+    for name, parameter in inspect.signature(cls.__init__).parameters.items() if first else ():
+        if parameter.default is not parameter.empty and name not in params and name not in but:
+            default = json.loads(json.dumps(parameter.default, default=repr))
+            if name not in first or first[name] != default:
+                found[name] = default
+    return found
+
+
+def _first_defaults_of(cls: type[Classifier]) -> dict[str, Any]:
+    """Those of the class, or of one of rbrl's whose parameters it has inherited; empty for others."""
+    of_rbrl = (one for one in getattr(cls, "__mro__", ()) if one.__module__.startswith("rbrl."))
+    names = (one.__name__ for one in of_rbrl if one.__init__ is cls.__init__)
+    return next((first_defaults()[name] for name in names if name in first_defaults()), {})
+
+
+def _resolved_value(value: Any, folder: str | Path) -> Any:
+    if isinstance(value, list):
+        return [_resolved_value(one, folder) for one in value]
+    if not isinstance(value, dict):
+        return value
+    params = resolved(value["use"], value.get("params", {}), folder)
+    return {**value, "params": params} if params else value
+
+
+def build(
+    use: str, params: dict[str, Any], folder: str | Path, *, non_empty: bool | None = None, seed: int | None = None
+) -> Classifier:
     """Return an unfitted estimator.
 
     Parameters
@@ -113,6 +214,11 @@ def build(use, params, folder, *, non_empty=None, seed=None):
         Decision rule. Given to the estimator if it has that parameter, put around it otherwise.
     seed : int, optional
         Its random_state, if it has one that `params` leaves open.
+
+    Examples
+    --------
+    >>> build("rakel", {"estimator": {"use": "br", "params": {"C": 2.0}}}, ".", seed=3)
+    RAkEL(estimator=BinaryRelevance(C=2.0), random_state=3)
     """
     cls = find_class(use, folder)
     estimator = cls(**{key: _value(value, folder) for key, value in params.items()})
@@ -128,40 +234,26 @@ def build(use, params, folder, *, non_empty=None, seed=None):
     return NonEmptyClassifier(estimator) if non_empty else estimator
 
 
-def with_params(estimator, params, folder):
-    """Return a copy of an unfitted estimator with some parameters replaced."""
-    return clone(estimator).set_params(**inner_names(estimator, {k: _value(v, folder) for k, v in params.items()}))
-
-
-def inner_names(estimator, table):
+def inner_names(estimator: Classifier, table: dict[str, Any]) -> dict[str, Any]:
     """The keys of `table`, parameters of a plan's method, as `estimator` calls them."""
     prefix = "estimator__" if isinstance(estimator, NonEmptyClassifier) else ""
     return {f"{prefix}{key}": value for key, value in table.items()}
 
 
-def _value(value: Any, folder):
+def _value(value: Any, folder: str | Path) -> Any:
     if isinstance(value, dict):
         return build(value["use"], value.get("params", {}), folder)
     return [_value(one, folder) for one in value] if isinstance(value, list) else value
 
 
-def _module(place, use, folder):
-    try:
-        return _from_file(_file(place, folder)) if place.endswith(".py") else importlib.import_module(place)
-    except PlanError:
-        raise
-    except (Exception, SystemExit) as error:  # importing runs foreign code, which may raise anything
-        raise PlanError(f"{use!r} cannot be imported: {in_words(error)}.") from error
-
-
-def _file(place, folder):
+def _file(place: str, folder: str | Path) -> Path:
     path = Path(folder, place).resolve()
     if not path.is_file():
         raise PlanError(f"the file {place!r} is not there; looked for {str(path)!r}.")
     return path
 
 
-def _from_file(path):
+def _from_file(path: Path) -> ModuleType:
     """Import a file under a name that depends on its place and content, with its folder on the import path."""
     name = f"rbrl_plan_{path.stem}_{hashlib.sha256(str(path).encode() + path.read_bytes()).hexdigest()[:12]}"
     if name in sys.modules:
@@ -179,7 +271,3 @@ def _from_file(path):
         del sys.modules[name]
         raise
     return module
-
-
-def _classes(module):
-    return [name for name, value in vars(module).items() if isinstance(value, type)]

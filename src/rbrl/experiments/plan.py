@@ -1,102 +1,34 @@
 """`Plan`: what is to be compared, read from TOML and checked."""
 
 import json
-import math
 import re
 import tomllib
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
+from rbrl._common import checks
 from rbrl._common.checks import (
-    check_flag,
-    check_keys,
+    Check,
     check_list,
     check_one_of,
-    check_share,
     check_table,
     check_text,
     check_whole,
+    checked_table,
     hint,
 )
 from rbrl.exceptions import PlanError
 from rbrl.experiments.specs import TUNE_ON, DataSpec, MethodSpec
 from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric
 
+# Keys that TOML takes without quotes.
 BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def extended(table, folder, seen=()):
-    """Put the keys of `table` into the plan that it extends, if it extends one; tables are merged key by key."""
-    if "extends" not in table:
-        return table
-    name = table["extends"]
-    path = folder / str(name)
-    if not isinstance(name, str) or path in seen:
-        raise PlanError(
-            f"extends must be the path of another plan, not of one that extends this. Got {name!r} instead."
-        )
-    try:
-        base = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise PlanError(f"extends = {name!r}: the plan cannot be read: {error}.") from error
-    own = {key: value for key, value in table.items() if key != "extends"}
-    return merged(extended(base, path.parent, (*seen, path)), own)
-
-
-def merged(base, change):
-    """`base` with the values of `change`; what is a table in both is merged in its turn."""
-    both = {
-        key: merged(base[key], value)
-        for key, value in change.items()
-        if isinstance(value, dict) and isinstance(base.get(key), dict)
-    }
-    return base | change | both
-
-
-def dumps(table, prefix=""):
-    """Text of a plan: plain values first, then a section for each table."""
-    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
-    text = "".join(f"{line}\n" for line in lines)
-    for key, value in table.items():
-        if isinstance(value, dict):
-            name = f"{prefix}{_key(key)}"
-            inner = dumps(value, f"{name}.")
-            has_header = not value or any(not isinstance(one, dict) for one in value.values())
-            text += f"\n[{name}]\n{inner}" if has_header else inner
-    return text
-
-
-def _key(key):
-    return key if BARE.fullmatch(key) else _text(key)
-
-
-def _value(value):
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_value(one) for one in value)}]"
-    if isinstance(value, dict):
-        inner = ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items())
-        return f"{{{inner}}}"
-    return _number(value)
-
-
-def _number(value):
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else f"{'-' if value < 0 else ''}inf"
-    return repr(value)
-
-
-def _text(text):
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-KEYS = ("title", "datasets", "methods", "splits", "tuning", "metrics", "convention", "preprocessing", "seed", "only")
-STANDARDISE = ("dense", "all", "none")
+CHECK_SEED = partial(check_whole, at_least=0)
+Spec = TypeVar("Spec", DataSpec, MethodSpec)
 
 
 @dataclass(frozen=True)
@@ -110,17 +42,13 @@ class Splits:
     only: tuple[int, ...] = ()
 
     @classmethod
-    def parse(cls, table):
+    def parse(cls, table: Any) -> Self:
         """Read the table `splits`."""
-        check_keys("splits", table, [name for name in cls.__dataclass_fields__ if name != "only"])
-        splits = cls(**table)
-        check_whole("splits.number", splits.number, 1)
-        check_whole("splits.seed", splits.seed, 0)
-        check_share("splits.train_fraction", splits.train_fraction)
-        check_flag("splits.stratified", splits.stratified)
-        return splits
+        whole: dict[str, Check] = {"number": partial(check_whole, at_least=1), "seed": CHECK_SEED}
+        more: dict[str, Check] = {"train_fraction": checks.check_share, "stratified": checks.check_flag}
+        return cls(**checked_table("splits", table, whole | more))
 
-    def part(self, only):
+    def part(self, only: Collection[int]) -> Self:
         """The same splits, of which only some are used; all if `only` is empty."""
         for split in only:
             if check_whole("a split", split, 0) >= self.number:
@@ -128,7 +56,7 @@ class Splits:
         return replace(self, only=tuple(sorted(set(only))))
 
     @property
-    def chosen(self):
+    def chosen(self) -> tuple[int, ...]:
         """Numbers of the splits that are used."""
         return self.only or tuple(range(self.number))
 
@@ -147,18 +75,16 @@ class Tuning:
     on: str = "every"
 
     @classmethod
-    def parse(cls, table, metrics):
+    def parse(cls, table: Any, metrics: Sequence[str]) -> Self:
         """Read the table `tuning`."""
-        check_keys("tuning", table, cls.__dataclass_fields__)
-        tuning = cls(**table)
-        check_whole("tuning.folds", tuning.folds, 2)
-        if isinstance(tuning.criterion, list):
-            for name in check_list("tuning.criterion", tuning.criterion):
-                check_one_of("a metric of tuning.criterion", name, metrics)
-        else:
-            check_one_of("tuning.criterion", tuning.criterion, ("mean_rank", *metrics))
-        check_one_of("tuning.on", tuning.on, TUNE_ON)
-        return tuning
+
+        def check_criterion(where: str, value: Any) -> Any:
+            if not isinstance(value, list):
+                return check_one_of(where, value, ("mean_rank", *metrics))
+            return [check_one_of(f"a metric of {where}", name, metrics) for name in check_list(where, value)]
+
+        whole, which = partial(check_whole, at_least=2), partial(check_one_of, allowed=TUNE_ON)
+        return cls(**checked_table("tuning", table, {"folds": whole, "criterion": check_criterion, "on": which}))
 
 
 @dataclass(frozen=True)
@@ -205,7 +131,7 @@ class Plan:
     folder: Path = field(default=Path(), compare=False)
 
     @classmethod
-    def from_toml(cls, path):
+    def from_toml(cls, path: str | PathLike[str]) -> Self:
         """Read a plan file; raise PlanError, with the file's name, if it cannot be followed."""
         path = Path(path)
         try:
@@ -218,35 +144,24 @@ class Plan:
             raise PlanError(f"{path}: {error}") from error
 
     @classmethod
-    def from_text(cls, text, folder):
+    def from_text(cls, text: str, folder: str | PathLike[str]) -> Self:
         """Read a plan from TOML text; relative paths start at `folder`.
 
         With ``extends = "other.toml"`` it is another plan of that folder with some keys changed.
         """
-        return cls.from_dict(extended(tomllib.loads(text), Path(folder)), folder=folder)
+        return cls.from_dict(_extended(tomllib.loads(text), Path(folder)), folder=folder)
 
     @classmethod
-    def from_dict(cls, table: dict[str, Any], folder=None):
+    def from_dict(cls, table: dict[str, Any], folder: str | PathLike[str] | None = None) -> Self:
         """Check a plan given as nested dicts, and fill in the defaults."""
-        check_keys("", table, KEYS, required=["datasets", "methods"])
-        metrics = _metrics(table.get("metrics"))
-        datasets = _datasets(table["datasets"])
-        methods = _methods(table["methods"], [data.name for data in datasets])
-        plan = cls(
-            datasets=datasets,
-            methods=methods,
-            splits=Splits.parse(table.get("splits", {})),
-            tuning=Tuning.parse(table.get("tuning", {}), metrics),
-            metrics=metrics,
-            convention=check_one_of("convention", table.get("convention", "paper"), CONVENTIONS),
-            standardise=_standardise(table.get("preprocessing", {})),
-            seed=check_whole("seed", table.get("seed", 0), 0),
-            title=check_text("title", table["title"]) if "title" in table else "",
-            folder=Path(folder or Path.cwd()),
-        )
-        return plan.part(**_only(table["only"])) if "only" in table else plan
+        said = checked_table("", table, CHECKS, required=["datasets", "methods"])
+        only, preprocessing = said.pop("only", {}), said.pop("preprocessing", {})
+        for method in said["methods"]:
+            method.check_datasets([data.name for data in said["datasets"]])
+        tuning = Tuning.parse(said.pop("tuning", {}), said.get("metrics", cls.metrics))
+        return cls(**said, **preprocessing, tuning=tuning, folder=Path(folder or Path.cwd())).part(**only)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """The plan as nested dicts, every default written out."""
         table: dict[str, Any] = {"title": self.title} if self.title else {}
         if self.splits.only:
@@ -262,16 +177,21 @@ class Plan:
             "methods": {method.name: method.to_dict() for method in self.methods},
         }
 
-    def to_toml(self):
+    def to_toml(self) -> str:
         """Text of a plan file that says the same."""
-        return dumps(self.to_dict())
+        return _sections(self.to_dict())
 
     @property
-    def n_runs(self):
+    def n_runs(self) -> int:
         """Number of (data set, method, split)."""
         return len(self.datasets) * len(self.methods) * len(self.splits.chosen)
 
-    def part(self, datasets=None, methods=None, splits=None):
+    def part(
+        self,
+        datasets: Sequence[str] | None = None,
+        methods: Sequence[str] | None = None,
+        splits: Sequence[int] | None = None,
+    ) -> Self:
         """The same plan for some data sets, methods and splits only; its runs are those of the whole plan.
 
         Examples
@@ -290,57 +210,116 @@ class Plan:
         )
 
 
-def _metrics(names):
-    if names is None:
-        return tuple(metric.name for metric in PAPER_METRICS)
-    for name in check_list("metrics", names):
+def _metrics(where: str, names: Any) -> tuple[str, ...]:
+    for name in check_list(where, names):
         try:
             get_metric(name)
         except ValueError:
             check_one_of("a metric", name, METRICS)
-    metrics = [get_metric(name).name for name in names]
-    return tuple(_distinct("metrics", metrics))
+    return tuple(_distinct(where, [get_metric(name).name for name in names]))
 
 
-def _datasets(entries):
-    datasets = [DataSpec.parse(entry, f"datasets[{i}]") for i, entry in enumerate(check_list("datasets", entries))]
-    _distinct("datasets", [data.name for data in datasets])
-    return tuple(datasets)
+def _datasets(where: str, entries: Any) -> tuple[DataSpec, ...]:
+    datasets = tuple(DataSpec.parse(entry, f"{where}[{i}]") for i, entry in enumerate(check_list(where, entries)))
+    _distinct(where, [data.name for data in datasets])
+    return datasets
 
 
-def _methods(tables, names):
+def _methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
     if isinstance(tables, list):
-        tables = {check_text("a method of the list methods", name): {} for name in tables}
-    if not check_table("methods", tables):
-        raise PlanError(f"methods must name at least one method. Got {tables!r} instead.")
-    methods = tuple(MethodSpec.parse(name, table) for name, table in tables.items())
-    for method in methods:
-        method.check_datasets(names)
-    return methods
+        tables = {check_text(f"a method of the list {where}", name): {} for name in tables}
+    if not check_table(where, tables):
+        raise PlanError(f"{where} must name at least one method. Got {tables!r} instead.")
+    return tuple(MethodSpec.parse(name, table) for name, table in tables.items())
 
 
-def _chosen(what, specs, names):
+def _preprocessing(where: str, table: Any) -> dict[str, Any]:
+    return checked_table(where, table, {"standardise": partial(check_one_of, allowed=("dense", "all", "none"))})
+
+
+def _only(where: str, table: Any) -> dict[str, Any]:
+    return checked_table(where, table, dict.fromkeys(("datasets", "methods", "splits"), check_list))
+
+
+# What a plan may say. The tuning is read when the metrics are known.
+CHECKS: dict[str, Check] = {
+    "title": check_text,
+    "datasets": _datasets,
+    "methods": _methods,
+    "splits": lambda where, table: Splits.parse(table),
+    "tuning": check_table,
+    "metrics": _metrics,
+    "convention": partial(check_one_of, allowed=CONVENTIONS),
+    "preprocessing": _preprocessing,
+    "seed": CHECK_SEED,
+    "only": _only,
+}
+
+
+def _chosen(what: str, specs: Iterable[Spec], names: Collection[str] | None) -> tuple[Spec, ...]:
     """Those of `specs` that `names` lists, in the plan's order; all of them if there are no names."""
-    known = [spec.name for spec in specs]
+    known = {spec.name: spec for spec in specs}
     for name in names or ():
         if name not in known:
             raise PlanError(f"the plan has no {what} {name!r}.{hint(name, known)}")
-    return tuple(spec for spec in specs if not names or spec.name in names)
+    return tuple(spec for name, spec in known.items() if not names or name in names)
 
 
-def _standardise(table):
-    check_keys("preprocessing", table, ("standardise",))
-    return check_one_of("preprocessing.standardise", table.get("standardise", "dense"), STANDARDISE)
-
-
-def _only(table):
-    keys = ("datasets", "methods", "splits")
-    check_keys("only", table, keys)
-    return {key: check_list(f"only.{key}", table[key]) for key in keys if key in table}
-
-
-def _distinct(where, names):
+def _distinct(where: str, names: list[str]) -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise PlanError(f"{where} has {twice[0]!r} more than once; each must have a name of its own.")
     return names
+
+
+def _extended(table: dict[str, Any], folder: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Put the keys of `table` into the plan that it extends, if it extends one; tables are merged key by key."""
+    if "extends" not in table:
+        return table
+    name = table["extends"]
+    path = folder / str(name)
+    if not isinstance(name, str) or path in seen:
+        raise PlanError(
+            f"extends must be the path of another plan, not of one that extends this. Got {name!r} instead."
+        )
+    try:
+        base = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PlanError(f"extends = {name!r}: the plan cannot be read: {error}.") from error
+    own = {key: value for key, value in table.items() if key != "extends"}
+    return _merged(_extended(base, path.parent, (*seen, path)), own)
+
+
+def _merged(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """`base` with the values of `change`; what is a table in both is merged in its turn."""
+    tables = {
+        key for key in base.keys() & change.keys() if isinstance(base[key], dict) and isinstance(change[key], dict)
+    }
+    return base | change | {key: _merged(base[key], change[key]) for key in tables}
+
+
+def _sections(table: dict[str, Any], prefix: str = "") -> str:
+    """TOML text of a table: plain values first, then a section for each table in it."""
+    text = "".join(f"{_key(key)} = {_value(value)}\n" for key, value in table.items() if not isinstance(value, dict))
+    for key, value in table.items():
+        if isinstance(value, dict):
+            name = f"{prefix}{_key(key)}"
+            has_header = not value or any(not isinstance(one, dict) for one in value.values())
+            text += (f"\n[{name}]\n" if has_header else "") + _sections(value, f"{name}.")
+    return text
+
+
+def _key(key: str) -> str:
+    return key if BARE.fullmatch(key) else _value(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value(one) for one in value)}]"
+    if isinstance(value, dict):
+        inner = ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, float):
+        return repr(value)  # inf and nan, too, are TOML's own words
+    # JSON writes text, whole numbers and flags as TOML does, but for one character that TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,35 +1,60 @@
 """From a plan to its runs, each with an identity that says on what its result depends, and on nothing else."""
 
+from __future__ import annotations
+
 import hashlib
+import itertools
 import json
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sklearn.model_selection import ParameterGrid
+from rbrl.exceptions import PlanError
 
-from rbrl.exceptions import PlanError, in_words
-from rbrl.experiments.methods import build, check_decision_parameters, check_parameters, code_of, find_class
-from rbrl.search.choose import considered
+if TYPE_CHECKING:
+    from rbrl.experiments.data import Shelf
+    from rbrl.experiments.plan import Plan
+    from rbrl.experiments.specs import DataSpec, MethodSpec
+
+# A run among those of a plan: data set, method, split.
+Place = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
 class Task:
-    """All that a worker must know besides the data; see `Plan` for the words."""
+    """All that a worker must know besides the data.
 
-    use: str
-    params: dict
-    non_empty: bool | None
-    folder: str
+    Parameters
+    ----------
+    plan : Plan
+    method : MethodSpec
+    params : dict
+        Those of the method on this data set.
+    points : tuple of str
+        The points of its grid, as JSON; none where nothing is tuned.
+    split : int
+    """
+
+    plan: Plan
+    method: MethodSpec
+    params: dict[str, Any]
     points: tuple[str, ...]
-    folds: int
-    criterion: str | list[str]
-    metrics: tuple[str, ...]
-    convention: str
-    standardise: str
-    train_fraction: float
-    stratified: bool
-    split_seed: int
-    seed: int
+    split: int
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of what is measured."""
+        return self.plan.metrics
+
+    @property
+    def convention(self) -> str:
+        """Of the metrics."""
+        return self.method.convention or self.plan.convention
+
+    @property
+    def seed(self) -> int:
+        """Of the folds, and of a random method."""
+        return self.plan.seed + self.split
 
 
 @dataclass(frozen=True)
@@ -45,131 +70,138 @@ class Run:
     method: str
     split: int
     task: Task = field(repr=False)
-    identity: dict = field(repr=False)
+    identity: dict[str, Any] = field(repr=False)
     key: str
     tune_key: str | None = field(repr=False)
     first: str = field(repr=False)
-    others: tuple["Run", ...] = field(default=(), repr=False)
+    others: tuple[Run, ...] = field(default=(), repr=False)
 
     @property
-    def title(self):
+    def place(self) -> Place:
+        """Where it is in the plan."""
+        return self.dataset, self.method, self.split
+
+    @property
+    def title(self) -> str:
         """For people."""
         return f"{self.dataset} · {self.method} · split {self.split}"
 
     @property
-    def tunes(self):
+    def tunes(self) -> bool:
         """Whether this run does its own tuning."""
         return self.tune_key is not None and self.first == self.key
 
 
-def expand(plan, shelf):
+class Result(NamedTuple):
+    """What a store says of a run that was done."""
+
+    status: str
+    metrics: set[str]
+    again: bool
+    version: str
+
+    def lacks(self, run: Run) -> list[str]:
+        """Metrics that the run now asks for, and that were not measured."""
+        return sorted(set(run.task.metrics) - self.metrics) if self.status == "ok" else []
+
+
+def expand(plan: Plan, shelf: Shelf) -> list[Run]:
     """Return the runs of a plan, one data set after the other; refuse methods and parameters that do not exist.
 
     A method that is tuned on the first split needs it, also where only other splits are asked for.
+
+    Examples
+    --------
+    >>> from rbrl.experiments import Plan
+    >>> from rbrl.experiments.data import Shelf
+    >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": ["br"], "splits": {"number": 2}})
+    >>> [run.title for run in expand(plan, Shelf(plan.folder))]
+    ['yeast · br · split 0', 'yeast · br · split 1']
     """
     for method in plan.methods:
         _check_method(plan, method)
     runs = []
     for data in plan.datasets:
-        content = _fingerprint(shelf, data)
-        firsts = {method.name: _run(plan, data, method, 0, content) for method in plan.methods}
-        for split in range(plan.splits.number):
-            for method in plan.methods:
-                first = firsts[method.name] if method.tuned_on(data, plan.tuning.on) == "first" else None
-                if split in plan.splits.chosen or (split == 0 and first and first.tune_key):
-                    runs.append(_with_others(plan, data, method, split, content, first and first.key))
+        try:
+            content = shelf.fingerprint(data)
+        except (OSError, ValueError) as error:
+            raise PlanError(f"the data set {data.name!r} cannot be read: {error}") from error
+        firsts = {
+            method.name: _run(plan, data, method, 0, content)
+            for method in plan.methods
+            if method.tuned_on(data, plan.tuning.on) == "first"
+        }
+        for split, method in itertools.product(range(plan.splits.number), plan.methods):
+            first = firsts.get(method.name)
+            if split in plan.splits.chosen or (split == 0 and first and first.tune_key):
+                runs.append(_run(plan, data, method, split, content, first.key if first else None))
     return runs
 
 
-def _with_others(plan, data, method, split, content, first):
-    run = _run(plan, data, method, split, content, first)
-    others = [_run(plan, data, other, split, content, first) for other in method.under_other_rules()]
-    return replace(run, others=tuple(other for other in others if other.key != run.key))
+def _check_method(plan: Plan, method: MethodSpec) -> None:
+    # Here, and not above: who reads a store should not wait for every method.
+    from rbrl.experiments.methods import check_decision_parameters, check_inner_classes, check_parameters, find_class
+
+    where, cls = f"methods.{method.name}", find_class(method.use, plan.folder)
+    for rule in method.also_judged:
+        check_decision_parameters(f"{where}.also_judged", cls, rule["params"])
+    for data in plan.datasets:
+        params, grids = method.on(data)
+        check_parameters(f"{where} (on {data.name})", cls, [*params, *(name for grid in grids for name in grid)])
+        check_inner_classes(where, params, plan.folder)
 
 
-def key_of(identity):
+def _run(plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: str, first: str | None = None) -> Run:
+    from rbrl.experiments.methods import code_of
+
+    params, grids = method.on(data)
+    points = (dict(zip(grid, values)) for grid in grids for values in itertools.product(*grid.values()))
+    distinct = dict.fromkeys(json.dumps(point, sort_keys=True) for point in points)
+    task = Task(plan, method, params, tuple(distinct), split)
+    base: dict[str, Any] = {
+        "data": content,
+        "class": method.use,
+        "code": code_of(method.use, plan.folder),
+        "params": _params(task),
+        "non_empty": method.non_empty,
+        "standardise": plan.standardise,
+        "splits": [plan.splits.train_fraction, plan.splits.stratified],
+        "convention": task.convention,
+    }
+    seeds = {"split": plan.splits.seed + split, "seed": task.seed}
+    identity, tune_key = {**base, **seeds}, None
+    if task.points:
+        # On the first split, where this run leaves the tuning to the run of that split.
+        seeds = seeds if first is None else {"split": plan.splits.seed, "seed": plan.seed}
+        tuned = {**seeds, "folds": plan.tuning.folds}
+        tune_key = key_of({**base, **tuned})
+        identity |= {"grid": sorted(task.points), "tuned": tuned, "criterion": _criterion(plan)}
+    key = key_of(identity)
+    others = (_run(plan, data, other, split, content, first) for other in method.under_other_rules())
+    different = tuple(other for other in others if other.key != key)
+    return Run(data.name, method.name, split, task, identity, key, tune_key, first or key, different)
+
+
+def key_of(identity: dict[str, Any]) -> str:
     """A short name for a dict of plain values."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def _fingerprint(shelf, data):
-    try:
-        return shelf.fingerprint(data)
-    except (OSError, ValueError) as error:
-        raise PlanError(f"the data set {data.name!r} cannot be read: {error}") from error
+def _params(task: Task) -> dict[str, Any]:
+    """The plan's parameters and every default that is no longer the first; not of what is set for each fit."""
+    from rbrl.experiments.methods import resolved
+
+    tuned = set.intersection(*(set(json.loads(point)) for point in task.points)) if task.points else set()
+    rule = {"non_empty"} if task.method.non_empty is not None else set()
+    return resolved(task.method.use, task.params, task.plan.folder, but={"random_state"} | rule | tuned)
 
 
-def _check_method(plan, method):
-    cls = find_class(method.use, plan.folder)
-    for rule in method.also_judged:
-        check_decision_parameters(f"methods.{method.name}.also_judged", cls, rule["params"])
-    for data in plan.datasets:
-        params, grids = method.on(data)
-        names = [*params, *(name for grid in grids for name in grid)]
-        check_parameters(f"methods.{method.name} (on {data.name})", cls, names)
-        for value in params.values():
-            if isinstance(value, dict):
-                _check_built(f"methods.{method.name}", value, plan.folder)
-
-
-def _check_built(where, value, folder):
-    """Refuse an estimator in a parameter that its class cannot make."""
-    try:
-        build(value["use"], value.get("params", {}), folder)
-    except PlanError:
-        raise
-    except (Exception, SystemExit) as error:  # a class of a plan may raise anything
-        raise PlanError(f"{where}: {value['use']!r} cannot be made with these params: {in_words(error)}.") from error
-
-
-def _run(plan, data, method, split, content, first=None):
-    task = _task(plan, data, method, split)
-    tuned_on = split if first is None else 0
-    base = {
-        "data": content,
-        "class": task.use,
-        "code": code_of(task.use, plan.folder),
-        "params": task.params,
-        "non_empty": task.non_empty,
-        "standardise": task.standardise,
-        "splits": [task.train_fraction, task.stratified],
-        "convention": task.convention,
-    }
-    identity = {**base, "split": task.split_seed, "seed": task.seed}
-    tune_key = None
-    if task.points:
-        tuned = {"split": plan.splits.seed + tuned_on, "seed": plan.seed + tuned_on, "folds": task.folds}
-        tune_key = key_of({**base, **tuned})
-        identity |= {"grid": sorted(task.points), "tuned": tuned, "criterion": _criterion(task)}
-    key = key_of(identity)
-    return Run(data.name, method.name, split, task, identity, key, tune_key, first or key)
-
-
-def _criterion(task):
-    """Of what the choice depends on: a metric alone, or the mean rank over some."""
-    names = sorted(considered(task.criterion, task.metrics))
-    return names if isinstance(task.criterion, str) and task.criterion != "mean_rank" else ["mean_rank", *names]
-
-
-def _task(plan, data, method, split):
-    params, grids = method.on(data)
-    points = dict.fromkeys(json.dumps(point, sort_keys=True) for point in ParameterGrid(grids)) if grids else {}
-    return Task(
-        use=method.use,
-        params=params,
-        non_empty=method.non_empty,
-        folder=str(plan.folder),
-        points=tuple(points),
-        folds=plan.tuning.folds,
-        criterion=plan.tuning.criterion,
-        metrics=plan.metrics,
-        convention=method.convention or plan.convention,
-        standardise=plan.standardise,
-        train_fraction=plan.splits.train_fraction,
-        stratified=plan.splits.stratified,
-        split_seed=plan.splits.seed + split,
-        seed=plan.seed + split,
-    )
+def _criterion(plan: Plan) -> list[str]:
+    """On what the choice depends: a metric alone, or the mean rank over some."""
+    criterion = plan.tuning.criterion
+    if isinstance(criterion, str) and criterion != "mean_rank":
+        return [criterion]
+    return ["mean_rank", *sorted(plan.metrics if criterion == "mean_rank" else criterion)]
 
 
 WORDS = {
@@ -189,7 +221,9 @@ WORDS = {
 }
 
 
-def changes(before, runs, todo, finished, version):
+def changes(
+    before: dict[Place, dict[str, Any]], runs: list[Run], todo: list[Run], finished: dict[str, Result], version: str
+) -> list[str]:
     """Return sentences about runs that cannot be reused.
 
     Parameters
@@ -198,44 +232,33 @@ def changes(before, runs, todo, finished, version):
         Identities under the last plan.
     runs, todo : list of Run
         Those of this plan, and those of them that will be done.
-    finished : dict
+    finished : dict of str to Result
         As `Store.finished` gives it.
     version : str
         Of rbrl.
     """
-    reasons: dict[tuple, list] = defaultdict(list)
+    reasons: dict[tuple[str, str], int] = defaultdict(int)
     for run in todo:
-        old = before.get((run.dataset, run.method, run.split))
+        old = before.get(run.place)
         if old is not None and old != run.identity:
             names = sorted(set(old) | set(run.identity))
             changed = [WORDS[name] for name in names if old.get(name) != run.identity.get(name)]
-            reasons[run.method, ", ".join(changed)].append(run)
+            reasons[run.method, ", ".join(changed)] += 1
         elif run.key in finished:
-            reasons[run.method, _incomplete(run, finished[run.key])].append(run)
-    notes = [f"{_count(found)} of {method} done anew; changed: {why}." for (method, why), found in reasons.items()]
-    gone = len(set(before) - {(run.dataset, run.method, run.split) for run in runs})
+            lacking = ", ".join(finished[run.key].lacks(run))
+            why = f"the metrics, now with {lacking}" if lacking else "nothing, they had failed"
+            reasons[run.method, why] += 1
+    notes = [
+        f"{number} run{'s' if number > 1 else ''} of {method} done anew; changed: {why}."
+        for (method, why), number in reasons.items()
+    ]
+    gone = len(set(before) - {run.place for run in runs})
     if gone:
         notes.append(f"{gone} runs of the last plan are not in this one; the store keeps them.")
-    return notes + _versions(runs, todo, finished, version)
-
-
-def _incomplete(run, result):
-    status, metrics, _, _ = result
-    if status == "failed":
-        return "nothing, they had failed"
-    return f"the metrics, now with {', '.join(sorted(set(run.task.metrics) - metrics))}"
-
-
-def _versions(runs, todo, finished, version):
     redone = {run.key for run in todo}
-    reused = [finished[run.key][3] for run in runs if run.key not in redone]
-    others = sorted(set(reused) - {version})
-    return [
-        f"{sum(one == other for one in reused)} runs are reused from rbrl {other}; this is {version}. "
+    reused = [finished[run.key].version for run in runs if run.key not in redone]
+    return notes + [
+        f"{reused.count(other)} runs are reused from rbrl {other}; this is {version}. "
         "Use a new folder to have all from one version."
-        for other in others
+        for other in sorted(set(reused) - {version})
     ]
-
-
-def _count(found):
-    return "1 run" if len(found) == 1 else f"{len(found)} runs"

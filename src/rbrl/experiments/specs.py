@@ -1,18 +1,30 @@
 """What a plan says of a data set and of a method."""
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from rbrl._common.checks import check_flag, check_keys, check_list, check_one_of, check_table, check_text, hint
+from rbrl._common import checks
+from rbrl._common.checks import Check, check_list, check_one_of, check_table, check_text, checked_table, hint
 from rbrl.datasets import CARDS
 from rbrl.datasets.files import ENDINGS
 from rbrl.exceptions import PlanError
 from rbrl.metrics import CONVENTIONS
 
 MODELS = ("kernel", "linear")
-DATA_KEYS = ("name", "file", "labels", "format", "nominal", "model")
+TUNE_ON = ("every", "first")
+# What a plan may say of a data set, in the order in which it is written; labels and format are for the reader to judge.
+DATA: dict[str, Check] = {
+    "name": check_text,
+    "file": check_text,
+    "labels": lambda where, labels: labels,
+    "format": lambda where, name: name,
+    "nominal": partial(check_one_of, allowed=("codes", "onehot")),
+    "model": partial(check_one_of, allowed=MODELS),
+}
 
 
 @dataclass(frozen=True)
@@ -33,54 +45,50 @@ class DataSpec:
         What becomes of words in the file, as for `rbrl.datasets.load_file`.
     model : {"kernel", "linear"} or None
         Which `by_model` parameters apply; for the catalogue, what the card says if the plan says nothing.
+
+    Examples
+    --------
+    >>> DataSpec.parse("birds.csv", "datasets[0]")
+    DataSpec(name='birds', file='birds.csv', labels=None, format=None, nominal='codes', model=None)
     """
 
     name: str
     file: str | None = None
-    labels: Any = None
+    labels: int | list[str] | str | None = None
     format: str | None = None
     nominal: str = "codes"
     model: str | None = None
 
     @classmethod
-    def parse(cls, entry, where):
+    def parse(cls, entry: Any, where: str) -> Self:
         """Read an entry of `datasets`: text, or a table."""
-        table = _from_text(entry, where) if isinstance(entry, str) else entry
-        check_keys(where, table, DATA_KEYS)
+        table = checked_table(where, _from_text(entry, where) if isinstance(entry, str) else entry, DATA)
         if "file" in table:
-            check_text(f"{where}.file", table["file"])
-            name = table.get("name", Path(table["file"]).name.partition(".")[0])
+            table.setdefault("name", Path(table["file"]).name.partition(".")[0])
         else:
-            name = _catalogue_name(table, where)
-        model = table.get("model", CARDS[name].model if "file" not in table else None)
-        if model is not None:
-            check_one_of(f"{where}.model", model, MODELS)
-        if "nominal" in table:
-            check_one_of(f"{where}.nominal", table["nominal"], ("codes", "onehot"))
-        return cls(**{**table, "name": check_text(f"{where}.name", name), "model": model})
+            table.setdefault("model", CARDS[_catalogue_name(table, where)].model)
+        return cls(**table)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """What a plan file says."""
-        table = {key: getattr(self, key) for key in DATA_KEYS if getattr(self, key) is not None}
-        if self.nominal == "codes":
-            del table["nominal"]
-        return table
+        table = {key: getattr(self, key) for key in DATA if getattr(self, key) is not None}
+        return {key: value for key, value in table.items() if (key, value) != ("nominal", "codes")}
 
     @property
-    def options(self):
+    def options(self) -> dict[str, Any]:
         """How the file is to be read, for its identity and for `load_file`."""
         return {"labels": self.labels, "format": self.format, "nominal": self.nominal}
 
 
-def _from_text(text, where):
+def _from_text(text: str, where: str) -> dict[str, Any]:
     """A name of the catalogue, or else a path."""
     check_text(where, text)
     is_file = "/" in text or "\\" in text or Path(text.removesuffix(".gz")).suffix.lower() in ENDINGS
     return {"file": text} if is_file and text not in CARDS else {"name": text}
 
 
-def _catalogue_name(table, where):
-    check_keys(where, table, DATA_KEYS, required=["name"])
+def _catalogue_name(table: dict[str, Any], where: str) -> str:
+    checks.check_keys(where, table, DATA, required=["name"])
     name = table["name"]
     if name not in CARDS:
         raise PlanError(
@@ -91,12 +99,6 @@ def _catalogue_name(table, where):
         if key in table:
             raise PlanError(f"{where}.{key} = {table[key]!r} goes with a file; {name!r} is in the catalogue.")
     return name
-
-
-METHOD_KEYS = ("use", "params", "grid", "tune_on", "non_empty", "convention", "also_judged", "by_model", "by_dataset")
-OVERRIDES = ("params", "grid", "tune_on")
-RULE_KEYS = ("params", "non_empty", "convention")
-TUNE_ON = ("every", "first")
 
 
 @dataclass(frozen=True)
@@ -125,119 +127,83 @@ class MethodSpec:
     by_model, by_dataset : dict of dict
         `params`, `grid` and `tune_on` for some data sets only. Parameters are added to the general ones, or
         replace them; a grid replaces the general one. A data set's own entry goes before that of its model.
+
+    Examples
+    --------
+    >>> method = MethodSpec.parse("br", {"grid": {"C": [0.1, 1.0]}, "by_dataset": {"arts": {"tune_on": "first"}}})
+    >>> [method.tuned_on(DataSpec(name), "every") for name in ("arts", "yeast")]
+    ['first', 'every']
     """
 
     name: str
     use: str
-    params: dict = field(default_factory=dict)
-    grid: list = field(default_factory=list)
+    params: dict[str, Any] = field(default_factory=dict)
+    grid: list[dict[str, list[Any]]] = field(default_factory=list)
     tune_on: str | None = None
     non_empty: bool | None = None
     convention: str | None = None
-    also_judged: list = field(default_factory=list)
-    by_model: dict = field(default_factory=dict)
-    by_dataset: dict = field(default_factory=dict)
+    also_judged: list[dict[str, Any]] = field(default_factory=list)
+    by_model: dict[str, dict[str, Any]] = field(default_factory=dict)
+    by_dataset: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, name, table):
+    def parse(cls, name: str, table: Any) -> Self:
         """Read the table `methods.NAME`."""
         where = f"methods.{check_text('a method name', name)}"
-        check_keys(where, table, METHOD_KEYS)
-        _check_rule(where, table)
-        for key in check_table(f"{where}.by_model", table.get("by_model", {})):
-            check_one_of(f"a key of {where}.by_model", key, MODELS)
-        return cls(
-            name=name,
-            use=check_text(f"{where}.use", table.get("use", name)),
-            non_empty=table.get("non_empty"),
-            convention=table.get("convention"),
-            also_judged=_other_rules(f"{where}.also_judged", table.get("also_judged", [])),
-            by_model=_overrides(f"{where}.by_model", table.get("by_model", {})),
-            by_dataset=_overrides(f"{where}.by_dataset", table.get("by_dataset", {})),
-            **_settings(where, {key: table[key] for key in OVERRIDES if key in table}),
-        )
+        return cls(name, **{"use": name, **checked_table(where, table, METHOD)})
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """What a plan file says."""
-        table = {key: getattr(self, key) for key in METHOD_KEYS}
+        table = {key: getattr(self, key) for key in METHOD}
         return {key: value for key, value in table.items() if value not in (None, {}, [])}
 
-    def check_datasets(self, names):
+    def check_datasets(self, names: Collection[str]) -> None:
         """Refuse parameters for data sets that the plan has not."""
         for key in self.by_dataset:
             if key not in names:
-                raise PlanError(
-                    f"methods.{self.name}.by_dataset.{key} names no data set of the plan.{hint(key, names)}"
-                )
+                where = f"methods.{self.name}.by_dataset.{key}"
+                raise PlanError(f"{where} names no data set of the plan.{hint(key, names)}")
 
-    def restricted(self, names):
+    def restricted(self, names: Collection[str]) -> Self:
         """The same method without what it says of other data sets than these."""
         return replace(self, by_dataset={key: value for key, value in self.by_dataset.items() if key in names})
 
-    def under_other_rules(self):
+    def under_other_rules(self) -> list[Self]:
         """The same method with each of the rules that it is also judged by."""
         plain = replace(self, also_judged=[])
-        return [replace(plain, **{**rule, "params": self.params | rule.get("params", {})}) for rule in self.also_judged]
+        return [replace(plain, **{**rule, "params": self.params | rule["params"]}) for rule in self.also_judged]
 
-    def on(self, data):
+    def on(self, data: DataSpec) -> tuple[dict[str, Any], list[dict[str, list[Any]]]]:
         """(params, grid) on one data set."""
         params, grid = dict(self.params), self.grid
         for layer in self._layers(data):
             params |= layer.get("params", {})
             grid = layer.get("grid", grid)
-        return params, [_sorted(one) for one in grid]
+        return params, [{key: list(one[key]) for key in sorted(one)} for one in grid]
 
-    def tuned_on(self, data, default):
+    def tuned_on(self, data: DataSpec, default: str) -> str:
         """On which splits of one data set it is tuned."""
         own = [layer["tune_on"] for layer in self._layers(data) if "tune_on" in layer]
         return own[-1] if own else self.tune_on or default
 
-    def _layers(self, data):
+    def _layers(self, data: DataSpec) -> list[dict[str, Any]]:
         """What holds for this data set alone, the last entry before the others."""
-        return [self.by_model.get(data.model, {}), self.by_dataset.get(data.name, {})]
+        return [self.by_model.get(data.model or "", {}), self.by_dataset.get(data.name, {})]
 
 
-def _sorted(grid):
-    return {key: list(grid[key]) for key in sorted(grid)}
+def _params(where: str, params: Any) -> dict[str, Any]:
+    for key, value in check_table(where, params).items():
+        _check_value(f"{where}.{key}", value)
+    return dict(params)
 
 
-def _overrides(where, table):
-    entries = check_table(where, table).items()
-    for key, entry in entries:
-        check_keys(f"{where}.{key}", entry, OVERRIDES)
-    return {key: _settings(f"{where}.{key}", entry) for key, entry in entries}
+def _grids(where: str, grids: Any) -> list[dict[str, list[Any]]]:
+    """One table, or a list of them; what has nothing to tune is left out."""
+    several = [grids] if isinstance(grids, dict) or grids == [] else check_list(where, grids)
+    return [_grid(where, grid) for grid in several if grid not in ({}, [])]
 
 
-def _other_rules(where, rules):
-    for i, rule in enumerate(rules and check_list(where, rules)):
-        check_keys(f"{where}[{i}]", check_table(f"{where}[{i}]", rule), RULE_KEYS)
-        _check_rule(f"{where}[{i}]", rule)
-    return [{**rule, **_settings(where, {"params": rule.get("params", {})})} for rule in rules]
-
-
-def _check_rule(where, table):
-    if "non_empty" in table:
-        check_flag(f"{where}.non_empty", table["non_empty"])
-    if "convention" in table:
-        check_one_of(f"{where}.convention", table["convention"], CONVENTIONS)
-
-
-def _settings(where, table):
-    read: dict[str, Any] = {}
-    if "params" in table:
-        read["params"] = dict(check_table(f"{where}.params", table["params"]))
-        for key, value in read["params"].items():
-            _check_value(f"{where}.params.{key}", value)
-    if "tune_on" in table:
-        read["tune_on"] = check_one_of(f"{where}.tune_on", table["tune_on"], TUNE_ON)
-    if "grid" in table:
-        grid = table["grid"]
-        grids = [grid] if isinstance(grid, dict) or grid == [] else check_list(f"{where}.grid", grid)
-        read["grid"] = [_grid(f"{where}.grid", one) for one in grids if one not in ({}, [])]
-    return read
-
-
-def _grid(where, grid):
+def _grid(where: str, grid: Any) -> dict[str, list[Any]]:
     for key, values in check_table(where, grid).items():
         for value in check_list(f"{where}.{key}", values):
             if isinstance(value, dict):
@@ -246,13 +212,13 @@ def _grid(where, grid):
     return {key: list(values) for key, values in grid.items()}
 
 
-def _check_value(where, value):
+def _check_value(where: str, value: Any) -> None:
     """Numbers, text, true, false, lists of them, and tables that name a class: what a store can write down."""
     if isinstance(value, list | tuple):
         for one in value:
             _check_value(where, one)
     elif isinstance(value, dict):
-        check_keys(where, value, ("use", "params"), required=["use"])
+        checks.check_keys(where, value, ("use", "params"), required=["use"])
         for key, one in check_table(f"{where}.params", value.get("params", {})).items():
             _check_value(f"{where}.params.{key}", one)
     elif not isinstance(value, bool | int | float | str) or (isinstance(value, float) and math.isnan(value)):
@@ -260,3 +226,28 @@ def _check_value(where, value):
             f"{where} = {value!r} is not possible. Allowed: numbers, text, true, false, lists of them, and tables with "
             "the keys use and params."
         )
+
+
+def _other_rules(where: str, rules: Any) -> list[dict[str, Any]]:
+    read = [checked_table(f"{where}[{i}]", rule, RULE) for i, rule in enumerate(rules and check_list(where, rules))]
+    return [{**rule, "params": rule.get("params", {})} for rule in read]
+
+
+def _by_dataset(where: str, entries: Any) -> dict[str, dict[str, Any]]:
+    return {
+        key: checked_table(f"{where}.{key}", entry, OVERRIDES) for key, entry in check_table(where, entries).items()
+    }
+
+
+def _by_model(where: str, entries: Any) -> dict[str, dict[str, Any]]:
+    for key in check_table(where, entries):
+        check_one_of(f"a key of {where}", key, MODELS)
+    return _by_dataset(where, entries)
+
+
+# What may be said of a method on some data sets, as another rule to judge it by, and in general, in the order of writing.
+OVERRIDES: dict[str, Check] = {"params": _params, "grid": _grids, "tune_on": partial(check_one_of, allowed=TUNE_ON)}
+CONVENTION = partial(check_one_of, allowed=CONVENTIONS)
+RULE: dict[str, Check] = {"params": _params, "non_empty": checks.check_flag, "convention": CONVENTION}
+INNER: dict[str, Check] = {"also_judged": _other_rules, "by_model": _by_model, "by_dataset": _by_dataset}
+METHOD: dict[str, Check] = {"use": check_text, **OVERRIDES, **RULE, **INNER}

@@ -1,15 +1,21 @@
 """`Store`: the rows of a comparison, in a folder, safe against being killed."""
 
+from __future__ import annotations
+
 import json
+import math
 import time
+from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from sqlite3 import Cursor
+from typing import Any
 
 import pandas as pd
 
-from rbrl.experiments.data import Fold
+from rbrl.experiments.data import Fold, Outcome, Shelf
 from rbrl.experiments.database import Database, Owner, is_alive
 from rbrl.experiments.plan import Plan
+from rbrl.experiments.runs import Place, Result, Run, expand
 
 ROWS = [
     *("dataset", "method", "split", "metric", "value", "status", "error", "params"),
@@ -20,85 +26,12 @@ TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fi
 EFFORT = ["dataset", "method", "split", "n_fits", "seconds", "evaluations", "gap", "certified", "processor_seconds"]
 DATASETS = ["dataset", "n_samples", "n_features", "n_labels", "cardinality", "density"]
 FAILURES = ["dataset", "method", "split", "error", "trace"]
-
-_RUN = """
-SELECT vals, status, error, params, tune_seconds, train_seconds, test_seconds, processor_seconds, gap, evaluations, seed,
-       version, machine
-FROM runs WHERE key = ?
+NUMBERS = {"value", "gap", "evaluations", "seconds", "certified", *(name for name in ROWS if name.endswith("_seconds"))}
+FOLDS = "point, fold, vals, fit_seconds, gap, evaluations"
+MEANS = """
+count(*), sum(fit_seconds), avg(evaluations), max(gap), avg(gap <= ?),
+CASE WHEN count(processor_seconds) = count(*) THEN sum(processor_seconds) END
 """
-_FOLDS = "SELECT point, fold, vals, fit_seconds, gap, evaluations FROM folds WHERE tune_key = ? ORDER BY point, fold"
-_EFFORT = """
-SELECT count(*), sum(fit_seconds), avg(evaluations), max(gap), avg(gap <= ?),
-       CASE WHEN count(processor_seconds) = count(*) THEN sum(processor_seconds) END
-FROM folds WHERE tune_key = ?
-"""
-_FAILED = "SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'"
-TIMES = [name for name in [*ROWS, *TUNING] if name.endswith("_seconds")]
-NUMBERS = ["value", "gap", "evaluations", "seconds", "certified", *TIMES]
-
-
-class Asked(NamedTuple):
-    """A run whose rows are wanted."""
-
-    dataset: str
-    method: str
-    split: int
-    key: str
-    tune_key: str | None
-
-
-def _current_of(cursor):
-    """The runs of the plan that was started last."""
-    found = cursor.execute("SELECT dataset, method, split, key, tune_key FROM current ORDER BY position").fetchall()
-    return [Asked(*line) for line in found]
-
-
-def _rows_of(cursor, asked, metrics=None):
-    """One row per run and metric; a failed run has one for each of `metrics`, without values."""
-    records = []
-    for run in asked:
-        for vals, *rest in cursor.execute(_RUN, (run.key,)).fetchall():
-            values = json.loads(vals)
-            records += [(*run[:3], metric, values.get(metric), *rest) for metric in metrics or values]
-    return _frame(records, ROWS)
-
-
-def _tuning_of(cursor, asked):
-    """One row per grid point, fold and metric."""
-    records = []
-    for run in _tuned(asked):
-        for point, fold, vals, *rest in cursor.execute(_FOLDS, (run.tune_key,)).fetchall():
-            values = json.loads(vals).items()
-            records += [(*run[:3], point, fold, metric, value, *rest) for metric, value in values]
-    return _frame(records, TUNING)
-
-
-def _effort_of(cursor, asked, within):
-    """One row per tuning: its fits, counted and averaged."""
-    records = [(*run[:3], *cursor.execute(_EFFORT, (within, run.tune_key)).fetchone()) for run in _tuned(asked)]
-    return _frame([record for record in records if record[3]], EFFORT)
-
-
-def _datasets_of(cursor):
-    """One row per data set that came from a file."""
-    return _frame(cursor.execute("SELECT * FROM datasets ORDER BY rowid").fetchall(), DATASETS)
-
-
-def _failures_of(cursor, asked):
-    """One row per failed run."""
-    found = [(*run[:3], *line) for run in asked for line in cursor.execute(_FAILED, (run.key,)).fetchall()]
-    return _frame(found, FAILURES)
-
-
-def _tuned(asked):
-    """The first run of each tuning; the others of a method share it."""
-    first = {(run.dataset, run.method, run.tune_key): run for run in reversed(asked) if run.tune_key}
-    return [run for run in asked if first.get((run.dataset, run.method, run.tune_key)) is run]
-
-
-def _frame(records, columns):
-    frame = pd.DataFrame.from_records(records, columns=columns)
-    return frame.astype({name: float for name in columns if name in NUMBERS})
 
 
 class Store:
@@ -123,18 +56,18 @@ class Store:
     ['dataset', 'method', 'split', 'metric', 'value']
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
         self._database = Database(self.path)
-        self._owner = None
+        self._owner: Owner | None = None
 
-    def plan(self):
+    def plan(self) -> Plan | None:
         """Return the plan that was started last, or None."""
         with self._database.reading() as cursor:
             found = cursor.execute("SELECT toml, folder FROM plans ORDER BY id DESC LIMIT 1").fetchone()
             return None if found is None else Plan.from_text(*found)
 
-    def rows(self, plan=None, everything=False):
+    def rows(self, plan: Plan | None = None, everything: bool = False) -> pd.DataFrame:
         """Return one row per (data set, method, split, metric) of a plan.
 
         Parameters
@@ -154,11 +87,18 @@ class Store:
             was searched before; older stores leave that out of the processor's time, see :meth:`effort`. Runs that are
             still to be done have no rows; a failed run has them without values.
         """
-        asked, chosen = self._asked(plan), plan or self.plan()
+        chosen, records = plan or self.plan(), []
+        metrics = None if chosen is None or everything else chosen.metrics
+        query = f"SELECT vals, {', '.join(ROWS[5:])} FROM runs WHERE key = ?"
+        asked = self._asked(plan)
         with self._database.reading() as cursor:
-            return _rows_of(cursor, asked, None if chosen is None or everything else chosen.metrics)
+            for place, key, _ in asked:
+                for vals, *rest in cursor.execute(query, (key,)).fetchall():
+                    values = json.loads(vals)
+                    records += [(*place, metric, values.get(metric), *rest) for metric in metrics or values]
+        return _frame(records, ROWS)
 
-    def tuning(self, plan=None):
+    def tuning(self, plan: Plan | None = None) -> pd.DataFrame:
         """Return what every grid point of a plan gave on every fold; by default of the plan that was started last.
 
         Returns
@@ -167,11 +107,16 @@ class Store:
             With the columns dataset, method, split, params (JSON), fold, metric, value, fit_seconds, gap, evaluations.
             `split` is the one whose training part was tuned on.
         """
-        asked = self._asked(plan)
+        records, query = [], f"SELECT {FOLDS} FROM folds WHERE tune_key = ? ORDER BY point, fold"
+        tuned = _tuned(self._asked(plan))
         with self._database.reading() as cursor:
-            return _tuning_of(cursor, asked)
+            for place, tune_key in tuned:
+                for point, fold, vals, *rest in cursor.execute(query, (tune_key,)).fetchall():
+                    values = json.loads(vals).items()
+                    records += [(*place, point, fold, metric, value, *rest) for metric, value in values]
+        return _frame(records, TUNING)
 
-    def effort(self, plan=None, within=1e-3):
+    def effort(self, plan: Plan | None = None, within: float = 1e-3) -> pd.DataFrame:
         """Return what tuning cost: one row for each data set, method and split that was tuned on.
 
         Returns
@@ -181,138 +126,134 @@ class Store:
             largest), certified (share of the fits with a gap of at most `within`), processor_seconds (of the whole
             search, judging included; NaN where a part was searched before this was recorded).
         """
-        asked = self._asked(plan)
+        query = f"SELECT {MEANS} FROM folds WHERE tune_key = ?"
+        tuned = _tuned(self._asked(plan))
         with self._database.reading() as cursor:
-            return _effort_of(cursor, asked, within)
+            records = [(*place, *cursor.execute(query, (within, key)).fetchone()) for place, key in tuned]
+        return _frame([record for record in records if record[3]], EFFORT)
 
-    def failures(self, plan=None):
+    def failures(self, plan: Plan | None = None) -> pd.DataFrame:
         """Return one row per failed run: dataset, method, split, error, trace (the whole traceback)."""
+        query = "SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'"
         asked = self._asked(plan)
         with self._database.reading() as cursor:
-            return _failures_of(cursor, asked)
+            records = [(*place, *line) for place, key, _ in asked for line in cursor.execute(query, (key,)).fetchall()]
+        return _frame(records, FAILURES)
 
-    def _asked(self, plan):
-        if plan is not None:
-            # These need every method; whoever reads the current plan's rows should not wait for them.
-            from rbrl.experiments.data import Shelf
-            from rbrl.experiments.runs import expand
-
-            runs = expand(plan, Shelf(plan.folder))
-            return [Asked(run.dataset, run.method, run.split, run.key, run.tune_key) for run in runs]
-        with self._database.reading() as cursor:
-            return _current_of(cursor)
-
-    def datasets(self):
+    def datasets(self) -> pd.DataFrame:
         """Return what is known of data sets that came from files: dataset, n_samples, n_features, n_labels, …"""
         with self._database.reading() as cursor:
-            return _datasets_of(cursor)
+            return _frame(cursor.execute("SELECT * FROM datasets ORDER BY rowid").fetchall(), DATASETS)
 
-    def begin(self, plan, runs, sizes):
+    def _asked(self, plan: Plan | None) -> list[tuple[Place, str, str | None]]:
+        """Place, key and tune_key of the runs of a plan, or of the one that was started last."""
+        if plan is not None:
+            return [(run.place, run.key, run.tune_key) for run in expand(plan, Shelf(plan.folder))]
+        with self._database.reading() as cursor:
+            found = cursor.execute("SELECT dataset, method, split, key, tune_key FROM current ORDER BY position")
+            return [((dataset, method, split), *keys) for dataset, method, split, *keys in found.fetchall()]
+
+    def begin(self, plan: Plan, runs: list[Run], sizes: dict[str, tuple[Any, ...]]) -> dict[Place, dict[str, Any]]:
         """Make `plan` the current one; return what the store held before: {(dataset, method, split): identity}.
 
         `sizes` are those of the data sets that come from files, by name; see `Shelf.sizes`.
         """
-        lines = [
-            (i, run.dataset, run.method, run.split, run.key, run.tune_key, json.dumps(run.identity))
-            for i, run in enumerate(runs)
-        ]
+        lines = [(i, *run.place, run.key, run.tune_key, json.dumps(run.identity)) for i, run in enumerate(runs)]
         with self._database.writing() as cursor:
             before = cursor.execute("SELECT dataset, method, split, identity FROM current").fetchall()
             cursor.execute("DELETE FROM current")
-            cursor.executemany("INSERT INTO current VALUES (?, ?, ?, ?, ?, ?, ?)", lines)
-            cursor.executemany(
-                "INSERT OR REPLACE INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
-                [(name, *one) for name, one in sizes.items()],
-            )
+            _insert(cursor, "current", lines)
+            _insert(cursor, "datasets", [(name, *one) for name, one in sizes.items()])
             cursor.execute("INSERT INTO plans (toml, folder) VALUES (?, ?)", (plan.to_toml(), str(plan.folder)))
             return {(dataset, method, split): json.loads(identity) for dataset, method, split, identity in before}
 
-    def finished(self):
-        """Return {key: (status, metric names, again, version)} of every run that has a result."""
+    def finished(self) -> dict[str, Result]:
+        """Return what is known of every run that has a result, by its key."""
         with self._database.reading() as cursor:
             found = cursor.execute("SELECT key, status, vals, again, version FROM runs").fetchall()
             return {
-                key: (status, set(json.loads(vals)), bool(again), version)
-                for key, status, vals, again, version in found
+                key: Result(status, set(json.loads(vals)), bool(again), of) for key, status, vals, again, of in found
             }
 
-    def result(self, key):
+    def result(self, key: str) -> tuple[str, str] | None:
         """Return (status, error) of a run, or None."""
         with self._database.reading() as cursor:
             return cursor.execute("SELECT status, error FROM runs WHERE key = ?", (key,)).fetchone()
 
-    def known(self, tune_key):
-        """Return what was tuned under this key, as a list of Fold."""
-        query = (
-            "SELECT point, fold, vals, fit_seconds, gap, evaluations, processor_seconds FROM folds WHERE tune_key = ?"
-        )
+    def known(self, tune_key: str | None) -> list[Fold]:
+        """Return what was tuned under this key; nothing for a run that is not tuned."""
+        query = f"SELECT {FOLDS}, processor_seconds FROM folds WHERE tune_key = ?"
         with self._database.reading() as cursor:
-            found = cursor.execute(query, (tune_key,)).fetchall()
-            return [
-                Fold(point, fold, json.loads(vals), seconds, *map(_number, rest))
-                for point, fold, vals, seconds, *rest in found
-            ]
+            return [_fold(*line) for line in cursor.execute(query, (tune_key,)).fetchall()]
 
-    def claim(self, key, since):
+    def claim(self, key: str, since: float) -> str:
         """Claim a run; return "ours", "theirs" (a living process has it) or "done" (it has a result after `since`)."""
-        owner = self._own()
+        self._owner = self._owner or Owner(self.path / "locks")
         with self._database.writing() as cursor:
             if cursor.execute("SELECT 1 FROM runs WHERE key = ? AND finished >= ?", (key, since)).fetchone():
                 return "done"
             found = cursor.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
-            if found and is_alive(self._owners, found[0]):
+            if found and is_alive(self.path / "locks", found[0]):
                 return "theirs"
-            cursor.execute("INSERT OR REPLACE INTO claims VALUES (?, ?)", (key, owner.name))
+            _insert(cursor, "claims", [(key, self._owner.name)])
         return "ours"
 
-    def save(self, run, outcome, version):
+    def save(self, run: Run, outcome: Outcome, version: str) -> None:
         """Write a run and its tuning, and give up the claim, at once."""
         with self._database.writing() as cursor:
-            _insert(cursor, run, outcome, version)
-            _insert_folds(cursor, run.tune_key, outcome.tuning)
+            _insert(cursor, "runs", [_record(run, outcome, version)])
+            _insert(cursor, "folds", _lines(run, outcome.tuning))
             cursor.execute("DELETE FROM claims WHERE key = ?", (run.key,))
 
-    def save_other(self, run, tuning, outcome, version):
+    def save_other(self, run: Run, tuning: list[Fold], outcome: Outcome | None, version: str) -> None:
         """Write what the fits of another run have shown of this one: its tuning, and its result unless it is None."""
         with self._database.writing() as cursor:
-            _insert_folds(cursor, run.tune_key, tuning)
-            if outcome is not None:
-                _insert(cursor, run, outcome, version)
+            _insert(cursor, "folds", _lines(run, tuning))
+            _insert(cursor, "runs", [] if outcome is None else [_record(run, outcome, version)])
 
-    def close(self):
+    def close(self) -> None:
         """Give up all claims and close the file; the store can be used again."""
         if self._owner is not None:
             self._owner.close()
             self._owner = None
         self._database.close()
 
-    @property
-    def _owners(self):
-        return self.path / "locks"
-
-    def _own(self):
-        if self._owner is None:
-            self._owner = Owner(self._owners)
-        return self._owner
-
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
 
 
-def _insert(cursor, run, outcome, version):
-    record = (
+def _tuned(asked: list[tuple[Place, str, str | None]]) -> list[tuple[Place, str]]:
+    """Place and key of each tuning; where runs of a method share one, the first of them."""
+    first: dict[tuple[str, str, str], Place] = {}
+    for (dataset, method, split), _, tune_key in asked:
+        if tune_key:
+            first.setdefault((dataset, method, tune_key), (dataset, method, split))
+    return [(place, tune_key) for (_, _, tune_key), place in first.items()]
+
+
+def _frame(records: list[Any], columns: list[str]) -> pd.DataFrame:
+    frame = pd.DataFrame.from_records(records, columns=columns)
+    return frame.astype({name: float for name in columns if name in NUMBERS})
+
+
+def _fold(point: str, fold: int, values: str, *measured: float | None) -> Fold:
+    return Fold(point, fold, json.loads(values), *(math.nan if one is None else one for one in measured))
+
+
+def _insert(cursor: Cursor, table: str, lines: list[tuple[Any, ...]]) -> None:
+    """Write whole lines, in place of those of the same key."""
+    if lines:
+        cursor.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(lines[0]))})", lines)
+
+
+def _record(run: Run, outcome: Outcome, version: str) -> tuple[Any, ...]:
+    return (
         *(run.key, outcome.status, outcome.error, outcome.trace, int(outcome.again)),
         *(json.dumps(outcome.values), json.dumps(outcome.params)),
         *(outcome.tune_seconds, outcome.train_seconds, outcome.test_seconds, outcome.processor_seconds),
         *(outcome.gap, outcome.evaluations, run.task.seed, version, outcome.machine, time.time()),
     )
-    cursor.execute(f"INSERT OR REPLACE INTO runs VALUES ({', '.join('?' * len(record))})", record)
 
 
-def _insert_folds(cursor, tune_key, folds):
-    lines = [(tune_key, one.point, one.fold, json.dumps(one.values), *one[3:]) for one in folds]
-    cursor.executemany("INSERT OR REPLACE INTO folds VALUES (?, ?, ?, ?, ?, ?, ?, ?)", lines)
-
-
-def _number(value):
-    return float("nan") if value is None else value
+def _lines(run: Run, folds: list[Fold]) -> list[tuple[Any, ...]]:
+    return [(run.tune_key, one.point, one.fold, json.dumps(one.values), *one[3:]) for one in folds]

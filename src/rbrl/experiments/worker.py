@@ -6,16 +6,22 @@ import numbers
 import os
 import platform
 import time
-import traceback
 import warnings
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
 
 from rbrl._common.threads import one_thread
+from rbrl._common.typing import Array, IntArray, Matrix
 from rbrl.exceptions import ConvergenceWarning, in_words
-from rbrl.experiments.data import Fold, by_point, missing_points, prepare, processor_seconds, split_rows
-from rbrl.experiments.methods import build, inner_names, with_params
+from rbrl.experiments.data import Fold, Outcome, by_point, missing_points, prepare, processor_seconds, split_rows
+from rbrl.experiments.methods import Classifier, build, inner_names
+from rbrl.experiments.runs import Task
 from rbrl.metrics import evaluate, get_metric
 from rbrl.search import tune
 from rbrl.search.choose import choose
@@ -23,7 +29,7 @@ from rbrl.search.grid import predictions
 
 
 @cache
-def machine():
+def machine() -> str:
     """Kind of machine and versions of what the figures depend on; not its name, since reports are passed on.
 
     Examples
@@ -31,116 +37,110 @@ def machine():
     >>> machine().split(", ")[3].split()[0]
     'NumPy'
     """
-    packages = [("NumPy", "numpy"), ("SciPy", "scipy"), ("scikit-learn", "scikit-learn")]
-    versions = [f"{title} {version(name)}" for title, name in packages]
-    cores = f"{os.cpu_count()} cores"
-    return ", ".join(
-        [f"{platform.system()} {platform.machine()}", cores, f"Python {platform.python_version()}", *versions]
-    )
+    kind = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    packages = {"NumPy": "numpy", "SciPy": "scipy", "scikit-learn": "scikit-learn"}
+    return ", ".join([kind, *(f"{title} {version(name)}" for title, name in packages.items())])
 
 
-def judge(Y, labels, scores, metrics, convention):
-    """Return {metric name: value}; refuse predictions of another shape than Y."""
-    for what, predicted in (("labels", labels), ("scores", scores)):
-        if predicted is not None and predicted.shape != Y.shape:
-            raise ValueError(f"the method's {what} must have the shape of Y, {Y.shape}. Got {predicted.shape} instead.")
-    return evaluate(Y, labels, scores, metrics, convention)
+def work(
+    task: Task,
+    X: Matrix,
+    Y: IntArray,
+    known: Iterable[Fold] = (),
+    owns_tuning: bool = True,
+    others: Iterable[tuple[Task, list[Fold]]] = (),
+) -> Outcome:
+    """Do one run.
 
+    Parameters
+    ----------
+    task : Task
+    X, Y
+        The whole data set.
+    known : iterable of Fold
+        What is already tuned.
+    owns_tuning : bool, default=True
+        Whether grid points that are not known are tuned here; False where another run tunes for this one.
+    others : iterable of (Task, list of Fold)
+        The same run under other decision rules, by which the fits are judged too, and what is already tuned of it.
 
-def tune_missing(task, estimator, X, Y, known, others=()):
-    """Tune the grid points that are not known; return (folds, seconds), the seconds those of the known ones too.
-
-    The same fits are judged by the `others`, a sequence of OtherRule, whose `tuning` grows, or whose `error` says why it
-    does not.
+    Returns
+    -------
+    Outcome
+        Also of a method that raises: whatever it raises is its result, `sys.exit` included. Only KeyboardInterrupt
+        goes on: here it cannot be told from the user who stops the comparison.
     """
-    missing = missing_points(task, known)
-    seconds = sum(fold.fit_seconds for fold in known if fold.point in set(task.points) - set(missing))
-    if not missing:
-        return [], seconds
-    started = time.perf_counter()
-    metrics = [get_metric(metric) for metric in task.metrics]
-    options = {"folds": task.folds, "seed": task.seed, "metrics": metrics, "convention": task.convention}
-    followed = [other for other in others if _can_follow(other)]
-    if followed:
-        options["others"] = [(other.parameters, other.task.convention) for other in followed]
-    folds = []
-    for grid in _as_grids(missing):
-        used = time.process_time()
-        table = tune(estimator, inner_names(estimator, grid), X, Y, **options)
-        table["processor_seconds"] = _shared_out(time.process_time() - used, table, 1 + len(followed))
-        own = table[table.rule == 0] if followed else table
-        folds += _folds(own, estimator, missing, task.metrics)
-        for i, other in enumerate(followed, 1):
-            part = table[table.rule == i]
-            other.error = other.error or next(filter(None, part.error), "")
-            other.tuning += _folds(part[part.error == ""], estimator, missing, task.metrics)
-    return folds, seconds + time.perf_counter() - started
-
-
-def _can_follow(other):
-    """Whether a fitted model can be given the parameters of another rule."""
+    outcome = Outcome(machine=machine())
     try:
-        other.parameters  # noqa: B018  # built when asked for, by the method's own code
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
-        other.error = in_words(error)
-    return not other.error
+        with one_thread(), warnings.catch_warnings():
+            # How far a fit is from its optimum is a column of its own; a line per fit would drown the progress.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            _work(outcome, task, X, Y, list(known), owns_tuning, [OtherRule(*other) for other in others])
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # a method of a plan may raise anything, and the other runs go on
+        outcome.fail(error)
+    return outcome
 
 
-def _shared_out(seconds, table, n_rules):
-    """What a search took, shared out to its rows by the time of their fits; under each rule the rows add up to it."""
-    weights = table.fit_seconds.to_numpy() + 1e-9
-    return seconds * n_rules * weights / weights.sum()
+def work_apart(*what: Any) -> Outcome:
+    """`work` in a process of its own, where an interrupt ends the run alone; a new start tries it again.
+
+    Who stops the comparison interrupts the process that called `execute`, too, and that one ends it.
+    """
+    try:
+        return work(*what)
+    except KeyboardInterrupt as error:
+        return Outcome(machine=machine()).fail(error, again=True)
 
 
-def _as_grids(points):
-    """Points as full grids, of which a search can make one path; point by point where they fill none."""
-    by_names: dict[tuple, list] = {}
-    for point in map(json.loads, points):
-        by_names.setdefault(tuple(point), []).append(point)
-    grids = []
-    for names, group in by_names.items():
-        full = {name: _distinct(point[name] for point in group) for name in names}
-        is_full = math.prod(len(values) for values in full.values()) == len(group)
-        grids += [full] if is_full else [{name: [point[name]] for name in names} for point in group]
-    return grids
+def _built(task: Task, seed: int | None = None) -> Classifier:
+    return build(task.method.use, task.params, task.plan.folder, non_empty=task.method.non_empty, seed=seed)
 
 
-def _distinct(values):
-    return list({json.dumps(value): value for value in values}.values())
+def _work(
+    outcome: Outcome,
+    task: Task,
+    X: Matrix,
+    Y: IntArray,
+    known: list[Fold],
+    owns_tuning: bool,
+    others: "list[OtherRule]",
+) -> None:
+    plan, estimator, chosen = task.plan, _built(task, task.seed), {}
+    used, earlier = time.process_time(), 0.0
+    train, test = split_rows(Y, plan.splits.seed + task.split, plan.splits.train_fraction, plan.splits.stratified)
+    X_train, X_test = prepare(X, train, test, plan.standardise)
+    if task.points:
+        if owns_tuning:
+            earlier = processor_seconds(task, known)
+            outcome.tuning, outcome.tune_seconds = _tune_missing(task, estimator, X_train, Y[train], known, others)
+        chosen = choose(by_point(task, [*known, *outcome.tuning]), plan.tuning.criterion, plan.metrics)
+        estimator = clone(estimator).set_params(**inner_names(estimator, chosen))
+    started = time.perf_counter()
+    estimator.fit(X_train, Y[train])
+    fitted = time.perf_counter()
+    predicted = predictions(estimator, X_test, task.metrics)
+    outcome.train_seconds, outcome.test_seconds = fitted - started, time.perf_counter() - fitted
+    outcome.values = _judge(Y[test], predicted, task)
+    outcome.processor_seconds = earlier + time.process_time() - used
+    outcome.gap = float(getattr(estimator, "gap_", math.nan))
+    outcome.evaluations = float(getattr(estimator, "n_evaluations_", math.nan))
+    outcome.params = {**task.params, **chosen}
+    outcome.status = "ok"
+    for other in others:
+        result = other.outcome(chosen, outcome, estimator, X_test, Y[test])
+        outcome.others.append((other.tuning, result, other.error))
 
 
-def _folds(table, estimator, points, metrics):
-    """The rows of a search as records, each with the grid point that it belongs to."""
-    named = {_signature(inner_names(estimator, json.loads(point))): point for point in points}
-    columns = [name for name in table.columns if name.startswith("param_")]
-    folds = []
-    for row in table.to_dict("records"):
-        params = {name.removeprefix("param_"): row[name] for name in columns if not _absent(row[name])}
-        values = {metric: float(row[metric]) for metric in metrics}
-        point = named[_signature(params)]
-        measured = (float(row[name]) for name in ("fit_seconds", "gap", "evaluations", "processor_seconds"))
-        folds.append(Fold(point, int(row["fold"]), values, *measured))
-    return folds
+def _judge(Y: IntArray, predicted: tuple[Array | None, Array | None], task: Task) -> dict[str, float]:
+    """Return {metric name: value}; refuse labels and scores of another shape than Y."""
+    for what, found in zip(("labels", "scores"), predicted):
+        if found is not None and found.shape != Y.shape:
+            raise ValueError(f"the method's {what} must have the shape of Y, {Y.shape}. Got {found.shape} instead.")
+    return evaluate(Y, *predicted, task.metrics, task.convention)
 
 
-def _signature(params):
-    """Text that does not depend on what a table makes of numbers, such as 10.0 of 10 in a column with gaps."""
-    return json.dumps({name: _plain(value) for name, value in params.items()}, sort_keys=True)
-
-
-def _plain(value):
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, bool) or type(value).__name__ == "bool_":
-        return bool(value)
-    return float(value) if isinstance(value, numbers.Real) else value
-
-
-def _absent(value):
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-@dataclass
 class OtherRule:
     """A run that differs in its decision rule alone.
 
@@ -152,148 +152,110 @@ class OtherRule:
 
     Attributes
     ----------
+    parameters : dict
+        Those that make a fitted model follow this rule.
     error : str
         What judging by this rule raised. It is no error of the run itself; this one then needs a run of its own.
     """
 
-    task: object
-    known: list = field(default_factory=list)
-    tuning: list = field(default_factory=list)
-    error: str = ""
+    parameters: dict[str, Any]
 
-    @cached_property
-    def parameters(self):
-        """Parameters that make a fitted model follow this rule."""
-        task = self.task
-        estimator = build(task.use, task.params, task.folder, non_empty=task.non_empty)
-        return {name: getattr(estimator, name) for name in estimator.decision_parameters}
+    def __init__(self, task: Task, known: list[Fold]) -> None:
+        self.task, self.known, self.error = task, known, ""
+        self.tuning: list[Fold] = []
+        try:
+            estimator = _built(task)
+            self.parameters = {name: getattr(estimator, name) for name in estimator.decision_parameters}
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
+            self.error = in_words(error)
 
-    def outcome(self, chosen, done, estimator, X_test, Y_test):
-        """What this run gives, from the `done` one and its fitted estimator.
+    def outcome(
+        self, chosen: dict[str, Any], done: Outcome, estimator: Classifier, X_test: Matrix, Y_test: IntArray
+    ) -> Outcome | None:
+        """What this run gives, from the `done` one, its fitted estimator, and the grid point that was chosen for it.
 
         None if it would choose other parameters, or if it cannot be judged; `error` then says why.
-
-        Parameters
-        ----------
-        chosen : dict
-            Grid point of the run that was done.
-        done : Outcome
         """
         task = self.task
         if self.error:
             return None
         if task.points:
             points = by_point(task, [*self.known, *self.tuning])
-            if len(points) < len(task.points) or choose(points, task.criterion, task.metrics) != chosen:
+            if len(points) < len(task.points) or choose(points, task.plan.tuning.criterion, task.metrics) != chosen:
                 return None
         try:
             predicted = predictions(estimator.set_params(**self.parameters), X_test, task.metrics)
-            values = judge(Y_test, *predicted, task.metrics, task.convention)
+            values = _judge(Y_test, predicted, task)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
             self.error = in_words(error)
             return None
         return replace(done, values=values, params={**task.params, **chosen}, tuning=[], others=[])
 
 
-@dataclass
-class Outcome:
-    """The result of a run, complete or failed; `again` says that a new start may try it once more.
+def _tune_missing(
+    task: Task, estimator: Classifier, X: Matrix, Y: IntArray, known: list[Fold], others: Sequence[OtherRule]
+) -> tuple[list[Fold], float]:
+    """Tune the grid points that are not known; return (folds, seconds), the seconds those of the known ones too.
 
-    `others` has, for each other rule that the run was to be judged by, what the fits have shown of its tuning, its own
-    Outcome or None, and the error that judging by it raised, if any.
+    The same fits are judged by the `others`, whose `tuning` grows, or whose `error` says why it does not.
     """
-
-    status: str = "failed"
-    error: str = ""
-    trace: str = ""
-    values: dict = field(default_factory=dict)
-    params: dict = field(default_factory=dict)
-    tune_seconds: float = 0.0
-    train_seconds: float = 0.0
-    test_seconds: float = 0.0
-    processor_seconds: float = 0.0
-    gap: float = float("nan")
-    evaluations: float = float("nan")
-    tuning: list = field(default_factory=list)
-    others: list = field(default_factory=list)
-    machine: str = ""
-    again: bool = False
-
-    def fail(self, error, again=False):
-        """Make this the outcome of an error."""
-        self.status, self.error, self.again = "failed", in_words(error), again
-        self.trace = "".join(traceback.format_exception(error))
-        return self
-
-
-def work(task, X, Y, known=(), owns_tuning=True, others=()):
-    """Do one run.
-
-    Parameters
-    ----------
-    task : Task
-    X, Y
-        The whole data set.
-    known : sequence of Fold
-        What is already tuned.
-    owns_tuning : bool, default=True
-        Whether grid points that are not known are tuned here; False where another run tunes for this one.
-    others : sequence of OtherRule
-        Rules by which the fits are judged too.
-
-    Returns
-    -------
-    Outcome
-        Also of a method that raises: whatever it raises is its result, `sys.exit` included. Only KeyboardInterrupt
-        goes on: here it cannot be told from the user who stops the comparison.
-    """
-    outcome = Outcome(machine=machine())
-    try:
-        estimator = build(task.use, task.params, task.folder, non_empty=task.non_empty, seed=task.seed)
-        with one_thread(), warnings.catch_warnings():
-            # How far a fit is from its optimum is a column of its own; a line per fit would drown the progress.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            _work(outcome, task, estimator, X, Y, list(known), owns_tuning, others)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  # a method of a plan may raise anything, and the other runs go on
-        outcome.fail(error)
-    return outcome
+    missing = missing_points(task, known)
+    seconds = sum(fold.fit_seconds for fold in known if fold.point in set(task.points) - set(missing))
+    if not missing:
+        return [], seconds
+    started, folds = time.perf_counter(), []
+    options = {
+        "folds": task.plan.tuning.folds,
+        "seed": task.seed,
+        "metrics": [get_metric(name) for name in task.metrics],
+    }
+    followed = [other for other in others if not other.error]
+    rules = [(other.parameters, other.task.convention) for other in followed]
+    for grid in _as_grids(missing):
+        used, named = time.process_time(), inner_names(estimator, grid)
+        table = tune(estimator, named, X, Y, convention=task.convention, others=rules, **options)
+        # What the search took, shared out by the time of the fits; under each rule its rows add up to it.
+        weights = table.fit_seconds.to_numpy() + 1e-9
+        table["processor_seconds"] = (time.process_time() - used) * (1 + len(rules)) * weights / weights.sum()
+        folds += _folds(table[table.rule == 0] if rules else table, estimator, missing, task.metrics)
+        for i, other in enumerate(followed, 1):
+            part = table[table.rule == i]
+            other.error = other.error or next(filter(None, part.error), "")
+            other.tuning += _folds(part[part.error == ""], estimator, missing, task.metrics)
+    return folds, seconds + time.perf_counter() - started
 
 
-def work_apart(*what):
-    """`work` in a process of its own, where an interrupt ends the run alone; a new start tries it again.
+def _as_grids(points: Iterable[str]) -> list[dict[str, list[Any]]]:
+    """Points as full grids, of which a search can make one path; point by point where they fill none."""
+    by_names: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for point in map(json.loads, points):
+        by_names.setdefault(tuple(point), []).append(point)
+    grids: list[dict[str, list[Any]]] = []
+    for names, group in by_names.items():
+        full = {name: list({json.dumps(point[name]): point[name] for point in group}.values()) for name in names}
+        is_full = math.prod(len(values) for values in full.values()) == len(group)
+        grids += [full] if is_full else [{name: [point[name]] for name in names} for point in group]
+    return grids
 
-    Who stops the comparison interrupts the process that called `execute`, too, and that one ends it.
-    """
-    try:
-        return work(*what)
-    except KeyboardInterrupt as error:
-        return Outcome(machine=machine()).fail(error, again=True)
+
+def _folds(table: Any, estimator: Classifier, points: Iterable[str], metrics: Sequence[str]) -> list[Fold]:
+    """The rows of a search as records, each with the grid point that it belongs to."""
+    named = {_signature(inner_names(estimator, json.loads(point))): point for point in points}
+    folds = []
+    for row in table.to_dict("records"):
+        params = {name.removeprefix("param_"): row[name] for name in row if name.startswith("param_")}
+        measured = (float(row[name]) for name in ("fit_seconds", "gap", "evaluations", "processor_seconds"))
+        values = {metric: float(row[metric]) for metric in metrics}
+        folds.append(Fold(named[_signature(params)], int(row["fold"]), values, *measured))
+    return folds
 
 
-def _work(outcome, task, estimator, X, Y, known, owns_tuning, others):
-    used, earlier = time.process_time(), 0.0
-    train, test = split_rows(Y, task.split_seed, task.train_fraction, task.stratified)
-    X_train, X_test = prepare(X, train, test, task.standardise)
-    if task.points and owns_tuning:
-        earlier = processor_seconds(task, known)
-        outcome.tuning, outcome.tune_seconds = tune_missing(task, estimator, X_train, Y[train], known, others)
-    chosen = {}
-    if task.points:
-        chosen = choose(by_point(task, [*known, *outcome.tuning]), task.criterion, task.metrics)
-        estimator = with_params(estimator, chosen, task.folder)
-    started = time.perf_counter()
-    estimator.fit(X_train, Y[train])
-    fitted = time.perf_counter()
-    predicted = predictions(estimator, X_test, task.metrics)
-    outcome.train_seconds, outcome.test_seconds = fitted - started, time.perf_counter() - fitted
-    outcome.values = judge(Y[test], *predicted, task.metrics, task.convention)
-    outcome.processor_seconds = earlier + time.process_time() - used
-    outcome.gap = float(getattr(estimator, "gap_", float("nan")))
-    outcome.evaluations = float(getattr(estimator, "n_evaluations_", float("nan")))
-    outcome.params = {**task.params, **chosen}
-    outcome.status = "ok"
-    for other in others:
-        result = other.outcome(chosen, outcome, estimator, X_test, Y[test])
-        outcome.others.append((other.tuning, result, other.error))
+def _signature(params: dict[str, Any]) -> str:
+    """Text that does not depend on what a table makes of numbers, such as 10.0 of 10 in a column with 0.5."""
+    return json.dumps({name: _plain(value) for name, value in params.items()}, sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return float(value) if isinstance(value, numbers.Real | np.bool_) else value

@@ -4,7 +4,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from rbrl._common.progress import Progress
+from rbrl._common.progress import Passes
 from rbrl.datasets import Columns
 
 
@@ -24,14 +24,14 @@ class Blocks(ABC):
 
     Attributes
     ----------
-    progress : Progress
+    progress : Passes
         Who is told how far a pass has come.
     columns : Columns or None
         What is known of their columns, such as names.
     """
 
     n_blocks: int
-    progress: Progress = Progress(0.0)
+    progress: Passes = Passes(0.0)
     columns: Columns | None = None
 
     def __len__(self):

@@ -9,8 +9,8 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold
-from threadpoolctl import threadpool_limits
 
+from rbrl._common.threads import one_thread
 from rbrl.decision import NonEmpty, ZeroThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
@@ -133,7 +133,7 @@ def _along_path(estimator, grid, X, Y, train, test, names, rules, tol):
 
 def _point_by_point(estimator, grid, X, Y, train, test, names, rules, tol):
     table = []
-    with threadpool_limits(limits=1):
+    with one_thread():
         for params, model, seconds in _fitted(estimator, grid, X[train], Y[train]):
             certified = [getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_")]
             for i, rule in enumerate(rules):

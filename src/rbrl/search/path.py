@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
+from rbrl._common.threads import one_thread
 from rbrl.decision import non_empty
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.solvers import QuasiNewton, SolverResult
@@ -105,7 +105,7 @@ def search_fold(estimator, axes, data, train, test, scoring, tol):
         A model is done when a step gains less than this share of its objective.
     """
     # One thread whatever runs beside it, so that the same search gives the same digits on any number of processes.
-    with threadpool_limits(limits=1):
+    with one_thread():
         X_train, X_test = data.rows(train, train), data.rows(test, train)
         design = estimator._design(X_train, np.arange(len(train)))
         held_out = design.transform(estimator._basis_rows(X_test, X_train))

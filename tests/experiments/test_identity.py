@@ -1,0 +1,132 @@
+"""A run's identity: results of any version are reused as long as the method still has the parameters that gave them."""
+
+import functools
+import inspect
+
+import pytest
+
+from rbrl import BinaryRelevance, BRLClassifier
+from rbrl.experiments import Plan, execute
+from rbrl.experiments.data import Shelf
+from rbrl.experiments.methods import first_defaults, resolved
+from rbrl.experiments.runs import expand
+from rbrl.registry import REGISTRY
+
+
+@pytest.fixture
+def change_default(monkeypatch):
+    """Give a class other defaults, as a later version might."""
+
+    def change(cls, **changed):
+        original, signature = cls.__init__, inspect.signature(cls.__init__)
+
+        @functools.wraps(original)
+        def init(self, *values, **params):
+            original(self, *values, **{**changed, **params})
+
+        new = [one.replace(default=changed.get(one.name, one.default)) for one in signature.parameters.values()]
+        init.__signature__ = signature.replace(parameters=new)
+        monkeypatch.setattr(cls, "__init__", init)
+
+    return change
+
+
+def keys(method, folder=".", **options):
+    """Keys of the run and of the tuning of a method on yeast."""
+    table = {"datasets": ["yeast"], "splits": {"number": 1}, "methods": {"it": {**method, **options}}}
+    plan = Plan.from_dict(table, folder=folder)
+    (run,) = expand(plan, Shelf(plan.folder))
+    return run.key, run.tune_key
+
+
+BRL = {"use": "brl"}
+BR = {"use": "br", "params": {"scores": "hard"}, "grid": {"C": [0.1, 1.0]}}
+RAKEL = {"use": "rakel", "params": {"estimator": {"use": "br", "params": {"C": 2.0}}}}
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        (BRL, ("2bb05e469f6fe69c06fac805", None)),
+        (BR, ("4adc2edcb79b7dc67fe30814", "35698b876c68b76b2fdc5474")),
+        (RAKEL, ("8a8f347c1fb41d9924f5f0cd", None)),
+    ],
+)
+def test_keys_are_those_of_the_first_version(method, expected):
+    assert keys(method) == expected
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_first_defaults_are_recorded_for_every_parameter(name):
+    """Of a new parameter, or one that has changed: see `first_defaults`."""
+    cls = REGISTRY[name]
+    named = {one.name for one in inspect.signature(cls.__init__).parameters.values() if one.default is not one.empty}
+    assert named <= set(first_defaults()[cls.__name__])
+    assert resolved(name, {}, ".") == {}
+
+
+def test_a_changed_default_is_a_new_run(change_default):
+    before = (
+        keys(BRL),
+        keys(BRL, params={"tol": 0.1}),
+        keys(BRL, params={"ridge": 1.0}),
+        keys(BRL, grid={"ridge": [1.0]}),
+    )
+    change_default(BRLClassifier, ridge=2.0)
+    assert resolved("brl", {"tol": 0.1}, ".") == {"tol": 0.1, "ridge": 2.0}
+    after = (
+        keys(BRL),
+        keys(BRL, params={"tol": 0.1}),
+        keys(BRL, params={"ridge": 1.0}),
+        keys(BRL, grid={"ridge": [1.0]}),
+    )
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    assert before[2:] == after[2:], "what the plan says, or tries at every point, does not depend on the default"
+
+
+def test_a_changed_default_is_a_new_tuning(change_default):
+    parts = [{"ridge": [1.0]}, {"nuclear": [1.0]}]
+    before = keys(BRL, grid={"nuclear": [1.0]}), keys(BRL, grid=parts)
+    change_default(BRLClassifier, ridge=2.0)
+    after = keys(BRL, grid={"nuclear": [1.0]}), keys(BRL, grid=parts)
+    for old, new in zip(before, after):
+        assert old[0] != new[0]
+        assert old[1] != new[1]
+
+
+def test_the_decision_rule_and_the_seed_are_set_in_other_ways(change_default):
+    before = keys(BRL), keys(BRL, non_empty=True)
+    change_default(BRLClassifier, random_state=7, non_empty=True)
+    after = keys(BRL), keys(BRL, non_empty=True)
+    assert before[0] != after[0]
+    assert before[1] == after[1]
+
+
+def test_defaults_of_an_estimator_inside_count(change_default):
+    before, other = keys(RAKEL), keys(BRL)
+    change_default(BinaryRelevance, kernel="rbf")
+    assert keys(RAKEL) != before
+    assert keys(BRL) == other
+
+
+def test_defaults_that_a_class_of_a_file_inherits_count(change_default, tmp_path):
+    names = "from rbrl import BRLClassifier\n\n\nclass Same(BRLClassifier):\n    pass\n"
+    own = "\n\nclass Own(BRLClassifier):\n    def __init__(self, ridge=3.0):\n        super().__init__(ridge)\n"
+    (tmp_path / "own.py").write_text(names + own)
+    before = [keys({"use": f"own.py:{name}"}, tmp_path) for name in ("Same", "Own")]
+    change_default(BRLClassifier, ridge=2.0)
+    after = [keys({"use": f"own.py:{name}"}, tmp_path) for name in ("Same", "Own")]
+    assert before[0] != after[0]
+    assert before[1] == after[1], "parameters of its own are told by the hash of its file"
+
+
+def test_a_store_after_a_default_has_changed(table, place, tmp_path, change_default, monkeypatch):
+    table["methods"], table["splits"]["number"] = {"brl": {"grid": {"ridge": [0.1, 1.0]}}}, 1
+    plan = Plan.from_dict(table, folder=place)
+    assert execute(plan, tmp_path).n_done == 1
+    change_default(BRLClassifier, nuclear=1.0)
+    summary = execute(plan, tmp_path)
+    assert (summary.n_done, summary.notes) == (1, ["1 run of brl done anew; changed: the parameters."])
+    monkeypatch.undo()
+    assert execute(plan, tmp_path).n_reused == 1, "what the first default gave is still there"
