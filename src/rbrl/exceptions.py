@@ -6,16 +6,9 @@ if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
-    "ConvergenceWarning",
-    "DataFormatError",
-    "DatasetNotFoundError",
-    "GuessWarning",
-    "InvalidLabelsError",
-    "MemoryWarning",
-    "ModelFileError",
-    "ModelVersionWarning",
-    "RBRLError",
-]
+    "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "GuessWarning", "InvalidLabelsError", "MemoryWarning",
+    "ModelFileError", "ModelVersionWarning", "PlanError", "RBRLError", "StoreError",
+]  # fmt: skip
 
 
 class RBRLError(Exception):
@@ -36,6 +29,14 @@ class DatasetNotFoundError(RBRLError, LookupError):
 
 class ModelFileError(RBRLError, ValueError):
     """A model file is damaged, not ours, or holds what a model file must not."""
+
+
+class PlanError(RBRLError, ValueError):
+    """A plan says something that cannot be done; the message names the key, the value and what is allowed."""
+
+
+class StoreError(RBRLError, OSError):
+    """A store cannot be read or written; the message says what has become of what it held."""
 
 
 class GuessWarning(UserWarning):
@@ -59,7 +60,7 @@ def __getattr__(name: str) -> Any:
     return ConvergenceWarning
 
 
-def in_words(error):
+def in_words(error: BaseException) -> str:
     """An exception in one text: its type, and what it says if it says anything.
 
     Examples
@@ -68,11 +69,3 @@ def in_words(error):
     ('SystemExit: 3', 'AssertionError')
     """
     return f"{type(error).__name__}: {error}".removesuffix(": ")
-
-
-class PlanError(RBRLError, ValueError):
-    """A plan says something that cannot be done; the message names the key, the value and what is allowed."""
-
-
-class StoreError(RBRLError, OSError):
-    """A store cannot be read or written; the message says what has become of what it held."""

@@ -7,6 +7,8 @@ named by their place in the file and refused by `PlanError`, with a guess at wha
 import difflib
 import numbers
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields
+from functools import partial
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -102,6 +104,26 @@ def check_keys(where: str, table: Any, allowed: Iterable[str], required: Iterabl
             raise PlanError(f"the key {key!r}{inside} is missing. There are: {', '.join(map(str, table)) or 'none'}.")
 
 
+def checked(check: Callable[..., Any], **options: Any) -> dict[str, Check]:
+    """Metadata of a dataclass's field whose value in a plan is checked; `options` are those of the check."""
+    return {"check": partial(check, **options)}
+
+
+def checked_fields(cls: type) -> dict[str, Check]:
+    """The checks of a dataclass by the name of the field, in the order of the fields.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass, field
+    >>> @dataclass
+    ... class Splits:
+    ...     number: int = field(default=10, metadata=checked(check_whole, at_least=1))
+    >>> Splits(**checked_table("splits", {"number": 3}, checked_fields(Splits)))
+    Splits(number=3)
+    """
+    return {one.name: one.metadata["check"] for one in fields(cls) if "check" in one.metadata}
+
+
 def checked_table(where: str, table: Any, checks: Mapping[str, Check], required: Iterable[str] = ()) -> dict[str, Any]:
     """Return a copy of `table` in which every value is what the check of its key returns; refuse other keys.
 
@@ -115,6 +137,11 @@ def checked_table(where: str, table: Any, checks: Mapping[str, Check], required:
     """
     check_keys(where, table, checks, required)
     return {key: checks[key](f"{where}.{key}" if where else key, value) for key, value in table.items()}
+
+
+def unchecked(where: str, value: T) -> T:
+    """Return `value`; who uses it knows better."""
+    return value
 
 
 def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:

@@ -17,11 +17,11 @@ Examples
 from rbrl.exceptions import PlanError, StoreError
 from rbrl.experiments.execute import Summary, execute
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.progress import PlainProgress, Progress, progress_for
+from rbrl.experiments.progress import PlainProgress, Progress, RichProgress, progress_for
+from rbrl.experiments.runs import machine
 from rbrl.experiments.store import Store
-from rbrl.experiments.worker import machine
 
 __all__ = [
-    "PlainProgress", "Plan", "PlanError", "Progress", "Store", "StoreError", "Summary", "execute", "machine",
+    "PlainProgress", "Plan", "PlanError", "Progress", "RichProgress", "Store", "StoreError", "Summary", "execute", "machine",
     "progress_for",
 ]  # fmt: skip

@@ -1,100 +1,21 @@
-"""What goes into a run and what comes out of it: the rows of a data set, the folds of a tuning, the outcome."""
+"""Data sets of a plan: loading, content hash, splits, standardisation."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import traceback
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from math import isnan, nan
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from rbrl.datasets import CARDS, Dataset, load, load_file
-from rbrl.exceptions import in_words
+from rbrl.experiments.specs import DataSpec
 
 if TYPE_CHECKING:
     from rbrl._common.typing import IntArray, Matrix
-    from rbrl.experiments.runs import Task
-    from rbrl.experiments.specs import DataSpec
-
-
-class Fold(NamedTuple):
-    """What one grid point gave on one fold; `point` is JSON.
-
-    `processor_seconds` is its part of the search's processor time, judging and preparing included; NaN where it was not
-    recorded.
-    """
-
-    point: str
-    fold: int
-    values: dict[str, float]
-    fit_seconds: float
-    gap: float
-    evaluations: float
-    processor_seconds: float = nan
-
-
-@dataclass
-class Outcome:
-    """The result of a run, complete or failed; `again` says that a new start may try it once more.
-
-    `others` has, for each other rule that the run was to be judged by, what the fits have shown of its tuning, its own
-    Outcome or None, and the error that judging by it raised, if any.
-    """
-
-    status: str = "failed"
-    error: str = ""
-    trace: str = ""
-    values: dict[str, float] = field(default_factory=dict)
-    params: dict[str, Any] = field(default_factory=dict)
-    tune_seconds: float = 0.0
-    train_seconds: float = 0.0
-    test_seconds: float = 0.0
-    processor_seconds: float = 0.0
-    gap: float = nan
-    evaluations: float = nan
-    tuning: list[Fold] = field(default_factory=list)
-    others: list[tuple[list[Fold], Outcome | None, str]] = field(default_factory=list)
-    machine: str = ""
-    again: bool = False
-
-    def fail(self, error: BaseException, again: bool = False) -> Outcome:
-        """Make this the outcome of an error."""
-        self.status, self.error, self.again = "failed", in_words(error), again
-        self.trace = "".join(traceback.format_exception(error))
-        return self
-
-
-def by_point(task: Task, folds: Iterable[Fold]) -> dict[str, dict[str, list[float]]]:
-    """Values of the plan's metrics on the folds, by grid point: only points of the grid, and only complete ones."""
-    found: dict[str, dict[int, dict[str, float]]] = {point: {} for point in task.points}
-    for one in folds:
-        if one.point in found and set(task.metrics) <= set(one.values):
-            found[one.point][one.fold] = one.values
-    return {
-        point: {metric: [rows[fold][metric] for fold in sorted(rows)] for metric in task.metrics}
-        for point, rows in found.items()
-        if len(rows) == task.plan.tuning.folds
-    }
-
-
-def missing_points(task: Task, known: Iterable[Fold]) -> list[str]:
-    """Grid points of which not every fold and metric is known."""
-    complete = by_point(task, known)
-    return [point for point in task.points if point not in complete]
-
-
-def processor_seconds(task: Task, known: Sequence[Fold]) -> float:
-    """Processor time of the searches that gave what is known of a run's grid, as far as it was recorded."""
-    complete = by_point(task, known)
-    recorded = (one.processor_seconds for one in known if one.point in complete)
-    return sum(seconds for seconds in recorded if not isnan(seconds))
 
 
 class Shelf:
@@ -145,7 +66,7 @@ class Shelf:
         if spec.file is None:
             return load(spec.name, self.data_home)
         labels = str(Path(self.folder, spec.labels)) if isinstance(spec.labels, str) else spec.labels
-        return load_file(Path(self.folder, spec.file), **{**spec.options, "labels": labels})
+        return load_file(Path(self.folder, spec.file), labels, format=spec.format, nominal=spec.nominal)
 
 
 def split_rows(Y: IntArray, seed: int, train_fraction: float, stratified: bool) -> tuple[IntArray, IntArray]:

@@ -14,10 +14,10 @@ from typing import Any
 from rbrl._common.checks import check_one_of, check_whole
 from rbrl._version import __version__
 from rbrl.exceptions import RBRLError
-from rbrl.experiments.data import Fold, Outcome, Shelf, missing_points
+from rbrl.experiments.data import Shelf
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import Progress
-from rbrl.experiments.runs import Result, Run, changes, expand
+from rbrl.experiments.runs import Fold, Outcome, Result, Run, changes, expand, missing_points
 from rbrl.experiments.store import Store
 
 BACKENDS = ("serial", "processes", "dask")
@@ -229,8 +229,9 @@ class Session:
     def _known(self, run: Run) -> list[Fold]:
         known = self.store.known(run.tune_key)
         if run.tune_key and not run.tunes and missing_points(run.task, known):
-            status, error = self.store.result(run.first) or ("absent", "it has no result")
-            raise TuningFailed(f"the first split, which is tuned on, has no complete tuning ({status}: {error}).")
+            first = self.store.finished().get(run.first)
+            why = f"{first.status}: {first.error}" if first else "absent: it has no result"
+            raise TuningFailed(f"the first split, which is tuned on, has no complete tuning ({why}).")
         return known
 
     def _land(self, run: Run, future: Any) -> None:
@@ -361,8 +362,9 @@ def execute(
             session.backend.close(kill=True)
             raise
         session.backend.close()
-        results = [(run, *(store.result(run.key) or ("absent", ""))) for run in runs]
-        failures = [(*run.place, error) for run, status, error in results if status == "failed"]
+        results = store.finished()
+        failed = [run for run in runs if run.key in results and results[run.key].status == "failed"]
+        failures = [(*run.place, results[run.key].error) for run in failed]
         n_reused = len(runs) - session.n_done - len(failures)
         seconds = time.perf_counter() - began
         return Summary(len(runs), session.n_done, n_reused, len(failures), seconds, notes, failures)

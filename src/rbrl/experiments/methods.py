@@ -20,6 +20,8 @@ from rbrl._common.checks import hint
 from rbrl._common.typing import Array, BaseEstimator, ClassifierMixin, Matrix
 from rbrl.decision import non_empty as best_where_empty
 from rbrl.exceptions import PlanError, in_words
+from rbrl.experiments.plan import Plan
+from rbrl.experiments.specs import MethodSpec
 from rbrl.metrics import scores_of
 from rbrl.registry import REGISTRY
 
@@ -109,39 +111,42 @@ def code_of(use: str, folder: str | Path) -> str | None:
     return hashlib.sha256(_file(place, folder).read_bytes()).hexdigest()[:20] if place.endswith(".py") else None
 
 
-def check_parameters(where: str, cls: type[Classifier], names: Iterable[str]) -> None:
-    """Refuse parameters that the class does not have; a name with `__` reaches inside, and only its start is checked."""
-    if not issubclass(cls, BaseEstimator):
-        return
-    known = getattr(cls, "_get_param_names")()  # noqa: B009  # a name of scikit-learn that its types do not have
-    for name in names:
-        if name.partition("__")[0] not in known:
-            raise PlanError(f"{where}: {cls.__name__} has no parameter {name!r}.{hint(name, known)}")
+def check_method(plan: Plan, method: MethodSpec) -> None:
+    """Refuse a class, a parameter, or an estimator in a parameter that does not exist, and a rule that needs another fit."""
+    where, cls = f"methods.{method.name}", find_class(method.use, plan.folder)
+    if method.also_judged:
+        _check_rules(f"{where}.also_judged", cls, [name for rule in method.also_judged for name in rule["params"]])
+    for data in plan.datasets:
+        params, grids = method.on(data)
+        known = getattr(cls, "_get_param_names")() if issubclass(cls, BaseEstimator) else None  # noqa: B009
+        for name in (*params, *(name for grid in grids for name in grid)):
+            # A name with `__` reaches inside, and only its start is checked.
+            if known is not None and name.partition("__")[0] not in known:
+                place = f"{where} (on {data.name})"
+                raise PlanError(f"{place}: {cls.__name__} has no parameter {name!r}.{hint(name, known)}")
+        for value in params.values():
+            if isinstance(value, dict):
+                _check_made(where, value, plan.folder)
 
 
-def check_decision_parameters(where: str, cls: type[Classifier], names: Iterable[str]) -> None:
-    """Refuse parameters that a fitted model cannot be given; names that are none of a class without such ones."""
+def _check_rules(where: str, cls: type[Classifier], names: Iterable[str]) -> None:
+    """Refuse parameters that a fitted model cannot be given, and a class that does not say which these are."""
     known = getattr(cls, "decision_parameters", None)
     if known is None:
-        raise PlanError(
-            f"{where}: {cls.__name__} does not say what may change after a fit; it has no decision_parameters."
-        )
+        words = "does not say what may change after a fit; it has no decision_parameters."
+        raise PlanError(f"{where}: {cls.__name__} {words}")
     for name in names:
         if name not in known:
             raise PlanError(f"{where}: {name!r} would need another fit of {cls.__name__}; allowed: {', '.join(known)}.")
 
 
-def check_inner_classes(where: str, params: dict[str, Any], folder: str | Path) -> None:
-    """Refuse an estimator in a parameter that its class cannot make."""
-    for value in params.values():
-        if isinstance(value, dict):
-            try:
-                _value(value, folder)
-            except PlanError:
-                raise
-            except (Exception, SystemExit) as error:  # a class of a plan may raise anything
-                words = f"{value['use']!r} cannot be made with these params: {in_words(error)}."
-                raise PlanError(f"{where}: {words}") from error
+def _check_made(where: str, value: dict[str, Any], folder: str | Path) -> None:
+    try:
+        _value(value, folder)
+    except PlanError:
+        raise
+    except (Exception, SystemExit) as error:  # a class of a plan may raise anything
+        raise PlanError(f"{where}: {value['use']!r} cannot be made with these params: {in_words(error)}.") from error
 
 
 @cache

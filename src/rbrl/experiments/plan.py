@@ -11,23 +11,13 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from rbrl._common import checks
-from rbrl._common.checks import (
-    Check,
-    check_list,
-    check_one_of,
-    check_table,
-    check_text,
-    check_whole,
-    checked_table,
-    hint,
-)
+from rbrl._common.checks import Check, check_list, check_one_of, check_text, check_whole, checked, checked_table
 from rbrl.exceptions import PlanError
 from rbrl.experiments.specs import TUNE_ON, DataSpec, MethodSpec
 from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric
 
 # Keys that TOML takes without quotes.
 BARE = re.compile(r"[A-Za-z0-9_-]+")
-CHECK_SEED = partial(check_whole, at_least=0)
 Spec = TypeVar("Spec", DataSpec, MethodSpec)
 
 
@@ -35,18 +25,11 @@ Spec = TypeVar("Spec", DataSpec, MethodSpec)
 class Splits:
     """Repeated splits; split i is drawn with seed + i, so each can be had alone: `only` has the numbers of some."""
 
-    number: int = 10
-    seed: int = 0
-    train_fraction: float = 0.6
-    stratified: bool = False
+    number: int = field(default=10, metadata=checked(check_whole, at_least=1))
+    seed: int = field(default=0, metadata=checked(check_whole, at_least=0))
+    train_fraction: float = field(default=0.6, metadata=checked(checks.check_share))
+    stratified: bool = field(default=False, metadata=checked(checks.check_flag))
     only: tuple[int, ...] = ()
-
-    @classmethod
-    def parse(cls, table: Any) -> Self:
-        """Read the table `splits`."""
-        whole: dict[str, Check] = {"number": partial(check_whole, at_least=1), "seed": CHECK_SEED}
-        more: dict[str, Check] = {"train_fraction": checks.check_share, "stratified": checks.check_flag}
-        return cls(**checked_table("splits", table, whole | more))
 
     def part(self, only: Collection[int]) -> Self:
         """The same splits, of which only some are used; all if `only` is empty."""
@@ -70,21 +53,18 @@ class Tuning:
     `on` is "every" split, or only the "first", whose choice then serves all splits.
     """
 
-    folds: int = 5
-    criterion: str | list[str] = "mean_rank"
-    on: str = "every"
+    folds: int = field(default=5, metadata=checked(check_whole, at_least=2))
+    # Checked when the metrics are known.
+    criterion: str | list[str] = field(default="mean_rank", metadata=checked(checks.unchecked))
+    on: str = field(default="every", metadata=checked(check_one_of, allowed=TUNE_ON))
 
-    @classmethod
-    def parse(cls, table: Any, metrics: Sequence[str]) -> Self:
-        """Read the table `tuning`."""
-
-        def check_criterion(where: str, value: Any) -> Any:
-            if not isinstance(value, list):
-                return check_one_of(where, value, ("mean_rank", *metrics))
-            return [check_one_of(f"a metric of {where}", name, metrics) for name in check_list(where, value)]
-
-        whole, which = partial(check_whole, at_least=2), partial(check_one_of, allowed=TUNE_ON)
-        return cls(**checked_table("tuning", table, {"folds": whole, "criterion": check_criterion, "on": which}))
+    def check_criterion(self, metrics: Sequence[str]) -> None:
+        """Refuse metrics that are not among those of the plan."""
+        if isinstance(self.criterion, list):
+            for name in check_list("tuning.criterion", self.criterion):
+                check_one_of("a metric of tuning.criterion", name, metrics)
+        else:
+            check_one_of("tuning.criterion", self.criterion, ("mean_rank", *metrics))
 
 
 @dataclass(frozen=True)
@@ -124,10 +104,10 @@ class Plan:
     splits: Splits = Splits()
     tuning: Tuning = Tuning()
     metrics: tuple[str, ...] = tuple(metric.name for metric in PAPER_METRICS)
-    convention: str = "paper"
+    convention: str = field(default="paper", metadata=checked(check_one_of, allowed=CONVENTIONS))
     standardise: str = "dense"
-    seed: int = 0
-    title: str = ""
+    seed: int = field(default=0, metadata=checked(check_whole, at_least=0))
+    title: str = field(default="", metadata=checked(check_text))
     folder: Path = field(default=Path(), compare=False)
 
     @classmethod
@@ -156,10 +136,12 @@ class Plan:
         """Check a plan given as nested dicts, and fill in the defaults."""
         said = checked_table("", table, CHECKS, required=["datasets", "methods"])
         only, preprocessing = said.pop("only", {}), said.pop("preprocessing", {})
-        for method in said["methods"]:
-            method.check_datasets([data.name for data in said["datasets"]])
-        tuning = Tuning.parse(said.pop("tuning", {}), said.get("metrics", cls.metrics))
-        return cls(**said, **preprocessing, tuning=tuning, folder=Path(folder or Path.cwd())).part(**only)
+        splits, tuning = Splits(**said.pop("splits", {})), Tuning(**said.pop("tuning", {}))
+        plan = cls(**said, **preprocessing, splits=splits, tuning=tuning, folder=Path(folder or Path.cwd()))
+        plan.tuning.check_criterion(plan.metrics)
+        for method in plan.methods:
+            method.check_datasets([data.name for data in plan.datasets])
+        return plan.part(**only)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as nested dicts, every default written out."""
@@ -228,31 +210,20 @@ def _datasets(where: str, entries: Any) -> tuple[DataSpec, ...]:
 def _methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
     if isinstance(tables, list):
         tables = {check_text(f"a method of the list {where}", name): {} for name in tables}
-    if not check_table(where, tables):
+    if not checks.check_table(where, tables):
         raise PlanError(f"{where} must name at least one method. Got {tables!r} instead.")
     return tuple(MethodSpec.parse(name, table) for name, table in tables.items())
 
 
-def _preprocessing(where: str, table: Any) -> dict[str, Any]:
-    return checked_table(where, table, {"standardise": partial(check_one_of, allowed=("dense", "all", "none"))})
-
-
-def _only(where: str, table: Any) -> dict[str, Any]:
-    return checked_table(where, table, dict.fromkeys(("datasets", "methods", "splits"), check_list))
-
-
-# What a plan may say. The tuning is read when the metrics are known.
+STANDARDISE = partial(check_one_of, allowed=("dense", "all", "none"))
+# What a plan may say.
 CHECKS: dict[str, Check] = {
-    "title": check_text,
-    "datasets": _datasets,
-    "methods": _methods,
-    "splits": lambda where, table: Splits.parse(table),
-    "tuning": check_table,
-    "metrics": _metrics,
-    "convention": partial(check_one_of, allowed=CONVENTIONS),
-    "preprocessing": _preprocessing,
-    "seed": CHECK_SEED,
-    "only": _only,
+    **checks.checked_fields(Plan),
+    **{"datasets": _datasets, "methods": _methods, "metrics": _metrics},
+    "splits": partial(checked_table, checks=checks.checked_fields(Splits)),
+    "tuning": partial(checked_table, checks=checks.checked_fields(Tuning)),
+    "preprocessing": partial(checked_table, checks={"standardise": STANDARDISE}),
+    "only": partial(checked_table, checks=dict.fromkeys(("datasets", "methods", "splits"), check_list)),
 }
 
 
@@ -261,7 +232,7 @@ def _chosen(what: str, specs: Iterable[Spec], names: Collection[str] | None) -> 
     known = {spec.name: spec for spec in specs}
     for name in names or ():
         if name not in known:
-            raise PlanError(f"the plan has no {what} {name!r}.{hint(name, known)}")
+            raise PlanError(f"the plan has no {what} {name!r}.{checks.hint(name, known)}")
     return tuple(spec for name, spec in known.items() if not names or name in names)
 
 

@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.table import Table
 
-    from rbrl.experiments.data import Outcome
     from rbrl.experiments.plan import Plan
-    from rbrl.experiments.runs import Run
+    from rbrl.experiments.runs import Outcome, Run
 
 
 class Progress:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import os
+import platform
+import traceback
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache
+from importlib.metadata import version as version_of
+from math import isnan, nan
+from typing import Any, NamedTuple
 
-from rbrl.exceptions import PlanError
-
-if TYPE_CHECKING:
-    from rbrl.experiments.data import Shelf
-    from rbrl.experiments.plan import Plan
-    from rbrl.experiments.specs import DataSpec, MethodSpec
+from rbrl.exceptions import PlanError, in_words
+from rbrl.experiments.data import Shelf
+from rbrl.experiments.plan import Plan
+from rbrl.experiments.specs import DataSpec, MethodSpec
 
 # A run among those of a plan: data set, method, split.
 Place = tuple[str, str, int]
@@ -92,10 +97,84 @@ class Run:
         return self.tune_key is not None and self.first == self.key
 
 
+class Fold(NamedTuple):
+    """What one grid point gave on one fold; `point` is JSON.
+
+    `processor_seconds` is its part of the search's processor time, judging and preparing included; NaN where it was not
+    recorded.
+    """
+
+    point: str
+    fold: int
+    values: dict[str, float]
+    fit_seconds: float
+    gap: float
+    evaluations: float
+    processor_seconds: float = nan
+
+
+@dataclass
+class Outcome:
+    """The result of a run, complete or failed; `again` says that a new start may try it once more.
+
+    `others` has, for each other rule that the run was to be judged by, what the fits have shown of its tuning, its own
+    Outcome or None, and the error that judging by it raised, if any.
+    """
+
+    status: str = "failed"
+    error: str = ""
+    trace: str = ""
+    values: dict[str, float] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    tune_seconds: float = 0.0
+    train_seconds: float = 0.0
+    test_seconds: float = 0.0
+    processor_seconds: float = 0.0
+    gap: float = nan
+    evaluations: float = nan
+    tuning: list[Fold] = field(default_factory=list)
+    others: list[tuple[list[Fold], Outcome | None, str]] = field(default_factory=list)
+    machine: str = ""
+    again: bool = False
+
+    def fail(self, error: BaseException, again: bool = False) -> Outcome:
+        """Make this the outcome of an error."""
+        self.status, self.error, self.again = "failed", in_words(error), again
+        self.trace = "".join(traceback.format_exception(error))
+        return self
+
+
+def by_point(task: Task, folds: Iterable[Fold]) -> dict[str, dict[str, list[float]]]:
+    """Values of the plan's metrics on the folds, by grid point: only points of the grid, and only complete ones."""
+    found: dict[str, dict[int, dict[str, float]]] = {point: {} for point in task.points}
+    for one in folds:
+        if one.point in found and set(task.metrics) <= set(one.values):
+            found[one.point][one.fold] = one.values
+    return {
+        point: {metric: [rows[fold][metric] for fold in sorted(rows)] for metric in task.metrics}
+        for point, rows in found.items()
+        if len(rows) == task.plan.tuning.folds
+    }
+
+
+def missing_points(task: Task, known: Iterable[Fold]) -> list[str]:
+    """Grid points of which not every fold and metric is known."""
+    complete = by_point(task, known)
+    return [point for point in task.points if point not in complete]
+
+
+def processor_seconds(task: Task, known: list[Fold]) -> float:
+    """Processor time of the searches that gave what is known of a run's grid, as far as it was recorded."""
+    complete = by_point(task, known)
+    recorded = (one.processor_seconds for one in known if one.point in complete)
+    return sum(seconds for seconds in recorded if not isnan(seconds))
+
+
 class Result(NamedTuple):
     """What a store says of a run that was done."""
 
     status: str
+    error: str
     metrics: set[str]
     again: bool
     version: str
@@ -103,6 +182,20 @@ class Result(NamedTuple):
     def lacks(self, run: Run) -> list[str]:
         """Metrics that the run now asks for, and that were not measured."""
         return sorted(set(run.task.metrics) - self.metrics) if self.status == "ok" else []
+
+
+@cache
+def machine() -> str:
+    """Kind of machine and versions of what the figures depend on; not its name, since reports are passed on.
+
+    Examples
+    --------
+    >>> machine().split(", ")[3].split()[0]
+    'NumPy'
+    """
+    kind = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    packages = {"NumPy": "numpy", "SciPy": "scipy", "scikit-learn": "scikit-learn"}
+    return ", ".join([kind, *(f"{title} {version_of(name)}" for title, name in packages.items())])
 
 
 def expand(plan: Plan, shelf: Shelf) -> list[Run]:
@@ -118,8 +211,11 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
     >>> [run.title for run in expand(plan, Shelf(plan.folder))]
     ['yeast · br · split 0', 'yeast · br · split 1']
     """
+    # Here, and not above: who reads a store should not wait for every method.
+    from rbrl.experiments.methods import check_method
+
     for method in plan.methods:
-        _check_method(plan, method)
+        check_method(plan, method)
     runs = []
     for data in plan.datasets:
         try:
@@ -138,31 +234,21 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
     return runs
 
 
-def _check_method(plan: Plan, method: MethodSpec) -> None:
-    # Here, and not above: who reads a store should not wait for every method.
-    from rbrl.experiments.methods import check_decision_parameters, check_inner_classes, check_parameters, find_class
-
-    where, cls = f"methods.{method.name}", find_class(method.use, plan.folder)
-    for rule in method.also_judged:
-        check_decision_parameters(f"{where}.also_judged", cls, rule["params"])
-    for data in plan.datasets:
-        params, grids = method.on(data)
-        check_parameters(f"{where} (on {data.name})", cls, [*params, *(name for grid in grids for name in grid)])
-        check_inner_classes(where, params, plan.folder)
-
-
 def _run(plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: str, first: str | None = None) -> Run:
-    from rbrl.experiments.methods import code_of
+    from rbrl.experiments.methods import code_of, resolved
 
     params, grids = method.on(data)
     points = (dict(zip(grid, values)) for grid in grids for values in itertools.product(*grid.values()))
     distinct = dict.fromkeys(json.dumps(point, sort_keys=True) for point in points)
     task = Task(plan, method, params, tuple(distinct), split)
+    # The seed, the decision rule and what every grid point has are set for each fit, whatever their defaults are.
+    always = set.intersection(*(set(json.loads(point)) for point in distinct)) if distinct else set()
+    always |= {"random_state"} if method.non_empty is None else {"random_state", "non_empty"}
     base: dict[str, Any] = {
         "data": content,
         "class": method.use,
         "code": code_of(method.use, plan.folder),
-        "params": _params(task),
+        "params": resolved(method.use, params, plan.folder, but=always),
         "non_empty": method.non_empty,
         "standardise": plan.standardise,
         "splits": [plan.splits.train_fraction, plan.splits.stratified],
@@ -185,15 +271,6 @@ def _run(plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: st
 def key_of(identity: dict[str, Any]) -> str:
     """A short name for a dict of plain values."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
-
-
-def _params(task: Task) -> dict[str, Any]:
-    """The plan's parameters and every default that is no longer the first; not of what is set for each fit."""
-    from rbrl.experiments.methods import resolved
-
-    tuned = set.intersection(*(set(json.loads(point)) for point in task.points)) if task.points else set()
-    rule = {"non_empty"} if task.method.non_empty is not None else set()
-    return resolved(task.method.use, task.params, task.plan.folder, but={"random_state"} | rule | tuned)
 
 
 def _criterion(plan: Plan) -> list[str]:

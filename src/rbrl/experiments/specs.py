@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rbrl._common import checks
-from rbrl._common.checks import Check, check_list, check_one_of, check_table, check_text, checked_table, hint
+from rbrl._common.checks import Check, check_list, check_one_of, check_table, check_text, checked, checked_table, hint
 from rbrl.datasets import CARDS
 from rbrl.datasets.files import ENDINGS
 from rbrl.exceptions import PlanError
@@ -16,15 +16,6 @@ from rbrl.metrics import CONVENTIONS
 
 MODELS = ("kernel", "linear")
 TUNE_ON = ("every", "first")
-# What a plan may say of a data set, in the order in which it is written; labels and format are for the reader to judge.
-DATA: dict[str, Check] = {
-    "name": check_text,
-    "file": check_text,
-    "labels": lambda where, labels: labels,
-    "format": lambda where, name: name,
-    "nominal": partial(check_one_of, allowed=("codes", "onehot")),
-    "model": partial(check_one_of, allowed=MODELS),
-}
 
 
 @dataclass(frozen=True)
@@ -52,17 +43,19 @@ class DataSpec:
     DataSpec(name='birds', file='birds.csv', labels=None, format=None, nominal='codes', model=None)
     """
 
-    name: str
-    file: str | None = None
-    labels: int | list[str] | str | None = None
-    format: str | None = None
-    nominal: str = "codes"
-    model: str | None = None
+    name: str = field(metadata=checked(check_text))
+    file: str | None = field(default=None, metadata=checked(check_text))
+    # Of these two it is for the reader of the file to judge.
+    labels: int | list[str] | str | None = field(default=None, metadata=checked(checks.unchecked))
+    format: str | None = field(default=None, metadata=checked(checks.unchecked))
+    nominal: str = field(default="codes", metadata=checked(check_one_of, allowed=("codes", "onehot")))
+    model: str | None = field(default=None, metadata=checked(check_one_of, allowed=MODELS))
 
     @classmethod
     def parse(cls, entry: Any, where: str) -> Self:
         """Read an entry of `datasets`: text, or a table."""
-        table = checked_table(where, _from_text(entry, where) if isinstance(entry, str) else entry, DATA)
+        entry = _from_text(entry, where) if isinstance(entry, str) else entry
+        table = checked_table(where, entry, checks.checked_fields(cls))
         if "file" in table:
             table.setdefault("name", Path(table["file"]).name.partition(".")[0])
         else:
@@ -71,13 +64,8 @@ class DataSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """What a plan file says."""
-        table = {key: getattr(self, key) for key in DATA if getattr(self, key) is not None}
-        return {key: value for key, value in table.items() if (key, value) != ("nominal", "codes")}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """How the file is to be read, for its identity and for `load_file`."""
-        return {"labels": self.labels, "format": self.format, "nominal": self.nominal}
+        said = {key: value for key, value in self.__dict__.items() if value is not None}
+        return {key: value for key, value in said.items() if (key, value) != ("nominal", "codes")}
 
 
 def _from_text(text: str, where: str) -> dict[str, Any]:
@@ -88,7 +76,7 @@ def _from_text(text: str, where: str) -> dict[str, Any]:
 
 
 def _catalogue_name(table: dict[str, Any], where: str) -> str:
-    checks.check_keys(where, table, DATA, required=["name"])
+    checks.check_keys(where, table, table, required=["name"])
     name = table["name"]
     if name not in CARDS:
         raise PlanError(

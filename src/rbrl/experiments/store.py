@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from rbrl.experiments.data import Fold, Outcome, Shelf
+from rbrl.experiments.data import Shelf
 from rbrl.experiments.database import Database, Owner, is_alive
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.runs import Place, Result, Run, expand
+from rbrl.experiments.runs import Fold, Outcome, Place, Result, Run, expand
 
 ROWS = [
     *("dataset", "method", "split", "metric", "value", "status", "error", "params"),
@@ -170,15 +170,11 @@ class Store:
     def finished(self) -> dict[str, Result]:
         """Return what is known of every run that has a result, by its key."""
         with self._database.reading() as cursor:
-            found = cursor.execute("SELECT key, status, vals, again, version FROM runs").fetchall()
+            found = cursor.execute("SELECT key, status, error, vals, again, version FROM runs").fetchall()
             return {
-                key: Result(status, set(json.loads(vals)), bool(again), of) for key, status, vals, again, of in found
+                key: Result(status, error, set(json.loads(vals)), bool(again), version)
+                for key, status, error, vals, again, version in found
             }
-
-    def result(self, key: str) -> tuple[str, str] | None:
-        """Return (status, error) of a run, or None."""
-        with self._database.reading() as cursor:
-            return cursor.execute("SELECT status, error FROM runs WHERE key = ?", (key,)).fetchone()
 
     def known(self, tune_key: str | None) -> list[Fold]:
         """Return what was tuned under this key; nothing for a run that is not tuned."""

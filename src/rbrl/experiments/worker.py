@@ -1,45 +1,31 @@
 """What a worker does: split, standardise, tune, fit, test. It touches no store."""
 
+from __future__ import annotations
+
 import json
 import math
-import numbers
-import os
-import platform
 import time
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
 from sklearn.base import clone
 
 from rbrl._common.threads import one_thread
 from rbrl._common.typing import Array, IntArray, Matrix
 from rbrl.exceptions import ConvergenceWarning, in_words
-from rbrl.experiments.data import Fold, Outcome, by_point, missing_points, prepare, processor_seconds, split_rows
+from rbrl.experiments.data import prepare, split_rows
 from rbrl.experiments.methods import Classifier, build, inner_names
-from rbrl.experiments.runs import Task
+from rbrl.experiments.runs import Fold, Outcome, Task, by_point, machine, missing_points, processor_seconds
 from rbrl.metrics import evaluate, get_metric
 from rbrl.search import tune
 from rbrl.search.choose import choose
 from rbrl.search.grid import predictions
 
-
-@cache
-def machine() -> str:
-    """Kind of machine and versions of what the figures depend on; not its name, since reports are passed on.
-
-    Examples
-    --------
-    >>> machine().split(", ")[3].split()[0]
-    'NumPy'
-    """
-    kind = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    packages = {"NumPy": "numpy", "SciPy": "scipy", "scikit-learn": "scikit-learn"}
-    return ", ".join([kind, *(f"{title} {version(name)}" for title, name in packages.items())])
+# A run under another decision rule, and what is already tuned of it.
+Other: TypeAlias = tuple[Task, list[Fold]]
+Grid: TypeAlias = dict[str, list[Any]]
 
 
 def work(
@@ -48,7 +34,7 @@ def work(
     Y: IntArray,
     known: Iterable[Fold] = (),
     owns_tuning: bool = True,
-    others: Iterable[tuple[Task, list[Fold]]] = (),
+    others: Iterable[Other] = (),
 ) -> Outcome:
     """Do one run.
 
@@ -99,13 +85,7 @@ def _built(task: Task, seed: int | None = None) -> Classifier:
 
 
 def _work(
-    outcome: Outcome,
-    task: Task,
-    X: Matrix,
-    Y: IntArray,
-    known: list[Fold],
-    owns_tuning: bool,
-    others: "list[OtherRule]",
+    outcome: Outcome, task: Task, X: Matrix, Y: IntArray, known: list[Fold], owns_tuning: bool, others: list[OtherRule]
 ) -> None:
     plan, estimator, chosen = task.plan, _built(task, task.seed), {}
     used, earlier = time.process_time(), 0.0
@@ -217,20 +197,20 @@ def _tune_missing(
         # What the search took, shared out by the time of the fits; under each rule its rows add up to it.
         weights = table.fit_seconds.to_numpy() + 1e-9
         table["processor_seconds"] = (time.process_time() - used) * (1 + len(rules)) * weights / weights.sum()
-        folds += _folds(table[table.rule == 0] if rules else table, estimator, missing, task.metrics)
+        folds += _folds(table[table.rule == 0] if rules else table, grid, named, task.metrics)
         for i, other in enumerate(followed, 1):
             part = table[table.rule == i]
             other.error = other.error or next(filter(None, part.error), "")
-            other.tuning += _folds(part[part.error == ""], estimator, missing, task.metrics)
+            other.tuning += _folds(part[part.error == ""], grid, named, task.metrics)
     return folds, seconds + time.perf_counter() - started
 
 
-def _as_grids(points: Iterable[str]) -> list[dict[str, list[Any]]]:
+def _as_grids(points: Iterable[str]) -> list[Grid]:
     """Points as full grids, of which a search can make one path; point by point where they fill none."""
     by_names: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for point in map(json.loads, points):
         by_names.setdefault(tuple(point), []).append(point)
-    grids: list[dict[str, list[Any]]] = []
+    grids: list[Grid] = []
     for names, group in by_names.items():
         full = {name: list({json.dumps(point[name]): point[name] for point in group}.values()) for name in names}
         is_full = math.prod(len(values) for values in full.values()) == len(group)
@@ -238,24 +218,16 @@ def _as_grids(points: Iterable[str]) -> list[dict[str, list[Any]]]:
     return grids
 
 
-def _folds(table: Any, estimator: Classifier, points: Iterable[str], metrics: Sequence[str]) -> list[Fold]:
-    """The rows of a search as records, each with the grid point that it belongs to."""
-    named = {_signature(inner_names(estimator, json.loads(point))): point for point in points}
+def _folds(table: Any, grid: Grid, named: Iterable[str], metrics: Iterable[str]) -> list[Fold]:
+    """The rows of a search as records; `named` are the names of the grid's parameters in the table."""
     folds = []
     for row in table.to_dict("records"):
-        params = {name.removeprefix("param_"): row[name] for name in row if name.startswith("param_")}
+        # The grid's own values, since a table makes 10.0 of 10 in a column with 0.5.
+        point = {
+            name: next(value for value in tried if value == row[f"param_{inner}"])
+            for (name, tried), inner in zip(grid.items(), named)
+        }
         measured = (float(row[name]) for name in ("fit_seconds", "gap", "evaluations", "processor_seconds"))
         values = {metric: float(row[metric]) for metric in metrics}
-        folds.append(Fold(named[_signature(params)], int(row["fold"]), values, *measured))
+        folds.append(Fold(json.dumps(point, sort_keys=True), int(row["fold"]), values, *measured))
     return folds
-
-
-def _signature(params: dict[str, Any]) -> str:
-    """Text that does not depend on what a table makes of numbers, such as 10.0 of 10 in a column with 0.5."""
-    return json.dumps({name: _plain(value) for name, value in params.items()}, sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return float(value) if isinstance(value, numbers.Real | np.bool_) else value
