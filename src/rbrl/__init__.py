@@ -21,68 +21,34 @@ if TYPE_CHECKING:
     )
     from rbrl.metrics import evaluate
     from rbrl.persistence import load, save
-    from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
+    from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
     from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
 
 __all__ = [
-    "CPNL",
-    "MLFE",
-    "BRLClassifier",
-    "BinaryRelevance",
-    "CalibratedLabelRanking",
-    "CalibratedRankSVM",
-    "EnsembleOfChains",
-    "LabelPowerset",
-    "MLkNN",
-    "RAkEL",
-    "RBRLClassifier",
-    "RBRLClassifierCV",
-    "RankSVM",
-    "RankSVMz",
-    "TunedThresholdClassifier",
-    "__version__",
-    "datasets",
-    "decision",
-    "evaluate",
-    "experiments",
-    "load",
-    "metrics",
-    "report",
-    "save",
-    "search",
-    "solvers",
-    "splits",
-    "statistics",
-]
+    "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedRankSVM", "EnsembleOfChains",
+    "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz",
+    "TunedThresholdClassifier", "__version__", "datasets", "decision", "evaluate", "experiments", "load", "metrics",
+    "report", "save", "search", "solvers", "splits", "statistics",
+]  # fmt: skip
 
-# Names are imported when first used, so that `import rbrl` and the command line's help cost nothing.
-# A name of __all__ that is not here is a module.
+# The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost
+# nothing. A name of __all__ that is not here is a module itself.
 _HOMES = {
-    "rbrl.estimators": (
-        "BRLClassifier",
-        "BinaryRelevance",
-        "CalibratedLabelRanking",
-        "EnsembleOfChains",
-        "LabelPowerset",
-        "MLFE",
-        "MLkNN",
-        "RAkEL",
-        "CPNL",
-        "RBRLClassifier",
-    ),
-    "rbrl.metrics": ("evaluate",),
-    "rbrl.persistence": ("load", "save"),
-    "rbrl.ranking_svm": ("CalibratedRankSVM", "RankSVM", "RankSVMz"),
-    "rbrl.search": ("RBRLClassifierCV", "TunedThresholdClassifier"),
+    **dict.fromkeys(("BRLClassifier", "BinaryRelevance", "CPNL", "CalibratedLabelRanking"), "estimators"),
+    **dict.fromkeys(("EnsembleOfChains", "LabelPowerset", "MLFE", "MLkNN", "RAkEL", "RBRLClassifier"), "estimators"),
+    **dict.fromkeys(("CalibratedRankSVM", "RankSVM", "RankSVMz"), "ranking_svm"),
+    **dict.fromkeys(("RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
+    "evaluate": "metrics",
+    "load": "persistence",
+    "save": "persistence",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'rbrl' has no attribute {name!r}")
-    home = next((module for module, names in _HOMES.items() if name in names), None)
-    value = getattr(import_module(home), name) if home else import_module(f"rbrl.{name}")
-    globals()[name] = value
+    module = import_module(f"rbrl.{_HOMES.get(name, name)}")
+    globals()[name] = value = getattr(module, name) if name in _HOMES else module
     return value
 
 

@@ -11,11 +11,8 @@ __all__ = ["main"]
 STOPPED = 130
 # What the library calls its options, and what they are called here.
 OPTIONS = {
-    "labels": "--labels",
-    "first_feature": "--index-base",
-    "first_label": "--label-base",
-    "data_home": "--data-home",
-}
+    "labels": "--labels", "first_feature": "--index-base", "first_label": "--label-base", "data_home": "--data-home"
+}  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -44,28 +41,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(2) from None
 
 
-def _is_users(error):
+def _is_users(error: Exception) -> bool:
     """Whether the input is to blame, as far as one can tell: a wrong value, a file, a name, a missing extra, its size."""
-    return isinstance(error, ValueError | OSError | ImportError | MemoryError) or type(error).__module__.startswith(
-        "rbrl"
-    )
+    ours = type(error).__module__.startswith("rbrl")
+    return ours or isinstance(error, ValueError | OSError | ImportError | MemoryError)
 
 
-def _line(error):
+def _line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return _spelled(" ".join(str(error).split())) or type(error).__name__
 
 
-def _spelled(text):
+def _spelled(text: str) -> str:
     """A message of the library with its options as they are typed at a shell."""
     found = rf"(?<![\w-])({'|'.join(OPTIONS)})=(\w?)"
     return re.sub(found, lambda match: f"{OPTIONS[match[1]]} {match[2]}".rstrip(), text)
 
 
-def _show_warning(message, category, filename, lineno, file=None, line=None):
+def _show_warning(message: Warning | str, *where: object, **to: object) -> None:
     _say(_spelled(str(message)))
 
 
-def _say(text):
+def _say(text: str) -> None:
     print(f"rbrl: {text}", file=sys.stderr)

@@ -1,12 +1,15 @@
 """`rbrl data`: the catalogue, and files."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rbrl.cli.inputs import Base, DataHome, DatasetName, IndexBase, Json, LabelBase, Labels, parse_bases, parse_labels
-from rbrl.cli.output import say, show, show_json
+from rbrl.cli import shared
+from rbrl.cli.shared import Base, DataHome, DatasetName, IndexBase, Json, LabelBase, Labels, argument, say
+
+if TYPE_CHECKING:
+    from rbrl.datasets import Dataset
 
 app = typer.Typer(no_args_is_help=True, help="List, show, fetch and convert data sets.", rich_markup_mode="markdown")
 
@@ -18,15 +21,13 @@ def list_(json: Json = False) -> None:
     Example: `rbrl data list`
     """
     from rbrl.datasets import CARDS
-    from rbrl.report.tables import datasets_table
+    from rbrl.report import datasets_table, show_tables
 
     table = datasets_table(CARDS)
     if json:
-        from rbrl.cli.output import records
-
-        show_json(records(table))
+        shared.show_json(table.records())
     else:
-        show(table)
+        show_tables(table)
 
 
 @app.command("show")
@@ -42,15 +43,12 @@ def show_(
 
     Example: `rbrl data show yeast`
     """
-    from rbrl.cli.inputs import load_data
-
-    dataset = load_data(name, labels, data_home, parse_bases(index_base, label_base))
+    dataset = shared.load_data(name, labels, data_home, shared.parse_bases(index_base, label_base))
     summary = dataset.summary()
     if json:
-        show_json({**summary, "label_names": list(dataset.label_names), "description": dataset.description})
+        shared.show_json({**summary, "label_names": dataset.label_names, "description": dataset.description})
         return
-    print(dataset.description or dataset.name)
-    print()
+    print(f"{dataset.description or dataset.name}\n")
     for key, value in summary.items():
         if key != "name":
             shown = f"{value:.4g}" if isinstance(value, float) else value
@@ -58,10 +56,7 @@ def show_(
 
 
 @app.command()
-def fetch(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False, help="See `rbrl data list`.")],
-    data_home: DataHome = None,
-) -> None:
+def fetch(names: Annotated[list[str], argument("NAME...", shared.SEE_LIST)], data_home: DataHome = None) -> None:
     """Download data sets into the cache and check their content.
 
     Example: `rbrl data fetch emotions scene`
@@ -69,20 +64,13 @@ def fetch(
     from rbrl.datasets import load
 
     for name in names:
-        dataset = load(name, data_home)
-        say(
-            f"{name}: {dataset.n_samples} samples, {dataset.n_features} features, {dataset.n_labels} labels; content checked"
-        )
+        say(f"{name}: {_sizes(load(name, data_home))}; content checked")
 
 
 @app.command()
 def convert(
-    source: Annotated[
-        str, typer.Argument(metavar="IN", show_default=False, help="A file, or a name of the catalogue.")
-    ],
-    target: Annotated[
-        Path, typer.Argument(metavar="OUT", show_default=False, help="The file to write, or the folder of shards.")
-    ],
+    source: Annotated[str, argument("IN", "A file, or a name of the catalogue.")],
+    target: Annotated[Path, argument("OUT", "The file to write, or the folder of shards.")],
     labels: Labels = None,
     labels_first: Annotated[bool, typer.Option(help="ARFF, CSV, Parquet: labels before features.")] = False,
     rows_per_shard: Annotated[
@@ -101,16 +89,20 @@ def convert(
 
     `rbrl data convert large.svm shards --rows-per-shard 50000`
     """
-    from rbrl.cli.inputs import is_file, load_data
     from rbrl.datasets import save_file, write_shards
 
-    bases = parse_bases(index_base, label_base)
-    if rows_per_shard is not None:
-        whole = Path(source) if is_file(source) else load_data(source, labels, data_home)
-        options = bases if is_file(source) else {}
-        shards = write_shards(whole, target, rows_per_shard, parse_labels(labels), **options)
-        say(f"{target}: {len(shards)} shards of {rows_per_shard} rows; learn from them with `rbrl fit {target}`")
+    bases = shared.parse_bases(index_base, label_base)
+    if rows_per_shard is None:
+        dataset = shared.load_data(source, labels, data_home, bases)
+        save_file(dataset, target, labels_first=labels_first)
+        say(f"{target}: {_sizes(dataset)}")
         return
-    dataset = load_data(source, labels, data_home, bases)
-    save_file(dataset, target, labels_first=labels_first)
-    say(f"{target}: {dataset.n_samples} samples, {dataset.n_features} features, {dataset.n_labels} labels")
+    if shared.is_file(source):  # read in parts, never whole
+        shards = write_shards(Path(source), target, rows_per_shard, shared.parse_labels(labels), **bases)
+    else:
+        shards = write_shards(shared.load_data(source, labels, data_home), target, rows_per_shard)
+    say(f"{target}: {len(shards)} shards of {rows_per_shard} rows; learn from them with `rbrl fit {target}`")
+
+
+def _sizes(dataset: "Dataset") -> str:
+    return f"{dataset.n_samples} samples, {dataset.n_features} features, {dataset.n_labels} labels"

@@ -1,38 +1,33 @@
 """`rbrl fit`, `rbrl predict`, `rbrl evaluate`: a model learned, used and judged."""
 
 import csv
+import json as json_format
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rbrl.cli.inputs import (
-    Base,
-    Data,
-    DataHome,
-    IndexBase,
-    Json,
-    LabelBase,
-    Labels,
-    Method,
-    Quiet,
-    parse_bases,
-    parse_settings,
-)
-from rbrl.cli.output import say, show, show_json
+from rbrl.cli import shared
+from rbrl.cli.shared import Base, Data, DataHome, IndexBase, Json, LabelBase, Labels, Method, Model, Quiet, option, say
+
+if TYPE_CHECKING:
+    from rbrl._common.typing import Array
+    from rbrl.datasets import Dataset
+
+BLOCK = 4096  # rows at a time: a kernel model needs a row of products for each
 
 
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.", show_default=False)],
+    output: Annotated[Path, option("--output", "-o", help="The model file to write.")],
     method: Method = "rbrl",
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", "-s", metavar="NAME=VALUE", help="A parameter; may be repeated.", show_default=False),
+        list[str] | None, option("--set", "-s", metavar="NAME=VALUE", help="A parameter; may be repeated.")
     ] = None,
     standardise: Annotated[
         bool, typer.Option(help="Scale features to mean 0 and deviation 1 first; sparse data keep their zeros.")
@@ -56,50 +51,49 @@ def fit(
 
     `rbrl fit my.csv --labels sea,sand -o my.rbrl --set kernel=rbf --set ridge=0.1 --standardise`
     """
-    from rbrl.cli.inputs import is_shards
     from rbrl.persistence import save
 
-    model = make_model(method, parse_settings(settings), standardise)
+    model = _make_model(method, parse_settings(settings), standardise)
     _check_folder(output)
     started = time.perf_counter()
-    learn = _learn_shards if is_shards(data) else _learn
-    n_samples, n_labels = learn(model, data, labels, data_home, parse_bases(index_base, label_base))
+    bases = shared.parse_bases(index_base, label_base)
+    if shared.is_shards(data):
+        n_samples, n_labels = _learn_shards(model, data, labels, bases)
+    else:
+        n_samples, n_labels = _learn(model, shared.load_data(data, labels, data_home, bases))
     seconds = time.perf_counter() - started
     save(model, output)
-    last = model[-1] if hasattr(model, "steps") else model
-    facts = {"model": str(output), "method": method, "n_samples": n_samples, "n_labels": n_labels}
-    facts |= {"seconds": seconds, "gap": getattr(last, "gap_", None), "rank": getattr(last, "rank_", None)}
+    last = model[-1] if standardise else model
+    gap = getattr(last, "gap_", None)
     if json:
-        show_json(facts)
+        facts = {"model": str(output), "method": method, "n_samples": n_samples, "n_labels": n_labels}
+        shared.show_json(facts | {"seconds": seconds, "gap": gap, "rank": getattr(last, "rank_", None)})
     else:
-        proved = "" if facts["gap"] is None else f", certified within {100 * facts['gap']:.2g} % of the optimum"
+        proved = "" if gap is None else f", certified within {100 * gap:.2g} % of the optimum"
         say(f"{output}: {method} on {n_samples} samples, {seconds:.1f} s{proved}", quiet)
 
 
-def _learn(model, data, labels, data_home, bases):
-    from rbrl.cli.inputs import load_data
-    from rbrl.estimators.base import remember_columns
+def parse_settings(settings: list[str] | None) -> dict[str, Any]:
+    """Parameters given as name=value; a value is JSON where it can be, and text otherwise.
 
-    dataset = load_data(data, labels, data_home, bases)
-    _scaled(model, dataset.X).fit(dataset.X, dataset.Y)
-    remember_columns(model, dataset.columns)
-    return dataset.n_samples, dataset.n_labels
-
-
-def _learn_shards(model, data, labels, data_home, bases):
-    from rbrl.cli.inputs import parse_labels
-    from rbrl.datasets import open_shards
-    from rbrl.estimators.convex import ObjectiveClassifier
-
-    if not isinstance(model, ObjectiveClassifier):
-        raise ValueError(
-            f"Shards train rbrl, brl and cpnl, without --standardise. Got {model}; load {data} as one file for others."
-        )
-    model.fit(open_shards(data, parse_labels(labels), **bases))
-    return model.n_samples_seen_, model.targets_.n_columns
+    Examples
+    --------
+    >>> parse_settings(["ridge=0.1", "kernel=rbf", "non_empty=true"])
+    {'ridge': 0.1, 'kernel': 'rbf', 'non_empty': True}
+    """
+    found = {}
+    for text in settings or []:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise ValueError(f"A parameter is given as name=value. Got {text!r} instead.")
+        try:
+            found[name.strip()] = json_format.loads(value)
+        except ValueError:
+            found[name.strip()] = value
+    return found
 
 
-def make_model(method, params, standardise):
+def _make_model(method: str, params: dict[str, Any], standardise: bool) -> Any:
     """A classifier of the registry with parameters, after a scaler if asked for."""
     from rbrl.registry import REGISTRY
 
@@ -119,21 +113,37 @@ def make_model(method, params, standardise):
     return make_pipeline(StandardScaler(), model)
 
 
-def _scaled(model, X):
-    """Tell the scaler to leave the zeros of sparse data alone."""
-    from scipy import sparse
-
-    if hasattr(model, "steps") and sparse.issparse(X):
-        model[0].set_params(with_mean=False)
-    return model
-
-
-def _check_folder(path):
+def _check_folder(path: Path) -> None:
     """A long fit should not end with a path that cannot be written."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"no such folder: {path.parent}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name the model file in it")
+
+
+def _learn(model: Any, dataset: "Dataset") -> tuple[int, int]:
+    """Fit a model to data in memory; return the numbers of rows and labels."""
+    from scipy import sparse
+
+    from rbrl.estimators.base import remember_columns
+
+    if hasattr(model, "steps") and sparse.issparse(dataset.X):
+        model.set_params(standardscaler__with_mean=False)  # zeros stay zeros
+    model.fit(dataset.X, dataset.Y)
+    remember_columns(model, dataset.columns)
+    return dataset.n_samples, dataset.n_labels
+
+
+def _learn_shards(model: Any, data: str, labels: str | None, bases: dict[str, int]) -> tuple[int, int]:
+    """Fit a model to files that are read one at a time; return the numbers of rows and labels."""
+    from rbrl.datasets import open_shards
+    from rbrl.estimators.convex import ObjectiveClassifier
+
+    if not isinstance(model, ObjectiveClassifier):
+        others = f"Got {model}; load {data} as one file for others."
+        raise ValueError(f"Shards train rbrl, brl and cpnl, without --standardise. {others}")
+    model.fit(open_shards(data, shared.parse_labels(labels), **bases))
+    return model.n_samples_seen_, model.targets_.n_columns
 
 
 class Answer(StrEnum):
@@ -145,14 +155,12 @@ class Answer(StrEnum):
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that `rbrl fit` wrote.")],
+    model: Model,
     data: Data,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A CSV file; default: standard output.")] = None,
+    output: Annotated[Path | None, option("--output", "-o", help="A CSV file; default: standard output.")] = None,
     write: Annotated[Answer, typer.Option(help="0/1 per label, the names of the labels, or scores.")] = Answer.labels,
-    top: Annotated[
-        int | None, typer.Option(min=1, show_default=False, help="Only the so many best labels, with their scores.")
-    ] = None,
-    block_size: Annotated[int, typer.Option(min=0, help="Rows at a time; 0 reads everything first.")] = 4096,
+    top: Annotated[int | None, option(min=1, help="Only the so many best labels, with their scores.")] = None,
+    block_size: Annotated[int, typer.Option(min=0, help="Rows at a time; 0 reads everything first.")] = BLOCK,
     labels: Labels = None,
     index_base: IndexBase = Base.auto,
     data_home: DataHome = None,
@@ -171,16 +179,14 @@ def predict(
 
     `rbrl predict yeast.rbrl new.csv --top 3`
     """
-    from rbrl.cli.inputs import label_names, load_blocks, load_model
-
     if top and write is not Answer.labels:
         raise ValueError(f"--top writes names and scores of its own; leave out --write {write}.")
-    fitted = load_model(model)
-    n_rows = 0
+    fitted = shared.load_model(model)
+    bases, n_rows = shared.parse_bases(index_base), 0
     with _writer(output) as rows:
-        for X in load_blocks(data, fitted, labels, block_size, data_home, parse_bases(index_base)):
-            answers = _answers(fitted, X, Answer.scores if top else write)
-            names = label_names(fitted, answers.shape[1])
+        for X in shared.load_blocks(data, fitted, labels, block_size, data_home, bases):
+            answers = _answers(fitted, X, scores=top is not None or write is Answer.scores)
+            names = _label_names(fitted, answers.shape[1])
             if n_rows == 0:
                 rows.writerow(_header(write, top, names))
             rows.writerows(_best(answers, top, names) if top else _lines(answers, write, names))
@@ -190,7 +196,7 @@ def predict(
 
 
 @contextmanager
-def _writer(output):
+def _writer(output: Path | None) -> Iterator[Any]:
     if output is None:
         yield csv.writer(sys.stdout, lineterminator="\n")
         return
@@ -200,26 +206,33 @@ def _writer(output):
         yield csv.writer(stream, lineterminator="\n")
 
 
-def _answers(model, X, write):
+def _answers(model: Any, X: Any, scores: bool) -> "Array":
+    """Scores or labels of rows; a scaler that was fitted on dense rows moves zeros, so sparse ones are written out."""
     import numpy as np
     from scipy import sparse
 
-    from rbrl.cli.inputs import rows_for
     from rbrl.metrics import scores_of
 
-    X = rows_for(model, X)
-    answers = scores_of(model, X) if write is Answer.scores else model.predict(X)
+    moves_zeros = hasattr(model, "steps") and getattr(model[0], "with_mean", False)
+    X = X.toarray() if moves_zeros and sparse.issparse(X) else X
+    answers: Any = scores_of(model, X) if scores else model.predict(X)
     answers = answers.toarray() if sparse.issparse(answers) else np.asarray(answers)
     return answers[:, None] if answers.ndim == 1 else answers
 
 
-def _header(write, top, names):
+def _label_names(model: Any, n_labels: int) -> list[str]:
+    """Names of the labels that a model was fitted with, or numbers."""
+    names = getattr(model, "label_names_", None)
+    return list(names) if names is not None and len(names) == n_labels else [f"label{i + 1}" for i in range(n_labels)]
+
+
+def _header(write: Answer, top: int | None, names: list[str]) -> list[str]:
     if top:
         return [f"{kind}{i + 1}" for i in range(top) for kind in ("label", "score")]
     return ["labels"] if write is Answer.names else names
 
 
-def _best(scores, top, names):
+def _best(scores: "Array", top: int, names: list[str]) -> Iterator[list[str]]:
     """Name and score of the best labels, in turn."""
     from rbrl.decision import top_labels
 
@@ -227,20 +240,20 @@ def _best(scores, top, names):
         yield [cell for label, value in zip(labels, values) for cell in (names[label], f"{value:.9g}")]
 
 
-def _lines(answers, write, names):
-    if write is Answer.scores:
-        return ([f"{value:.9g}" for value in row] for row in answers.tolist())
-    if write is Answer.labels:
-        return ([int(value > 0) for value in row] for row in answers.tolist())
-    return ([";".join(name for name, value in zip(names, row) if value > 0)] for row in answers.tolist())
+def _lines(answers: "Array", write: Answer, names: list[str]) -> Iterator[list[Any]]:
+    for row in answers.tolist():
+        if write is Answer.scores:
+            yield [f"{value:.9g}" for value in row]
+        elif write is Answer.labels:
+            yield [int(value > 0) for value in row]
+        else:
+            yield [";".join(name for name, value in zip(names, row) if value > 0)]
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that `rbrl fit` wrote.")],
+    model: Model,
     data: Data,
-    metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="A metric; may be repeated. Default: the paper's six.")
-    ] = None,
+    metric: Annotated[list[str] | None, option(help="A metric; may be repeated. Default: the paper's six.")] = None,
     labels: Labels = None,
     index_base: IndexBase = Base.auto,
     label_base: LabelBase = Base.auto,
@@ -253,41 +266,22 @@ def evaluate(
 
     Example: `rbrl evaluate yeast.rbrl test.arff --metric ranking_loss --metric f1_macro`
     """
-    from rbrl.cli.inputs import load_data, load_model
-    from rbrl.metrics import PAPER_METRICS, evaluate, get_metric
-
-    metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
-    fitted = load_model(model)
-    dataset = load_data(data, labels, data_home, parse_bases(index_base, label_base), fitted)
-    predicted, scores = _predictions(fitted, dataset)
-    values = evaluate(dataset.Y, predicted, scores, metrics)
-    if json:
-        show_json(values)
-    else:
-        show(_table(metrics, values, dataset))
-
-
-def _predictions(model, dataset, block_size=4096):
-    """Labels as 0/1 and scores, in blocks: a kernel model needs a row of products for each row."""
     import numpy as np
-
-    from rbrl.cli.inputs import rows_for
-    from rbrl.datasets.parts import row_blocks
-    from rbrl.metrics import scores_of
-
-    predicted, scores = [], []
-    for block in row_blocks(dataset.X, block_size):
-        X = rows_for(model, block)
-        predicted.append((np.asarray(model.predict(X)) > 0).astype(np.int8))
-        scores.append(scores_of(model, X))
-    return np.vstack(predicted), np.vstack(scores)
-
-
-def _table(metrics, values, dataset):
     import pandas as pd
 
-    from rbrl.report.table import Table, number, word
+    from rbrl.metrics import PAPER_METRICS, evaluate, get_metric
+    from rbrl.report import Table, heading, number, show_tables, word
 
-    rows = tuple((word(f"{m.title} {m.arrow}"), number(values[m.name], 4)) for m in metrics)
+    metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
+    fitted = shared.load_model(model)
+    dataset = shared.load_data(data, labels, data_home, shared.parse_bases(index_base, label_base), fitted)
+    blocks = list(shared.row_blocks(dataset.X, BLOCK))
+    predicted = np.vstack([_answers(fitted, X, scores=False) > 0 for X in blocks]).astype(np.int8)
+    scores = np.vstack([_answers(fitted, X, scores=True) for X in blocks])
+    values = evaluate(dataset.Y, predicted, scores, metrics)
+    if json:
+        shared.show_json(values)
+        return
+    rows = tuple((word(heading(one)), number(values[one.name], 4)) for one in metrics)
     title = f"{dataset.name}: {dataset.n_samples} samples, {dataset.n_labels} labels"
-    return Table("evaluation", title, ("Metric", "Value"), rows, pd.DataFrame([values]))
+    show_tables(Table("evaluation", title, ("Metric", "Value"), rows, pd.DataFrame([values])))

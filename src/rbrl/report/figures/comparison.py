@@ -25,7 +25,7 @@ def draw_average_ranks(ranks: pd.Series, title: str = "Average rank over all met
     Examples
     --------
     >>> figure = draw_average_ranks(pd.Series({"BR": 1.75, "RBRL": 1.25}))
-    >>> [bar.get_width() for bar in figure.axes[0].patches]
+    >>> [float(bar.get_width()) for bar in figure.axes[0].patches]
     [1.75, 1.25]
     """
     ranks = ranks.dropna().sort_values(ascending=False, kind="stable")

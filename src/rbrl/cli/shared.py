@@ -1,0 +1,196 @@
+"""What commands share: options, DATA (a name of the catalogue, or files), model files, and where answers go.
+
+Tables and JSON go to standard output, everything else to standard error.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rbrl._common.typing import Matrix
+    from rbrl.datasets import Dataset
+
+
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """A positional argument as help shows it: the default, where there is one, is in its words."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
+
+
+def option(*flags: str, help: str, **more: Any) -> Any:
+    """An option whose default is nothing to show: its help says what happens without it."""
+    return typer.Option(*flags, help=help, show_default=False, **more)
+
+
+def _dataset_names(incomplete: str) -> list[str]:
+    from rbrl.datasets import CARDS
+
+    return [name for name in CARDS if name.startswith(incomplete)]
+
+
+def _method_names(incomplete: str) -> list[str]:
+    from rbrl.registry import REGISTRY
+
+    return [name for name in REGISTRY if name.startswith(incomplete)]
+
+
+class Base(StrEnum):
+    """What the columns of a svmlight file count from."""
+
+    zero = "0"
+    one = "1"
+    auto = "auto"
+
+
+LABELS = (
+    "Label columns of an ARFF, CSV or Parquet file: N for the first N, -N for the last N, names with commas, "
+    "or Mulan's XML file. Default: as the file says, or the model knows."
+)
+BASE = (
+    "What the features of a svmlight file count from. auto: as its first line or the model says, else from 0 if a "
+    "feature 0 occurs, and 1 if none does."
+)
+SEE_LIST = "See `rbrl data list`."
+DATA, A_MODEL = "A data set of the catalogue, or a file.", "A file that `rbrl fit` wrote."
+Data = Annotated[str, argument("DATA", DATA, autocompletion=_dataset_names)]
+DatasetName = Annotated[str, argument("NAME", SEE_LIST, autocompletion=_dataset_names)]
+Datasets = Annotated[
+    list[str] | None,
+    option("--dataset", "-d", help="A data set or a file; may be repeated.", autocompletion=_dataset_names),
+]
+Methods = Annotated[
+    list[str] | None, option("--method", "-m", help="A method; may be repeated.", autocompletion=_method_names)
+]
+Method = Annotated[str, typer.Option("--method", "-m", help="The method.", autocompletion=_method_names)]
+Model = Annotated[Path, argument("MODEL", A_MODEL)]
+Labels = Annotated[str | None, option(help=LABELS)]
+IndexBase = Annotated[Base, typer.Option(help=BASE)]
+LabelBase = Annotated[Base, typer.Option(help="What the labels of a svmlight file count from, likewise.")]
+DataHome = Annotated[Path | None, option(help="Folder of data files, NAME.npz or NAME.arff.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+
+
+def parse_labels(text: str | None) -> int | str | list[str] | None:
+    """A number, a path or a list of names, as `load_file` takes it.
+
+    Examples
+    --------
+    >>> parse_labels("-3"), parse_labels("sea, sand"), parse_labels("scene.xml")
+    (-3, ['sea', 'sand'], 'scene.xml')
+    """
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return text if text.lower().endswith(".xml") else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def parse_bases(index_base: Base, label_base: Base = Base.auto) -> dict[str, int]:
+    """What `load_file` takes for the bases that were said.
+
+    Examples
+    --------
+    >>> parse_bases(Base.zero)
+    {'first_feature': 0}
+    """
+    said = {"first_feature": index_base, "first_label": label_base}
+    return {name: int(base) for name, base in said.items() if base is not Base.auto}
+
+
+def is_file(data: str) -> bool:
+    """Whether DATA means a file: it is there, or looks like a path."""
+    from rbrl.datasets import CARDS
+
+    path = Path(data)
+    return path.is_file() or (data not in CARDS and (path.suffix != "" or len(path.parts) > 1))
+
+
+def is_shards(data: str) -> bool:
+    """Whether DATA means several files: a folder, or a pattern."""
+    return Path(data).is_dir() or any(mark in data for mark in "*?[")
+
+
+def load_data(
+    data: str, labels: str | None, data_home: Path | None, bases: dict[str, int] | None = None, model: Any = None
+) -> "Dataset":
+    """Return the `Dataset` that DATA means; a file goes before a name of the catalogue.
+
+    Parameters
+    ----------
+    data, labels, data_home
+        As on the command line.
+    bases : dict
+        What the columns of a svmlight file count from, where it was said.
+    model : fitted model, optional
+        That the data are for: they come with its columns, in its order.
+    """
+    from rbrl.datasets import load, load_file
+    from rbrl.estimators.base import columns_of
+
+    columns = None if model is None else columns_of(model)
+    if is_file(data):
+        return load_file(Path(data), parse_labels(labels), columns=columns, **(bases or {}))
+    if labels is not None:
+        raise ValueError(f"--labels goes with a file; {data!r} is not one.")
+    dataset = load(data, data_home)
+    return dataset if columns is None else dataset.matching(columns)
+
+
+def load_blocks(
+    data: str, model: Any, labels: str | None, size: int, data_home: Path | None, bases: dict[str, int]
+) -> Iterator["Matrix"]:
+    """Return the features of DATA that a model needs, block of rows by block; of a folder or a pattern, file by file."""
+    from rbrl.datasets import open_shards, read_blocks
+    from rbrl.estimators.base import columns_of
+
+    if not is_shards(data) and not is_file(data):
+        return row_blocks(load_data(data, labels, data_home, model=model).X, size)
+    paths = open_shards(data).paths if is_shards(data) else [data]
+    columns, names = columns_of(model), parse_labels(labels)
+    return chain.from_iterable(read_blocks(path, columns, names, block_size=size, **bases) for path in paths)
+
+
+def row_blocks(X: "Matrix", size: int) -> Iterator["Matrix"]:
+    """The rows of a matrix, at most `size` at a time; 0: all of them."""
+    size = size or X.shape[0]
+    return (X[start : start + size] for start in range(0, X.shape[0], size))
+
+
+def load_model(path: Path) -> Any:
+    """Read a model file."""
+    from rbrl.persistence import load
+
+    if not path.is_file():
+        raise FileNotFoundError(f"no such model file: {path}")
+    # A file unpacks to no more than it has bytes, and whoever names one at a shell has seen its size.
+    return load(path, max_bytes=sys.maxsize)
+
+
+def say(text: str, quiet: bool = False) -> None:
+    """Tell the user something that is not the answer."""
+    if not quiet:
+        print(text, file=sys.stderr)
+
+
+def show_json(value: object) -> None:
+    """Print one JSON value; what is not a number becomes null."""
+    print(json.dumps(_plain(value), ensure_ascii=False, indent=2))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
