@@ -1,6 +1,6 @@
 # Every target needs only Python 3.11+ and make: the first call sets up an environment in .venv, with uv if it is there.
 #   make PYTHON=python3.12 test      choose the interpreter of a new environment
-#   make ARGS="-k gap" test          pass options on to pytest, the demo or the benchmarks
+#   make ARGS="-k gap" test          pass options on to pytest, the demo, the reproduction or the benchmarks
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
@@ -13,16 +13,19 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak coverage kernels lowest pythons lint bench clean
+.PHONY: help demo reproduce test soak coverage kernels lowest pythons lint bench clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml tools/environment.sh
 	@tools/environment.sh $(VENV) $(PYTHON)
 
 demo: $(READY)  ## compare seven methods on yeast (real data, no download): table, ranks and a page
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/rbrl compare plans/demo.toml --store runs/demo --jobs 2 $(ARGS)
+
+reproduce: $(READY)  ## the paper's tables beside ours: make ARGS="table3" reproduce
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m reproduction $(or $(ARGS),--help)
 
 test: $(READY)  ## run the tests
 	@$(PYTEST) $(ARGS)
@@ -54,4 +57,4 @@ bench: $(READY)  ## run the benchmarks
 
 clean:  ## remove the environment, the caches and what was built
 	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist
-	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests examples reproduction -name __pycache__ -type d -prune -exec rm -rf {} +

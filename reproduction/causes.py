@@ -4,17 +4,19 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from rbrl.metrics import get_metric
-from rbrl.report.table import MISSING, Cell, Table, count, word
-from reproduction.cells import FAR, NEAR, cells, signed
+from rbrl.report import MISSING, Cell, Table, count, spread, word
+from reproduction.cells import CELL, FAR, NEAR, cells, short_title, signed
 from reproduction.paper import OURS, as_published
+from reproduction.recorded import Source, stem
 
 KEYS = {"title", "change", "text", "methods", "metrics", "datasets"}
-CELL = ["dataset", "metric", "method"]
 
 
 @dataclass(frozen=True)
@@ -23,13 +25,16 @@ class Cause:
 
     Parameters
     ----------
-    title, text : str
-        For people.
-    change : str
-        What the plan that makes the change is called, after the name of the plan without it: "hamming-loss" for
-        paper-hamming-loss. Its results show what it does.
+    title, change, text : str
+        Title and text are for people. The change is what the plan that makes it is called, after the name of the plan
+        without it: "hamming-loss" for paper-hamming-loss. The results of that plan show what it does.
     methods, metrics, datasets : tuple of str
         Cells that it may explain; empty means all.
+
+    Examples
+    --------
+    >>> Cause("Hamming loss is the criterion", "hamming-loss", "").plan("paper")
+    'paper-hamming-loss'
     """
 
     title: str
@@ -43,11 +48,29 @@ class Cause:
         """The name of the plan that makes this change in another."""
         return f"{shown}-{self.change}"
 
-    def covers(self, frame: pd.DataFrame) -> np.ndarray:
+    def covers(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
         """Which cells of a frame are among those that it may explain."""
         named = {"method": self.methods, "metric": self.metrics, "dataset": self.datasets}
         chosen = [frame[column].isin(names) for column, names in named.items() if names]
         return np.logical_and.reduce([np.ones(len(frame), dtype=bool), *chosen])
+
+
+class Explained(NamedTuple):
+    """Far cells, with what was tried on them.
+
+    Attributes
+    ----------
+    causes : list of Cause
+        Those that were asked for.
+    variants : dict of str to DataFrame
+        The cells with each change of which there are results, by change.
+    cells : DataFrame
+        The far cells; see `explain`.
+    """
+
+    causes: list[Cause]
+    variants: dict[str, pd.DataFrame]
+    cells: pd.DataFrame
 
 
 def read_causes(path: Path) -> list[Cause]:
@@ -56,11 +79,9 @@ def read_causes(path: Path) -> list[Cause]:
         return []
     causes = []
     for i, table in enumerate(tomllib.loads(path.read_text(encoding="utf-8")).get("cause", [])):
-        unknown = set(table) - KEYS
-        if unknown or not {"title", "change", "text"} <= set(table):
-            raise ValueError(
-                f"{path}: cause {i} must have title, change and text, and of {sorted(KEYS)}. Got {sorted(table)}."
-            )
+        if not {"title", "change", "text"} <= set(table) <= KEYS:
+            must = f"must have title, change and text, and of {sorted(KEYS)}"
+            raise ValueError(f"{path}: cause {i} {must}. Got {sorted(table)}.")
         metrics = tuple(get_metric(name).name for name in table.get("metrics", ()))
         methods, datasets = (tuple(table.get(key, ())) for key in ("methods", "datasets"))
         title, change, text = (table[key].strip() for key in ("title", "change", "text"))
@@ -68,16 +89,38 @@ def read_causes(path: Path) -> list[Cause]:
     return causes
 
 
-def changed_cells(causes: Sequence[Cause], source, plan: str, splits: Sequence[int] = ()) -> dict[str, pd.DataFrame]:
-    """The cells of a plan with each change of which a source has results, by change; of all splits or of some."""
-    found = {}
+def explained(
+    frame: pd.DataFrame, docs: Path, source: Source, plan: str = "paper", splits: Sequence[int] = ()
+) -> Explained:
+    """Explain the far cells of a plan by the causes that a folder of documentation names.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As `cells` gives it.
+    docs : path
+        With reproduction/causes.toml in it.
+    source : Recorded or Stored
+        Of the results with a change.
+    plan : str
+        Whose cells they are.
+    splits : sequence of int
+        Splits that count; empty means all.
+    """
+    causes = read_causes(docs / "reproduction" / "causes.toml")
+    variants = {}
     for cause in causes:
-        name = cause.plan(plan)
+        name = cause.plan(stem(plan))
         rows = source.rows(name) if source.has(name) else pd.DataFrame()
         rows = rows[rows.split.isin(splits)] if splits and len(rows) else rows
         if len(rows):
-            found[cause.change] = cells(as_published(rows))
-    return found
+            variants[cause.change] = cells(as_published(rows))
+    return Explained(causes, variants, explain(frame, causes, variants))
+
+
+def _is_near(method: pd.Series, distance: ArrayLike) -> NDArray[np.bool_]:
+    """Whether cells need no explanation: of RBRL those at most 2 worse, of others those within 3."""
+    return np.where(method == OURS, np.asarray(distance) >= -NEAR, np.abs(distance) <= FAR)
 
 
 def far_cells(frame: pd.DataFrame) -> pd.DataFrame:
@@ -89,9 +132,8 @@ def effects(frame: pd.DataFrame, cause: Cause, variant: pd.DataFrame) -> pd.Data
     """By method, of the cells that a change may concern: how many far ones it moves near, how many near ones away."""
     both = frame.merge(variant[[*CELL, "distance"]].rename(columns={"distance": "moved"}), on=CELL)
     both = both[both.distance.notna() & both.moved.notna() & cause.covers(both)]
-    far = ~_is_near(both.method, both.distance)
-    far_then = ~_is_near(both.method, both.moved)
-    both = both.assign(near=far & ~far_then, away=~far & far_then)
+    near, near_then = (_is_near(both.method, both[column]) for column in ("distance", "moved"))
+    both = both.assign(near=~near & near_then, away=near & ~near_then)
     return both.groupby("method", sort=False)[["near", "away"]].sum()
 
 
@@ -104,7 +146,7 @@ def explain(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str,
         As `cells` gives it.
     causes : sequence of Cause
     variants : dict of str to DataFrame
-        The cells with a change, by change; see `changed_cells`.
+        The cells with a change, by change.
 
     Returns
     -------
@@ -126,10 +168,6 @@ def explain(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str,
     return far
 
 
-def _is_near(method, distance):
-    return np.where(method == OURS, distance >= -NEAR, np.abs(distance) <= FAR)
-
-
 def effect_table(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping[str, pd.DataFrame]) -> Table:
     """How many cells of each method are far, and how many of them each change moves near, and how many others away."""
     known = [cause for cause in causes if cause.change in variants]
@@ -138,11 +176,8 @@ def effect_table(frame: pd.DataFrame, causes: Sequence[Cause], variants: Mapping
     far = far_cells(frame).groupby("method").size().reindex(methods, fill_value=0)
     rows = [(word("No change"), *(count(int(number)) for number in far))]
     for title, one in counted.items():
-        moves = [
-            Cell(f"−{one.near[method]} +{one.away[method]}") if method in one.index else Cell(MISSING)
-            for method in methods
-        ]
-        rows.append((word(title), *moves))
+        moves = {method: f"−{one.near[method]} +{one.away[method]}" for method in one.index}
+        rows.append((word(title), *(Cell(moves.get(method, MISSING)) for method in methods)))
     table = pd.concat(counted, names=["change"]).reset_index() if counted else pd.DataFrame()
     title = "Far cells, those that a change moves near (−), and near ones that it moves away (+)"
     return Table("effects", title, ("Change", *methods), tuple(rows), table)
@@ -152,13 +187,11 @@ def far_table(frame: pd.DataFrame, title: str, causes: Sequence[Cause] = ()) -> 
     """Far cells as lines: ours, the paper's, the distance, where a cause moves it, and which, if they are given."""
     rows = []
     for cell in frame.itertuples():
-        metric = get_metric(cell.metric)
-        where = (word(cell.method), word(cell.dataset), word(f"{metric.abbreviation} {metric.arrow}"))
-        here = Cell(f"{cell.mean:.3f} ± {cell.std:.3f}", cell.mean)
-        there = Cell(f"{cell.printed:.3f} ± {cell.printed_std:.3f}", cell.printed)
+        where = (word(cell.method), word(cell.dataset), word(short_title(get_metric(cell.metric))))
+        means = (spread(cell.mean, cell.std), spread(cell.printed, cell.printed_std))
         away = Cell(signed(cell.distance), cell.distance)
         moved = Cell(signed(cell.moved), cell.moved) if cell.moved == cell.moved else Cell(MISSING)
         named = [word(causes[cell.cause].title if cell.cause >= 0 else "unexplained")] if causes else []
-        rows.append((*where, here, there, away, moved, *named))
+        rows.append((*where, *means, away, moved, *named))
     titles = ("Method", "Data set", "Metric", "Ours", "The paper", "Distance", "With the change")
     return Table("far", title, (*titles, "Change") if causes else titles, tuple(rows), frame, n_keys=3)

@@ -1,24 +1,22 @@
 """The seven observations of the paper's section on results, as claims that any results can be asked about."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from rbrl.metrics import PAPER_METRICS, get_metric
-from rbrl.report.comparison import compare, rank_table
-from rbrl.report.page.verdict import join
-from rbrl.report.results import Results
-from rbrl.report.table import MISSING, Cell, Table, number, word
-from rbrl.report.tables import best_of
-from reproduction.paper import OURS, paper_methods
+from rbrl.metrics import PAPER_METRICS, Metric, get_metric
+from rbrl.report import MISSING, Cell, Results, Table, best_of, compare, heading, join, number, rank_table, word
+from reproduction.paper import OURS, OVERALL, paper_methods
 
 LABELS, SCORES = (tuple(m.name for m in PAPER_METRICS if m.needs == needs) for needs in ("labels", "scores"))
 ALL = (*LABELS, *SCORES)
-OVERALL = "overall"
+# Stands for a metric in claims about the mean over all of them.
+EVERY = "overall"
 HOLDS, WEAK, FAILS, UNKNOWN = "holds", "holds, but not significantly", "does not hold", "not tested"
+SHORT = {HOLDS: "upheld", WEAK: "not significant", FAILS: "not upheld"}
 
 
 @dataclass(frozen=True)
@@ -49,46 +47,36 @@ class Observation:
     claims: tuple[Claim, ...]
 
 
-def _claims(rivals, metrics, kind="better"):
+def _claims(rivals: Iterable[str], metrics: Sequence[str], kind: str = "better") -> tuple[Claim, ...]:
     return tuple(Claim(rival, metric, kind) for rival in rivals for metric in metrics)
 
 
 def observations() -> tuple[Observation, ...]:
-    """The paper's seven, in its order."""
+    """The paper's seven, in its order.
+
+    Examples
+    --------
+    >>> observations()[6].text
+    'The best average rank over all metrics.'
+    """
     rivals = [name for name in paper_methods() if name != OURS]
-    return (
-        Observation(
-            1,
-            "Better than Rank-SVM on the metrics of labels, and on those of rankings.",
-            _claims(["Rank-SVM"], ALL),
-        ),
-        Observation(
-            2,
+    but_hamming, but_f1 = ([name for name in ALL if name != left_out] for left_out in ("hamming_loss", "f1_example"))
+    said = (
+        ("Better than Rank-SVM on the metrics of labels, and on those of rankings.", _claims(["Rank-SVM"], ALL)),
+        (
             "Better than Rank-SVMz on all metrics, especially Hamming loss and subset accuracy.",
             _claims(["Rank-SVMz"], ALL),
         ),
-        Observation(
-            3,
-            "Better than every other method on the metrics of rankings, especially than BR.",
-            _claims(rivals, SCORES),
-        ),
-        Observation(
-            4,
+        ("Better than every other method on the metrics of rankings, especially than BR.", _claims(rivals, SCORES)),
+        (
             "On subset accuracy comparable with RAKEL, and statistically better than CLR.",
             (Claim("RAKEL", "subset_accuracy", "comparable"), Claim("CLR", "subset_accuracy")),
         ),
-        Observation(
-            5,
-            "Statistically better than MLFE on all metrics but the Hamming loss.",
-            _claims(["MLFE"], [name for name in ALL if name != "hamming_loss"]),
-        ),
-        Observation(
-            6,
-            "Highly competitive with CPNL or superior on all metrics but F1.",
-            _claims(["CPNL"], [name for name in ALL if name != "f1_example"], "comparable"),
-        ),
-        Observation(7, "The best average rank over all metrics.", _claims(rivals, [OVERALL])),
+        ("Statistically better than MLFE on all metrics but the Hamming loss.", _claims(["MLFE"], but_hamming)),
+        ("Highly competitive with CPNL or superior on all metrics but F1.", _claims(["CPNL"], but_f1, "comparable")),
+        ("The best average rank over all metrics.", _claims(rivals, [EVERY])),
     )
+    return tuple(Observation(number, *one) for number, one in enumerate(said, 1))
 
 
 @dataclass(frozen=True)
@@ -106,38 +94,41 @@ class Finding:
     verdict : str
     """
 
-    difference: float
-    distance: float
-    wins: int
-    n_datasets: int
-    verdict: str
+    difference: float = np.nan
+    distance: float = np.nan
+    wins: int = 0
+    n_datasets: int = 0
+    verdict: str = UNKNOWN
 
 
 def examine(claim: Claim, results: Results) -> Finding:
-    """Ask results about a claim."""
+    """Ask results about a claim.
+
+    Examples
+    --------
+    >>> from reproduction.paper import published_results
+    >>> examine(Claim("CLR", "subset_accuracy"), published_results()).verdict
+    'holds, but not significantly'
+    """
     if not {claim.rival, OURS} <= set(results.methods):
-        return Finding(np.nan, np.nan, 0, 0, UNKNOWN)
-    if claim.metric == OVERALL:
-        return _overall(claim, results)
+        return Finding()
+    if claim.metric == EVERY:
+        ranks = rank_table(results).loc[OVERALL]
+        difference = float(ranks[claim.rival] - ranks[OURS])
+        verdict = UNKNOWN if np.isnan(difference) else HOLDS if difference > 0 else FAILS
+        return Finding(difference, verdict=verdict)
     metric = get_metric(claim.metric)
     comparison = compare(results, metric)
-    if not {claim.rival, OURS} <= set(comparison.ranks.index) or np.isnan(comparison.ranks[OURS]):
-        return Finding(np.nan, np.nan, 0, 0, UNKNOWN)
     values, ranks = comparison.values, comparison.ranks
+    if not {claim.rival, OURS} <= set(ranks.index) or np.isnan(ranks[OURS]):
+        return Finding()
     wins = sum(metric.better(ours, theirs) for ours, theirs in zip(values[OURS], values[claim.rival]))
     difference = float(ranks[claim.rival] - ranks[OURS])
     distance = comparison.distance if comparison.significant and comparison.distance else np.nan
     return Finding(difference, distance, wins, len(values), _verdict(claim.kind, difference, distance))
 
 
-def _overall(claim, results):
-    ranks = rank_table(results).loc["Overall"]
-    difference = float(ranks[claim.rival] - ranks[OURS])
-    verdict = UNKNOWN if np.isnan(difference) else HOLDS if difference > 0 else FAILS
-    return Finding(difference, np.nan, 0, 0, verdict)
-
-
-def _verdict(kind, difference, distance):
+def _verdict(kind: str, difference: float, distance: float) -> str:
     if kind == "comparable":
         return FAILS if difference <= -distance else HOLDS
     if difference <= 0:
@@ -146,7 +137,7 @@ def _verdict(kind, difference, distance):
 
 
 def judge(observation: Observation, results: Results) -> tuple[str, list[Finding]]:
-    """The verdict on an observation: the worst on its claims."""
+    """The verdict on an observation, the worst on its claims, and what was found on each of them."""
     findings = [examine(claim, results) for claim in observation.claims]
     found = Counter(finding.verdict for finding in findings)
     return next(verdict for verdict in (UNKNOWN, FAILS, WEAK, HOLDS) if found[verdict]), findings
@@ -163,30 +154,20 @@ def verdict_table(sources: Mapping[str, Results]) -> Table:
     rows, records = [], []
     for observation in observations():
         judged = {name: judge(observation, results) for name, results in sources.items()}
-        rows.append(
-            (
-                word(observation.number),
-                word(observation.text),
-                *(word(_in_words(*answer)) for answer in judged.values()),
-            )
-        )
-        records.append(
-            {"observation": observation.number, "text": observation.text}
-            | {name: verdict for name, (verdict, _) in judged.items()}
-        )
+        answers = [word(_in_words(*answer)) for answer in judged.values()]
+        rows.append((word(observation.number), word(observation.text), *answers))
+        verdicts = {name: verdict for name, (verdict, _) in judged.items()}
+        records.append({"observation": observation.number, "text": observation.text} | verdicts)
     titles = ("", "Observation", *sources)
     return Table("observations", "The seven observations", titles, tuple(rows), pd.DataFrame(records))
 
 
-def _in_words(verdict, findings):
+def _in_words(verdict: str, findings: Sequence[Finding]) -> str:
     found = Counter(finding.verdict for finding in findings)
     if len(findings) == 1 or found[verdict] == len(findings) or verdict == UNKNOWN:
         return verdict
-    others = ", ".join(f"{found[name]} {SHORT[name]}" for name in (HOLDS, WEAK, FAILS) if found[name])
+    others = ", ".join(f"{found[name]} {SHORT[name]}" for name in SHORT if found[name])
     return f"{verdict} ({others})"
-
-
-SHORT = {HOLDS: "upheld", WEAK: "not significant", FAILS: "not upheld"}
 
 
 def claim_table(sources: Mapping[str, Results]) -> Table:
@@ -195,7 +176,7 @@ def claim_table(sources: Mapping[str, Results]) -> Table:
     for observation in observations():
         for claim in observation.claims:
             findings = {name: examine(claim, results) for name, results in sources.items()}
-            title = get_metric(claim.metric).title if claim.metric != OVERALL else "Overall"
+            title = OVERALL if claim.metric == EVERY else get_metric(claim.metric).title
             what = f"{claim.rival}{' (comparable)' if claim.kind == 'comparable' else ''}"
             rows.append((word(observation.number), word(what), word(title), *map(_finding, findings.values())))
             records += [
@@ -210,7 +191,7 @@ def claim_table(sources: Mapping[str, Results]) -> Table:
     return Table("claims", "Claim by claim", titles, tuple(rows), pd.DataFrame(records), n_keys=3, note=note)
 
 
-def _finding(finding):
+def _finding(finding: Finding) -> Cell:
     if finding.verdict == UNKNOWN:
         return Cell(MISSING)
     mark = "*" if abs(finding.difference) >= finding.distance else ""
@@ -220,7 +201,7 @@ def _finding(finding):
 
 def overall_ranks(sources: Mapping[str, Results]) -> Table:
     """Overall average rank of each method by each of some results; the lowest of each in bold."""
-    ranks = {name: rank_table(results).loc["Overall"] for name, results in sources.items()}
+    ranks = {name: rank_table(results).loc[OVERALL] for name, results in sources.items()}
     methods = [name for name in paper_methods() if any(name in one.index for one in ranks.values())]
     frame = pd.DataFrame({name: one.reindex(methods) for name, one in ranks.items()})
     rows = tuple(
@@ -235,13 +216,13 @@ def overall_ranks(sources: Mapping[str, Results]) -> Table:
 def metric_ranks(sources: Mapping[str, Results], ties: str = "average") -> Table:
     """Table 4: by metric and over all the average rank of each method, a line for each of some results."""
     tables = {name: rank_table(results, ties) for name, results in sources.items()}
-    titles = {metric.name: f"{metric.title} {metric.arrow}" for metric in PAPER_METRICS} | {"Overall": "Overall"}
+    titles = {metric.name: word(heading(metric)) for metric in PAPER_METRICS} | {OVERALL: word(OVERALL)}
     rows, records = [], []
     for metric, title in titles.items():
         for name, table in tables.items():
             ranks = table.loc[metric]
             best = best_of(ranks, greater_is_better=False, digits=2)
-            rows.append((word(title), word(name), *(number(ranks.get(m), 2, m in best) for m in paper_methods())))
+            rows.append((title, word(name), *(number(ranks.get(m), 2, m in best) for m in paper_methods())))
             records += [{"metric": metric, "source": name, "method": m, "average_rank": ranks[m]} for m in table]
     heads = ("Metric", "", *paper_methods())
     return Table("table4", "Table 4: average ranks", heads, tuple(rows), pd.DataFrame(records), n_keys=2)
@@ -253,21 +234,23 @@ def beaten_table(sources: Mapping[str, Results]) -> Table:
     for metric in PAPER_METRICS:
         cells = []
         for name, results in sources.items():
-            comparison = compare(results, metric)
-            below = comparison.beaten(OURS) if OURS in comparison.ranks.index else []
-            above = [m for m in comparison.ranks.index if OURS in comparison.beaten(m)]
+            below, above = _beaten(results, metric)
             cells.append(word((join(below) if below else "none") + (f"; worse than {join(above)}" if above else "")))
-            records.append(
-                {"metric": metric.name, "source": name, "better_than": ", ".join(below), "worse_than": ", ".join(above)}
-            )
-        rows.append((word(f"{metric.title} {metric.arrow}"), *cells))
+            records.append((metric.name, name, ", ".join(below), ", ".join(above)))
+        rows.append((word(heading(metric)), *cells))
+    frame = pd.DataFrame(records, columns=["metric", "source", "better_than", "worse_than"])
     title = f"Methods that {OURS} is significantly better than"
-    return Table("beaten", title, ("Metric", *sources), tuple(rows), pd.DataFrame(records))
+    return Table("beaten", title, ("Metric", *sources), tuple(rows), frame)
+
+
+def _beaten(results: Results, metric: Metric) -> tuple[list[str], list[str]]:
+    """Methods that RBRL is significantly better than, and those significantly better than it."""
+    comparison = compare(results, metric)
+    below = comparison.beaten(OURS) if OURS in comparison.ranks.index else []
+    return below, [name for name in comparison.ranks.index if OURS in comparison.beaten(name)]
 
 
 def beaten_counts(results: Results) -> tuple[int, int]:
     """(significant wins of RBRL over all metrics, significant losses)."""
-    found = [compare(results, metric) for metric in PAPER_METRICS]
-    wins = sum(len(one.beaten(OURS)) for one in found if OURS in one.ranks.index)
-    losses = sum(OURS in one.beaten(name) for one in found for name in one.ranks.index)
-    return wins, losses
+    found = [_beaten(results, metric) for metric in PAPER_METRICS]
+    return sum(len(below) for below, _ in found), sum(len(above) for _, above in found)

@@ -1,297 +1,177 @@
-"""What `rbrl reproduce` does for each of its targets."""
+"""`python -m reproduction`: the paper's tables beside ours, its claims, its figures, and the page about them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from rbrl.cli.inputs import DataHome, Datasets, Json, Methods, Quiet
-from rbrl.cli.output import records, say, show, show_json
+from rbrl.exceptions import RBRLError
+from rbrl.report import show_tables
 from reproduction import cells as beside
-from reproduction.paper import key, published_results
+from reproduction.causes import effect_table, explained, far_table
+from reproduction.claims import beaten_table, claim_table, metric_ranks, overall_ranks, verdict_table
+from reproduction.cost import check, check_table, cost_tables
+from reproduction.methods import parameters_beside
+from reproduction.recorded import COMMAND, docs_folder, read_plan
+from reproduction.request import Request, records, show_json
 
-PAPER, OURS, EQUAL = "The paper", "Ours, its rules", "Ours, equal terms"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What was asked for, and where results are."""
-
-    store: Path | None = None
-    folder: Path | None = None
-    plan: str = "paper"
-    published: bool = False
-    datasets: list[str] = field(default_factory=list)
-    methods: list[str] = field(default_factory=list)
-    splits: list[int] = field(default_factory=list)
-    output: Path = Path("paper")
-    data_home: Path | None = None
-    jobs: int = 1
-    json: bool = False
-    quiet: bool = False
-
-    @property
-    def source(self) -> Any:
-        """Where rows come from: the store if one is given, else the recorded files."""
-        from reproduction.recorded import Stored
-
-        return Stored(self.store) if self.store else self.recorded
-
-    @property
-    def recorded(self) -> Any:
-        """The recorded files."""
-        from reproduction.recorded import Recorded, project_folder
-
-        return Recorded(project_folder("results", self.folder))
-
-    def rows(self, plan: str | None = None) -> Any:
-        """Rows of a plan, of the data sets, methods and splits that were asked for."""
-        rows = self.source.rows(plan or self.plan)
-        wanted = {key(name) for name in self.methods}
-        chosen = rows.method.map(key).isin(wanted) if wanted else rows.method.notna()
-        chosen &= rows.dataset.isin(self.datasets) if self.datasets else True
-        chosen &= rows.split.isin(self.splits) if self.splits else True
-        if not chosen.any():
-            what = ", ".join(map(str, [*self.datasets, *self.methods, *self.splits])) or "anything"
-            raise ValueError(f"There are no results of {plan or self.plan} for {what}.")
-        return rows[chosen]
-
-    def results(self, plan: str | None = None, *others: str) -> Any:
-        """Results with the paper's methods and names; the paper's own if those were asked for."""
-        from reproduction.paper import as_published
-
-        return published_results() if self.published else as_published(self.rows(plan), *others)
-
-    def sources(self, *plans: str) -> dict[str, Any]:
-        """The paper's results and ours, by name."""
-        if self.published:
-            return {PAPER: published_results()}
-        named = {"paper": OURS, "paper-fair": EQUAL}
-        plans = plans or (self.plan,)
-        return {PAPER: published_results()} | {named.get(plan, plan): self.results(plan) for plan in plans}
-
-    def tell(self, text: str) -> None:
-        """Say something that is not the answer."""
-        say(text, self.quiet or self.json)
-
-    def show(self, *tables: Any) -> None:
-        """Print tables, or their figures as JSON."""
-        if not self.json:
-            show(*tables)
-        else:
-            one = records(tables[0]) if len(tables) == 1 else {table.name: records(table) for table in tables}
-            show_json(one)
+# What studies and pages need, scikit-learn, Matplotlib and Jinja2, is imported where it is used: tables are quick.
+STOPPED = 130
 
 
-def datasets(request):
-    """Table 1."""
-    from rbrl.report.tables import datasets_beside
-
-    request.show(datasets_beside())
-
-
-def parameters(request):
-    """Table 2."""
-    from reproduction.methods import parameters_beside
-
-    request.show(parameters_beside())
-
-
-def results(request):
+def results(request: Request) -> None:
     """Table 3: every cell beside the paper's."""
-    from reproduction.cells import LEGEND, agreement, cell_tables, cells, count_table
-
     if request.published:
-        request.show(beside.results_beside(None))
+        request.show(beside.published_table(3))
         return
     found = request.results()
-    frame = cells(found)
-    tables = [count_table(frame), *_far(request, frame)]
+    frame = beside.cells(found)
+    counts, far = (
+        beside.count_table(frame),
+        explained(frame, docs_folder(), request.source, request.plan, request.splits),
+    )
+    tables = [effect_table(frame, far.causes, far.variants)] if len(far.cells) and far.variants else []
+    tables += [far_table(far.cells, "Cells that are far", far.causes)] if len(far.cells) else []
     if request.json:
-        shown = {"cells": frame.astype(object).to_dict(orient="records"), "counts": records(tables[0])}
-        show_json(shown | {table.name: records(table) for table in tables[1:]})
+        shown = {"cells": frame.astype(object).to_dict(orient="records"), "counts": records(counts)}
+        show_json(shown | {table.name: records(table) for table in tables})
         return
-    print("Table 3: results\n" + LEGEND + "\n")
-    show(*cell_tables(frame), *tables)
-    for line in agreement(found, frame).sentences():
+    print("Table 3: results\n" + beside.LEGEND + "\n")
+    show_tables(*beside.cell_tables(frame), counts, *tables)
+    for line in beside.agreement(found, frame).sentences():
         print(line)
 
 
-def _far(request, frame):
-    """What changes of the plan do to far cells, and the far cells, each with the change that explains it."""
-    from reproduction.causes import changed_cells, effect_table, explain, far_table, read_causes
-    from reproduction.recorded import project_folder, stem
-
-    try:
-        causes = read_causes(project_folder("docs") / "reproduction" / "causes.toml")
-    except FileNotFoundError:  # an installation has no docs, and so no causes; the cells are far all the same
-        causes = []
-    variants = changed_cells(causes, request.source, stem(request.plan), request.splits)
-    far = explain(frame, causes, variants)
-    moved = [effect_table(frame, causes, variants)] if variants else []
-    return [*moved, far_table(far, "Cells that are far", causes)] if len(far) else []
-
-
-def check_recorded(request, number, seed):
+def check_recorded(request: Request, number: int, seed: int | None) -> bool:
     """Recompute recorded results; return whether all came out as recorded."""
-    from reproduction.cost import check, check_table
-    from reproduction.recorded import read_plan
-
     checked = check(request.rows(), read_plan(request.plan), number, seed, request.data_home, request.tell)
     request.show(check_table(checked))
     return all(one.agrees for one in checked)
 
 
-def ranks(request):
+def ranks(request: Request) -> None:
     """Table 4."""
-    if request.published:
-        request.show(beside.ranks_beside())
-        return
-    from reproduction.claims import metric_ranks
-
-    request.show(metric_ranks(request.sources(), ties="minimum"))
+    request.show(beside.ranks_beside() if request.published else metric_ranks(request.sources(), ties="minimum"))
 
 
-def friedman(request):
-    """Table 5."""
-    request.show(beside.friedman_beside(request.results()))
-
-
-def ablation(request):
+def ablation(request: Request) -> None:
     """Table 6."""
-    from reproduction.cells import ablation_beside, ablation_summary
-
     if request.published:
-        request.show(beside.results_beside(None, "ablation"))
+        request.show(beside.published_table(6))
         return
     found = request.results(None, "BRL")
-    request.show(ablation_beside(found), ablation_summary(found))
+    request.show(beside.ablation_beside(found), beside.ablation_summary(found))
 
 
-def times(request):
+def times(request: Request) -> None:
     """Table 7, and the ratio of our solver to the authors'."""
-    from reproduction.studies import solver_table
-
     tables = [beside.time_beside(None if request.published else request.results())]
     if not request.published and not request.store and request.recorded.has_table("solver"):
+        from reproduction.studies import solver_table
+
         tables.append(solver_table(request.recorded.table("solver")))
     request.show(*tables)
 
 
-def observations(request):
+def observations(request: Request) -> None:
     """The seven observations: verdicts, and the claims behind them."""
-    from reproduction.claims import claim_table, verdict_table
-
     found = request.sources(*_both(request))
     request.show(verdict_table(found), claim_table(found))
 
 
-def fair(request):
+def fair(request: Request) -> None:
     """The published rules and equal terms, side by side."""
-    from reproduction.claims import beaten_table, metric_ranks, overall_ranks, verdict_table
-
     found = request.sources(*_both(request))
     request.show(overall_ranks(found), metric_ranks(found), beaten_table(found), verdict_table(found))
 
 
-def _both(request):
-    plans = [request.plan]
-    if request.plan == "paper" and not request.published and request.source.has("paper-fair"):
-        plans.append("paper-fair")
-    return plans
+def _both(request: Request) -> list[str]:
+    """The plan that was asked for, and beside the paper's that on equal terms."""
+    too = request.plan == "paper" and not request.published and request.source.has("paper-fair")
+    return [request.plan, *(["paper-fair"] if too else [])]
 
 
-def criteria(request):
+def criteria(request: Request) -> None:
     """Criteria of cross-validation and preprocessing: how near the paper each comes."""
     from reproduction.criteria import variant_tables
 
     request.show(*variant_tables(request.source))
 
 
-def cost(request):
-    """Fits and hours."""
-    from reproduction.cost import cost_tables
-
-    request.show(*cost_tables(request.rows(), request.source.effort(request.plan)))
-
-
-def figure(number, request):
-    """One of the paper's figures, drawn and saved."""
-    from reproduction.figures import FIGURES
-
-    files = FIGURES[number](request)
-    if request.json:
-        show_json([str(path) for path in files])
-    elif not request.quiet:
-        for path in files:
-            print(path)
-
-
-def solver(request):
+def solver(request: Request) -> None:
     """Our solver against the authors' algorithm, computed."""
     from reproduction.figures import solver_study
     from reproduction.studies import solver_table
 
-    request.show(solver_table(solver_study(request)))
+    request.show(solver_table(solver_study(request)["solver"]))
 
 
-def _everything(step, request):
-    from reproduction import steps as reproduce_all
+def figure(number: int) -> Callable[[Request], None]:
+    """What draws and saves one of the paper's figures."""
 
-    getattr(reproduce_all, step)(request)
+    def draw(request: Request) -> None:
+        from reproduction.figures import FIGURES
+
+        files = FIGURES[number](request)
+        if request.json:
+            show_json([str(path) for path in files])
+        elif not request.quiet:
+            for path in files:
+                print(path)
+
+    return draw
+
+
+def step(name: str) -> Callable[[Request], None]:
+    """What does one of the steps from plans to pages."""
+
+    def do(request: Request) -> None:
+        from reproduction.steps import STEPS
+
+        STEPS[name](request)
+
+    return do
 
 
 ACTIONS: dict[str, Callable[[Request], None]] = {
-    "table1": datasets,
-    "table2": parameters,
+    "table1": lambda request: request.show(beside.datasets_beside()),
+    "table2": lambda request: request.show(parameters_beside()),
     "table3": results,
     "table4": ranks,
-    "table5": friedman,
+    "table5": lambda request: request.show(beside.friedman_beside(request.results())),
     "table6": ablation,
     "table7": times,
-    **{f"figure{number}": partial(figure, number) for number in range(1, 6)},
+    **{f"figure{number}": figure(number) for number in range(1, 6)},
     "observations": observations,
     "fair": fair,
     "criteria": criteria,
-    "cost": cost,
+    "cost": lambda request: request.show(*cost_tables(request.rows(), request.source.effort(request.plan))),
     "solver": solver,
-    **{step: partial(_everything, step) for step in ("export", "studies", "page", "all")},
+    **{name: step(name) for name in ("export", "studies", "page", "all")},
 }
+Target = StrEnum(
+    "Target",
+    "table1 table2 table3 table4 table5 table6 table7 figure1 figure2 figure3 figure4 figure5 "
+    "observations fair criteria cost solver export studies page all",
+)
+# Targets that follow from Table 3 alone, and so from the published one.
+STATISTICS = ("table4", "table5", "figure1", "figure2")
 
 
-class Target(StrEnum):
-    """What there is to reproduce."""
-
-    table1 = "table1"
-    table2 = "table2"
-    table3 = "table3"
-    table4 = "table4"
-    table5 = "table5"
-    table6 = "table6"
-    table7 = "table7"
-    figure1 = "figure1"
-    figure2 = "figure2"
-    figure3 = "figure3"
-    figure4 = "figure4"
-    figure5 = "figure5"
-    observations = "observations"
-    fair = "fair"
-    criteria = "criteria"
-    cost = "cost"
-    solver = "solver"
-    export = "export"
-    studies = "studies"
-    page = "page"
-    all = "all"
+app = typer.Typer(
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
-STATISTICS = (Target.table4, Target.table5, Target.figure1, Target.figure2)
-
-
+@app.command(no_args_is_help=True)
 def run(
     what: Annotated[
         Target,
@@ -318,8 +198,10 @@ def run(
             show_default=False,
         ),
     ] = None,
-    dataset: Datasets = None,
-    method: Methods = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option("--dataset", "-d", help="A data set or a file; may be repeated.")
+    ] = None,
+    method: Annotated[list[str] | None, typer.Option("--method", "-m", help="A method; may be repeated.")] = None,
     split: Annotated[
         list[int] | None, typer.Option("--split", "-s", min=0, help="A split, from 0.", show_default=False)
     ] = None,
@@ -330,37 +212,40 @@ def run(
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="all: runs at a time; -1 for one per core.")] = 1,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of figures and pages.")] = Path("paper"),
-    data_home: DataHome = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    data_home: Annotated[
+        Path | None, typer.Option(help="Folder of data files, NAME.npz or NAME.arff.", show_default=False)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Set the paper's tables beside ours, cell by cell, test its claims, and draw its figures.
 
     table4, table5, figure1 and figure2 follow from the published Table 3, or with --ours, --plan, --results or --run from
-    ours. Ours are the results recorded in the repository's folder results, or those of a store with --run; --plan names
+    ours. Ours are the results recorded in reproduction/results, or those of a store with --run; --plan names
     another plan than the paper's, such as paper-fair. figure3, figure4, figure5 and solver are computed where they are
     not recorded. `all` runs what is missing of the plans into --run (default: runs/paper), records it, computes the
     figures, and writes the page docs/reproduction.md; export, studies and page do the last steps alone.
 
     Examples:
 
-    `rbrl reproduce table3 --method rbrl --split 0`
+    `python -m reproduction table3 --method rbrl --split 0`
 
-    `rbrl reproduce table3 --check`
+    `python -m reproduction table3 --check`
 
-    `rbrl reproduce table4 --run runs/paper --plan paper-fair`
+    `python -m reproduction table4 --run runs/paper --plan paper-fair`
 
-    `rbrl reproduce observations`
+    `python -m reproduction observations`
     """
-
+    if published is None:
+        published = what in STATISTICS and store is None and results is None and plan == "paper"
     request = Request(
         store=store,
         folder=results,
         plan=plan,
-        published=_from_published(what, store, results, plan) if published is None else published,
-        datasets=dataset or [],
-        methods=method or [],
-        splits=split or [],
+        published=published,
+        datasets=tuple(dataset or ()),
+        methods=tuple(method or ()),
+        splits=tuple(split or ()),
         output=output,
         data_home=data_home,
         jobs=jobs,
@@ -374,6 +259,39 @@ def run(
     ACTIONS[what](request)
 
 
-def _from_published(what, store, results, plan):
-    """Whether a target that follows from Table 3 alone takes the published one."""
-    return what in STATISTICS and store is None and results is None and plan == "paper"
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; exit with 0, 1 if a run failed, or 2 if the call or its input was wrong.
+
+    With the environment variable RBRL_DEBUG an error shows its traceback.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Default: those that the process was started with.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *where, **options: _say(str(message))
+            app(args=arguments, prog_name=COMMAND)
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; nothing more may be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        _say("stopped")
+        raise SystemExit(STOPPED) from None
+    except (ValueError, OSError, ImportError, MemoryError, RBRLError) as error:
+        if os.environ.get("RBRL_DEBUG"):
+            raise
+        _say(_line(error))
+        raise SystemExit(2) from None
+
+
+def _say(text: str) -> None:
+    print(f"reproduction: {text}", file=sys.stderr)
+
+
+def _line(error: Exception) -> str:
+    """An error in one line, a file before what is wrong with it."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__

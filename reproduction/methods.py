@@ -4,8 +4,8 @@ import sys
 
 import pandas as pd
 
-from rbrl.registry import METHODS
-from rbrl.report.table import Table, to_markdown, word
+from rbrl.registry import METHODS, Grid, Method
+from rbrl.report import Table, to_markdown, word
 from reproduction.paper import published
 
 PAGE = """# Methods
@@ -24,7 +24,8 @@ call a label relevant, and how sure we are that ours is the original; m is the n
 
 {paper}
 
-The same grids are in the plan [paper.toml](../plans/paper.toml), and `rbrl reproduce table2` prints them beside the paper's.
+The same grids are in the plan [paper.toml](../reproduction/plans/paper.toml), and
+`python -m reproduction table2` prints them beside the paper's.
 """
 
 KERNEL = "RBF kernel of width 1/m"
@@ -76,20 +77,20 @@ def parameters_beside() -> Table:
     return Table("table2", "Table 2: hyper-parameters", ("Method", "Searched", "Printed"), rows, frame)
 
 
-def searched(method) -> str:
+def searched(method: Method) -> str:
     """A method's grids in words."""
     return "; or ".join("; ".join(_axes(grid)) for grid in method.grids)
 
 
-def _axes(grid):
+def _axes(grid: Grid) -> list[str]:
     """Parameters with their values; those with the same values together."""
-    names: dict[tuple, list] = {}
+    names: dict[tuple[float, ...], list[str]] = {}
     for name, values in grid.items():
-        names.setdefault(values, []).append(name)
+        names.setdefault(tuple(values), []).append(name)
     return [f"{', '.join(group)} in {_values(values)}" for values, group in names.items()]
 
 
-def _values(values):
+def _values(values: tuple[float, ...]) -> str:
     shown = [f"{value:g}" for value in values]
     return ", ".join([*shown[:2], "…", shown[-1]] if len(shown) > 4 else shown)
 
@@ -101,7 +102,7 @@ def methods_page() -> str:
     return PAGE.format(methods="\n".join(names), paper="\n".join(paper))
 
 
-def _line(method):
+def _line(method: Method) -> str:
     title = f"[{method.title}](methods/{method.page}.md)" if method.page else method.title
     return f"| `{method.name}` | {title} | `{method.estimator.__name__}` |"
 

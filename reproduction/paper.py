@@ -3,27 +3,27 @@
 import re
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import pandas as pd
 
-from rbrl.report.results import Results
+from rbrl.metrics import get_metric
+from rbrl.report import Results
 
-TABLES = {
-    "datasets": "Table 1",
-    "hyper-parameters": "Table 2",
-    "results": "Table 3",
-    "average-ranks": "Table 4",
-    "friedman": "Table 5",
-    "ablation": "Table 6",
-    "time": "Table 7",
-}
+PUBLISHED = Path(__file__).parent / "published"
+TABLES = ("datasets", "hyper-parameters", "results", "average-ranks", "friedman", "ablation", "time")
+# The method of the paper, and the same without its ranking term.
+OURS, ABLATION = "RBRL", "BRL"
+# The row of Table 4 that is the mean over the six metrics.
+OVERALL = "Overall"
+# What columns are called: the paper's own figures, and ours by the plan that they come from.
+PAPER = "The paper"
+SOURCES = {"paper": "Ours, its rules", "paper-fair": "Ours, equal terms"}
 
 
 @cache
-def _read(name):
-    with files("reproduction").joinpath("published", f"{name}.csv").open(encoding="utf-8") as stream:
-        return pd.read_csv(stream)
+def _read(name: str) -> pd.DataFrame:
+    return pd.read_csv(PUBLISHED / f"{name}.csv")
 
 
 def published(name: str = "results") -> pd.DataFrame:
@@ -32,6 +32,12 @@ def published(name: str = "results") -> pd.DataFrame:
     Parameters
     ----------
     name : {"datasets", "hyper-parameters", "results", "average-ranks", "friedman", "ablation", "time"}
+        Table 1 to Table 7.
+
+    Returns
+    -------
+    DataFrame
+        A copy, to be changed at will.
 
     Examples
     --------
@@ -43,13 +49,21 @@ def published(name: str = "results") -> pd.DataFrame:
     return _read(name).copy()
 
 
+def printed(name: str, **columns: str) -> pd.DataFrame:
+    """A published table with rbrl's names of the metrics, and with other names of some columns.
+
+    Examples
+    --------
+    >>> printed("friedman", F_F="printed").columns.tolist()
+    ['metric', 'printed', 'critical_value']
+    """
+    table = published(name).rename(columns=columns)
+    return table.assign(metric=[one if one == OVERALL else get_metric(one).name for one in table.metric])
+
+
 def published_results() -> Results:
     """Table 3 as `Results`, ready for tables, figures and the page."""
     return Results.from_summary(published("results"))
-
-
-OURS = "RBRL"
-ABLATION = "BRL"
 
 
 def paper_methods() -> tuple[str, ...]:

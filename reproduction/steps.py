@@ -1,76 +1,113 @@
-"""The long way of `rbrl reproduce`: run the plans, record the results, write the page. Each step alone, too."""
+"""The long way: run the plans, record the results, compute the studies, write the pages. Each step alone, too."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from reproduction.recorded import PLANS, Recorded, Stored, facts, project_folder, read_plan, write_table
-from reproduction.recorded import export as write_results
+import pandas as pd
 
-RUN = Path("runs", "paper")
-DOCS = Path("docs")
+from rbrl.experiments import execute, progress_for
+from rbrl.report import write_page
+from reproduction.criteria import choices, summarise_choices
+from reproduction.figures import STUDIES, NotRecorded
+from reproduction.page import write_pages
+from reproduction.paper import published_results
+from reproduction.recorded import (
+    COMMAND,
+    PLANS,
+    Facts,
+    Recorded,
+    Stored,
+    docs_folder,
+    facts,
+    read_plan,
+    results_folder,
+    write_rows,
+    write_table,
+)  # fmt: skip
+from reproduction.request import Request
+
+STORE = Path("runs", "paper")
 
 
-def all(request):  # the name of the step
+def all_steps(request: Request) -> None:
     """Run what is missing of every plan, record it, compute the studies that are not recorded, write the page."""
-    from rbrl.experiments import execute
-    from rbrl.experiments.progress import progress_for
-
-    request = replace(request, store=request.store or RUN)
+    store = request.store or STORE
+    request = replace(request, store=store)
     failed = 0
     for name in PLANS:
         progress = None if request.quiet or request.json else progress_for()
-        summary = execute(
-            read_plan(name), request.store, jobs=request.jobs, progress=progress, data_home=request.data_home
-        )
-        failed += summary.n_failed
-    export(request)
-    studies(request)
-    page(request)
+        done = execute(read_plan(name), store, jobs=request.jobs, progress=progress, data_home=request.data_home)
+        failed += done.n_failed
+    for step in (export, studies, page):
+        step(request)
     if failed:
         raise SystemExit(1)
 
 
-def export(request):
+def export(request: Request) -> None:
     """Write what a store has of the plans into the folder of results."""
-    folder = request.folder or Path("results")
-    for path in write_results(Stored(request.store or RUN), folder, facts()):
+    for path in write_results(Stored(request.store or STORE), results_folder(request.folder), facts()):
         request.tell(str(path))
 
 
-def studies(request):
-    """Figures 3 to 5 and the comparison of solvers, where they are not recorded."""
-    from reproduction.figures import STUDIES, NotRecorded
+def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str] | None = None) -> list[Path]:
+    """Write what a store has of some plans into a folder: rows, tunings, and what other criteria would choose.
 
-    folder = request.folder or Path("results")
+    Parameters
+    ----------
+    source : Stored
+    folder : path
+    said : dict
+        Facts that every file has at its head.
+    plans : iterable of str, optional
+        Default: all plans of the reproduction. Tunings that a plan shares with one before it are written once.
+
+    Returns
+    -------
+    list of Path
+    """
+    files: list[Path] = []
+    written: list[pd.DataFrame] = []
+    for name in plans or PLANS:
+        rows = source.rows(name)
+        if rows.empty:
+            continue
+        own = said | {"plan": f"reproduction/plans/{name}.toml"}
+        files.append(write_rows(folder / f"{name}.csv", rows, own))
+        effort = source.effort(name)
+        if not any(effort.equals(other) for other in written):
+            files.append(write_table(folder / f"{name}-tuning.csv", effort, own))
+        written.append(effort)
+    plan = read_plan("paper")
+    found = choices(source.store, plan)
+    if len(found):
+        files.append(write_table(folder / "criteria.csv", summarise_choices(found, plan.metrics), said))
+    return files
+
+
+def studies(request: Request) -> None:
+    """Figures 3 to 5 and the comparison of solvers, where they are not recorded."""
+    folder = results_folder(request.folder)
     for name, study in STUDIES.items():
         if Recorded(folder).has_table(name):
             continue
         try:
-            for part, frame in study(replace(request, datasets=[])).items():
+            for part, frame in study(replace(request, datasets=())).items():
                 request.tell(str(write_table(folder / f"{part}.csv", frame, facts())))
         except NotRecorded as reason:
             request.tell(f"{name} left out: {reason}")
 
 
-def page(request):
+def page(request: Request) -> None:
     """Write docs/reproduction.md with its figures, and the page of our results; or a page of the paper's results."""
-    from reproduction.page import write_pages
-
     if request.published:
-        request.tell(str(_published_page(request.output / "report.html")))
-        return
-    folder = project_folder("results", request.folder)
-    for path in write_pages(Recorded(folder), DOCS):
+        said = {"title": "The paper's comparison, as published", "command": f"{COMMAND} page --published"}
+        files = [write_page(published_results(), request.output / "report.html", **said)]
+    else:
+        files = write_pages(request.recorded, docs_folder())
+    for path in files:
         request.tell(str(path))
 
 
-def _published_page(path):
-    from rbrl.report.page import write_page
-    from reproduction.paper import published_results
-
-    return write_page(
-        published_results(),
-        path,
-        title="The paper's comparison, as published",
-        command="rbrl reproduce page --published",
-    )
+STEPS = {"export": export, "studies": studies, "page": page, "all": all_steps}

@@ -2,33 +2,41 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from rbrl.datasets import Dataset
-from rbrl.estimators import RBRLClassifier
+from rbrl import RBRLClassifier
+from rbrl.datasets import Dataset, Part
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.metrics import PAPER_METRICS, evaluate, get_metric, scores_of
-from rbrl.report.table import Cell, Table, count, number, seconds, word
-from rbrl.solvers import APG, QuasiNewton
-from rbrl.solvers.apg import PAPER_TOL
+from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
+from rbrl.report import Cell, Table, count, heading, number, seconds, word
+from rbrl.solvers import APG, QuasiNewton, SolverResult
 
-# The names under which the figures show the solvers.
-SOLVERS = {
+# The names under which the figures show the solvers: the paper's first, ours last.
+SOLVERS: dict[str, APG | QuasiNewton] = {
     "APG (paper)": APG(lipschitz="paper"),
     "APG with restarts": APG(restart=True),
     "quasi-Newton (default)": QuasiNewton(),
 }
+AUTHORS = APG(lipschitz="paper", stop="paper")
+# The authors' program stops where the objective changed by at most this share of itself.
+STILL = 1e-6
+# Kernel widths as multiples of the default, and the penalties of the paper's figure.
 FACTORS = tuple(10.0**i for i in range(-3, 4))
 LAMBDAS = tuple(10.0**i for i in range(-4, 3))
+# Rows and iterations of a first solve that loads what is compiled.
 FEW = 50
+# Fits are measured once more, up to three times, while they took fewer seconds than this together.
+LONG = 2.0
 PENALTIES = ("ridge", "ranking", "nuclear")
 
 
@@ -38,7 +46,7 @@ def model_for(dataset: Dataset, **params: Any) -> RBRLClassifier:
     return RBRLClassifier(**{"kernel": kernel, "non_empty": True, **params})
 
 
-def parts(dataset: Dataset, seed: int = 0) -> tuple[Any, Any]:
+def parts(dataset: Dataset, seed: int = 0) -> tuple[Part, Part]:
     """Training and test part, dense features scaled by the training part."""
     train, test = dataset.split(seed)
     if isinstance(train.X, np.ndarray):
@@ -88,7 +96,7 @@ def thinned(curves: pd.DataFrame, n_points: int = 120) -> pd.DataFrame:
     return pd.concat(kept, ignore_index=True)
 
 
-def authors_stop(objective: Any) -> int | None:
+def authors_stop(objective: ArrayLike) -> int | None:
     """Iteration at which the authors' program stops: the objective changed by at most 1e-6 of itself; None if never.
 
     Examples
@@ -96,8 +104,8 @@ def authors_stop(objective: Any) -> int | None:
     >>> authors_stop([2.0, 1.0, 1.0, 0.5])
     3
     """
-    objective = np.asarray(objective, dtype=float)
-    still = np.abs(np.diff(objective)) <= PAPER_TOL * objective[:-1]
+    values = np.asarray(objective, dtype=float)
+    still = np.abs(np.diff(values)) <= STILL * values[:-1]
     return int(np.argmax(still)) + 2 if still.any() else None
 
 
@@ -131,7 +139,8 @@ def convergence_claims(curves: pd.DataFrame, claimed: dict[str, int]) -> pd.Data
     return pd.DataFrame(rows)
 
 
-def _first(gaps, bound):
+def _first(gaps: pd.Series, bound: float) -> float:
+    """Where a curve of gaps reaches a bound; NaN if nowhere."""
     reached = gaps[gaps <= bound]
     return float(reached.index[0]) if len(reached) else float("nan")
 
@@ -139,14 +148,17 @@ def _first(gaps, bound):
 class _Recorder:
     """A solver that keeps the result of another, and at which second it had made how many evaluations."""
 
-    def __init__(self, solver):
-        self.solver, self.result = solver, None
+    result: SolverResult
+
+    def __init__(self, solver: APG | QuasiNewton) -> None:
+        self.solver = solver
         self.evaluations, self.seconds = [0.0], [0.0]
 
-    def solve(self, objective, **options):
+    def solve(self, objective: Any, **options: Any) -> SolverResult:
+        """Solve, with a note of the time after every product with the design."""
         before, began = objective.evaluations, time.process_time()
 
-        def note():
+        def note() -> None:
             self.evaluations.append(objective.evaluations - before)
             self.seconds.append(time.process_time() - began)
 
@@ -154,21 +166,21 @@ class _Recorder:
             self.result = self.solver.solve(objective, **options)
         return self.result
 
-    def curve(self):
+    def curve(self) -> pd.DataFrame:
         """Objective values with the evaluations and seconds after which each was known."""
-        history, costs = self.result.history, self.result.costs
+        history, costs = self.result.history, np.asarray(self.result.costs)
         seconds = np.interp(costs, self.evaluations, self.seconds)
         numbers = np.arange(1, len(history) + 1)
         return pd.DataFrame({"iteration": numbers, "evaluations": costs, "seconds": seconds, "objective": history})
 
 
 @contextmanager
-def _watched(design, note):
+def _watched(design: Any, note: Callable[[], None]) -> Iterator[None]:
     """Call `note` after every product with the design."""
 
-    def watch(product):
-        def watched(matrix):
-            answer = product(matrix)
+    def watch(multiply: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def watched(matrix: Any) -> Any:
+            answer = multiply(matrix)
             note()
             return answer
 
@@ -181,18 +193,15 @@ def _watched(design, note):
         del design.scores, design.adjoint
 
 
-def _solve(model, solver, X, Y, max_iter, tol):
+def _solve(model: RBRLClassifier, solver: APG | QuasiNewton, X: Any, Y: Any, max_iter: int, tol: float) -> _Recorder:
+    """Solve the problem of a model by another solver than its own."""
     recorder = _Recorder(solver)
-    fresh = clone(model).set_params(max_iter=max_iter, tol=tol)
-    fresh.solver = recorder
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fresh.fit(X, Y)
+    _fitted(clone(model).set_params(max_iter=max_iter, tol=tol, solver=recorder), (X, Y))
     return recorder
 
 
 def gamma_sensitivity(
-    models: dict[str, Any], dataset: Dataset, factors: Iterable[float] = FACTORS, seed: int = 0
+    models: Mapping[str, Any], dataset: Dataset, factors: Iterable[float] = FACTORS, seed: int = 0
 ) -> pd.DataFrame:
     """Test metrics of kernel models over kernel widths.
 
@@ -255,18 +264,18 @@ def pair_sensitivity(
     return pd.DataFrame(rows, columns=["fixed", "at", *PENALTIES, "metric", "value"])
 
 
-def _plane(model, fixed, values):
-    axes = [(getattr(model, name),) if name == fixed else values for name in PENALTIES]
-    return [(a, b, c) for a in axes[0] for b in axes[1] for c in axes[2]]
+def _plane(model: RBRLClassifier, fixed: str, values: Sequence[float]) -> list[tuple[float, ...]]:
+    """The points (ridge, ranking, nuclear) with one of them held at the model's own value."""
+    return list(product(*((getattr(model, name),) if name == fixed else values for name in PENALTIES)))
 
 
-def _fitted(model, train):
+def _fitted(model: Any, train: tuple[Any, Any]) -> Any:
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(*train)
 
 
-def _metrics(model, test):
+def _metrics(model: Any, test: Part) -> dict[str, float]:
     return evaluate(test.Y, model.predict(test.X), scores_of(model, test.X), PAPER_METRICS)
 
 
@@ -283,12 +292,13 @@ def width_table(study: pd.DataFrame) -> Table:
         metric = get_metric(name)
         at_default = part[part.factor == 1.0].value.iloc[0]
         best = part.loc[_best(part, metric)]
-        rows.append((_title(metric), word(method), number(at_default), number(best.value), word(f"{best.factor:g}")))
-        records.append(
-            {"metric": name, "method": method, "default": at_default, "best": best.value, "factor": best.factor}
+        rows.append(
+            (word(heading(metric)), word(method), number(at_default), number(best.value), word(f"{best.factor:g}"))
         )
+        records.append((name, method, at_default, best.value, best.factor))
+    frame = pd.DataFrame(records, columns=["metric", "method", "default", "best", "factor"])
     titles = ("Metric", "Method", "At the default width", "Best", "At this multiple of it")
-    return Table("widths", "Kernel widths on image", titles, tuple(rows), pd.DataFrame(records), n_keys=2)
+    return Table("widths", "Kernel widths on image", titles, tuple(rows), frame, n_keys=2)
 
 
 def penalty_table(study: pd.DataFrame) -> Table:
@@ -306,28 +316,25 @@ def penalty_table(study: pd.DataFrame) -> Table:
         best, worst = part.loc[_best(part, metric)], part.loc[_best(part, metric, worst=True)]
         inside = [penalty for penalty in PENALTIES if ends[penalty][0] < best[penalty] < ends[penalty][1]]
         at = [word(f"{best[penalty]:g}") for penalty in PENALTIES]
-        rows.append((_title(metric), number(worst.value), number(best.value), *at, word(", ".join(inside) or "none")))
+        rows.append(
+            (word(heading(metric)), number(worst.value), number(best.value), *at, word(", ".join(inside) or "none"))
+        )
         records.append({"metric": name, "best": best.value, "worst": worst.value, "inside": ", ".join(inside)})
     titles = ("Metric", "Worst", "Best", *(f"{penalty} there" for penalty in PENALTIES), "Not at an end of the grid")
     return Table("penalties", "Penalties on arts", titles, tuple(rows), pd.DataFrame(records))
 
 
-def _title(metric):
-    return word(f"{metric.title} {metric.arrow}")
-
-
-def _best(part, metric, worst=False):
+def _best(part: pd.DataFrame, metric: Metric, worst: bool = False) -> Any:
+    """The row of the best value, or of the worst."""
     return part.value.idxmax() if metric.greater_is_better != worst else part.value.idxmin()
 
 
-AUTHORS = APG(lipschitz="paper", stop="paper")
-LONG = 2.0
-
-
 def against_authors(
-    datasets: Mapping[str, Dataset], params: Mapping[str, dict], tell: Callable[[str], None] | None = None
+    datasets: Mapping[str, Dataset],
+    params: Mapping[str, dict[str, Any]],
+    tell: Callable[[str], None] = lambda text: None,
 ) -> pd.DataFrame:
-    """Fit RBRL to the training part of split 0 by both.
+    """Fit RBRL to the training part of split 0 of data sets, by our solver and by the authors' algorithm.
 
     Parameters
     ----------
@@ -345,38 +352,31 @@ def against_authors(
     """
     records = []
     for name, dataset in datasets.items():
-        if tell:
-            tell(f"{name}: {params[name]}")
+        tell(f"{name}: {params[name]}")
         train, _ = parts(dataset)
         model = model_for(dataset, **params[name])
-        record: dict[str, Any] = {
-            "dataset": name,
-            **{key: getattr(model, key) for key in ("ridge", "ranking", "nuclear")},
-        }
+        record: dict[str, Any] = {"dataset": name} | {penalty: getattr(model, penalty) for penalty in PENALTIES}
         # Once unmeasured, so that what is compiled on first use is not in the figures.
         _measured(model, train)
         for who, solver in (("ours", "auto"), ("theirs", AUTHORS)):
-            record |= {
-                f"{key}_{who}": value for key, value in _measured(clone(model).set_params(solver=solver), train).items()
-            }
+            found = _measured(clone(model).set_params(solver=solver), train)
+            record |= {f"{key}_{who}": value for key, value in found.items()}
         records.append(_from_better_bound(record))
     return pd.DataFrame(records)
 
 
-def _from_better_bound(record):
+def _from_better_bound(record: dict[str, Any]) -> dict[str, Any]:
     """Take both gaps from the higher bound: far from the optimum a result's own says more of the bound than of it."""
     bound = max(record[f"objective_{who}"] / (1 + record[f"gap_{who}"]) for who in ("ours", "theirs"))
     return record | {f"gap_{who}": record[f"objective_{who}"] / bound - 1 for who in ("ours", "theirs")}
 
 
-def _measured(model, train):
+def _measured(model: RBRLClassifier, train: Part) -> dict[str, float]:
     """Seconds of a fit, the best of three where it is short, and what came out."""
-    taken = []
+    taken: list[float] = []
     while not taken or (sum(taken) < LONG and len(taken) < 3):
         started = time.perf_counter()
-        with warnings.catch_warnings(), threadpool_limits(1):
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted = clone(model).fit(*train)
+        fitted = _fitted(clone(model), train)
         taken.append(time.perf_counter() - started)
     found = {"evaluations": fitted.n_evaluations_, "iterations": fitted.n_iter_}
     return {"seconds": min(taken), **found, "objective": fitted.objective_, "gap": fitted.gap_}
@@ -389,27 +389,18 @@ def solver_table(frame: pd.DataFrame) -> Table:
         ratio = row.seconds_theirs / row.seconds_ours
         rows.append(
             (
-                word(row.dataset),
-                seconds(row.seconds_ours),
-                seconds(row.seconds_theirs),
-                Cell(f"{ratio:.3g}×", ratio),
-                number(row.evaluations_ours, 0),
-                count(row.iterations_theirs),
+                *(
+                    word(row.dataset),
+                    seconds(row.seconds_ours),
+                    seconds(row.seconds_theirs),
+                    Cell(f"{ratio:.3g}×", ratio),
+                ),
+                *(number(row.evaluations_ours, 0), count(row.iterations_theirs)),
                 *(Cell(f"{value:.0e}", value) for value in (row.gap_ours, row.gap_theirs)),
             )
         )
-    titles = (
-        "Data set",
-        "Ours, s",
-        "Authors', s",
-        "Ratio",
-        "Our evaluations",
-        "Their iterations",
-        "Our gap",
-        "Their gap",
-    )
-    ratio = frame.seconds_theirs / frame.seconds_ours
-    mean = np.exp(np.log(ratio).mean())
+    figures = ("Ours, s", "Authors', s", "Ratio", "Our evaluations", "Their iterations", "Our gap", "Their gap")
+    mean = np.exp(np.log(frame.seconds_theirs / frame.seconds_ours).mean())
     note = f"Geometric mean of the ratios: {mean:.3g}. Gaps are certified: proved relative distances from the optimum."
     title = "RBRL by our solver and by a replay of the authors' algorithm, on split 0 with the parameters chosen there"
-    return Table("solver", title, titles, tuple(rows), frame, note=note)
+    return Table("solver", title, ("Data set", *figures), tuple(rows), frame, note=note)

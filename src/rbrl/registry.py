@@ -13,6 +13,8 @@ from rbrl.estimators.rbrl import BRLClassifier, RBRLClassifier
 from rbrl.estimators.reductions import BinaryRelevance, CalibratedLabelRanking, LabelPowerset
 from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
 
+__all__ = ["METHODS", "REGISTRY", "Grid", "Method"]
+
 # Parameters, each with the values that were tried; every combination is a candidate.
 Grid: TypeAlias = Mapping[str, Sequence[float]]
 # The paper's values for weights of penalties and losses, and for the C of SVMs.

@@ -1,17 +1,12 @@
 """Original algorithms that plans use: each step is the one that it should be."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from originals import FrankWolfeRankSVMz, _vertex
 from scipy.optimize import linprog
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl import RankSVMz
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "plans"))
-from originals import FrankWolfeRankSVMz, _vertex
 
 
 @pytest.mark.parametrize("seed", range(20))

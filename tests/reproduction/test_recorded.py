@@ -1,6 +1,7 @@
 """Recorded results: what is written is what is read, and what is recomputed."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,18 +12,18 @@ from reproduction.criteria import choices, summarise_choices
 from reproduction.recorded import (
     Recorded,
     Stored,
-    export,
     facts,
-    project_folder,
+    plan_file,
     read_rows,
     read_table,
     write_rows,
     write_table,
 )
+from reproduction.steps import write_results
 
 from rbrl.experiments import Plan, Store, execute
 from reproduction import recorded as files
-from reproduction import recorded as sources
+from reproduction import steps
 
 TABLE = {
     "datasets": ["yeast"],
@@ -66,7 +67,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "replace", full)
+    monkeypatch.setattr("os.replace", full)
     with pytest.raises(OSError, match="No space"):
         write_table(path, pd.DataFrame({"x": [2]}), {})
     frame, said = read_table(path)
@@ -75,15 +76,16 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def test_a_store_is_exported_and_read_back(store, plan, tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "read_plan", lambda name: plan)
-    written = export(Stored(store), tmp_path, facts(), plans=["paper", "paper-quick"])
+    monkeypatch.setattr(files, "read_plan", lambda name: plan)
+    monkeypatch.setattr(steps, "read_plan", lambda name: plan)
+    written = write_results(Stored(store), tmp_path, facts(), plans=["paper", "paper-quick"])
     assert [path.name for path in written] == ["paper.csv", "paper-tuning.csv", "paper-quick.csv", "criteria.csv"]
     kept = Recorded(tmp_path)
     pd.testing.assert_frame_equal(kept.rows("paper"), store.rows(plan), check_dtype=False, rtol=1e-8)
     pd.testing.assert_frame_equal(kept.effort("paper"), store.effort(plan), check_dtype=False, rtol=1e-8)
     assert kept.has("plans/paper-quick.toml")
     assert not kept.has("paper-fair")
-    with pytest.raises(FileNotFoundError, match=r"no such results: .*paper-fair\.csv; `rbrl reproduce export"):
+    with pytest.raises(FileNotFoundError, match=r"no such results: .*paper-fair\.csv; `python -m reproduction export"):
         kept.rows("paper-fair")
 
 
@@ -128,12 +130,10 @@ def test_choices_of_a_criterion_are_those_of_a_run(store, plan, tmp_path):
     assert summary.n_tunings.sum() == 6
 
 
-def test_where_the_projects_folders_are(tmp_path, monkeypatch):
-    assert (project_folder("plans") / "paper.toml").is_file()
+def test_where_plans_are(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert (project_folder("plans") / "paper.toml").is_file(), "of the repository"
-    with pytest.raises(FileNotFoundError, match=r"no folder nonsense; looked for .* pass --run with a store"):
-        project_folder("nonsense")
+    assert all(plan_file(name).is_file() for name in files.PLANS), "wherever one works"
+    assert plan_file("here/own.toml") == Path("here/own.toml")
 
 
 def test_effort_fixture_matches_the_store(store, plan):

@@ -60,8 +60,8 @@ def test_the_page_has_its_answers(page):
     assert "explains 1 cell. Because." in text
     assert "Unexplained: 1 cells" in text
     assert "The next factor of ten needs thought." in text
-    assert "rbrl compare plans/paper.toml --dataset business --method rank-svmz --split 0" in text
-    assert "Not recorded yet: `rbrl reproduce solver`." in text
+    assert "rbrl compare reproduction/plans/paper.toml --dataset business --method rank-svmz --split 0" in text
+    assert "Not recorded yet: `python -m reproduction solver`." in text
 
 
 def test_the_page_is_clean(page):
