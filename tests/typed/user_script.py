@@ -16,14 +16,15 @@ def learn(X: NDArray[np.float64], Y: NDArray[np.int64]) -> dict[str, float]:
     model = RBRLClassifier(ridge=1.0, ranking=0.1, nuclear=0.1).fit(X, Y)
     labels = model.predict(X)
     scores = model.decision_function(X)
-    print(model.coef_.shape, model.gap_, model.n_iter_, BinaryRelevance(C=2.0).fit(X, Y).predict(X).shape)
+    found: list[float] = [model.gap_, model.objective_, float(model.coef_.sum()), model.n_iter_]
+    assert BinaryRelevance(C=2.0).fit(X, Y).predict(X).shape == Y.shape, found
     return metrics.evaluate(Y, labels, scores)
 
 
 def wrong(X: NDArray[np.float64], Y: NDArray[np.int64]) -> None:
     """Mistakes that a type checker has to find before the program runs."""
     RBRLClassifier(ridge="ten")  # type: ignore[arg-type]
-    RBRLClassifier().fit(X, Y).coeff_  # type: ignore[attr-defined]
+    _ = RBRLClassifier().fit(X, Y).coeff_  # type: ignore[attr-defined]
     BinaryRelevance(c=2.0)  # type: ignore[call-arg]
     rbrl.load(3.5)  # type: ignore[arg-type]
 
