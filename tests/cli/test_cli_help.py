@@ -58,7 +58,7 @@ def test_help_imports_nothing_heavy():
 
 def test_tables_import_only_what_they_need():
     """A table in the terminal waits for neither matplotlib nor Jinja2."""
-    heavy = ["sklearn", "matplotlib", "numba", "jinja2"]
+    heavy = ["matplotlib", "numba", "jinja2"]
     after = f"import atexit, sys; atexit.register(lambda: print([name for name in {heavy} if name in sys.modules]))"
     answer = python("-c", f"{after}; import rbrl.cli; rbrl.cli.main(['data', 'list'])")
     assert answer.returncode == 0, answer.stderr
