@@ -1,7 +1,7 @@
 """What all classifiers share: inputs are checked, labels encoded and decoded here; a subclass holds the method only."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
@@ -98,10 +98,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
 
         Rows in blocks, such as :class:`rbrl.datasets.Shards`, are read one block at a time, here and for `predict`.
         """
-        blocks = feature_blocks(X)
-        if blocks is not None:
-            return np.concatenate([self.decision_function(rows) for rows in blocks])
-        scores = self._scores(self._checked_rows(X))
+        scores = joined(self._score_blocks(X, whole=True))
         return scores.ravel() if self.targets_.kind == "binary" else scores
 
     def predict(self, X: Rows) -> Array | sparse.sparray:
@@ -110,13 +107,12 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         With `non_empty`, a row without a positive score gets its best label. Where `fit` received a sparse matrix the
         answer is sparse too, made block by block: the scores are never held all at once.
         """
-        blocks = feature_blocks(X)
-        if blocks is not None:
-            return self._stacked([self.predict(rows) for rows in blocks])
-        X = self._checked_rows(X)
-        if not self.targets_.sparse_container:
-            return self._decided(self._scores(X))
-        return self._stacked([self._decided(scores) for scores in self._score_blocks(X)])
+        check_is_fitted(self)
+        container, never_empty = self.targets_.sparse_container, self.non_empty and self.targets_.is_matrix
+        blocks = self._score_blocks(X, whole=container is None)
+        return joined(
+            (self.targets_.decode(relevant_labels(scores, never_empty), scores) for scores in blocks), container
+        )
 
     def predict_top(self, X: Rows, k: int) -> tuple[IntArray, FloatArray]:
         """The k best labels of every row, best first, of equal ones the first.
@@ -129,15 +125,11 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
             Columns of the labels: indices into `classes_`.
         scores : array (n_samples, k)
         """
-        blocks = feature_blocks(X)
-        if blocks is not None:
-            labels, scores = zip(*(self.predict_top(rows, k) for rows in blocks))
-            return np.vstack(labels), np.vstack(scores)
-        X = self._checked_rows(X)
+        check_is_fitted(self)
         check_number(type(self).__name__ + ".predict_top", "k", k, low=1, integer=True)
         if self.targets_.kind == "binary":
             raise ValueError("predict_top needs a score for each label or class. Got a binary 1-D target; use predict.")
-        labels, scores = zip(*(top_labels(block, k) for block in self._score_blocks(X)))
+        labels, scores = zip(*(top_labels(scores, k) for scores in self._score_blocks(X)))
         return np.vstack(labels), np.vstack(scores)
 
     @abstractmethod
@@ -166,12 +158,11 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} learns from rows in memory. Got {X!r}; load the rows as one file, or use a "
                 "classifier that learns from files, such as RBRLClassifier."
             )
+        columns = X.columns if isinstance(X, Dataset) else Columns(label_names=column_names(y))
         if isinstance(X, Dataset):
             if y is not None:
                 raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
-            X, y, columns = X.X, X.Y, X.columns
-        else:
-            columns = Columns(label_names=column_names(y))
+            X, y = X.X, X.Y
         check_not_label_sets(y)
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS)
         self.targets_ = SignedTargets().fit(y)
@@ -187,17 +178,11 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
             return check_array(X.matching(features_alone).X, accept_sparse="csr", dtype=FLOATS, estimator=self)
         return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
 
-    def _score_blocks(self, X: Matrix) -> Iterator[FloatArray]:
-        step = max(1, BLOCK_ENTRIES // self.targets_.n_columns)
-        return (self._scores(X[start : start + step]) for start in range(0, X.shape[0], step))
-
-    def _decided(self, scores: FloatArray) -> Array | sparse.sparray:
-        never_empty = self.non_empty and self.targets_.is_matrix
-        return self.targets_.decode(relevant_labels(scores, never_empty), scores)
-
-    def _stacked(self, answers: Sequence[Array | sparse.sparray]) -> Array | sparse.sparray:
-        container = self.targets_.sparse_container
-        return container(sparse.vstack(answers)) if container else np.concatenate(answers)
+    def _score_blocks(self, X: Rows, whole: bool = False) -> Iterator[FloatArray]:
+        """Scores of some rows at a time; with `whole`, of all that are in memory together."""
+        for rows in map(self._checked_rows, feature_blocks(X)):
+            step = rows.shape[0] if whole else max(1, BLOCK_ENTRIES // self.targets_.n_columns)
+            yield from (self._scores(rows[start : start + step]) for start in range(0, rows.shape[0], step))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -207,6 +192,14 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def joined(blocks: Iterable[Any], container: Any = None) -> Any:
+    """Blocks of rows in one array, or sparse matrix of the type `container`; one alone is not copied."""
+    first, *more = blocks
+    if not more:
+        return first
+    return container(sparse.vstack([first, *more])) if container else np.concatenate([first, *more])
 
 
 def columns_of(model: Any) -> Columns:

@@ -13,10 +13,9 @@ from rbrl._common.progress import passes_for
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.losses import Loss
 from rbrl.problem import with_ones
-from rbrl.rows.design import LARGEST_GRAM, BlockDesign, BlockObjective, GramDesign, SummedObjective
+from rbrl.rows.design import LARGEST_GRAM, BlockDesign, BlockObjective, GramDesign, SummedObjective, Survey
 from rbrl.rows.places import Blocks
 from rbrl.rows.sums import LabelCounts, LossAtZero, Sums, at_zero, block_label_counts
-from rbrl.rows.survey import Survey
 from rbrl.solvers import QuasiNewton, Solution, Solver, posed_blocks, solve_posed
 from rbrl.solvers.preconditioner import model_start
 from rbrl.solvers.stream import BATCH_ROWS, BatchSteps

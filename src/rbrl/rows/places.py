@@ -69,8 +69,8 @@ class LocalBlocks(Blocks):
 
     Attributes
     ----------
-    reading_seconds, seconds : float
-        Time spent fetching parts, and in all passes together.
+    reading_seconds : float
+        Time spent fetching parts.
 
     Examples
     --------
@@ -84,17 +84,15 @@ class LocalBlocks(Blocks):
     def __init__(self, parts: Any) -> None:
         self._parts = parts
         self.n_blocks = len(parts)
-        self.reading_seconds = self.seconds = 0.0
+        self.reading_seconds = 0.0
 
     def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """The sum, one block at a time."""
-        started = time.perf_counter()
         result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
             found = function(self._fetch(i), *arguments)
             result = add(result, found) if result else found
             self.progress.advance(i + 1, self.n_blocks)
-        self.seconds += time.perf_counter() - started
         return result
 
     def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
@@ -209,12 +207,14 @@ def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> 
     (True, 2)
     """
     parts = X if isinstance(X, Sequence) and not isinstance(X, str | bytes | Shards) else ()
+    # By name, without importing Dask, which may not be there.
+    of_dask = {type(value).__module__.partition(".")[0] for value in parts or [X]} <= {"dask", "distributed"}
     blocks: Blocks
-    if _is_dask(X):
+    if of_dask and parts:
+        blocks = DaskBlocks(_alone(X, y))
+    elif of_dask:
         blocks = DaskBlocks.of_arrays(X, y)
         blocks.columns = Columns(feature_names=column_names(X), label_names=column_names(y))
-    elif parts and all(_is_dask(part) for part in parts):
-        blocks = DaskBlocks(_alone(X, y))
     elif isinstance(X, Blocks):
         blocks = _alone(X, y)
     elif isinstance(X, Shards) or (parts and _are_parts(parts)):
@@ -234,13 +234,11 @@ def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> 
     return blocks
 
 
-def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any] | None:
-    """The features of shards, or of a list of parts (X, Y), block by block; None for anything else."""
+def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any]:
+    """The features of shards, or of a list of parts (X, Y), block by block; of anything else, that itself."""
     if isinstance(X, Shards):
         return (X.read(i) for i in range(len(X)))
-    if isinstance(X, list) and X and _are_parts(X):
-        return (part[0] for part in X)
-    return None
+    return (part[0] for part in X) if isinstance(X, list) and X and _are_parts(X) else iter([X])
 
 
 def column_names(frame: Any) -> list[str] | None:
@@ -260,8 +258,3 @@ def _alone(X: Any, y: Any) -> Any:
     if y is not None:
         raise ValueError(f"Blocks of rows have their labels with them: pass no y. Got y of type {type(y).__name__}.")
     return X
-
-
-def _is_dask(value: Any) -> bool:
-    """Without importing Dask, which may not be there."""
-    return type(value).__module__.partition(".")[0] in ("dask", "distributed")
