@@ -6,21 +6,13 @@ from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rbrl._common.checks import check_number, check_row_weights
-from rbrl._common.typing import (
-    Array,
-    ArrayLike,
-    BaseEstimator,
-    ClassifierMixin,
-    FloatArray,
-    IntArray,
-    Matrix,
-    MatrixLike,
-)
+from rbrl._common.typing import Array, BaseEstimator, ClassifierMixin, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import relevant_labels, top_labels
 from rbrl.rows.places import column_names, feature_blocks
@@ -162,7 +154,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(X, Dataset):
             if y is not None:
                 raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
-            X, y = X.X, X.Y
+            y, X = X.Y, X.X
         check_not_label_sets(y)
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS)
         self.targets_ = SignedTargets().fit(y)

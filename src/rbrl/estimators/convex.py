@@ -379,11 +379,17 @@ class StreamingClassifier(ObjectiveClassifier):
         """
         self._check_parameters()
         check_not_label_sets(y)
-        first = "stream_" not in vars(self)
-        self._check_label_names(column_names(y), first)
+        first, names = "stream_" not in vars(self), column_names(y)
+        known = list(getattr(self, "label_names_", names or ()))
+        if not first and names is not None and known != names:
+            raise InvalidLabelsError(
+                f"Labels must come as in the first batch: {', '.join(known[:5])}. Got {', '.join(names[:5])}; put the "
+                "columns in that order. A model cannot learn new labels: begin another for them."
+            )
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS, reset=first)
         if first:
             self._begin_stream(y, classes)
+            remember_columns(self, Columns(label_names=names))
         Y = self.targets_.encode_batch(y)
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
         penalties = self.ridge, self.nuclear, self.fit_intercept
@@ -418,14 +424,3 @@ class StreamingClassifier(ObjectiveClassifier):
             raise ValueError(f"classes must be passed on the first call to partial_fit with a 1-D y. Got {classes}.")
         self.targets_ = SignedTargets().fit(y if y.ndim == 2 else np.asarray(classes))
         self.classes_, self.stream_, self.n_samples_seen_ = self.targets_.classes_, {}, 0
-
-    def _check_label_names(self, names: list[str] | None, first: bool) -> None:
-        """Remember the names of the labels of the first batch; others, or another order, are refused."""
-        known = getattr(self, "label_names_", None)
-        if first:
-            remember_columns(self, Columns(label_names=names))
-        elif names is not None and known is not None and list(known) != names:
-            raise InvalidLabelsError(
-                f"Labels must come as in the first batch: {', '.join(known[:5])}. Got {', '.join(names[:5])}; put the "
-                "columns in that order. A model cannot learn new labels: begin another for them."
-            )

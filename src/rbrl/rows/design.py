@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.linalg import gram_matrix, whiten
+from rbrl._common.linalg import gram_matrix, squares, whiten
 from rbrl._common.typing import Array, FloatArray, Matrix
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.losses import Loss
@@ -45,13 +45,6 @@ class SummedDesign(Design):
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """Their coordinates."""
         return self._turn.T @ coefficients
-
-
-class GramDesign(SummedDesign):
-    """The linear model in whitened coordinates, from the Gram matrix of the features; its memory is reused."""
-
-    def __init__(self, n_samples: int, gram: FloatArray) -> None:
-        super().__init__(n_samples, *whiten(gram))
 
 
 class BlockDesign(SummedDesign):
@@ -249,7 +242,7 @@ def _look(block: Block, expected: tuple[int, int, str], whole_gram: bool, sample
     if not np.isfinite(values).all():
         raise DataFormatError(f"{name} holds NaN or infinite features; a linear model needs finite ones.")
     zeros, minus = _label_values(block)
-    gram = gram_matrix(X.astype(np.float64, copy=False)) if whole_gram else _squares(X)
+    gram = (gram_matrix if whole_gram else squares)(X.astype(np.float64, copy=False))
     sums = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
     return X.shape[0], values.size, gram, sums, [name] * zeros, [name] * minus, [_sample(X, block.Y, sample_rows)]
 
@@ -273,12 +266,6 @@ def _label_values(block: Block) -> tuple[bool, bool]:
         raise InvalidLabelsError(f"{block.name}: labels must be 0/1 or -1/+1. Got the values {shown}.")
     implied = sparse.issparse(block.Y) and block.Y.nnz < np.prod(block.Y.shape)
     return bool(implied or 0 in values), bool(-1 in values)
-
-
-def _squares(X: Any) -> FloatArray:
-    if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=0), dtype=np.float64).ravel()
-    return np.einsum("ij,ij->j", X, X, dtype=np.float64)
 
 
 def _sample(X: Matrix, Y: Any, n_rows: int) -> tuple[Matrix, Array, FloatArray]:

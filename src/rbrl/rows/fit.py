@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from rbrl._common.linalg import whiten
 from rbrl._common.progress import passes_for
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.losses import Loss
 from rbrl.problem import with_ones
-from rbrl.rows.design import LARGEST_GRAM, BlockDesign, BlockObjective, GramDesign, SummedObjective, Survey
+from rbrl.rows.design import LARGEST_GRAM, BlockDesign, BlockObjective, SummedDesign, SummedObjective, Survey
 from rbrl.rows.places import Blocks
 from rbrl.rows.sums import LabelCounts, LossAtZero, Sums, at_zero, block_label_counts
 from rbrl.solvers import QuasiNewton, Solution, Solver, posed_blocks, solve_posed
@@ -126,6 +127,6 @@ def streamed_coefficients(state: dict[str, Any], n_samples: int, ridge: float, n
     if "directions" in state:
         return BatchSteps(**state).coefficients()
     sums = Sums(**state)
-    design = GramDesign(n_samples, sums.gram.copy())
+    design = SummedDesign(n_samples, *whiten(sums.gram.copy()))
     objective = SummedObjective(design, sums.adjoint.shape[1], LossAtZero(sums, design), ridge, nuclear)
     return design.coefficients(model_start(objective))

@@ -3,6 +3,8 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from operator import iadd
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -58,10 +60,7 @@ class Blocks(ABC):
 
 def add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
     """Sum of two tuples, member by member; the arrays and lists of the first are reused."""
-    total = list(one)
-    for i, value in enumerate(other):
-        total[i] += value
-    return tuple(total)
+    return tuple(map(iadd, one, other))
 
 
 class LocalBlocks(Blocks):
@@ -185,10 +184,7 @@ def _apply(function: Summand, block: Block, arguments: Iterable[Any]) -> tuple[A
 
 def _joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Results of other tasks are theirs: what is added to is a copy."""
-    total = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
-    for result in results[1:]:
-        total = add(total, result)
-    return total
+    return reduce(add, results[1:], tuple(value.copy() if hasattr(value, "copy") else value for value in results[0]))
 
 
 def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Blocks | None:

@@ -50,18 +50,10 @@ class BlockScores:
         return BlockScores(self.weights @ matrix, self._design)
 
     @property
-    def T(self) -> "_TransposedScores":
+    def T(self) -> "_Transposed":
         """Transposed, for products with other scores."""
-        return _TransposedScores(self.weights, self._design.gram_diagonal)
-
-
-class _TransposedScores(NamedTuple):
-    weights: FloatArray
-    gram_diagonal: FloatArray
-
-    def __matmul__(self, other: BlockScores) -> FloatArray:
-        """Scores times scores, with Z'Z as far as the design knows it: its diagonal."""
-        return self.weights.T @ (self.gram_diagonal[:, None] * other.weights)
+        # With Z'Z as far as the design knows it: its diagonal.
+        return _Transposed(self._design.gram_diagonal[:, None] * self.weights)
 
 
 class BlockResidual:
@@ -74,9 +66,9 @@ class BlockResidual:
         return BlockResidual(self.adjoint @ matrix)
 
     @property
-    def T(self) -> "_TransposedResidual":
+    def T(self) -> "_Transposed":
         """Transposed, for products with scores."""
-        return _TransposedResidual(self.adjoint)
+        return _Transposed(self.adjoint)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         """<R, ZW> = <Z'R, W>."""
@@ -86,14 +78,16 @@ class BlockResidual:
         return np.vdot(residual.adjoint, scores.weights)
 
 
-class _TransposedResidual(NamedTuple):
+class _Transposed(NamedTuple):
+    """A', of which only Z'A is known."""
+
     adjoint: FloatArray
 
     def __matmul__(self, scores: BlockScores) -> FloatArray:
         return self.adjoint.T @ scores.weights
 
 
-# Evaluations that are remembered: a solver comes back to where it was.
+# Evaluations that are remembered, beside that of zero weights: a solver comes back to where it was.
 REMEMBERED = 3
 
 
@@ -138,7 +132,6 @@ class BlockLoss:
     def __init__(self, loss: Loss, design: "BlockDesign") -> None:
         self.loss, self.design = loss, design
         self._known: list[Evaluated] = []
-        self._zero: Evaluated | None = None
         self._ray: tuple[Any, ...] | None = None
 
     def evaluate(self, Y: Any, at: BlockScores, weights: None = None) -> tuple[Terms, BlockResidual]:
@@ -153,9 +146,8 @@ class BlockLoss:
     def remembered(self, coefficients: FloatArray) -> tuple[Evaluated, list[Evaluated]]:
         """What is known at these coefficients, which costs a pass only where a solver did not end there; and all else that
         is known."""
-        known = [*self._known, *([] if self._zero is None else [self._zero])]
-        here = [point for point in known if np.array_equal(point.coefficients, coefficients)]
-        return (here or [self._pass(self.design.weights(coefficients), coefficients)])[0], known
+        here = [point for point in self._known if np.array_equal(point.coefficients, coefficients)]
+        return (here or [self._pass(self.design.weights(coefficients), coefficients)])[0], self._known
 
     def extended(self, coefficients: FloatArray) -> float:
         """The value at these coefficients, by scores in extended precision: one pass."""
@@ -168,10 +160,13 @@ class BlockLoss:
 
     def line(self, Y: Any, at: BlockScores, along: BlockScores, t: FloatArray, weights: None = None) -> LineValue:
         """The loss at ``at + along * t`` as the sample has it, corrected at t = 0: no pass."""
-        if self._ray is None or self._ray[0] is not at or self._ray[1] is not along:
-            self._ray = (at, along, *self._start_line(at, along))
-        *_, F, D, value, slopes = self._ray
         _, labels, row_weights = self.design.sample
+        if self._ray is None or self._ray[0] is not at or self._ray[1] is not along:
+            F, D, start = self._sample_scores(at), self._sample_scores(along), self._at(at.weights)
+            sampled = self.loss.line(labels, F, D, np.zeros(F.shape[1]), row_weights)
+            slopes = np.sum(start.adjoint * along.weights, axis=0) - sampled.slopes
+            self._ray = at, along, F, D, start.terms.value - sampled.value, slopes
+        *_, F, D, value, slopes = self._ray
         here = self.loss.line(labels, F, D, t, row_weights)
         return LineValue(value + here.value, slopes + here.slopes, here.curvatures, here.joint_curvature)
 
@@ -182,29 +177,17 @@ class BlockLoss:
         curvatures = np.divide(after - before, t, out=np.full(len(t), np.inf), where=t > 0)
         return LineValue(here.terms.value, after, curvatures, float((after - before).sum() / max(t.max(), 1e-300)))
 
-    def _start_line(self, at: BlockScores, along: BlockScores) -> tuple[FloatArray, FloatArray, float, FloatArray]:
-        F, D = self._sample_scores(at), self._sample_scores(along)
-        _, labels, row_weights = self.design.sample
-        sampled, exact = self.loss.line(labels, F, D, np.zeros(F.shape[1]), row_weights), self._at(at.weights)
-        slopes = np.sum(exact.adjoint * along.weights, axis=0)
-        return F, D, exact.terms.value - sampled.value, slopes - sampled.slopes
-
     def _sample_scores(self, at: BlockScores) -> FloatArray:
         return scores(self.design.sample[0], self.design.coefficients(at.weights))
 
     def _at(self, W: FloatArray) -> Evaluated:
-        zero = not W.any()
-        if zero and self._zero is not None:
-            return self._zero
         for known in self._known:
             if np.array_equal(known.weights, W):
                 return known
-        found = self._pass(W, self.design.coefficients(W))
-        if zero:
-            self._zero = found
-        else:
-            self._known = [found, *self._known[: REMEMBERED - 1]]
-        return found
+        points = [self._pass(W, self.design.coefficients(W)), *self._known]
+        moved, zero = ([point for point in points if point.weights.any() == moved] for moved in (True, False))
+        self._known = [*moved[:REMEMBERED], *zero]
+        return points[0]
 
     def _pass(self, W: FloatArray, coefficients: FloatArray) -> Evaluated:
         self.design.columns += W.shape[1] * (2 if W.any() else 1)

@@ -90,14 +90,8 @@ def _resolve(scorer: Scorer) -> Any:
 
 
 # Parameters of which a larger (+1) or smaller (-1) value means a stronger penalty, a smoother or a simpler model.
-STRONGER = {
-    "ridge": 1,
-    "nuclear": 1,
-    "ranking": 1,
-    "positive": 1,
-    "negative": 1,
+STRONGER = dict.fromkeys(("ridge", "nuclear", "ranking", "positive", "negative", "n_neighbors"), 1) | {
     "C": -1,
-    "n_neighbors": 1,
     "beta1": -1,
 }
 # Losses and means that differ by less are equal: they are sums of the same numbers in another order.
@@ -172,15 +166,10 @@ def choose(
     candidates: list[dict[str, Any]] = [json.loads(point) for point in points]
     if len(candidates) == 1:
         return candidates[0]
-    losses = np.mean([_ranks(points, name) for name in considered(criterion, metrics)], axis=0)
+    if isinstance(criterion, str):
+        criterion = metrics if criterion == "mean_rank" else [criterion]
+    losses = np.mean([_ranks(points, name) for name in criterion], axis=0)
     return candidates[best_index(candidates, losses)]
-
-
-def considered(criterion: str | Sequence[str], metrics: Sequence[str]) -> list[str]:
-    """Names of the metrics that a criterion looks at."""
-    if criterion == "mean_rank":
-        return list(metrics)
-    return [criterion] if isinstance(criterion, str) else list(criterion)
 
 
 def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> FloatArray:

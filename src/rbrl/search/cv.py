@@ -100,9 +100,8 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         check_number(type(self).__name__, "search_tol", self.search_tol, strict=True)
         check_not_label_sets(y)
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS)
-        targets = SignedTargets().fit(y)
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
-        data = SearchData(X, y, targets, weights, estimator.kernel == "precomputed")
+        data = SearchData(X, y, weights)
         scoring = Scoring(self.scoring)
         metric = self._deciding(scoring, data)
         self.cv_results_ = results_table(self._search(estimator, data, scoring), scoring)
@@ -110,7 +109,7 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
         self.best_estimator_ = estimator.set_params(**self.best_params_).fit(X, y, sample_weight)
-        self.classes_, self.targets_ = targets.classes_, targets
+        self.classes_, self.targets_ = data.targets.classes_, data.targets
         return self
 
     def decision_function(self, X: MatrixLike) -> FloatArray:

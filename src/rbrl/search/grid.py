@@ -21,7 +21,6 @@ from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
 from rbrl.search.choose import Grid, Scoring, Table
 from rbrl.search.path import SearchData, search_fold
-from rbrl.targets import SignedTargets
 
 
 def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> tuple[Array | None, FloatArray | None]:
@@ -124,11 +123,9 @@ def _along_path(task: _Task, train: IntArray, test: IntArray) -> Table:
     outer = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
     inner = {name: grid[name] for name in grid if name not in DESIGN_PARAMETERS}
     inner = {name: sorted(inner[name], reverse=name == "ridge") for name in sorted(inner, key=lambda n: n != "ridge")}
-    table = []
+    table, data = [], SearchData(task.X, np.asarray(task.Y))
     for shape in points(outer):
         model = clone(task.estimator).set_params(**shape)
-        targets = SignedTargets().fit(np.asarray(task.Y))
-        data = SearchData(task.X, task.Y, targets, None, model.kernel == "precomputed")
         for row in search_fold(model, inner, data, train, test, Scoring(task.names, convention), task.tol):
             values = {name: row[name] for name in task.names}
             table.append(_row({**shape, **row["params"]}, values, row["seconds"], row["gap"], row["evaluations"]))

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from rbrl._common.threads import one_thread
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl.decision import relevant_labels
@@ -95,13 +93,7 @@ def _candidates(solved: Mapping[tuple[int, ...], Known], index: tuple[int, ...])
 
 def _best_start(objective: Objective, candidates: Iterable[Known]) -> Known | tuple[None, None]:
     """The candidate with the smallest objective; (None, None) if there is none."""
-    best: Known | tuple[None, None] = (None, None)
-    best_value = np.inf
-    for known in candidates:
-        value = objective.value_at(*known)
-        if value < best_value:
-            best, best_value = known, value
-    return best
+    return min(candidates, key=lambda known: objective.value_at(*known), default=(None, None))
 
 
 def search_fold(
@@ -123,7 +115,9 @@ def search_fold(
     """
     # One thread whatever runs beside it, so that the same search gives the same digits on any number of processes.
     with one_thread():
-        X_train, X_test = data.rows(train, train), data.rows(test, train)
+        # Of a kernel matrix, the values to the training rows only.
+        values = data.X[:, train] if estimator.kernel == "precomputed" else data.X
+        X_train, X_test = values[train], values[test]
         weights = None if data.weights is None else data.weights[train]
         problem = estimator.problem(X_train, data.signed[train], weights)
         held_out = problem.score_matrix(X_test)
@@ -147,22 +141,17 @@ class SearchData:
     X : array or CSR matrix (n_samples, n_features)
     y : array
         The targets as they were given.
-    targets : SignedTargets
-        Their coding.
     weights : array (n_samples,) or None
-    pairwise : bool
-        Whether X is a kernel matrix.
+    targets : SignedTargets
+        The coding of the targets.
+    signed : array (n_samples, n_columns)
+        The targets in {-1, +1}.
     """
 
     X: Matrix
     y: Array
-    targets: SignedTargets
-    weights: FloatArray | None
-    pairwise: bool
+    weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
+        self.targets = SignedTargets().fit(self.y)
         self.signed = self.targets.encode(self.y)
-
-    def rows(self, rows: IntArray, columns: IntArray) -> Matrix:
-        """Rows of X; of a kernel matrix, their values to the `columns` only."""
-        return self.X[rows][:, columns] if self.pairwise else self.X[rows]
