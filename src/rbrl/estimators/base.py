@@ -179,8 +179,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        kernel = getattr(self, "kernel", None)
-        tags.input_tags.pairwise = isinstance(kernel, str) and kernel == "precomputed"
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags

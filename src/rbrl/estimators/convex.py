@@ -388,12 +388,17 @@ class StreamingClassifier(ObjectiveClassifier):
             )
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS, reset=first)
         if first:
-            self._begin_stream(y, classes)
+            classes = getattr(self, "classes_", None) if classes is None else classes
+            if y.ndim == 1 and classes is None:
+                raise ValueError(
+                    f"classes must be passed on the first call to partial_fit with a 1-D y. Got {classes}."
+                )
+            self.targets_ = SignedTargets().fit(y if y.ndim == 2 else np.asarray(classes))
+            self.classes_, self.stream_, self.n_samples_seen_ = self.targets_.classes_, {}, 0
             remember_columns(self, Columns(label_names=names))
         Y = self.targets_.encode_batch(y)
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
-        penalties = self.ridge, self.nuclear, self.fit_intercept
-        loss = self.loss(lambda: label_counts(Y, weights))
+        loss, penalties = self.loss(lambda: label_counts(Y, weights)), (self.ridge, self.nuclear, self.fit_intercept)
         self.stream_ = learn_batch(self.stream_, X.astype(np.float64, copy=False), Y, weights, loss, *penalties)
         self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         for name in _OF_FIT:
@@ -414,13 +419,4 @@ class StreamingClassifier(ObjectiveClassifier):
         if not vars(self).get("stream_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._store_linear(streamed_coefficients(self.stream_, self.n_samples_seen_, self.ridge, self.nuclear))
-        found: FloatArray = vars(self)[name]
-        return found
-
-    def _begin_stream(self, y: Any, classes: ArrayLike | None) -> None:
-        known = getattr(self, "classes_", None) if y.ndim == 1 else None
-        classes = known if classes is None else classes
-        if y.ndim == 1 and classes is None:
-            raise ValueError(f"classes must be passed on the first call to partial_fit with a 1-D y. Got {classes}.")
-        self.targets_ = SignedTargets().fit(y if y.ndim == 2 else np.asarray(classes))
-        self.classes_, self.stream_, self.n_samples_seen_ = self.targets_.classes_, {}, 0
+        return vars(self)[name]

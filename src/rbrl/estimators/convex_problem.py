@@ -22,15 +22,11 @@ from rbrl.rows import label_counts
 from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed
 from rbrl.solvers.certificate import Features, prove_feature_map, prove_function, prove_linear
 
-try:
-    import resource
-except ImportError:  # on Windows
-    resource = None  # type: ignore[assignment]
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ObjectiveClassifier
 
+# Bytes of a number.
 DOUBLE = 8
-MEMORY = Path("/proc/meminfo")
 
 
 class ConvexProblem:
@@ -291,32 +287,30 @@ def available_bytes(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/pr
         A file that names those of this process.
     """
     limits = []
-    # Of the machine: what can be had without harm to others, and what can be moved to disk.
-    free = _number(MEMORY, "MemAvailable:")
-    if free is not None:
-        limits.append(1024 * (free + (_number(MEMORY, "SwapFree:") or 0)))
-    lines = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
-    for _, kinds, name in (line.split(":", 2) for line in lines if line.count(":") > 1):
-        if kinds not in ("", "memory"):
-            continue
-        folder = groups / kinds / name.strip("/")
+    free, swap = (_found(Path("/proc/meminfo"), rf"^{name}:\s*(\d+)") for name in ("MemAvailable", "SwapFree"))
+    if free:
+        # Of the machine: what can be had without harm to others, and what can be moved to disk.
+        limits.append(1024 * sum(map(int, free + swap)))
+    for kind, name in _found(own, r"^\d+:(memory|):(.*)"):
+        folder = groups / kind / name.strip("/")
         # Of both versions of control groups; what is only cached can be given up.
-        files = ("limit_in_bytes", "usage_in_bytes", "total_cache") if kinds else ("max", "current", "file")
+        files = ("limit_in_bytes", "usage_in_bytes", "total_cache") if kind else ("max", "current", "file")
         for place in (group for group in (folder, *folder.parents) if group.is_relative_to(groups)):
-            most, used = (_number(place / f"memory.{file}") for file in files[:2])
-            if most is not None and used is not None:
-                limits.append(most - used + (_number(place / "memory.stat", files[2]) or 0))
-    pages = _number(Path("/proc/self/statm"))
-    if resource is not None and pages is not None:
-        most, _ = resource.getrlimit(resource.RLIMIT_AS)
-        limits += [] if most == resource.RLIM_INFINITY else [most - pages * os.sysconf("SC_PAGE_SIZE")]
+            most, used = (_found(place / f"memory.{file}", r"\A\d+") for file in files[:2])
+            cached = _found(place / "memory.stat", rf"^{files[2]} (\d+)")
+            if most and used:
+                limits.append(int(most[0]) - int(used[0]) + sum(map(int, cached)))
+    for pages in _found(Path("/proc/self/statm"), r"\A\d+"):
+        import resource  # not on Windows, which has no such file either
+
+        space, _ = resource.getrlimit(resource.RLIMIT_AS)
+        limits += [] if space == resource.RLIM_INFINITY else [space - int(pages) * os.sysconf("SC_PAGE_SIZE")]
     return max(min(limits), 0) if limits else None
 
 
-def _number(path: Path, name: str = "") -> int | None:
-    """The number behind a name at the beginning of a line, or the first of the file; None if there is none."""
+def _found(path: Path, pattern: str) -> list[Any]:
+    """What a pattern finds in the lines of a file; nothing where there is none to read."""
     try:
-        found = re.search(rf"^{name}\s*(\d+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        return re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
     except OSError:
-        return None
-    return None if found is None else int(found[1])
+        return []

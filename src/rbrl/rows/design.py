@@ -3,7 +3,6 @@
 The first pass over blocks is a survey: are the rows what they should be, how are their columns correlated, and a sample.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,9 +64,11 @@ class BlockDesign(SummedDesign):
     def __init__(self, blocks: Blocks, intercept: bool = True, largest_gram: int = LARGEST_GRAM) -> None:
         self.blocks = blocks
         self.found = found = take_survey(blocks, largest_gram)
-        self.sample = found.sample
-        gram = with_ones_gram(found.gram, found.sums, found.n_samples) if intercept else found.gram
+        self.sample, gram, sums, n = found.sample, found.gram, found.sums, float(found.n_samples)
         self.whitened = gram.ndim == 2
+        if intercept:
+            # The Gram matrix, or its diagonal, of the features with a last column of ones.
+            gram = np.block([[gram, sums[:, None]], [sums, n]]) if self.whitened else np.append(gram, n)
         self.column_squares = gram.diagonal().copy() if self.whitened else gram
         turned: tuple[FloatArray | Rotation, FloatArray]
         if self.whitened:
@@ -82,23 +83,6 @@ class BlockDesign(SummedDesign):
         G = np.zeros(V.shape)
         add_adjoint(X, weights[:, None] * scores(X, V), G)
         return G
-
-
-def with_ones_gram(gram: FloatArray, sums: FloatArray, n_samples: int) -> FloatArray:
-    """The Gram matrix, or its diagonal, of the features with a last column of ones."""
-    if gram.ndim == 1:
-        return np.append(gram, n_samples)
-    return np.block([[gram, sums[:, None]], [sums[None, :], np.full((1, 1), float(n_samples))]])
-
-
-@dataclass(frozen=True)
-class LabelsElsewhere:
-    """Labels that stay with their rows: only their shape is known here."""
-
-    shape: tuple[int, int]
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
 
 class SummedObjective(Objective):
@@ -117,8 +101,9 @@ class SummedObjective(Objective):
     def __init__(
         self, design: SummedDesign, n_labels: int, loss: BlockLoss | LossAtZero, ridge: float, nuclear: float
     ) -> None:
-        self.design, self.Y, self.sample_weight = design, LabelsElsewhere((design.shape[0], n_labels)), None
-        self.loss = loss
+        # Labels stay with their rows: zeros that take no memory tell their shape.
+        self.Y = np.broadcast_to(np.int8(0), (design.shape[0], n_labels))
+        self.design, self.loss, self.sample_weight = design, loss, None
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
 

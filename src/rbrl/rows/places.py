@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import iadd
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -123,7 +123,7 @@ class DaskBlocks(Blocks):
         except ImportError as error:
             raise ImportError(f"Dask arrays need Dask ({error}): pip install 'rbrl[dask]'.") from error
         self._dask: Any = dask
-        named = self._dask.delayed(_named, pure=False)
+        named = self._dask.delayed(lambda part, name: Block(part[0], part[1], name), pure=False)
         blocks = [named(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
         self._blocks = self._dask.persist(*blocks)
         self.n_blocks = len(blocks)
@@ -147,9 +147,8 @@ class DaskBlocks(Blocks):
         # A data frame does not know how many rows its blocks have: NaN.
         unknown = np.isnan([*rows[0], *rows[1]]).any()
         if len(rows[0]) != len(rows[1]) or any(a != b and not np.isnan([a, b]).any() for a, b in zip(*rows)):
-            way_out = "y.rechunk({0: X.chunks[0]}) would do"
-            if unknown:
-                way_out = "cut both alike, data frames with y.repartition(divisions=X.divisions)"
+            alike = "cut both alike, data frames with y.repartition(divisions=X.divisions)"
+            way_out = alike if unknown else "y.rechunk({0: X.chunks[0]}) would do"
             shown = (f"{', '.join(map(str, side[:4]))}{', …' if len(side) > 4 else ''}" for side in rows)
             raise ValueError(
                 f"X and y must have the same rows in each block. Got {' and '.join(shown)} rows; {way_out}."
@@ -158,9 +157,10 @@ class DaskBlocks(Blocks):
 
     def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """The sum, by a tree of tasks."""
-        apply, join = (self._dask.delayed(task, pure=False) for task in (_apply, _joined))
+        apply = self._dask.delayed(lambda block, shared: function(block, *shared), pure=False)
+        join = self._dask.delayed(_joined, pure=False)
         shared = self._dask.delayed(arguments, pure=False, traverse=False)
-        level = [apply(function, block, shared) for block in self._blocks]
+        level = [apply(block, shared) for block in self._blocks]
         while len(level) > 1:
             level = [join(level[i : i + BRANCHES]) for i in range(0, len(level), BRANCHES)]
         # Coefficients travel with the graph, so that no worker takes them along when it dies; Dask warns of such graphs.
@@ -171,15 +171,7 @@ class DaskBlocks(Blocks):
 
     def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """What the first block gives, computed where it is."""
-        return self._dask.delayed(_apply, pure=False)(function, self._blocks[0], arguments).compute()
-
-
-def _named(part: tuple[Any, Any], name: str) -> Block:
-    return Block(*part, name)
-
-
-def _apply(function: Summand, block: Block, arguments: Iterable[Any]) -> tuple[Any, ...]:
-    return function(block, *arguments)
+        return self._dask.delayed(function, pure=False)(self._blocks[0], *arguments).compute()
 
 
 def _joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -58,8 +58,7 @@ class Scoring:
 
     def greater_is_better(self, name: str) -> bool:
         """Direction of a metric; a scorer is always better when larger."""
-        scorer = self.scorers[name]
-        return scorer.greater_is_better if isinstance(scorer, Metric) else True
+        return not isinstance(self.scorers[name], Metric) or self.scorers[name].greater_is_better
 
     def __call__(
         self, X: Any, y: Any, Y: BoolArray, scores: FloatArray, relevant: BoolArray, targets: SignedTargets
@@ -175,8 +174,8 @@ def choose(
 def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> FloatArray:
     """Rank of each point by the mean over folds; a point without a value comes last."""
     sign = -1.0 if get_metric(name).greater_is_better else 1.0
-    means = [np.mean(values[name]) for values in points.values()]
-    return ranks([rounded(sign * np.array(means, dtype=float))], greater_is_better=False)[0]
+    means = np.array([np.mean(values[name]) for values in points.values()], dtype=float)
+    return ranks([rounded(sign * means)], greater_is_better=False)[0]
 
 
 EXTRA = ("gap", "evaluations", "seconds")

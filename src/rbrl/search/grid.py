@@ -20,7 +20,7 @@ from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
 from rbrl.search.choose import Grid, Scoring, Table
-from rbrl.search.path import SearchData, search_fold
+from rbrl.search.cv import SearchData, search_fold
 
 
 def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> tuple[Array | None, FloatArray | None]:

@@ -103,11 +103,9 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
 
     def _held_out_scores(self, X: MatrixLike, y: Any) -> FloatArray:
         y = y.toarray() if sparse.issparse(y) else y  # as the scores are; folds of a sparse y cannot be drawn
-        cv = self.cv
-        if isinstance(cv, int | np.integer):
-            # Each class in every fold, so that no model misses one.
-            folds = KFold if self.targets_.is_matrix else StratifiedKFold
-            cv = folds(int(cv), shuffle=True, random_state=self.random_state)
+        # Each class in every fold, so that no model misses one.
+        folds, count = KFold if self.targets_.is_matrix else StratifiedKFold, isinstance(self.cv, int | np.integer)
+        cv = folds(int(self.cv), shuffle=True, random_state=self.random_state) if count else self.cv
         scores = cross_val_predict(self.estimator, X, y, cv=cv, method="decision_function", n_jobs=self.n_jobs)
         return scores if scores.ndim == 2 else scores[:, None]
 
