@@ -74,6 +74,16 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1.
 
         A :class:`rbrl.datasets.Dataset` has both, and the names of their columns: ``fit(dataset)``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n_samples, n_features); or Dataset
+        y : array, sparse matrix or data frame (n_samples, n_labels); or (n_samples,), classes
+            None with a `Dataset`.
+
+        Returns
+        -------
+        self
         """
         return self._learn(X, y)
 
@@ -81,6 +91,16 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         """Yield a fitted copy for each dict of parameters in `points`.
 
         A method whose models have work in common does it once; here they have none.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+        points : iterable of dict
+
+        Yields
+        ------
+        fitted classifiers, in the order of `points`
         """
         for params in points:
             yield clone(self).set_params(**params).fit(X, y)
@@ -89,8 +109,16 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         """Scores of every label, (n_samples, n_labels); positive means relevant. 1-D for a binary 1-D target.
 
         Rows in blocks, such as :class:`rbrl.datasets.Shards`, are read one block at a time, here and for `predict`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n_samples, n_features); or Dataset, Shards, or a list of parts (X, Y)
+
+        Returns
+        -------
+        array (n_samples, n_labels); (n_samples,) for a binary 1-D target
         """
-        scores = joined(self._score_blocks(X, whole=True))
+        scores = _joined(self._score_blocks(X, whole=True))
         return scores.ravel() if self.targets_.kind == "binary" else scores
 
     def predict(self, X: Rows) -> Array | sparse.sparray:
@@ -98,11 +126,19 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
 
         With `non_empty`, a row without a positive score gets its best label. Where `fit` received a sparse matrix the
         answer is sparse too, made block by block: the scores are never held all at once.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n_samples, n_features); or Dataset, Shards, or a list of parts (X, Y)
+
+        Returns
+        -------
+        array or sparse matrix (n_samples, n_labels); array (n_samples,) for a 1-D target
         """
         check_is_fitted(self)
         container, never_empty = self.targets_.sparse_container, self.non_empty and self.targets_.is_matrix
         blocks = self._score_blocks(X, whole=container is None)
-        return joined(
+        return _joined(
             (self.targets_.decode(relevant_labels(scores, never_empty), scores) for scores in blocks), container
         )
 
@@ -110,6 +146,11 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         """The k best labels of every row, best first, of equal ones the first.
 
         Made block by block: the matrix of all scores, which is large where labels are many, is never held.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n_samples, n_features); or Dataset, Shards, or a list of parts (X, Y)
+        k : int
 
         Returns
         -------
@@ -185,7 +226,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def joined(blocks: Iterable[Any], container: Any = None) -> Any:
+def _joined(blocks: Iterable[Any], container: Any = None) -> Any:
     """Blocks of rows in one array, or sparse matrix of the type `container`; one alone is not copied."""
     first, *more = blocks
     if not more:
@@ -195,6 +236,14 @@ def joined(blocks: Iterable[Any], container: Any = None) -> Any:
 
 def columns_of(model: Any) -> Columns:
     """What a fitted model, or a pipeline with one at its end, knows of the columns it was fitted on.
+
+    Parameters
+    ----------
+    model : fitted classifier or pipeline
+
+    Returns
+    -------
+    Columns
 
     Examples
     --------
@@ -218,6 +267,11 @@ def remember_columns(model: Any, columns: Columns) -> None:
     """Let a fitted model, or a pipeline, know the columns it was fitted on; what scikit-learn has seen for itself stays.
 
     Names are kept as text of one width: a file with an object for each of 50,000 names takes seconds to load.
+
+    Parameters
+    ----------
+    model : fitted classifier or pipeline
+    columns : Columns
     """
     names = columns.label_names
     labels = None if names is None else np.array([str(name) for name in names], dtype=np.str_)

@@ -136,12 +136,25 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         ----------
         count_labels : callable
             Counts the labels of all rows, for a loss that depends on them; others need not call it.
+
+        Returns
+        -------
+        Loss
         """
 
     def problem(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> ConvexProblem:
         """The problem that `fit` would solve: its design, its objective at any parameters, its solution.
 
         Nothing is stored in the classifier. `X`, `y` and `sample_weight` are arrays as for `fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight : arrays
+            As for `fit`; X may be a `Dataset`, which has its labels.
+
+        Returns
+        -------
+        ConvexProblem
 
         Examples
         --------

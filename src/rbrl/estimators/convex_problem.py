@@ -111,6 +111,10 @@ class ConvexProblem:
             None means :attr:`design`.
         **parameters
             Of the model, in place of its own: such as ``ridge``, ``ranking`` and ``nuclear``.
+
+        Returns
+        -------
+        Objective
         """
         model = clone(self.model).set_params(**parameters) if parameters else self.model
         loss = model.loss(lambda: label_counts(self.Y, self.weights))
@@ -118,7 +122,16 @@ class ConvexProblem:
         return Objective(design, self.Y, loss, model.ridge, model.nuclear, self.weights)
 
     def score_matrix(self, X: Matrix) -> FloatArray:
-        """The matrix that turns weights over :attr:`design` into scores of other rows, given as to `predict`."""
+        """The matrix that turns weights over :attr:`design` into scores of other rows, given as to `predict`.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n_rows, n_features)
+
+        Returns
+        -------
+        array or CSR matrix (n_rows, n_columns)
+        """
         if self.kind == "linear":
             basis = with_ones(X) if self.model.fit_intercept else X
         elif self.kind == "approximation":
@@ -137,6 +150,10 @@ class ConvexProblem:
         start : array, default=None
             Coefficients as the model stores them: of the features (n_columns, n_labels), those of the intercept last, or of
             the rows that are present (n_rows, n_labels).
+
+        Returns
+        -------
+        Solution
         """
         model, dtype = self.model, self.X.dtype
         if self.kind == "blocks":
@@ -166,7 +183,16 @@ class ConvexProblem:
 
 
 def solver_of(model: "ObjectiveClassifier") -> Solver:
-    """The solver that a classifier's parameters name."""
+    """The solver that a classifier's parameters name.
+
+    Parameters
+    ----------
+    model : ObjectiveClassifier
+
+    Returns
+    -------
+    Solver
+    """
     if model.max_rank is not None:
         return LowRank(model.max_rank)
     by_name: dict[str, Any] = SOLVERS
@@ -174,7 +200,24 @@ def solver_of(model: "ObjectiveClassifier") -> Solver:
 
 
 def present_rows(weights: FloatArray | None, n_samples: int) -> tuple[IntArray, FloatArray | None]:
-    """Indices of the rows with a weight, and their weights (None if all are 1)."""
+    """Indices of the rows with a weight, and their weights (None if all are 1).
+
+    Parameters
+    ----------
+    weights : array (n_samples,) or None
+    n_samples : int
+
+    Returns
+    -------
+    rows : array of int
+    weights : array (n_rows,) or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> present_rows(np.array([1.0, 0.0, 1.0]), 3)
+    (array([0, 2]), None)
+    """
     if weights is None:
         return np.arange(n_samples), None
     rows = np.flatnonzero(weights)
@@ -183,7 +226,17 @@ def present_rows(weights: FloatArray | None, n_samples: int) -> tuple[IntArray, 
 
 
 def mapped(feature_map: Any, X: Matrix) -> FloatArray:
-    """The features of a fitted map, dense."""
+    """The features of a fitted map, dense.
+
+    Parameters
+    ----------
+    feature_map : fitted transformer
+    X : array or CSR matrix (n_samples, n_features)
+
+    Returns
+    -------
+    array (n_samples, n_components)
+    """
     features = feature_map.transform(X)
     return np.asarray(features.toarray() if sparse.issparse(features) else features, dtype=np.float64)
 
@@ -212,6 +265,10 @@ def enough_memory(problem: ConvexProblem) -> Iterator[None]:
     """Solve a problem inside this: what cannot do with the memory there is says so first.
 
     A MemoryError that comes all the same has the same words.
+
+    Parameters
+    ----------
+    problem : ConvexProblem
     """
     needs, available = memory_needed(problem), available_bytes()
     if available is not None and needs.least > available:
@@ -228,6 +285,14 @@ def enough_memory(problem: ConvexProblem) -> Iterator[None]:
 
 def memory_needed(problem: ConvexProblem) -> Needs:
     """The bytes that a solution holds at one time.
+
+    Parameters
+    ----------
+    problem : ConvexProblem
+
+    Returns
+    -------
+    Needs
 
     Examples
     --------
@@ -285,6 +350,10 @@ def available_bytes(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/pr
         The folder of all control groups.
     own : Path
         A file that names those of this process.
+
+    Returns
+    -------
+    int or None
     """
     limits = []
     free, swap = (_found(Path("/proc/meminfo"), rf"^{name}:\s*(\d+)") for name in ("MemAvailable", "SwapFree"))

@@ -94,7 +94,17 @@ class BRLClassifier(StreamingClassifier):
     """
 
     def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
-        """The squared hinge of every label."""
+        """The squared hinge of every label.
+
+        Parameters
+        ----------
+        count_labels : callable, default=None
+            Not called: the loss of a row does not depend on other rows.
+
+        Returns
+        -------
+        Loss
+        """
         return SquaredHinge()
 
 
@@ -213,5 +223,15 @@ class RBRLClassifier(StreamingClassifier):
         self.warm_start, self.verbose = warm_start, verbose
 
     def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
-        """The squared hinge of every label, and `ranking` times that of every row's pairs of labels."""
+        """The squared hinge of every label, and `ranking` times that of every row's pairs of labels.
+
+        Parameters
+        ----------
+        count_labels : callable, default=None
+            Not called: the loss of a row does not depend on other rows.
+
+        Returns
+        -------
+        Loss
+        """
         return WeightedSum((1.0, SquaredHinge()), (self.ranking, PairwiseSquaredHinge()))

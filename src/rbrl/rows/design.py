@@ -3,7 +3,7 @@
 The first pass over blocks is a survey: are the rows what they should be, how are their columns correlated, and a sample.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -16,33 +16,86 @@ from rbrl.problem.design import Design, add_adjoint, scores, signed
 from rbrl.problem.features import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
 from rbrl.rows.places import Block, Blocks
-from rbrl.rows.sums import BlockLoss, BlockResidual, BlockScores, LossAtZero, block_projected_gram
+from rbrl.rows.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
+
+if TYPE_CHECKING:
+    from rbrl.rows.fit import LossAtZero
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
 LARGEST_GRAM = 5000
 
 
 class SummedDesign(Design):
-    """Coordinates W of the coefficients ``turn @ W``; scores are named, not computed."""
+    """Coordinates W of the coefficients ``turn @ W``; scores are named, not computed.
+
+    Parameters
+    ----------
+    n_samples : int
+    turn : array (n_features, n_columns) or Rotation
+    gram_diagonal : array (n_columns,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> design = SummedDesign(3, np.eye(2), np.array([4.0, 9.0]))
+    >>> design.coefficients(np.ones((2, 1))).ravel().tolist()
+    [1.0, 1.0]
+    """
 
     def __init__(self, n_samples: int, turn: FloatArray | Rotation, gram_diagonal: FloatArray) -> None:
         self._turn, self.gram_diagonal = turn, gram_diagonal
         super().__init__((n_samples, len(gram_diagonal)))
 
     def scores(self, W: FloatArray) -> BlockScores:
-        """Z @ W, by name: nothing is computed before a loss is evaluated there."""
+        """Z @ W, by name: nothing is computed before a loss is evaluated there.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        BlockScores
+        """
         return BlockScores(W, self)
 
     def adjoint(self, R: BlockResidual) -> FloatArray:
-        """Z' @ R, which came with the loss."""
+        """Z' @ R, which came with the loss.
+
+        Parameters
+        ----------
+        R : BlockResidual
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+        """
         return R.adjoint
 
     def coefficients(self, W: FloatArray) -> FloatArray:
-        """Those of the features."""
+        """Those of the features.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        array (n_features, n_labels)
+        """
         return self._turn @ W
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
-        """Their coordinates."""
+        """Their coordinates.
+
+        Parameters
+        ----------
+        coefficients : array (n_features, n_labels)
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+        """
         return self._turn.T @ coefficients
 
 
@@ -59,6 +112,14 @@ class BlockDesign(SummedDesign):
     intercept : bool
         Whether a column of ones is appended.
     largest_gram : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.rows import BlockDesign, LocalBlocks
+    >>> X, Y = np.eye(4, 3), np.ones((4, 2))
+    >>> BlockDesign(LocalBlocks([(X[:2], Y[:2]), (X[2:], Y[2:])])).shape
+    (4, 4)
     """
 
     def __init__(self, blocks: Blocks, intercept: bool = True, largest_gram: int = LARGEST_GRAM) -> None:
@@ -99,7 +160,7 @@ class SummedObjective(Objective):
     design: SummedDesign
 
     def __init__(
-        self, design: SummedDesign, n_labels: int, loss: BlockLoss | LossAtZero, ridge: float, nuclear: float
+        self, design: SummedDesign, n_labels: int, loss: "BlockLoss | LossAtZero", ridge: float, nuclear: float
     ) -> None:
         # Labels stay with their rows: zeros that take no memory tell their shape.
         self.Y = np.broadcast_to(np.int8(0), (design.shape[0], n_labels))
@@ -108,7 +169,12 @@ class SummedObjective(Objective):
         self.nuclear = NuclearNorm(float(nuclear))
 
     def zero_scores(self) -> BlockScores:
-        """The scores of the zero weights."""
+        """The scores of the zero weights.
+
+        Returns
+        -------
+        BlockScores
+        """
         return self.design.scores(self.zeros())
 
 
@@ -120,6 +186,16 @@ class BlockObjective(SummedObjective):
     design : BlockDesign
     loss : Loss
     ridge, nuclear : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.rows import BlockDesign, BlockObjective, LocalBlocks
+    >>> design = BlockDesign(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]))
+    >>> objective = BlockObjective(design, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> objective.value(objective.zeros())
+    4.0
     """
 
     design: BlockDesign
@@ -128,18 +204,38 @@ class BlockObjective(SummedObjective):
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
 
     def lines_are_exact(self) -> bool:
-        """No: they are estimated on a sample of the rows."""
+        """No: they are estimated on a sample of the rows.
+
+        Returns
+        -------
+        bool
+        """
         return False
 
     def with_ridge(self, ridge: float) -> "BlockObjective":
-        """The same over the same rows with another ridge."""
+        """The same over the same rows with another ridge.
+
+        Parameters
+        ----------
+        ridge : float
+
+        Returns
+        -------
+        BlockObjective
+        """
         return BlockObjective(self.design, self.loss.loss, ridge, self.nuclear.weight)
 
     def _known_loss(self, scores: BlockScores) -> float:
         return float(self.loss.estimate(scores))
 
     def reached(self, gap: float) -> None:
-        """Tell those who watch the passes."""
+        """Tell those who watch the passes.
+
+        Parameters
+        ----------
+        gap : float
+            Certified, relative.
+        """
         self.design.blocks.progress.reached(gap)
 
 
@@ -189,6 +285,18 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
     blocks : Blocks
     largest_gram : int
         The Gram matrix is formed for at most this many features.
+
+    Returns
+    -------
+    Survey
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.rows import LocalBlocks
+    >>> found = take_survey(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]), largest_gram=5000)
+    >>> found.n_samples, found.n_labels, found.gram.shape
+    (4, 2, (3, 3))
     """
     if len(blocks) == 0:
         raise ValueError("There are no blocks of rows to learn from: got 0.")

@@ -51,20 +51,46 @@ class Blocks(ABC):
 
     @abstractmethod
     def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """Sum over all blocks of ``function(block, *arguments)``, a tuple of numbers, arrays, and lists, which join."""
+        """Sum over all blocks of ``function(block, *arguments)``, a tuple of numbers, arrays, and lists, which join.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
 
     @abstractmethod
     def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """``function(block, *arguments)`` of the first block."""
+        """``function(block, *arguments)`` of the first block.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
 
 
-def add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
     """Sum of two tuples, member by member; the arrays and lists of the first are reused."""
     return tuple(map(iadd, one, other))
 
 
 class LocalBlocks(Blocks):
     """A sequence of parts ``(X, Y)``, each fetched when its turn comes: `rbrl.datasets.Shards`, or a list.
+
+    Parameters
+    ----------
+    parts : sequence of pairs (X, Y)
 
     Attributes
     ----------
@@ -86,16 +112,38 @@ class LocalBlocks(Blocks):
         self.reading_seconds = 0.0
 
     def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """The sum, one block at a time."""
+        """The sum, one block at a time.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
         result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
             found = function(self._fetch(i), *arguments)
-            result = add(result, found) if result else found
+            result = _add(result, found) if result else found
             self.progress.advance(i + 1, self.n_blocks)
         return result
 
     def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """What the first part gives."""
+        """What the first part gives.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
         return function(self._fetch(0), *arguments)
 
     def _fetch(self, i: int) -> Block:
@@ -130,7 +178,17 @@ class DaskBlocks(Blocks):
 
     @classmethod
     def of_arrays(cls, X: Any, y: Any) -> Self:
-        """Blocks of two Dask arrays or data frames with the same rows in each block."""
+        """Blocks of two Dask arrays or data frames with the same rows in each block.
+
+        Parameters
+        ----------
+        X : Dask array or data frame (n_samples, n_features)
+        y : Dask array or data frame (n_samples, n_labels)
+
+        Returns
+        -------
+        DaskBlocks
+        """
         X, y = (side.to_dask_array() if hasattr(side, "to_dask_array") else side for side in (X, y))
         shapes = [getattr(side, "shape", None) for side in (X, y)]
         if any(shape is None or len(shape) != 2 for shape in shapes):
@@ -156,7 +214,18 @@ class DaskBlocks(Blocks):
         return cls(list(zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)))
 
     def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """The sum, by a tree of tasks."""
+        """The sum, by a tree of tasks.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
         apply = self._dask.delayed(lambda block, shared: function(block, *shared), pure=False)
         join = self._dask.delayed(_joined, pure=False)
         shared = self._dask.delayed(arguments, pure=False, traverse=False)
@@ -170,13 +239,24 @@ class DaskBlocks(Blocks):
         return result
 
     def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """What the first block gives, computed where it is."""
+        """What the first block gives, computed where it is.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
         return self._dask.delayed(function, pure=False)(self._blocks[0], *arguments).compute()
 
 
 def _joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Results of other tasks are theirs: what is added to is a copy."""
-    return reduce(add, results[1:], tuple(value.copy() if hasattr(value, "copy") else value for value in results[0]))
+    return reduce(_add, results[1:], tuple(value.copy() if hasattr(value, "copy") else value for value in results[0]))
 
 
 def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Blocks | None:
@@ -186,6 +266,10 @@ def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> 
     ----------
     X : Shards, sequence of parts (X, Y), Dask array or data frame, sequence of delayed parts, or anything else
     y : Dask array or data frame, or None
+
+    Returns
+    -------
+    Blocks or None
 
     Examples
     --------
@@ -223,14 +307,38 @@ def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> 
 
 
 def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any]:
-    """The features of shards, or of a list of parts (X, Y), block by block; of anything else, that itself."""
+    """The features of shards, or of a list of parts (X, Y), block by block; of anything else, that itself.
+
+    Parameters
+    ----------
+    X : anything that predictions are made for
+
+    Yields
+    ------
+    features of some rows
+    """
     if isinstance(X, Shards):
         return (X.read(i) for i in range(len(X)))
     return (part[0] for part in X) if isinstance(X, list) and X and _are_parts(X) else iter([X])
 
 
 def column_names(frame: Any) -> list[str] | None:
-    """The names of the columns of a data frame, if they are text; None for anything else."""
+    """The names of the columns of a data frame, if they are text; None for anything else.
+
+    Parameters
+    ----------
+    frame : data frame, or anything else
+
+    Returns
+    -------
+    list of str or None
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> column_names(pd.DataFrame({"sea": [1], "sand": [0]}))
+    ['sea', 'sand']
+    """
     columns = getattr(frame, "columns", None)
     names = [] if columns is None else list(columns)
     return names if names and all(isinstance(name, str) for name in names) else None

@@ -46,7 +46,15 @@ MOST_STEPS = 100
 
 @dataclass
 class Solved:
-    """A grid point with its solution."""
+    """A grid point with its solution.
+
+    Attributes
+    ----------
+    params : dict
+    result : SolverResult
+    seconds : float
+        That it took.
+    """
 
     params: dict[str, Any]
     result: SolverResult
@@ -66,6 +74,10 @@ def solve_grid(problem: ConvexProblem, axes: Grid, tol: float = 1e-4, max_iter: 
         A model is done when a step gains less than this share of its objective.
     max_iter : int, default=100
         Steps after which it is done in any case.
+
+    Yields
+    ------
+    Solved
 
     Examples
     --------
@@ -154,6 +166,10 @@ def search_fold(
     scoring : Scoring
     tol : float
         A model is done when a step gains less than this share of its objective.
+
+    Returns
+    -------
+    list of dict
     """
     # One thread whatever runs beside it, so that the same search gives the same digits on any number of processes.
     with one_thread():
@@ -244,6 +260,10 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         ----------
         X, y, sample_weight
             As for the estimator.
+
+        Returns
+        -------
+        self
         """
         estimator = clone(self._estimator())
         check_number(type(self).__name__, "search_tol", self.search_tol, strict=True)
@@ -262,12 +282,30 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
-        """Scores by the best estimator."""
+        """Scores by the best estimator.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n_samples, n_features)
+
+        Returns
+        -------
+        array (n_samples, n_labels); (n_samples,) for a binary 1-D target
+        """
         X = self._checked_rows(X)
         return self.best_estimator_.decision_function(X)
 
     def predict(self, X: MatrixLike) -> Any:
-        """Labels by the best estimator."""
+        """Labels by the best estimator.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n_samples, n_features)
+
+        Returns
+        -------
+        array or sparse matrix, in the coding that `fit` received
+        """
         X = self._checked_rows(X)
         return self.best_estimator_.predict(X)
 

@@ -24,7 +24,19 @@ from rbrl.search.cv import SearchData, search_fold
 
 
 def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> tuple[Array | None, FloatArray | None]:
-    """Return (labels, scores) of a fitted classifier of label matrices; None for what no metric needs."""
+    """Return (labels, scores) of a fitted classifier of label matrices; None for what no metric needs.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+    X : array, sparse matrix or data frame (n_samples, n_features)
+    metrics : iterable of str or Metric
+
+    Returns
+    -------
+    labels : array (n_samples, n_labels) or None
+    scores : array (n_samples, n_labels) or None
+    """
     needs = {get_metric(metric).needs for metric in metrics}
     if isinstance(estimator, MultiLabelClassifier) and estimator.targets_.is_matrix:
         # By their contract predict cuts the scores at zero: one pass over the rows instead of two.
@@ -113,7 +125,21 @@ class _Task(NamedTuple):
 
 
 def points(grid: Grid) -> Table:
-    """All combinations of a grid, the first name changing slowest."""
+    """All combinations of a grid, the first name changing slowest.
+
+    Parameters
+    ----------
+    grid : dict of str to sequence
+
+    Returns
+    -------
+    list of dict
+
+    Examples
+    --------
+    >>> points({"ridge": [1, 10], "nuclear": [0]})
+    [{'ridge': 1, 'nuclear': 0}, {'ridge': 10, 'nuclear': 0}]
+    """
     return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 

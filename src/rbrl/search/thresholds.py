@@ -82,12 +82,30 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
-        """Scores with the learned threshold subtracted, (n_samples, n_labels); 1-D for a binary 1-D target."""
+        """Scores with the learned threshold subtracted, (n_samples, n_labels); 1-D for a binary 1-D target.
+
+        Parameters
+        ----------
+        X : as the classifier takes it
+
+        Returns
+        -------
+        array (n_samples, n_labels); (n_samples,) for a binary 1-D target
+        """
         scores = self._moved_scores(X)
         return scores.ravel() if self._encoder().kind == "binary" else scores
 
     def predict(self, X: MatrixLike) -> Any:
-        """Labels in the coding that `fit` received: those whose moved score is positive, or the class of the largest."""
+        """Labels in the coding that `fit` received: those whose moved score is positive, or the class of the largest.
+
+        Parameters
+        ----------
+        X : as the classifier takes it
+
+        Returns
+        -------
+        array or sparse matrix, in the coding that `fit` received
+        """
         scores = self._moved_scores(X)
         return self._encoder().decode(relevant_labels(scores), scores)
 
