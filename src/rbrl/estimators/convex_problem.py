@@ -1,6 +1,5 @@
 """The problem that a classifier with an objective poses over given rows, the memory that it needs, and its solution."""
 
-import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -373,7 +372,7 @@ def available_bytes(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/pr
         import resource  # not on Windows, which has no such file either
 
         space, _ = resource.getrlimit(resource.RLIMIT_AS)
-        limits += [] if space == resource.RLIM_INFINITY else [space - int(pages) * os.sysconf("SC_PAGE_SIZE")]
+        limits += [] if space == resource.RLIM_INFINITY else [space - int(pages) * resource.getpagesize()]
     return max(min(limits), 0) if limits else None
 
 

@@ -3,7 +3,7 @@
 The first pass over blocks is a survey: are the rows what they should be, how are their columns correlated, and a sample.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,9 +17,6 @@ from rbrl.problem.features import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
 from rbrl.rows.places import Block, Blocks
 from rbrl.rows.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
-
-if TYPE_CHECKING:
-    from rbrl.rows.fit import LossAtZero
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
 LARGEST_GRAM = 5000
@@ -159,9 +156,7 @@ class SummedObjective(Objective):
 
     design: SummedDesign
 
-    def __init__(
-        self, design: SummedDesign, n_labels: int, loss: "BlockLoss | LossAtZero", ridge: float, nuclear: float
-    ) -> None:
+    def __init__(self, design: SummedDesign, n_labels: int, loss: Any, ridge: float, nuclear: float) -> None:
         # Labels stay with their rows: zeros that take no memory tell their shape.
         self.Y = np.broadcast_to(np.int8(0), (design.shape[0], n_labels))
         self.design, self.loss, self.sample_weight = design, loss, None

@@ -132,7 +132,7 @@ class LossAtZero:
     Parameters
     ----------
     sums : Sums
-    design : GramDesign
+    design : SummedDesign
     """
 
     def __init__(self, sums: Sums, design: Design) -> None:
