@@ -9,8 +9,7 @@ from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.problem import EigenDesign, RotatedDesign, with_ones
 from rbrl.problem.objective import Objective
 from rbrl.rows import BlockDesign, BlockLoss, LocalBlocks
-from rbrl.rows.design import BlockObjective
-from rbrl.rows.survey import take_survey
+from rbrl.rows.design import BlockObjective, take_survey
 from rbrl.solvers import QuasiNewton
 from rbrl.solvers.descent import Ray, first_descent
 
@@ -118,7 +117,7 @@ def test_the_certificate_is_that_of_arrays(seed):
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_line_is_exact_where_it_starts_and_everywhere_if_the_sample_is_whole(whole, monkeypatch):
     if not whole:
-        monkeypatch.setattr("rbrl.rows.survey.SAMPLE_ROWS", 20)
+        monkeypatch.setattr("rbrl.rows.design.SAMPLE_ROWS", 20)
     arrays, blocks = pair()
     W, D, t = weights(blocks.design), weights(blocks.design, seed=5), np.linspace(0.1, 2, 5)
     X, Y = arrays.design.transform(with_ones(rows()[0])), arrays.Y
@@ -159,7 +158,7 @@ def test_a_step_that_misleads_is_shortened(joint):
 
 
 def test_a_sample_of_few_rows_still_finds_the_way(monkeypatch):
-    monkeypatch.setattr("rbrl.rows.survey.SAMPLE_ROWS", 5)
+    monkeypatch.setattr("rbrl.rows.design.SAMPLE_ROWS", 5)
     arrays, blocks = pair()
     found = QuasiNewton().solve(blocks, tol=1e-6)
     assert len(blocks.design.sample[1]) <= 10

@@ -1,26 +1,18 @@
 """What all classifiers share: inputs are checked, labels encoded and decoded here; a subclass holds the method only."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rbrl._common.checks import check_number, check_row_weights
-from rbrl._common.typing import (
-    Array,
-    ArrayLike,
-    BaseEstimator,
-    ClassifierMixin,
-    FloatArray,
-    IntArray,
-    Matrix,
-    MatrixLike,
-)
+from rbrl._common.typing import Array, BaseEstimator, ClassifierMixin, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import relevant_labels, top_labels
 from rbrl.rows.places import column_names, feature_blocks
@@ -82,6 +74,16 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1.
 
         A :class:`rbrl.datasets.Dataset` has both, and the names of their columns: ``fit(dataset)``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n_samples, n_features); or Dataset
+        y : array, sparse matrix or data frame (n_samples, n_labels); or (n_samples,), classes
+            None with a `Dataset`.
+
+        Returns
+        -------
+        self
         """
         return self._learn(X, y)
 
@@ -89,6 +91,16 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         """Yield a fitted copy for each dict of parameters in `points`.
 
         A method whose models have work in common does it once; here they have none.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+        points : iterable of dict
+
+        Yields
+        ------
+        fitted classifiers, in the order of `points`
         """
         for params in points:
             yield clone(self).set_params(**params).fit(X, y)
@@ -97,11 +109,16 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         """Scores of every label, (n_samples, n_labels); positive means relevant. 1-D for a binary 1-D target.
 
         Rows in blocks, such as :class:`rbrl.datasets.Shards`, are read one block at a time, here and for `predict`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n_samples, n_features); or Dataset, Shards, or a list of parts (X, Y)
+
+        Returns
+        -------
+        array (n_samples, n_labels); (n_samples,) for a binary 1-D target
         """
-        blocks = feature_blocks(X)
-        if blocks is not None:
-            return np.concatenate([self.decision_function(rows) for rows in blocks])
-        scores = self._scores(self._checked_rows(X))
+        scores = _joined(self._score_blocks(X, whole=True))
         return scores.ravel() if self.targets_.kind == "binary" else scores
 
     def predict(self, X: Rows) -> Array | sparse.sparray:
@@ -109,19 +126,31 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
 
         With `non_empty`, a row without a positive score gets its best label. Where `fit` received a sparse matrix the
         answer is sparse too, made block by block: the scores are never held all at once.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n_samples, n_features); or Dataset, Shards, or a list of parts (X, Y)
+
+        Returns
+        -------
+        array or sparse matrix (n_samples, n_labels); array (n_samples,) for a 1-D target
         """
-        blocks = feature_blocks(X)
-        if blocks is not None:
-            return self._stacked([self.predict(rows) for rows in blocks])
-        X = self._checked_rows(X)
-        if not self.targets_.sparse_container:
-            return self._decided(self._scores(X))
-        return self._stacked([self._decided(scores) for scores in self._score_blocks(X)])
+        check_is_fitted(self)
+        container, never_empty = self.targets_.sparse_container, self.non_empty and self.targets_.is_matrix
+        blocks = self._score_blocks(X, whole=container is None)
+        return _joined(
+            (self.targets_.decode(relevant_labels(scores, never_empty), scores) for scores in blocks), container
+        )
 
     def predict_top(self, X: Rows, k: int) -> tuple[IntArray, FloatArray]:
         """The k best labels of every row, best first, of equal ones the first.
 
         Made block by block: the matrix of all scores, which is large where labels are many, is never held.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n_samples, n_features); or Dataset, Shards, or a list of parts (X, Y)
+        k : int
 
         Returns
         -------
@@ -129,15 +158,11 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
             Columns of the labels: indices into `classes_`.
         scores : array (n_samples, k)
         """
-        blocks = feature_blocks(X)
-        if blocks is not None:
-            labels, scores = zip(*(self.predict_top(rows, k) for rows in blocks))
-            return np.vstack(labels), np.vstack(scores)
-        X = self._checked_rows(X)
+        check_is_fitted(self)
         check_number(type(self).__name__ + ".predict_top", "k", k, low=1, integer=True)
         if self.targets_.kind == "binary":
             raise ValueError("predict_top needs a score for each label or class. Got a binary 1-D target; use predict.")
-        labels, scores = zip(*(top_labels(block, k) for block in self._score_blocks(X)))
+        labels, scores = zip(*(top_labels(scores, k) for scores in self._score_blocks(X)))
         return np.vstack(labels), np.vstack(scores)
 
     @abstractmethod
@@ -166,12 +191,11 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} learns from rows in memory. Got {X!r}; load the rows as one file, or use a "
                 "classifier that learns from files, such as RBRLClassifier."
             )
+        columns = X.columns if isinstance(X, Dataset) else Columns(label_names=column_names(y))
         if isinstance(X, Dataset):
             if y is not None:
                 raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
-            X, y, columns = X.X, X.Y, X.columns
-        else:
-            columns = Columns(label_names=column_names(y))
+            y, X = X.Y, X.X
         check_not_label_sets(y)
         X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS)
         self.targets_ = SignedTargets().fit(y)
@@ -187,30 +211,39 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
             return check_array(X.matching(features_alone).X, accept_sparse="csr", dtype=FLOATS, estimator=self)
         return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
 
-    def _score_blocks(self, X: Matrix) -> Iterator[FloatArray]:
-        step = max(1, BLOCK_ENTRIES // self.targets_.n_columns)
-        return (self._scores(X[start : start + step]) for start in range(0, X.shape[0], step))
-
-    def _decided(self, scores: FloatArray) -> Array | sparse.sparray:
-        never_empty = self.non_empty and self.targets_.is_matrix
-        return self.targets_.decode(relevant_labels(scores, never_empty), scores)
-
-    def _stacked(self, answers: Sequence[Array | sparse.sparray]) -> Array | sparse.sparray:
-        container = self.targets_.sparse_container
-        return container(sparse.vstack(answers)) if container else np.concatenate(answers)
+    def _score_blocks(self, X: Rows, whole: bool = False) -> Iterator[FloatArray]:
+        """Scores of some rows at a time; with `whole`, of all that are in memory together."""
+        for rows in map(self._checked_rows, feature_blocks(X)):
+            step = rows.shape[0] if whole else max(1, BLOCK_ENTRIES // self.targets_.n_columns)
+            yield from (self._scores(rows[start : start + step]) for start in range(0, rows.shape[0], step))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        kernel = getattr(self, "kernel", None)
-        tags.input_tags.pairwise = isinstance(kernel, str) and kernel == "precomputed"
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
 
 
+def _joined(blocks: Iterable[Any], container: Any = None) -> Any:
+    """Blocks of rows in one array, or sparse matrix of the type `container`; one alone is not copied."""
+    first, *more = blocks
+    if not more:
+        return first
+    return container(sparse.vstack([first, *more])) if container else np.concatenate([first, *more])
+
+
 def columns_of(model: Any) -> Columns:
     """What a fitted model, or a pipeline with one at its end, knows of the columns it was fitted on.
+
+    Parameters
+    ----------
+    model : fitted classifier or pipeline
+
+    Returns
+    -------
+    Columns
 
     Examples
     --------
@@ -234,6 +267,11 @@ def remember_columns(model: Any, columns: Columns) -> None:
     """Let a fitted model, or a pipeline, know the columns it was fitted on; what scikit-learn has seen for itself stays.
 
     Names are kept as text of one width: a file with an object for each of 50,000 names takes seconds to load.
+
+    Parameters
+    ----------
+    model : fitted classifier or pipeline
+    columns : Columns
     """
     names = columns.label_names
     labels = None if names is None else np.array([str(name) for name in names], dtype=np.str_)

@@ -1,22 +1,31 @@
-"""The problem that a classifier with an objective poses over given rows, and its solution."""
+"""The problem that a classifier with an objective poses over given rows, the memory that it needs, and its solution."""
 
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
 from rbrl._common.typing import FloatArray, IntArray, Matrix
+from rbrl.exceptions import MemoryWarning
 from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, Design, FeatureMapDesign, Objective, SpectralDesign
 from rbrl.problem.features import linear_design, with_ones
-from rbrl.problem.kernel import check_gram, fit_feature_map, gram
+from rbrl.problem.kernel import check_gram, fit_feature_map
 from rbrl.rows import label_counts
 from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed
 from rbrl.solvers.certificate import Features, prove_feature_map, prove_function, prove_linear
 
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ObjectiveClassifier
+
+# Bytes of a number.
+DOUBLE = 8
 
 
 class ConvexProblem:
@@ -40,6 +49,8 @@ class ConvexProblem:
     ----------
     rows : array of int
         The rows that are present; `Y` and `weights` are theirs.
+    present : array or CSR matrix
+        The rows of X that are present; all of a kernel matrix, which has them in its columns too.
     kind : {"linear", "kernel", "blocks", "approximation"}
         How it is solved: over features; over the spectrum of a kernel matrix; over one that is too large to decompose; over
         features that come near a kernel.
@@ -62,6 +73,8 @@ class ConvexProblem:
         self.model, self.X = model, X
         self.rows, self.weights = present_rows(weights, len(Y))
         self.Y = Y[self.rows]
+        whole = len(self.rows) == X.shape[0] or model.kernel == "precomputed"
+        self.present = X if whole else X[self.rows]
         if model.kernel == "linear":
             self.kind = "linear"
         elif model.approximation is not None:
@@ -71,11 +84,6 @@ class ConvexProblem:
             free = isinstance(model.solver, str) and model.solver == "auto" and model.max_rank is None
             large = model.low_rank == "function" and len(self.rows) > LARGEST_DECOMPOSITION
             self.kind = "blocks" if free and large and model.kernel != "precomputed" else "kernel"
-
-    @cached_property
-    def present(self) -> Matrix:
-        """The rows of X that have a weight."""
-        return self.X[self.rows] if len(self.rows) < self.X.shape[0] else self.X
 
     @cached_property
     def feature_map(self) -> Any:
@@ -102,6 +110,10 @@ class ConvexProblem:
             None means :attr:`design`.
         **parameters
             Of the model, in place of its own: such as ``ridge``, ``ranking`` and ``nuclear``.
+
+        Returns
+        -------
+        Objective
         """
         model = clone(self.model).set_params(**parameters) if parameters else self.model
         loss = model.loss(lambda: label_counts(self.Y, self.weights))
@@ -109,15 +121,24 @@ class ConvexProblem:
         return Objective(design, self.Y, loss, model.ridge, model.nuclear, self.weights)
 
     def score_matrix(self, X: Matrix) -> FloatArray:
-        """The matrix that turns weights over :attr:`design` into scores of other rows, given as to `predict`."""
+        """The matrix that turns weights over :attr:`design` into scores of other rows, given as to `predict`.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n_rows, n_features)
+
+        Returns
+        -------
+        array or CSR matrix (n_rows, n_columns)
+        """
         if self.kind == "linear":
             basis = with_ones(X) if self.model.fit_intercept else X
         elif self.kind == "approximation":
             basis = mapped(self.feature_map, X)
         elif self.model.kernel == "precomputed":
-            basis = self._gram(X[:, self.rows] if len(self.rows) < X.shape[1] else X)
+            basis = self.model._gram(X[:, self.rows] if len(self.rows) < X.shape[1] else X)
         else:
-            basis = self._gram(X, self.present)
+            basis = self.model._gram(X, self.present)
         return self.design.transform(basis)
 
     def solve(self, start: FloatArray | None = None) -> Solution:
@@ -128,11 +149,15 @@ class ConvexProblem:
         start : array, default=None
             Coefficients as the model stores them: of the features (n_columns, n_labels), those of the intercept last, or of
             the rows that are present (n_rows, n_labels).
+
+        Returns
+        -------
+        Solution
         """
         model, dtype = self.model, self.X.dtype
         if self.kind == "blocks":
             X = self.present
-            kernel = BlockKernel(lambda rows: self._gram(X[rows], X), len(self.rows))
+            kernel = BlockKernel(lambda rows: self.model._gram(X[rows], X), len(self.rows))
             objective = self.objective(kernel)
             posed = Posed(partial(prove_function, objective, kernel.product_as_posed), dtype)
             return solve_posed(KernelBlocks(), objective, posed, start, model.tol, model.max_iter)
@@ -152,16 +177,21 @@ class ConvexProblem:
         return solve_posed(solver, objective, posed, start, model.tol, model.max_iter)
 
     def _kernel_matrix(self) -> FloatArray:
-        K = check_gram(self._gram(self.X))
+        K = check_gram(self.model._gram(self.X))
         return K[np.ix_(self.rows, self.rows)] if len(self.rows) < len(K) else K
-
-    def _gram(self, X: Matrix, Z: Matrix | None = None) -> FloatArray:
-        model = self.model
-        return gram(X, Z, kernel=model.kernel, gamma=model.gamma, degree=model.degree, coef0=model.coef0)
 
 
 def solver_of(model: "ObjectiveClassifier") -> Solver:
-    """The solver that a classifier's parameters name."""
+    """The solver that a classifier's parameters name.
+
+    Parameters
+    ----------
+    model : ObjectiveClassifier
+
+    Returns
+    -------
+    Solver
+    """
     if model.max_rank is not None:
         return LowRank(model.max_rank)
     by_name: dict[str, Any] = SOLVERS
@@ -169,7 +199,24 @@ def solver_of(model: "ObjectiveClassifier") -> Solver:
 
 
 def present_rows(weights: FloatArray | None, n_samples: int) -> tuple[IntArray, FloatArray | None]:
-    """Indices of the rows with a weight, and their weights (None if all are 1)."""
+    """Indices of the rows with a weight, and their weights (None if all are 1).
+
+    Parameters
+    ----------
+    weights : array (n_samples,) or None
+    n_samples : int
+
+    Returns
+    -------
+    rows : array of int
+    weights : array (n_rows,) or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> present_rows(np.array([1.0, 0.0, 1.0]), 3)
+    (array([0, 2]), None)
+    """
     if weights is None:
         return np.arange(n_samples), None
     rows = np.flatnonzero(weights)
@@ -178,6 +225,160 @@ def present_rows(weights: FloatArray | None, n_samples: int) -> tuple[IntArray, 
 
 
 def mapped(feature_map: Any, X: Matrix) -> FloatArray:
-    """The features of a fitted map, dense."""
+    """The features of a fitted map, dense.
+
+    Parameters
+    ----------
+    feature_map : fitted transformer
+    X : array or CSR matrix (n_samples, n_features)
+
+    Returns
+    -------
+    array (n_samples, n_components)
+    """
     features = feature_map.transform(X)
     return np.asarray(features.toarray() if sparse.issparse(features) else features, dtype=np.float64)
+
+
+class Needs(NamedTuple):
+    """How much memory a fit will need, by the shapes alone: said before the work, not after it.
+
+    Both count arrays of weights (n_features x n_labels), of scores (n_samples x n_labels) and of the decomposition, and
+    were measured.
+
+    Attributes
+    ----------
+    least : int
+        Bytes that any fit of these shapes holds at one time, without whatever one that ends early does without: with less
+        it is refused.
+    usually : int
+        Bytes that it usually holds: with less, a warning says what needs less.
+    """
+
+    least: int
+    usually: int
+
+
+@contextmanager
+def enough_memory(problem: ConvexProblem) -> Iterator[None]:
+    """Solve a problem inside this: what cannot do with the memory there is says so first.
+
+    A MemoryError that comes all the same has the same words.
+
+    Parameters
+    ----------
+    problem : ConvexProblem
+    """
+    needs, available = memory_needed(problem), available_bytes()
+    if available is not None and needs.least > available:
+        raise MemoryError(_words(problem, needs, available))
+    if available is not None and needs.usually > available:
+        # The call of `fit` is what warns: above it are `_fit`, the context and this function.
+        warnings.warn(_words(problem, needs, available), MemoryWarning, stacklevel=5)
+    try:
+        yield
+    except MemoryError as error:
+        words = _words(problem, needs, available)
+        raise MemoryError(f"{words} ({error})" if str(error) else words) from error
+
+
+def memory_needed(problem: ConvexProblem) -> Needs:
+    """The bytes that a solution holds at one time.
+
+    Parameters
+    ----------
+    problem : ConvexProblem
+
+    Returns
+    -------
+    Needs
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier
+    >>> memory_needed(RBRLClassifier().problem(np.ones((100, 5)), np.eye(100, 3))).least
+    6600
+    """
+    (n, m), n_labels, model = problem.X.shape, problem.Y.shape[1], problem.model
+    weights, scores = DOUBLE * (m + model.fit_intercept) * n_labels, DOUBLE * n * n_labels
+    if problem.kind == "blocks":
+        return Needs(scores, 10 * scores)
+    if problem.kind == "approximation":
+        features = DOUBLE * n * min(model.n_components, n)
+        return Needs(features + scores, 3 * features + 10 * scores)
+    if problem.kind == "kernel":
+        return Needs(DOUBLE * n**2 + scores, 4 * DOUBLE * n**2 + 10 * scores)
+    if model.max_rank is not None:
+        return Needs(weights + scores, 6 * weights + 10 * scores)
+    if min(n, m) > LARGEST_DECOMPOSITION:
+        return Needs(5 * weights + scores, 22 * weights + 10 * scores)
+    square = DOUBLE * min(n, m) ** 2
+    if n < m:
+        least, usually = max(2 * square, square + 2 * weights), max(4 * square, square + 4 * weights)
+    else:
+        rotated = 0 if sparse.issparse(problem.X) else DOUBLE * n * m
+        least, usually = square + rotated, 4 * square + rotated
+    return Needs(least + scores, usually + 10 * scores)
+
+
+def _words(problem: ConvexProblem, needs: Needs, available: int | None) -> str:
+    (n, m), model = problem.X.shape, problem.model
+    usually, least, there = (f"{size / 1e9:.3g} GB" for size in (needs.usually, needs.least, available or 0))
+    # Short factors where weights are many, blocks where rows are.
+    if problem.kind == "approximation":
+        less = "a smaller n_components, or fewer rows"
+    elif problem.kind != "linear":
+        less = "approximation='nystroem', or fewer rows"
+    elif m <= n:
+        less = "rows in blocks, as in fit(rbrl.datasets.write_shards((X, y), folder)), or fewer labels"
+    else:
+        less = "max_rank, such as max_rank=50" if model.max_rank is None else "fewer features or labels"
+    return (
+        f"{type(model).__name__} usually needs about {usually} for {n} rows, {m} features and {problem.Y.shape[1]} labels, "
+        f"at least {least}{'' if available is None else f', and {there} are available'}. What needs less: {less}."
+    )
+
+
+def available_bytes(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int | None:
+    """Memory that this process may still take, of the machine, its control groups, its address space; None if unknown.
+
+    Parameters
+    ----------
+    groups : Path
+        The folder of all control groups.
+    own : Path
+        A file that names those of this process.
+
+    Returns
+    -------
+    int or None
+    """
+    limits = []
+    free, swap = (_found(Path("/proc/meminfo"), rf"^{name}:\s*(\d+)") for name in ("MemAvailable", "SwapFree"))
+    if free:
+        # Of the machine: what can be had without harm to others, and what can be moved to disk.
+        limits.append(1024 * sum(map(int, free + swap)))
+    for kind, name in _found(own, r"^\d+:(memory|):(.*)"):
+        folder = groups / kind / name.strip("/")
+        # Of both versions of control groups; what is only cached can be given up.
+        files = ("limit_in_bytes", "usage_in_bytes", "total_cache") if kind else ("max", "current", "file")
+        for place in (group for group in (folder, *folder.parents) if group.is_relative_to(groups)):
+            most, used = (_found(place / f"memory.{file}", r"\A\d+") for file in files[:2])
+            cached = _found(place / "memory.stat", rf"^{files[2]} (\d+)")
+            if most and used:
+                limits.append(int(most[0]) - int(used[0]) + sum(map(int, cached)))
+    for pages in _found(Path("/proc/self/statm"), r"\A\d+"):
+        import resource  # not on Windows, which has no such file either
+
+        space, _ = resource.getrlimit(resource.RLIMIT_AS)
+        limits += [] if space == resource.RLIM_INFINITY else [space - int(pages) * resource.getpagesize()]
+    return max(min(limits), 0) if limits else None
+
+
+def _found(path: Path, pattern: str) -> list[Any]:
+    """What a pattern finds in the lines of a file; nothing where there is none to read."""
+    try:
+        return re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        return []

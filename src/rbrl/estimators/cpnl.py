@@ -124,7 +124,17 @@ class CPNL(ObjectiveClassifier):
         return self.objective_ / (1.0 + self.gap_)
 
     def loss(self, count_labels: Callable[[], LabelCounts]) -> Loss:
-        """Costs and label graphs depend on all labels: they are counted once."""
+        """Costs and label graphs depend on all labels: they are counted once.
+
+        Parameters
+        ----------
+        count_labels : callable
+            Counts the labels of all rows.
+
+        Returns
+        -------
+        Loss
+        """
         counts = count_labels()
         positive, negative = laplacians_of_products(counts.products, counts.n_samples, self.n_neighbors)
         return WeightedSum(

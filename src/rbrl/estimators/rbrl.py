@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rbrl.estimators.streaming import StreamingClassifier
+from rbrl.estimators.convex import StreamingClassifier
 from rbrl.losses import Loss, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.rows import LabelCounts
 from rbrl.solvers import Solver
@@ -94,7 +94,17 @@ class BRLClassifier(StreamingClassifier):
     """
 
     def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
-        """The squared hinge of every label."""
+        """The squared hinge of every label.
+
+        Parameters
+        ----------
+        count_labels : callable, default=None
+            Not called: the loss of a row does not depend on other rows.
+
+        Returns
+        -------
+        Loss
+        """
         return SquaredHinge()
 
 
@@ -204,23 +214,24 @@ class RBRLClassifier(StreamingClassifier):
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0,
     ) -> None:  # fmt: skip
-        kernel_parameters = kernel, gamma, degree, coef0, low_rank
-        size = max_rank, approximation, n_components, random_state
-        super().__init__(
-            ridge,
-            nuclear,
-            *kernel_parameters,
-            *size,
-            fit_intercept,
-            non_empty,
-            solver,
-            tol,
-            max_iter,
-            warm_start,
-            verbose,
-        )
-        self.ranking = ranking
+        self.ridge, self.ranking, self.nuclear = ridge, ranking, nuclear
+        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
+        self.low_rank, self.max_rank = low_rank, max_rank
+        self.approximation, self.n_components, self.random_state = approximation, n_components, random_state
+        self.fit_intercept, self.non_empty = fit_intercept, non_empty
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.warm_start, self.verbose = warm_start, verbose
 
     def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
-        """The squared hinge of every label, and `ranking` times that of every row's pairs of labels."""
+        """The squared hinge of every label, and `ranking` times that of every row's pairs of labels.
+
+        Parameters
+        ----------
+        count_labels : callable, default=None
+            Not called: the loss of a row does not depend on other rows.
+
+        Returns
+        -------
+        Loss
+        """
         return WeightedSum((1.0, SquaredHinge()), (self.ranking, PairwiseSquaredHinge()))

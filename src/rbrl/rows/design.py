@@ -1,52 +1,99 @@
-"""Designs and objectives of rows that are elsewhere: in blocks, or gone by. Only sums over rows are known."""
+"""Designs and objectives of rows that are elsewhere: in blocks, or gone by. Only sums over rows are known.
 
-from dataclasses import dataclass
+The first pass over blocks is a survey: are the rows what they should be, how are their columns correlated, and a sample.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from rbrl._common.linalg import whiten
-from rbrl._common.typing import FloatArray
+from rbrl._common.linalg import gram_matrix, squares, whiten
+from rbrl._common.typing import Array, FloatArray, Matrix
+from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.losses import Loss
-from rbrl.problem.design import Design, add_adjoint, scores
+from rbrl.problem.design import Design, add_adjoint, scores, signed
 from rbrl.problem.features import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
-from rbrl.rows.places import Blocks
-from rbrl.rows.sums import BlockLoss, BlockResidual, BlockScores, LossAtZero, block_projected_gram
-from rbrl.rows.survey import take_survey
+from rbrl.rows.places import Block, Blocks
+from rbrl.rows.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
 LARGEST_GRAM = 5000
 
 
 class SummedDesign(Design):
-    """Coordinates W of the coefficients ``turn @ W``; scores are named, not computed."""
+    """Coordinates W of the coefficients ``turn @ W``; scores are named, not computed.
+
+    Parameters
+    ----------
+    n_samples : int
+    turn : array (n_features, n_columns) or Rotation
+    gram_diagonal : array (n_columns,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> design = SummedDesign(3, np.eye(2), np.array([4.0, 9.0]))
+    >>> design.coefficients(np.ones((2, 1))).ravel().tolist()
+    [1.0, 1.0]
+    """
 
     def __init__(self, n_samples: int, turn: FloatArray | Rotation, gram_diagonal: FloatArray) -> None:
         self._turn, self.gram_diagonal = turn, gram_diagonal
         super().__init__((n_samples, len(gram_diagonal)))
 
     def scores(self, W: FloatArray) -> BlockScores:
-        """Z @ W, by name: nothing is computed before a loss is evaluated there."""
+        """Z @ W, by name: nothing is computed before a loss is evaluated there.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        BlockScores
+        """
         return BlockScores(W, self)
 
     def adjoint(self, R: BlockResidual) -> FloatArray:
-        """Z' @ R, which came with the loss."""
+        """Z' @ R, which came with the loss.
+
+        Parameters
+        ----------
+        R : BlockResidual
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+        """
         return R.adjoint
 
     def coefficients(self, W: FloatArray) -> FloatArray:
-        """Those of the features."""
+        """Those of the features.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        array (n_features, n_labels)
+        """
         return self._turn @ W
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
-        """Their coordinates."""
+        """Their coordinates.
+
+        Parameters
+        ----------
+        coefficients : array (n_features, n_labels)
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+        """
         return self._turn.T @ coefficients
-
-
-class GramDesign(SummedDesign):
-    """The linear model in whitened coordinates, from the Gram matrix of the features; its memory is reused."""
-
-    def __init__(self, n_samples: int, gram: FloatArray) -> None:
-        super().__init__(n_samples, *whiten(gram))
 
 
 class BlockDesign(SummedDesign):
@@ -62,14 +109,24 @@ class BlockDesign(SummedDesign):
     intercept : bool
         Whether a column of ones is appended.
     largest_gram : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.rows import BlockDesign, LocalBlocks
+    >>> X, Y = np.eye(4, 3), np.ones((4, 2))
+    >>> BlockDesign(LocalBlocks([(X[:2], Y[:2]), (X[2:], Y[2:])])).shape
+    (4, 4)
     """
 
     def __init__(self, blocks: Blocks, intercept: bool = True, largest_gram: int = LARGEST_GRAM) -> None:
         self.blocks = blocks
         self.found = found = take_survey(blocks, largest_gram)
-        self.sample = found.sample
-        gram = with_ones_gram(found.gram, found.sums, found.n_samples) if intercept else found.gram
+        self.sample, gram, sums, n = found.sample, found.gram, found.sums, float(found.n_samples)
         self.whitened = gram.ndim == 2
+        if intercept:
+            # The Gram matrix, or its diagonal, of the features with a last column of ones.
+            gram = np.block([[gram, sums[:, None]], [sums, n]]) if self.whitened else np.append(gram, n)
         self.column_squares = gram.diagonal().copy() if self.whitened else gram
         turned: tuple[FloatArray | Rotation, FloatArray]
         if self.whitened:
@@ -86,23 +143,6 @@ class BlockDesign(SummedDesign):
         return G
 
 
-def with_ones_gram(gram: FloatArray, sums: FloatArray, n_samples: int) -> FloatArray:
-    """The Gram matrix, or its diagonal, of the features with a last column of ones."""
-    if gram.ndim == 1:
-        return np.append(gram, n_samples)
-    return np.block([[gram, sums[:, None]], [sums[None, :], np.full((1, 1), float(n_samples))]])
-
-
-@dataclass(frozen=True)
-class LabelsElsewhere:
-    """Labels that stay with their rows: only their shape is known here."""
-
-    shape: tuple[int, int]
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-
 class SummedObjective(Objective):
     """An objective of which only sums over rows are known, by a loss that has them.
 
@@ -116,16 +156,20 @@ class SummedObjective(Objective):
 
     design: SummedDesign
 
-    def __init__(
-        self, design: SummedDesign, n_labels: int, loss: BlockLoss | LossAtZero, ridge: float, nuclear: float
-    ) -> None:
-        self.design, self.Y, self.sample_weight = design, LabelsElsewhere((design.shape[0], n_labels)), None
-        self.loss = loss
+    def __init__(self, design: SummedDesign, n_labels: int, loss: Any, ridge: float, nuclear: float) -> None:
+        # Labels stay with their rows: zeros that take no memory tell their shape.
+        self.Y = np.broadcast_to(np.int8(0), (design.shape[0], n_labels))
+        self.design, self.loss, self.sample_weight = design, loss, None
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
 
     def zero_scores(self) -> BlockScores:
-        """The scores of the zero weights."""
+        """The scores of the zero weights.
+
+        Returns
+        -------
+        BlockScores
+        """
         return self.design.scores(self.zeros())
 
 
@@ -137,6 +181,16 @@ class BlockObjective(SummedObjective):
     design : BlockDesign
     loss : Loss
     ridge, nuclear : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.rows import BlockDesign, BlockObjective, LocalBlocks
+    >>> design = BlockDesign(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]))
+    >>> objective = BlockObjective(design, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> objective.value(objective.zeros())
+    4.0
     """
 
     design: BlockDesign
@@ -145,16 +199,165 @@ class BlockObjective(SummedObjective):
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
 
     def lines_are_exact(self) -> bool:
-        """No: they are estimated on a sample of the rows."""
+        """No: they are estimated on a sample of the rows.
+
+        Returns
+        -------
+        bool
+        """
         return False
 
     def with_ridge(self, ridge: float) -> "BlockObjective":
-        """The same over the same rows with another ridge."""
+        """The same over the same rows with another ridge.
+
+        Parameters
+        ----------
+        ridge : float
+
+        Returns
+        -------
+        BlockObjective
+        """
         return BlockObjective(self.design, self.loss.loss, ridge, self.nuclear.weight)
 
     def _known_loss(self, scores: BlockScores) -> float:
         return float(self.loss.estimate(scores))
 
     def reached(self, gap: float) -> None:
-        """Tell those who watch the passes."""
+        """Tell those who watch the passes.
+
+        Parameters
+        ----------
+        gap : float
+            Certified, relative.
+        """
         self.design.blocks.progress.reached(gap)
+
+
+# Rows that are kept in memory to find step lengths with.
+SAMPLE_ROWS = 2**14
+# Scores of the sample may take this much memory.
+SAMPLE_BYTES = 2**26
+
+
+class Survey(NamedTuple):
+    """What one pass found.
+
+    Attributes
+    ----------
+    n_samples, n_features, n_labels : int
+    n_entries : int
+        Stored entries of X.
+    low : int
+        How an irrelevant label is coded: 0 or -1.
+    label_type : dtype
+    sparse_labels : bool
+    gram : array (n_features, n_features) or (n_features,)
+        X'X, or only its diagonal where that is too large.
+    sums : array (n_features,)
+        Sums of the columns of X.
+    sample : tuple of X, Y, weights
+        Some rows of every block; a row stands for as many as its weight says.
+    """
+
+    n_samples: int
+    n_features: int
+    n_labels: int
+    n_entries: int
+    low: int
+    label_type: np.dtype[Any]
+    sparse_labels: bool
+    gram: FloatArray
+    sums: FloatArray
+    sample: tuple[Matrix, Array, FloatArray]
+
+
+def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
+    """Look at every row once; return a :class:`Survey`.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    largest_gram : int
+        The Gram matrix is formed for at most this many features.
+
+    Returns
+    -------
+    Survey
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.rows import LocalBlocks
+    >>> found = take_survey(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]), largest_gram=5000)
+    >>> found.n_samples, found.n_labels, found.gram.shape
+    (4, 2, (3, 3))
+    """
+    if len(blocks) == 0:
+        raise ValueError("There are no blocks of rows to learn from: got 0.")
+    n_features, n_labels, name, label_type, sparse_labels = blocks.first(_columns)
+    rows = min(SAMPLE_ROWS, SAMPLE_BYTES // (8 * max(n_labels, 1)))
+    asked = (n_features, n_labels, name), n_features <= largest_gram, max(1, -(-rows // len(blocks)))
+    n_samples, n_entries, gram, sums, zeros, minus, samples = blocks.total(_look, *asked)
+    if n_samples == 0:
+        raise ValueError(f"There are no rows to learn from: all {len(blocks)} blocks are empty.")
+    if zeros and minus:
+        raise InvalidLabelsError(
+            f"Labels must be 0/1 everywhere or -1/+1 everywhere. Got 0 in {zeros[0]}, and -1 in {minus[0]}."
+        )
+    X, Y, weights = zip(*samples)
+    stack = sparse.vstack if sparse.issparse(X[0]) else np.vstack
+    sample = stack(X), np.vstack(Y), np.concatenate(weights)
+    of_labels = -1 if minus else 0, label_type, sparse_labels
+    return Survey(n_samples, n_features, n_labels, n_entries, *of_labels, gram, sums, sample)
+
+
+def _columns(block: Block) -> tuple[Any, ...]:
+    _check_matrices(block)
+    return block.X.shape[1], block.Y.shape[1], block.name, block.Y.dtype, sparse.issparse(block.Y)
+
+
+def _look(block: Block, expected: tuple[int, int, str], whole_gram: bool, sample_rows: int) -> tuple[Any, ...]:
+    _check_matrices(block)
+    X, name = block.X, block.name
+    if (X.shape[1], block.Y.shape[1]) != expected[:2]:
+        raise DataFormatError(
+            f"{name} has {X.shape[1]} features and {block.Y.shape[1]} labels, {expected[2]} has {expected[0]} and "
+            f"{expected[1]}: all blocks need the same columns."
+        )
+    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+    values: Any = X.data if sparse.issparse(X) else X
+    if not np.isfinite(values).all():
+        raise DataFormatError(f"{name} holds NaN or infinite features; a linear model needs finite ones.")
+    zeros, minus = _label_values(block)
+    gram = (gram_matrix if whole_gram else squares)(X.astype(np.float64, copy=False))
+    sums = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
+    return X.shape[0], values.size, gram, sums, [name] * zeros, [name] * minus, [_sample(X, block.Y, sample_rows)]
+
+
+def _check_matrices(block: Block) -> None:
+    shapes: list[Any] = [getattr(matrix, "shape", None) for matrix in (block.X, block.Y)]
+    if any(shape is None or len(shape) != 2 for shape in shapes) or shapes[0][0] != shapes[1][0]:
+        raise DataFormatError(
+            f"{block.name} must be two matrices with as many rows, features and labels. Got shapes {shapes[0]} and "
+            f"{shapes[1]}."
+        )
+    if any(np.dtype(matrix.dtype).kind not in "biuf" for matrix in (block.X, block.Y)):
+        raise DataFormatError(f"{block.name} must hold numbers. Got types {block.X.dtype} and {block.Y.dtype}.")
+
+
+def _label_values(block: Block) -> tuple[bool, bool]:
+    """Whether zeros and whether minus ones occur."""
+    values = np.unique(block.Y.data if sparse.issparse(block.Y) else np.asarray(block.Y))
+    if not set(values.tolist()) <= {-1, 0, 1}:
+        shown = ", ".join(repr(v) for v in values[:6].tolist())
+        raise InvalidLabelsError(f"{block.name}: labels must be 0/1 or -1/+1. Got the values {shown}.")
+    implied = sparse.issparse(block.Y) and block.Y.nnz < np.prod(block.Y.shape)
+    return bool(implied or 0 in values), bool(-1 in values)
+
+
+def _sample(X: Matrix, Y: Any, n_rows: int) -> tuple[Matrix, Array, FloatArray]:
+    """Rows at equal distances, with the number of rows that each stands for."""
+    n = X.shape[0]
+    rows = np.unique(np.linspace(0, n - 1, min(n, n_rows)).round().astype(np.int64)) if n else np.arange(0)
+    return X[rows], signed(Y[rows]), np.full(len(rows), n / max(len(rows), 1))

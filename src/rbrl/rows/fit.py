@@ -5,18 +5,20 @@ model file; the empty one has seen nothing.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
+from rbrl._common.linalg import whiten
 from rbrl._common.progress import passes_for
-from rbrl._common.typing import FloatArray, IntArray, Matrix
-from rbrl.losses import Loss
-from rbrl.problem import with_ones
-from rbrl.rows.design import LARGEST_GRAM, BlockDesign, BlockObjective, GramDesign, SummedObjective
+from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
+from rbrl.losses import Loss, Terms
+from rbrl.losses.base import row_weights
+from rbrl.problem import Design, with_ones
+from rbrl.rows.design import LARGEST_GRAM, BlockDesign, BlockObjective, SummedDesign, SummedObjective, Survey
 from rbrl.rows.places import Blocks
-from rbrl.rows.sums import LabelCounts, LossAtZero, Sums, at_zero, block_label_counts
-from rbrl.rows.survey import Survey
+from rbrl.rows.sums import BlockResidual, BlockScores, LabelCounts, block_label_counts
 from rbrl.solvers import QuasiNewton, Solution, Solver, posed_blocks, solve_posed
 from rbrl.solvers.preconditioner import model_start
 from rbrl.solvers.stream import BATCH_ROWS, BatchSteps
@@ -73,6 +75,101 @@ def fit_blocks(
         return found, solve_posed(solver, objective, posed_blocks(objective), start, tol=tol, max_iter=max_iter)
 
 
+class Sums(NamedTuple):
+    """Sums over rows; those of two streams together are the sums of both.
+
+    Attributes
+    ----------
+    n_samples : float
+        The rows, counted by their weights.
+    gram : array (n_columns, n_columns)
+        X'X.
+    adjoint : array (n_columns, n_labels)
+        X'R.
+    label_hessian : array (n_labels, n_labels)
+    value : float
+    """
+
+    n_samples: float
+    gram: FloatArray
+    adjoint: FloatArray
+    label_hessian: FloatArray
+    value: float
+
+
+def at_zero(loss: Loss, X: Matrix, Y: IntArray, weights: FloatArray | None = None) -> Sums:
+    """The sums of some rows: weights, X'X, X'R, Hessian and value, for the loss and its gradient R at zero scores.
+
+    Parameters
+    ----------
+    loss : Loss
+    X : array or CSR matrix (n_rows, n_columns)
+    Y : array (n_rows, n_labels)
+        Labels in {-1, +1}.
+    weights : array (n_rows,) or None
+
+    Returns
+    -------
+    Sums
+
+    Examples
+    --------
+    >>> from rbrl.losses import SquaredHinge
+    >>> at_zero(SquaredHinge(), np.eye(2), np.array([[1], [-1]])).value
+    1.0
+    """
+    zero, w = np.zeros(Y.shape), row_weights(weights, len(Y))
+    terms, R = loss.evaluate(Y, zero, w)
+    weighted = sparse.diags_array(w) @ X if issparse(X) else w[:, None] * X
+    gram = X.T @ weighted
+    gram = gram.toarray() if issparse(gram) else gram
+    return Sums(float(w.sum()), gram, np.asarray(X.T @ R), loss.label_hessian(Y, zero, w), terms.value)
+
+
+class LossAtZero:
+    """A loss of rows that have gone by, known at zero scores only.
+
+    Parameters
+    ----------
+    sums : Sums
+    design : SummedDesign
+    """
+
+    def __init__(self, sums: Sums, design: Design) -> None:
+        self._sums, self._design = sums, design
+
+    def evaluate(self, Y: Any, at: BlockScores, weights: None = None) -> tuple[Terms, BlockResidual]:
+        """Terms and residual at zero.
+
+        Parameters
+        ----------
+        Y, weights
+            Of the protocol of losses; labels are with their rows.
+        at : BlockScores
+
+        Returns
+        -------
+        terms : Terms
+        residual : BlockResidual
+        """
+        return Terms(self._sums.value, 0.0, 0.0), BlockResidual(self._design.weights(self._sums.adjoint))
+
+    def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
+        """Sum of the rows' generalised Hessians at zero; of as many rows as the design has, whatever their weights.
+
+        Parameters
+        ----------
+        Y, weights
+            Of the protocol of losses; labels are with their rows.
+        at : BlockScores
+
+        Returns
+        -------
+        array (n_labels, n_labels)
+        """
+        return self._sums.label_hessian * (len(at) / self._sums.n_samples)
+
+
 def learn_batch(
     state: dict[str, Any], X: Matrix, Y: IntArray, weights: FloatArray | None, loss: Loss, ridge: float,
     nuclear: float, intercept: bool = True,
@@ -94,6 +191,10 @@ def learn_batch(
         Of the objective of all rows seen so far.
     intercept : bool, default=True
         Whether a column of ones is appended.
+
+    Returns
+    -------
+    dict
 
     Examples
     --------
@@ -123,10 +224,21 @@ def streamed_coefficients(state: dict[str, Any], n_samples: int, ridge: float, n
 
     From sums, the minimiser of the objective with the quadratic model of its loss at zero scores in place of the loss;
     from steps, their average.
+
+    Parameters
+    ----------
+    state : dict
+        Of :func:`learn_batch`.
+    n_samples : int
+    ridge, nuclear : float
+
+    Returns
+    -------
+    array (n_columns, n_labels)
     """
     if "directions" in state:
         return BatchSteps(**state).coefficients()
     sums = Sums(**state)
-    design = GramDesign(n_samples, sums.gram.copy())
+    design = SummedDesign(n_samples, *whiten(sums.gram.copy()))
     objective = SummedObjective(design, sums.adjoint.shape[1], LossAtZero(sums, design), ridge, nuclear)
     return design.coefficients(model_start(objective))

@@ -2,7 +2,9 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import iadd
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -49,28 +51,51 @@ class Blocks(ABC):
 
     @abstractmethod
     def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """Sum over all blocks of ``function(block, *arguments)``, a tuple of numbers, arrays, and lists, which join."""
+        """Sum over all blocks of ``function(block, *arguments)``, a tuple of numbers, arrays, and lists, which join.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
 
     @abstractmethod
     def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """``function(block, *arguments)`` of the first block."""
+        """``function(block, *arguments)`` of the first block.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
 
 
-def add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
     """Sum of two tuples, member by member; the arrays and lists of the first are reused."""
-    total = list(one)
-    for i, value in enumerate(other):
-        total[i] += value
-    return tuple(total)
+    return tuple(map(iadd, one, other))
 
 
 class LocalBlocks(Blocks):
     """A sequence of parts ``(X, Y)``, each fetched when its turn comes: `rbrl.datasets.Shards`, or a list.
 
+    Parameters
+    ----------
+    parts : sequence of pairs (X, Y)
+
     Attributes
     ----------
-    reading_seconds, seconds : float
-        Time spent fetching parts, and in all passes together.
+    reading_seconds : float
+        Time spent fetching parts.
 
     Examples
     --------
@@ -84,21 +109,41 @@ class LocalBlocks(Blocks):
     def __init__(self, parts: Any) -> None:
         self._parts = parts
         self.n_blocks = len(parts)
-        self.reading_seconds = self.seconds = 0.0
+        self.reading_seconds = 0.0
 
     def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """The sum, one block at a time."""
-        started = time.perf_counter()
+        """The sum, one block at a time.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
         result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
             found = function(self._fetch(i), *arguments)
-            result = add(result, found) if result else found
+            result = _add(result, found) if result else found
             self.progress.advance(i + 1, self.n_blocks)
-        self.seconds += time.perf_counter() - started
         return result
 
     def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """What the first part gives."""
+        """What the first part gives.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
         return function(self._fetch(0), *arguments)
 
     def _fetch(self, i: int) -> Block:
@@ -126,14 +171,24 @@ class DaskBlocks(Blocks):
         except ImportError as error:
             raise ImportError(f"Dask arrays need Dask ({error}): pip install 'rbrl[dask]'.") from error
         self._dask: Any = dask
-        named = self._dask.delayed(_named, pure=False)
+        named = self._dask.delayed(lambda part, name: Block(part[0], part[1], name), pure=False)
         blocks = [named(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
         self._blocks = self._dask.persist(*blocks)
         self.n_blocks = len(blocks)
 
     @classmethod
     def of_arrays(cls, X: Any, y: Any) -> Self:
-        """Blocks of two Dask arrays or data frames with the same rows in each block."""
+        """Blocks of two Dask arrays or data frames with the same rows in each block.
+
+        Parameters
+        ----------
+        X : Dask array or data frame (n_samples, n_features)
+        y : Dask array or data frame (n_samples, n_labels)
+
+        Returns
+        -------
+        DaskBlocks
+        """
         X, y = (side.to_dask_array() if hasattr(side, "to_dask_array") else side for side in (X, y))
         shapes = [getattr(side, "shape", None) for side in (X, y)]
         if any(shape is None or len(shape) != 2 for shape in shapes):
@@ -150,9 +205,8 @@ class DaskBlocks(Blocks):
         # A data frame does not know how many rows its blocks have: NaN.
         unknown = np.isnan([*rows[0], *rows[1]]).any()
         if len(rows[0]) != len(rows[1]) or any(a != b and not np.isnan([a, b]).any() for a, b in zip(*rows)):
-            way_out = "y.rechunk({0: X.chunks[0]}) would do"
-            if unknown:
-                way_out = "cut both alike, data frames with y.repartition(divisions=X.divisions)"
+            alike = "cut both alike, data frames with y.repartition(divisions=X.divisions)"
+            way_out = alike if unknown else "y.rechunk({0: X.chunks[0]}) would do"
             shown = (f"{', '.join(map(str, side[:4]))}{', …' if len(side) > 4 else ''}" for side in rows)
             raise ValueError(
                 f"X and y must have the same rows in each block. Got {' and '.join(shown)} rows; {way_out}."
@@ -160,10 +214,22 @@ class DaskBlocks(Blocks):
         return cls(list(zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)))
 
     def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """The sum, by a tree of tasks."""
-        apply, join = (self._dask.delayed(task, pure=False) for task in (_apply, _joined))
+        """The sum, by a tree of tasks.
+
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
+
+        Returns
+        -------
+        tuple
+        """
+        apply = self._dask.delayed(lambda block, shared: function(block, *shared), pure=False)
+        join = self._dask.delayed(_joined, pure=False)
         shared = self._dask.delayed(arguments, pure=False, traverse=False)
-        level = [apply(function, block, shared) for block in self._blocks]
+        level = [apply(block, shared) for block in self._blocks]
         while len(level) > 1:
             level = [join(level[i : i + BRANCHES]) for i in range(0, len(level), BRANCHES)]
         # Coefficients travel with the graph, so that no worker takes them along when it dies; Dask warns of such graphs.
@@ -173,24 +239,24 @@ class DaskBlocks(Blocks):
         return result
 
     def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """What the first block gives, computed where it is."""
-        return self._dask.delayed(_apply, pure=False)(function, self._blocks[0], arguments).compute()
+        """What the first block gives, computed where it is.
 
+        Parameters
+        ----------
+        function : callable
+            From a block, and the arguments, to a tuple.
+        *arguments
 
-def _named(part: tuple[Any, Any], name: str) -> Block:
-    return Block(*part, name)
-
-
-def _apply(function: Summand, block: Block, arguments: Iterable[Any]) -> tuple[Any, ...]:
-    return function(block, *arguments)
+        Returns
+        -------
+        tuple
+        """
+        return self._dask.delayed(function, pure=False)(self._blocks[0], *arguments).compute()
 
 
 def _joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Results of other tasks are theirs: what is added to is a copy."""
-    total = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
-    for result in results[1:]:
-        total = add(total, result)
-    return total
+    return reduce(_add, results[1:], tuple(value.copy() if hasattr(value, "copy") else value for value in results[0]))
 
 
 def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Blocks | None:
@@ -201,6 +267,10 @@ def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> 
     X : Shards, sequence of parts (X, Y), Dask array or data frame, sequence of delayed parts, or anything else
     y : Dask array or data frame, or None
 
+    Returns
+    -------
+    Blocks or None
+
     Examples
     --------
     >>> import numpy as np
@@ -209,12 +279,14 @@ def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> 
     (True, 2)
     """
     parts = X if isinstance(X, Sequence) and not isinstance(X, str | bytes | Shards) else ()
+    # By name, without importing Dask, which may not be there.
+    of_dask = {type(value).__module__.partition(".")[0] for value in parts or [X]} <= {"dask", "distributed"}
     blocks: Blocks
-    if _is_dask(X):
+    if of_dask and parts:
+        blocks = DaskBlocks(_alone(X, y))
+    elif of_dask:
         blocks = DaskBlocks.of_arrays(X, y)
         blocks.columns = Columns(feature_names=column_names(X), label_names=column_names(y))
-    elif parts and all(_is_dask(part) for part in parts):
-        blocks = DaskBlocks(_alone(X, y))
     elif isinstance(X, Blocks):
         blocks = _alone(X, y)
     elif isinstance(X, Shards) or (parts and _are_parts(parts)):
@@ -234,17 +306,39 @@ def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> 
     return blocks
 
 
-def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any] | None:
-    """The features of shards, or of a list of parts (X, Y), block by block; None for anything else."""
+def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any]:
+    """The features of shards, or of a list of parts (X, Y), block by block; of anything else, that itself.
+
+    Parameters
+    ----------
+    X : anything that predictions are made for
+
+    Yields
+    ------
+    features of some rows
+    """
     if isinstance(X, Shards):
         return (X.read(i) for i in range(len(X)))
-    if isinstance(X, list) and X and _are_parts(X):
-        return (part[0] for part in X)
-    return None
+    return (part[0] for part in X) if isinstance(X, list) and X and _are_parts(X) else iter([X])
 
 
 def column_names(frame: Any) -> list[str] | None:
-    """The names of the columns of a data frame, if they are text; None for anything else."""
+    """The names of the columns of a data frame, if they are text; None for anything else.
+
+    Parameters
+    ----------
+    frame : data frame, or anything else
+
+    Returns
+    -------
+    list of str or None
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> column_names(pd.DataFrame({"sea": [1], "sand": [0]}))
+    ['sea', 'sand']
+    """
     columns = getattr(frame, "columns", None)
     names = [] if columns is None else list(columns)
     return names if names and all(isinstance(name, str) for name in names) else None
@@ -260,8 +354,3 @@ def _alone(X: Any, y: Any) -> Any:
     if y is not None:
         raise ValueError(f"Blocks of rows have their labels with them: pass no y. Got y of type {type(y).__name__}.")
     return X
-
-
-def _is_dask(value: Any) -> bool:
-    """Without importing Dask, which may not be there."""
-    return type(value).__module__.partition(".")[0] in ("dask", "distributed")

@@ -9,9 +9,8 @@ matrices can be done with their small images, and nothing with as many rows as t
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
 
-from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, issparse
+from rbrl._common.typing import Array, FloatArray
 from rbrl.losses import LineValue, Loss, Terms
 from rbrl.losses.base import row_weights
 from rbrl.problem.design import Design, add_adjoint, extended_scores, scores, signed, slices
@@ -22,7 +21,13 @@ if TYPE_CHECKING:
 
 
 class BlockScores:
-    """Z @ weights, not computed."""
+    """Z @ weights, not computed.
+
+    Parameters
+    ----------
+    weights : array (n_columns, n_labels)
+    design : Design
+    """
 
     def __init__(self, weights: FloatArray, design: Design) -> None:
         self.weights, self._design = weights, design
@@ -50,22 +55,20 @@ class BlockScores:
         return BlockScores(self.weights @ matrix, self._design)
 
     @property
-    def T(self) -> "_TransposedScores":
+    def T(self) -> "_Transposed":
         """Transposed, for products with other scores."""
-        return _TransposedScores(self.weights, self._design.gram_diagonal)
-
-
-class _TransposedScores(NamedTuple):
-    weights: FloatArray
-    gram_diagonal: FloatArray
-
-    def __matmul__(self, other: BlockScores) -> FloatArray:
-        """Scores times scores, with Z'Z as far as the design knows it: its diagonal."""
-        return self.weights.T @ (self.gram_diagonal[:, None] * other.weights)
+        # With Z'Z as far as the design knows it: its diagonal.
+        return _Transposed(self._design.gram_diagonal[:, None] * self.weights)
 
 
 class BlockResidual:
-    """R, of which only Z'R is known."""
+    """R, of which only Z'R is known.
+
+    Parameters
+    ----------
+    adjoint : array (n_columns, n_labels)
+        Z'R.
+    """
 
     def __init__(self, adjoint: FloatArray) -> None:
         self.adjoint = adjoint
@@ -74,9 +77,9 @@ class BlockResidual:
         return BlockResidual(self.adjoint @ matrix)
 
     @property
-    def T(self) -> "_TransposedResidual":
+    def T(self) -> "_Transposed":
         """Transposed, for products with scores."""
-        return _TransposedResidual(self.adjoint)
+        return _Transposed(self.adjoint)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         """<R, ZW> = <Z'R, W>."""
@@ -86,14 +89,16 @@ class BlockResidual:
         return np.vdot(residual.adjoint, scores.weights)
 
 
-class _TransposedResidual(NamedTuple):
+class _Transposed(NamedTuple):
+    """A', of which only Z'A is known."""
+
     adjoint: FloatArray
 
     def __matmul__(self, scores: BlockScores) -> FloatArray:
         return self.adjoint.T @ scores.weights
 
 
-# Evaluations that are remembered: a solver comes back to where it was.
+# Evaluations that are remembered, beside that of zero weights: a solver comes back to where it was.
 REMEMBERED = 3
 
 
@@ -138,73 +143,137 @@ class BlockLoss:
     def __init__(self, loss: Loss, design: "BlockDesign") -> None:
         self.loss, self.design = loss, design
         self._known: list[Evaluated] = []
-        self._zero: Evaluated | None = None
         self._ray: tuple[Any, ...] | None = None
 
     def evaluate(self, Y: Any, at: BlockScores, weights: None = None) -> tuple[Terms, BlockResidual]:
-        """Terms and residual: one pass, none if it was made before."""
+        """Terms and residual: one pass, none if it was made before.
+
+        Parameters
+        ----------
+        Y, weights
+            Of the protocol of losses; labels are with their rows.
+        at : BlockScores
+
+        Returns
+        -------
+        terms : Terms
+        residual : BlockResidual
+        """
         found = self._at(at.weights)
         return found.terms, BlockResidual(found.adjoint)
 
     def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
-        """Sum of the rows' generalised Hessians, of the same pass."""
+        """Sum of the rows' generalised Hessians, of the same pass.
+
+        Parameters
+        ----------
+        Y, weights
+            Of the protocol of losses; labels are with their rows.
+        at : BlockScores
+
+        Returns
+        -------
+        array (n_labels, n_labels)
+        """
         return self._at(at.weights).label_hessian
 
     def remembered(self, coefficients: FloatArray) -> tuple[Evaluated, list[Evaluated]]:
         """What is known at these coefficients, which costs a pass only where a solver did not end there; and all else that
-        is known."""
-        known = [*self._known, *([] if self._zero is None else [self._zero])]
-        here = [point for point in known if np.array_equal(point.coefficients, coefficients)]
-        return (here or [self._pass(self.design.weights(coefficients), coefficients)])[0], known
+        is known.
+
+        Parameters
+        ----------
+        coefficients : array (n_features, n_labels)
+
+        Returns
+        -------
+        here : Evaluated
+        known : list of Evaluated
+        """
+        here = [point for point in self._known if np.array_equal(point.coefficients, coefficients)]
+        return (here or [self._pass(self.design.weights(coefficients), coefficients)])[0], self._known
 
     def extended(self, coefficients: FloatArray) -> float:
-        """The value at these coefficients, by scores in extended precision: one pass."""
+        """The value at these coefficients, by scores in extended precision: one pass.
+
+        Parameters
+        ----------
+        coefficients : array (n_features, n_labels)
+
+        Returns
+        -------
+        float
+        """
         return float(self.design.blocks.total(_extended_value, self.loss, coefficients)[0])
 
     def estimate(self, at: BlockScores) -> float:
-        """The loss as the sample has it: no pass."""
+        """The loss as the sample has it: no pass.
+
+        Parameters
+        ----------
+        at : BlockScores
+
+        Returns
+        -------
+        float
+        """
         _, Y, weights = self.design.sample
         return self.loss.value(Y, self._sample_scores(at), weights)
 
     def line(self, Y: Any, at: BlockScores, along: BlockScores, t: FloatArray, weights: None = None) -> LineValue:
-        """The loss at ``at + along * t`` as the sample has it, corrected at t = 0: no pass."""
-        if self._ray is None or self._ray[0] is not at or self._ray[1] is not along:
-            self._ray = (at, along, *self._start_line(at, along))
-        *_, F, D, value, slopes = self._ray
+        """The loss at ``at + along * t`` as the sample has it, corrected at t = 0: no pass.
+
+        Parameters
+        ----------
+        Y, weights
+            Of the protocol of losses; labels are with their rows.
+        at, along : BlockScores
+        t : array (n_labels,)
+
+        Returns
+        -------
+        LineValue
+        """
         _, labels, row_weights = self.design.sample
+        if self._ray is None or self._ray[0] is not at or self._ray[1] is not along:
+            F, D, start = self._sample_scores(at), self._sample_scores(along), self._at(at.weights)
+            sampled = self.loss.line(labels, F, D, np.zeros(F.shape[1]), row_weights)
+            slopes = np.sum(start.adjoint * along.weights, axis=0) - sampled.slopes
+            self._ray = at, along, F, D, start.terms.value - sampled.value, slopes
+        *_, F, D, value, slopes = self._ray
         here = self.loss.line(labels, F, D, t, row_weights)
         return LineValue(value + here.value, slopes + here.slopes, here.curvatures, here.joint_curvature)
 
     def exact_line(self, Y: Any, at: BlockScores, along: BlockScores, t: FloatArray, weights: None = None) -> LineValue:
-        """The loss at ``at + along * t``, with curvatures by differences from t = 0: one pass."""
+        """The loss at ``at + along * t``, with curvatures by differences from t = 0: one pass.
+
+        Parameters
+        ----------
+        Y, weights
+            Of the protocol of losses; labels are with their rows.
+        at, along : BlockScores
+        t : array (n_labels,)
+
+        Returns
+        -------
+        LineValue
+        """
         start, here = self._at(at.weights), self._at((at + along * t).weights)
         before, after = (np.sum(point.adjoint * along.weights, axis=0) for point in (start, here))
         curvatures = np.divide(after - before, t, out=np.full(len(t), np.inf), where=t > 0)
         return LineValue(here.terms.value, after, curvatures, float((after - before).sum() / max(t.max(), 1e-300)))
 
-    def _start_line(self, at: BlockScores, along: BlockScores) -> tuple[FloatArray, FloatArray, float, FloatArray]:
-        F, D = self._sample_scores(at), self._sample_scores(along)
-        _, labels, row_weights = self.design.sample
-        sampled, exact = self.loss.line(labels, F, D, np.zeros(F.shape[1]), row_weights), self._at(at.weights)
-        slopes = np.sum(exact.adjoint * along.weights, axis=0)
-        return F, D, exact.terms.value - sampled.value, slopes - sampled.slopes
-
     def _sample_scores(self, at: BlockScores) -> FloatArray:
         return scores(self.design.sample[0], self.design.coefficients(at.weights))
 
     def _at(self, W: FloatArray) -> Evaluated:
-        zero = not W.any()
-        if zero and self._zero is not None:
-            return self._zero
         for known in self._known:
             if np.array_equal(known.weights, W):
                 return known
-        found = self._pass(W, self.design.coefficients(W))
-        if zero:
-            self._zero = found
-        else:
-            self._known = [found, *self._known[: REMEMBERED - 1]]
-        return found
+        points = [self._pass(W, self.design.coefficients(W)), *self._known]
+        moved, zero = ([point for point in points if point.weights.any() == moved] for moved in (True, False))
+        self._known = [*moved[:REMEMBERED], *zero]
+        return points[0]
 
     def _pass(self, W: FloatArray, coefficients: FloatArray) -> Evaluated:
         self.design.columns += W.shape[1] * (2 if W.any() else 1)
@@ -237,49 +306,18 @@ def _evaluate(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[Any, 
     return value, linear, quadratic, reach, G, H, sums
 
 
-class Sums(NamedTuple):
-    """Sums over rows; those of two streams together are the sums of both."""
-
-    n_samples: float
-    gram: FloatArray
-    adjoint: FloatArray
-    label_hessian: FloatArray
-    value: float
-
-
-def at_zero(loss: Loss, X: Matrix, Y: IntArray, weights: FloatArray | None = None) -> Sums:
-    """The sums of some rows: weights, X'X, X'R, Hessian and value, for the loss and its gradient R at zero scores."""
-    zero, w = np.zeros(Y.shape), row_weights(weights, len(Y))
-    terms, R = loss.evaluate(Y, zero, w)
-    weighted = sparse.diags_array(w) @ X if issparse(X) else w[:, None] * X
-    gram = X.T @ weighted
-    gram = gram.toarray() if issparse(gram) else gram
-    return Sums(float(w.sum()), gram, np.asarray(X.T @ R), loss.label_hessian(Y, zero, w), terms.value)
-
-
-class LossAtZero:
-    """A loss of rows that have gone by, known at zero scores only.
+def block_projected_gram(block: Block, V: FloatArray) -> tuple[FloatArray]:
+    """(XV)'(XV) of one block, the ones of the intercept included, in a tuple.
 
     Parameters
     ----------
-    sums : Sums
-    design : GramDesign
+    block : Block
+    V : array (n_features, n_directions)
+
+    Returns
+    -------
+    tuple of an array (n_directions, n_directions)
     """
-
-    def __init__(self, sums: Sums, design: Design) -> None:
-        self._sums, self._design = sums, design
-
-    def evaluate(self, Y: Any, at: BlockScores, weights: None = None) -> tuple[Terms, BlockResidual]:
-        """Terms and residual at zero."""
-        return Terms(self._sums.value, 0.0, 0.0), BlockResidual(self._design.weights(self._sums.adjoint))
-
-    def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
-        """Sum of the rows' generalised Hessians at zero; of as many rows as the design has, whatever their weights."""
-        return self._sums.label_hessian * (len(at) / self._sums.n_samples)
-
-
-def block_projected_gram(block: Block, V: FloatArray) -> tuple[FloatArray]:
-    """(XV)'(XV) of one block, the ones of the intercept included, in a tuple."""
     total = np.zeros((V.shape[1], V.shape[1]))
     for X, _ in slices(block.X, block.Y):
         Z = scores(X, V)
@@ -308,6 +346,16 @@ class LabelCounts(NamedTuple):
 def label_counts(Y: Array, weights: FloatArray | None = None) -> LabelCounts:
     """The counts of labels in {-1, +1}.
 
+    Parameters
+    ----------
+    Y : array (n_rows, n_labels)
+        Labels in {-1, +1}.
+    weights : array (n_rows,) or None
+
+    Returns
+    -------
+    LabelCounts
+
     Examples
     --------
     >>> label_counts(np.array([[1, -1], [1, 1]])).relevant
@@ -318,5 +366,14 @@ def label_counts(Y: Array, weights: FloatArray | None = None) -> LabelCounts:
 
 
 def block_label_counts(block: Block) -> LabelCounts:
-    """The counts of one block."""
+    """The counts of one block.
+
+    Parameters
+    ----------
+    block : Block
+
+    Returns
+    -------
+    LabelCounts
+    """
     return label_counts(signed(block.Y))

@@ -22,18 +22,42 @@ Table: TypeAlias = list[dict[str, Any]]
 
 
 class Prediction(ClassifierMixin, BaseEstimator):
-    """A fitted classifier that has already answered: what a scikit-learn scorer asks of held-out rows."""
+    """A fitted classifier that has already answered: what a scikit-learn scorer asks of held-out rows.
+
+    Parameters
+    ----------
+    scores, relevant : arrays (n_samples, n_columns)
+    targets : SignedTargets
+    """
 
     def __init__(self, scores: FloatArray, relevant: BoolArray, targets: SignedTargets) -> None:
         self.scores, self.relevant, self.targets = scores, relevant, targets
         self.classes_ = targets.classes_
 
     def decision_function(self, X: Any) -> FloatArray:
-        """The known scores."""
+        """The known scores.
+
+        Parameters
+        ----------
+        X : the rows that were held out; not looked at
+
+        Returns
+        -------
+        array
+        """
         return self.scores.ravel() if self.targets.kind == "binary" else self.scores
 
     def predict(self, X: Any) -> Any:
-        """The known labels."""
+        """The known labels.
+
+        Parameters
+        ----------
+        X : the rows that were held out; not looked at
+
+        Returns
+        -------
+        array
+        """
         return self.targets.decode(self.relevant, self.scores)
 
 
@@ -57,9 +81,17 @@ class Scoring:
         self.scorers: dict[str, Any] = dict(_named(scoring))
 
     def greater_is_better(self, name: str) -> bool:
-        """Direction of a metric; a scorer is always better when larger."""
-        scorer = self.scorers[name]
-        return scorer.greater_is_better if isinstance(scorer, Metric) else True
+        """Direction of a metric; a scorer is always better when larger.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        bool
+        """
+        return not isinstance(self.scorers[name], Metric) or self.scorers[name].greater_is_better
 
     def __call__(
         self, X: Any, y: Any, Y: BoolArray, scores: FloatArray, relevant: BoolArray, targets: SignedTargets
@@ -90,14 +122,8 @@ def _resolve(scorer: Scorer) -> Any:
 
 
 # Parameters of which a larger (+1) or smaller (-1) value means a stronger penalty, a smoother or a simpler model.
-STRONGER = {
-    "ridge": 1,
-    "nuclear": 1,
-    "ranking": 1,
-    "positive": 1,
-    "negative": 1,
+STRONGER = dict.fromkeys(("ridge", "nuclear", "ranking", "positive", "negative", "n_neighbors"), 1) | {
     "C": -1,
-    "n_neighbors": 1,
     "beta1": -1,
 }
 # Losses and means that differ by less are equal: they are sums of the same numbers in another order.
@@ -125,7 +151,7 @@ def best_index(points: Sequence[Mapping[str, Any]], losses: Sequence[float] | Ar
     >>> best_index([{"ridge": 10, "nuclear": 1}, {"ridge": 1, "nuclear": 10}, {"ridge": 1, "nuclear": 1}], [0, 0, 0])
     1
     """
-    losses = rounded(losses)
+    losses = _rounded(losses)
     # A parameter's own name comes after those of the estimators around it.
     own = {name: name.rpartition("__")[2] for point in points for name in point}
     names = sorted(name for name in own if own[name] in STRONGER)
@@ -138,7 +164,7 @@ def best_index(points: Sequence[Mapping[str, Any]], losses: Sequence[float] | Ar
     return min(range(len(points)), key=lambda i: (losses[i], *weakness(points[i]), i))
 
 
-def rounded(losses: Sequence[float] | Array) -> FloatArray:
+def _rounded(losses: Sequence[float] | Array) -> FloatArray:
     """Losses of which those that tie are equal, and those that are NaN the largest."""
     losses = np.asarray(losses, dtype=float).round(DIGITS)
     return np.where(np.isnan(losses), np.inf, losses)
@@ -172,22 +198,17 @@ def choose(
     candidates: list[dict[str, Any]] = [json.loads(point) for point in points]
     if len(candidates) == 1:
         return candidates[0]
-    losses = np.mean([_ranks(points, name) for name in considered(criterion, metrics)], axis=0)
+    if isinstance(criterion, str):
+        criterion = metrics if criterion == "mean_rank" else [criterion]
+    losses = np.mean([_ranks(points, name) for name in criterion], axis=0)
     return candidates[best_index(candidates, losses)]
-
-
-def considered(criterion: str | Sequence[str], metrics: Sequence[str]) -> list[str]:
-    """Names of the metrics that a criterion looks at."""
-    if criterion == "mean_rank":
-        return list(metrics)
-    return [criterion] if isinstance(criterion, str) else list(criterion)
 
 
 def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> FloatArray:
     """Rank of each point by the mean over folds; a point without a value comes last."""
     sign = -1.0 if get_metric(name).greater_is_better else 1.0
-    means = [np.mean(values[name]) for values in points.values()]
-    return ranks([rounded(sign * np.array(means, dtype=float))], greater_is_better=False)[0]
+    means = np.array([np.mean(values[name]) for values in points.values()], dtype=float)
+    return ranks([_rounded(sign * means)], greater_is_better=False)[0]
 
 
 EXTRA = ("gap", "evaluations", "seconds")
@@ -200,6 +221,10 @@ def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
     ----------
     tables : list of list of dict
         One list per fold, its points in the same order.
+
+    Returns
+    -------
+    dict of arrays
     """
     params = [row["params"] for row in tables[0]]
     results: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
@@ -220,9 +245,21 @@ def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
 def _loss(results: Mapping[str, Any], scoring: Scoring, metric: str) -> FloatArray:
     """Means over folds of which the smallest is best."""
     sign = -1.0 if scoring.greater_is_better(metric) else 1.0
-    return rounded(sign * results[f"mean_test_{metric}"])
+    return _rounded(sign * results[f"mean_test_{metric}"])
 
 
 def best_point(results: Mapping[str, Any], scoring: Scoring, metric: str) -> int:
-    """Index of the point that a metric chooses; of those of rank 1, that of :func:`rbrl.search.choose.best_index`."""
+    """Index of the point that a metric chooses; of those of rank 1, that of :func:`rbrl.search.choose.best_index`.
+
+    Parameters
+    ----------
+    results : dict of arrays
+        Of :func:`results_table`.
+    scoring : Scoring
+    metric : str
+
+    Returns
+    -------
+    int
+    """
     return best_index(results["params"], _loss(results, scoring, metric))

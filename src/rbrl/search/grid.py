@@ -20,12 +20,23 @@ from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
 from rbrl.search.choose import Grid, Scoring, Table
-from rbrl.search.path import SearchData, search_fold
-from rbrl.targets import SignedTargets
+from rbrl.search.cv import SearchData, search_fold
 
 
 def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> tuple[Array | None, FloatArray | None]:
-    """Return (labels, scores) of a fitted classifier of label matrices; None for what no metric needs."""
+    """Return (labels, scores) of a fitted classifier of label matrices; None for what no metric needs.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+    X : array, sparse matrix or data frame (n_samples, n_features)
+    metrics : iterable of str or Metric
+
+    Returns
+    -------
+    labels : array (n_samples, n_labels) or None
+    scores : array (n_samples, n_labels) or None
+    """
     needs = {get_metric(metric).needs for metric in metrics}
     if isinstance(estimator, MultiLabelClassifier) and estimator.targets_.is_matrix:
         # By their contract predict cuts the scores at zero: one pass over the rows instead of two.
@@ -114,7 +125,21 @@ class _Task(NamedTuple):
 
 
 def points(grid: Grid) -> Table:
-    """All combinations of a grid, the first name changing slowest."""
+    """All combinations of a grid, the first name changing slowest.
+
+    Parameters
+    ----------
+    grid : dict of str to sequence
+
+    Returns
+    -------
+    list of dict
+
+    Examples
+    --------
+    >>> points({"ridge": [1, 10], "nuclear": [0]})
+    [{'ridge': 1, 'nuclear': 0}, {'ridge': 10, 'nuclear': 0}]
+    """
     return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
@@ -124,11 +149,9 @@ def _along_path(task: _Task, train: IntArray, test: IntArray) -> Table:
     outer = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
     inner = {name: grid[name] for name in grid if name not in DESIGN_PARAMETERS}
     inner = {name: sorted(inner[name], reverse=name == "ridge") for name in sorted(inner, key=lambda n: n != "ridge")}
-    table = []
+    table, data = [], SearchData(task.X, np.asarray(task.Y))
     for shape in points(outer):
         model = clone(task.estimator).set_params(**shape)
-        targets = SignedTargets().fit(np.asarray(task.Y))
-        data = SearchData(task.X, task.Y, targets, None, model.kernel == "precomputed")
         for row in search_fold(model, inner, data, train, test, Scoring(task.names, convention), task.tol):
             values = {name: row[name] for name in task.names}
             table.append(_row({**shape, **row["params"]}, values, row["seconds"], row["gap"], row["evaluations"]))
@@ -163,11 +186,9 @@ def _judged(
 def _fitted(estimator: Any, points: Table, X: Any, Y: Any) -> Iterator[tuple[dict[str, Any], Any, float]]:
     """Yield parameters, fitted model and seconds of every point."""
     started = time.perf_counter()  # a `fit_many` may do all its work at once
-    if hasattr(estimator, "fit_many"):
-        models = estimator.fit_many(X, Y, points)
-    else:
-        models = (clone(estimator).set_params(**params).fit(X, Y) for params in points)
-    for params, model in zip(points, models):
+    # Ours asks no more of a classifier than that it can be cloned: it serves those of others too.
+    fit_many = getattr(type(estimator), "fit_many", MultiLabelClassifier.fit_many)
+    for params, model in zip(points, fit_many(estimator, X, Y, points)):
         yield params, model, time.perf_counter() - started
         started = time.perf_counter()
 

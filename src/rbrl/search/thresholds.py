@@ -82,12 +82,30 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
-        """Scores with the learned threshold subtracted, (n_samples, n_labels); 1-D for a binary 1-D target."""
+        """Scores with the learned threshold subtracted, (n_samples, n_labels); 1-D for a binary 1-D target.
+
+        Parameters
+        ----------
+        X : as the classifier takes it
+
+        Returns
+        -------
+        array (n_samples, n_labels); (n_samples,) for a binary 1-D target
+        """
         scores = self._moved_scores(X)
         return scores.ravel() if self._encoder().kind == "binary" else scores
 
     def predict(self, X: MatrixLike) -> Any:
-        """Labels in the coding that `fit` received: those whose moved score is positive, or the class of the largest."""
+        """Labels in the coding that `fit` received: those whose moved score is positive, or the class of the largest.
+
+        Parameters
+        ----------
+        X : as the classifier takes it
+
+        Returns
+        -------
+        array or sparse matrix, in the coding that `fit` received
+        """
         scores = self._moved_scores(X)
         return self._encoder().decode(relevant_labels(scores), scores)
 
@@ -103,11 +121,9 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
 
     def _held_out_scores(self, X: MatrixLike, y: Any) -> FloatArray:
         y = y.toarray() if sparse.issparse(y) else y  # as the scores are; folds of a sparse y cannot be drawn
-        cv = self.cv
-        if isinstance(cv, int | np.integer):
-            # Each class in every fold, so that no model misses one.
-            folds = KFold if self.targets_.is_matrix else StratifiedKFold
-            cv = folds(int(cv), shuffle=True, random_state=self.random_state)
+        # Each class in every fold, so that no model misses one.
+        folds, count = KFold if self.targets_.is_matrix else StratifiedKFold, isinstance(self.cv, int | np.integer)
+        cv = folds(int(self.cv), shuffle=True, random_state=self.random_state) if count else self.cv
         scores = cross_val_predict(self.estimator, X, y, cv=cv, method="decision_function", n_jobs=self.n_jobs)
         return scores if scores.ndim == 2 else scores[:, None]
 
