@@ -26,7 +26,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rbrl._common.typing import FloatArray
-from rbrl._loops import pairs as loops
+from rbrl._loops import rows as loops
 from rbrl.ranking_svm.interior_point import InteriorPoint, fits
 from rbrl.ranking_svm.pairs import HingePairs, Rows
 from rbrl.solvers.base import warn_unconverged

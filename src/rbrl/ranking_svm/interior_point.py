@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from rbrl._common.typing import FloatArray, Matrix
-from rbrl._loops import pairs as loops
+from rbrl._loops import rows as loops
 from rbrl.problem import with_ones
 from rbrl.ranking_svm.pairs import HingePairs
 
@@ -166,7 +166,7 @@ class InteriorPoint:
         """X' diag(h) X for the curvatures h of every label."""
         (n, k), l = self.X.shape, self.pairs.n_labels
         H = np.zeros((n, l))
-        loops.pair_curvatures(*self.pairs.arrays[:3], curvatures, H)
+        loops.pair_sums(*self.pairs.arrays[:3], curvatures, 1.0, H)
         if isinstance(self.X, np.ndarray):
             yield from (self._Xt @ (H[:, j : j + 1] * self.X) for j in range(l))
             return

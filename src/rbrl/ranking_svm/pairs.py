@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
-from rbrl._loops import pairs as loops
+from rbrl._loops import rows as loops
 from rbrl.losses.base import row_weights
 from rbrl.problem import rows_tell_columns
 
@@ -62,7 +62,7 @@ class HingePairs:
     def coefficients(self, duals: FloatArray) -> FloatArray:
         """What the dual variables of the pairs sum to for every row and label: (n_samples, n_labels)."""
         B = np.zeros((len(self.start) - 1, self.n_labels))
-        loops.pair_coefficients(self.start, self.winner, self.loser, duals, B)
+        loops.pair_sums(self.start, self.winner, self.loser, duals, -1.0, B)
         return B
 
 
