@@ -2,7 +2,7 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -71,16 +71,14 @@ def fit_learner(
     """Fit a fresh learner to classes y of the given rows (y and weights cover all rows), and return it."""
     if rows is not None:
         y, weights = y[rows], None if weights is None else weights[rows]
-    extra = {}
     if weights is not None:
         check_takes_weights(learner)
-        extra["sample_weight"] = weights
     if isinstance(learner, LinearSVC):
         _weigh_stopping_rule(learner, y, weights)
     X = inputs.take(rows)
     # The rows were checked once, for all learners.
     with config_context(assume_finite=True, skip_parameter_validation=True):
-        learner.fit(X, y, **extra)
+        learner.fit(X, y, **({} if weights is None else {"sample_weight": weights}))
     if _minimises_squared_hinge(learner):
         _keep_tolerance(learner, X, y, weights)
     return learner
@@ -109,12 +107,10 @@ def _weigh_stopping_rule(learner: LinearSVC, y: IntArray, weights: FloatArray | 
 
 def _minimises_squared_hinge(learner: Learner) -> bool:
     """Whether a learner is what `linear_svm` makes, whose problem `_SquaredHinge` writes down."""
-    ours = linear_svm(1.0, None).get_params()
-    return isinstance(learner, LinearSVC) and all(
-        getattr(learner, name) == value
-        for name, value in ours.items()
-        if name not in ("C", "tol", "max_iter", "verbose")
-    )
+    if not isinstance(learner, LinearSVC):
+        return False
+    free = {name: getattr(learner, name) for name in ("C", "tol", "max_iter", "verbose")}
+    return learner.get_params() == linear_svm(1.0, None).get_params() | free
 
 
 class _SquaredHinge:
@@ -132,12 +128,30 @@ class _SquaredHinge:
         slack = np.maximum(1.0 - self.y * (self.X @ v[:-1] + v[-1]), 0.0)
         return v - self._transposed(self.scale * slack * self.y), self.scale * (slack > 0)
 
-    def newton_step(self, g: FloatArray, row_weights: FloatArray) -> FloatArray:
+    def minimise(self, v: FloatArray, bound: float, max_steps: int) -> tuple[FloatArray, float]:
+        """Newton's method from v until the gradient's norm is at most `bound`, or no step lowers it; v and that norm."""
+        g, row_weights = self.gradient(v)
+        for _ in range(max_steps):
+            if np.linalg.norm(g) <= bound:
+                break
+            step = self._newton_step(g, row_weights)
+            for share in 0.5 ** np.arange(10):
+                tried = v + share * step
+                g_tried, weights_tried = self.gradient(tried)
+                if np.linalg.norm(g_tried) < np.linalg.norm(g):
+                    break
+            else:
+                break
+            v, g, row_weights = tried, g_tried, weights_tried
+        return v, float(np.linalg.norm(g))
+
+    def _newton_step(self, g: FloatArray, row_weights: FloatArray) -> FloatArray:
         """Solve H d = -g, to a digit less than g has been reduced to."""
-        times = LinearOperator(
-            (len(g), len(g)), lambda d: d + self._transposed(row_weights * (self.X @ d[:-1] + d[-1])), dtype=g.dtype
-        )
-        return cg(times, -g, rtol=1e-6)[0]
+
+        def hessian_product(d: FloatArray) -> FloatArray:
+            return d + self._transposed(row_weights * (self.X @ d[:-1] + d[-1]))
+
+        return cg(LinearOperator((len(g), len(g)), hessian_product, dtype=g.dtype), -g, rtol=1e-6)[0]
 
     def _transposed(self, r: FloatArray) -> FloatArray:
         return np.append(self.X.T @ r, r.sum())
@@ -157,33 +171,12 @@ def _keep_tolerance(
         rarer = max(min(np.count_nonzero(sign > 0), np.count_nonzero(sign < 0)), 1)
         v = np.append(learner.coef_[k], learner.intercept_[k])
         bound = learner.tol * rarer / len(y) * np.linalg.norm(problem.gradient(np.zeros_like(v))[0])
-        v, norm = _newton(problem, v, bound, max_steps)
+        v, norm = problem.minimise(v, bound, max_steps)
         learner.coef_[k], learner.intercept_[k] = v[:-1], v[-1]
         if norm > bound:
-            warnings.warn(
-                f"LIBLINEAR and {max_steps} steps more left a gradient of norm {norm:.1e}, where tol asks for {bound:.1e}; "
-                "scale X, or raise tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-
-
-def _newton(problem: _SquaredHinge, v: FloatArray, bound: float, max_steps: int) -> tuple[FloatArray, float]:
-    """Newton's method from v until the gradient's norm is at most `bound`, or no step lowers it; v and that norm."""
-    g, row_weights = problem.gradient(v)
-    for _ in range(max_steps):
-        if np.linalg.norm(g) <= bound:
-            break
-        step = problem.newton_step(g, row_weights)
-        for share in 0.5 ** np.arange(10):
-            tried = v + share * step
-            g_tried, weights_tried = problem.gradient(tried)
-            if np.linalg.norm(g_tried) < np.linalg.norm(g):
-                break
-        else:
-            break
-        v, g, row_weights = tried, g_tried, weights_tried
-    return v, float(np.linalg.norm(g))
+            left = f"LIBLINEAR and {max_steps} steps more left a gradient of norm {norm:.1e}"
+            remedy = f"where tol asks for {bound:.1e}; scale X, or raise tol."
+            warnings.warn(f"{left}, {remedy}", ConvergenceWarning, stacklevel=2)
 
 
 def margins(learner: Learner, matrix: Matrix) -> FloatArray:
@@ -242,14 +235,9 @@ class ReductionClassifier(MultiLabelClassifier):
     X_fit_: Matrix | None
 
     def __init__(
-        self,
-        estimator: BaseEstimator | None,
-        kernel: str,
-        C: float,
-        gamma: float | None,
-        tol: float | None,
+        self, estimator: BaseEstimator | None, kernel: str, C: float, gamma: float | None, tol: float | None,
         non_empty: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.estimator = estimator
         self.kernel = kernel
         self.C = C
@@ -344,33 +332,27 @@ class BinaryBankClassifier(ReductionClassifier):
         # A generator: of a learner no more is kept than its coefficients.
         fitted = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(jobs)
         self.constant_, self.intercept_ = np.zeros(n_problems), np.zeros(n_problems)
+        kept = [self._kept(j, inputs.matrix.shape[1], *problem) for j, problem in enumerate(fitted)]
         if self.estimator is not None:
-            self.estimators_ = [learner for _, learner, _ in self._with_constants(fitted)]
+            self.estimators_ = kept
         elif self._share_kernel():
-            self.dual_coef_ = self._dual_columns(fitted, inputs.matrix.shape[0])
+            duals, support = zip(*kept)
+            columns = np.concatenate(duals), np.concatenate(support), np.cumsum([0, *map(len, duals)])
+            self.dual_coef_ = sparse.csc_array(columns, shape=(inputs.matrix.shape[0], n_problems))
         else:
-            self.coef_ = np.zeros((n_problems, inputs.matrix.shape[1]))
-            for j, learner, _ in self._with_constants(fitted):
-                if learner is not None:
-                    self.coef_[j], self.intercept_[j] = learner.coef_[0], learner.intercept_[0]
+            self.coef_ = np.array(kept)
 
-    def _with_constants(self, fitted: Iterable[Fitted]) -> Iterator[tuple[int, Learner | None, IntArray | None]]:
-        """Number, learner and rows of every problem; the constant of those without a learner is noted on the way."""
-        for j, (learner, rows, constant) in enumerate(fitted):
-            self.constant_[j] = self.intercept_[j] = constant
-            yield j, learner, rows
-
-    def _dual_columns(self, fitted: Iterable[Fitted], n_samples: int) -> sparse.csc_array:
-        n_problems = len(self.intercept_)
-        support, values, sizes = [np.empty(0, np.int32)], [np.empty(0)], np.zeros(n_problems + 1, np.int64)
-        for j, learner, rows in self._with_constants(fitted):
-            if learner is not None:
-                self.intercept_[j] = learner.intercept_[0]
-                support.append(learner.support_ if rows is None else rows[learner.support_])
-                values.append(learner.dual_coef_.ravel())
-                sizes[j + 1] = len(learner.support_)
-        columns = (np.concatenate(values), np.concatenate(support), np.cumsum(sizes))
-        return sparse.csc_array(columns, shape=(n_samples, n_problems))
+    def _kept(self, j: int, n_columns: int, learner: Learner | None, rows: IntArray | None, constant: float) -> Any:
+        """Note the intercept of problem j; of its learner, what is kept: itself, its dual variables, or its weights."""
+        self.constant_[j] = self.intercept_[j] = constant
+        if self.estimator is not None:
+            return learner
+        if learner is None:
+            return (np.empty(0), np.empty(0, np.int32)) if self._share_kernel() else np.zeros(n_columns)
+        self.intercept_[j] = learner.intercept_[0]
+        if not self._share_kernel():
+            return learner.coef_[0]
+        return learner.dual_coef_.ravel(), learner.support_ if rows is None else rows[learner.support_]
 
     def _bank_margins(self, inputs: Inputs, problems: slice) -> FloatArray:
         """Scores (n_rows, number of problems) of a slice of the problems."""

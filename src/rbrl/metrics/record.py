@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from rbrl._common.typing import FloatArray, MatrixLike
-from rbrl.metrics import labels, ranking, top_k
+from rbrl.metrics import labels, ranking
 from rbrl.metrics.inputs import CONVENTIONS
 
 
@@ -136,9 +136,9 @@ PAPER_METRICS = (
 )
 
 _AT_K = {
-    "precision": ("Precision", "P", top_k.precision_at_k),
-    "recall": ("Recall", "R", top_k.recall_at_k),
-    "ndcg": ("nDCG", "N", top_k.ndcg_at_k),
+    "precision": ("Precision", "P", ranking.precision_at_k),
+    "recall": ("Recall", "R", ranking.recall_at_k),
+    "ndcg": ("nDCG", "N", ranking.ndcg_at_k),
 }
 
 
