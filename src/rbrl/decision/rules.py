@@ -102,7 +102,18 @@ def top_labels(scores: MatrixLike, k: int) -> tuple[IntArray, FloatArray]:
 
 
 def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
-    """A matrix of floats, of `n_labels` columns if that is given; refused if it is none."""
+    """A matrix of floats, of `n_labels` columns if that is given; refused if it is none.
+
+    Parameters
+    ----------
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+    n_labels : int, default=None
+        Columns that a rule was learned for.
+
+    Returns
+    -------
+    array of floats, shape (n_samples, n_labels)
+    """
     F = np.asarray(_dense(scores))
     if F.ndim != 2:
         raise ValueError(f"scores must be a matrix, n_samples x n_labels. Got shape {F.shape} instead.")
@@ -115,7 +126,17 @@ def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
 
 
 def as_relevant(Y: MatrixLike, scores: FloatArray) -> BoolArray:
-    """Relevant labels as booleans, from 0/1 or -1/+1, of the shape of the scores."""
+    """Relevant labels as booleans, from 0/1 or -1/+1, of the shape of the scores.
+
+    Parameters
+    ----------
+    Y : array or sparse matrix, shape (n_samples, n_labels)
+    scores : array, shape (n_samples, n_labels)
+
+    Returns
+    -------
+    array of bool, shape (n_samples, n_labels)
+    """
     labels = np.asarray(_dense(Y))
     if labels.shape != scores.shape:
         raise ValueError(f"Y and scores must have one shape. Got {labels.shape} and {scores.shape} instead.")
@@ -129,7 +150,17 @@ def _dense(matrix: Any) -> ArrayLike:
 
 
 def make_positive(scores: FloatArray, chosen: BoolArray) -> FloatArray:
-    """Let exactly the chosen entries be positive, moving no entry further than to the other side of zero."""
+    """Let exactly the chosen entries be positive, moving no entry further than to the other side of zero.
+
+    Parameters
+    ----------
+    scores : array, shape (n_samples, n_labels)
+    chosen : array of bool, shape (n_samples, n_labels)
+
+    Returns
+    -------
+    array, shape (n_samples, n_labels)
+    """
     scores = np.where(chosen & (scores <= 0), np.finfo(scores.dtype).tiny, scores)
     return np.where(~chosen & (scores > 0), scores.dtype.type(0), scores)
 

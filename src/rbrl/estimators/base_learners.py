@@ -2,12 +2,10 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn import config_context
@@ -18,17 +16,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from rbrl._common.checks import check_choice, check_number
-from rbrl._common.typing import ArrayLike, BaseEstimator, BoolArray, FloatArray, IntArray, Matrix, MatrixLike
-from rbrl.decision import relevant_labels
+from rbrl._common.typing import ArrayLike, BaseEstimator, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.problem.kernel import gram
 
 # A classifier of scikit-learn, which has no types.
 Learner: TypeAlias = Any
-# A two-class problem: its rows, None for all of them, and whether each training row is relevant.
-Problem: TypeAlias = tuple[IntArray | None, BoolArray]
-# Its learner, None if it has one class only; its rows; the constant score that then stands for the class.
-Fitted: TypeAlias = tuple[Learner | None, IntArray | None, float]
 # What parameters of these names may say.
 CHOICES = {"kernel": ("linear", "rbf"), "votes": ("hard", "soft"), "scores": ("decision", "hard")}
 
@@ -41,14 +34,32 @@ class Inputs:
     pairwise: bool = False
 
     def take(self, rows: IntArray | None) -> Matrix:
-        """The given training rows; all, uncopied, for None."""
+        """The given training rows; all, uncopied, for None.
+
+        Parameters
+        ----------
+        rows : array of int or None
+
+        Returns
+        -------
+        array or sparse matrix
+        """
         if rows is None:
             return self.matrix
         return self.matrix[np.ix_(rows, rows)] if self.pairwise else self.matrix[rows]
 
 
 def liblinear_rows(X: Matrix) -> Matrix:
-    """Rows as LIBLINEAR takes them, so that no single fit converts them again."""
+    """Rows as LIBLINEAR takes them, so that no single fit converts them again.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n_samples, n_features)
+
+    Returns
+    -------
+    array or sparse matrix of float64
+    """
     X = X.astype(np.float64, copy=False)
     if isinstance(X, np.ndarray) or X.indices.dtype == np.int32 or max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
         return X
@@ -56,19 +67,59 @@ def liblinear_rows(X: Matrix) -> Matrix:
 
 
 def linear_svm(C: float, tol: float | None) -> LinearSVC:
-    """LIBLINEAR: L2-regularised squared hinge, solved in the primal, which is deterministic and needs no seed."""
+    """LIBLINEAR: L2-regularised squared hinge, solved in the primal, which is deterministic and needs no seed.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the hinge.
+    tol : float or None
+        Stopping tolerance; None means LIBLINEAR's own.
+
+    Returns
+    -------
+    LinearSVC
+    """
     return LinearSVC(C=C, tol=1e-4 if tol is None else tol, dual=False)
 
 
 def kernel_svm(C: float, tol: float | None, **kernel: Any) -> SVC:
-    """LIBSVM's C-SVC; on a kernel matrix unless `kernel` says otherwise."""
+    """LIBSVM's C-SVC; on a kernel matrix unless `kernel` says otherwise.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the hinge.
+    tol : float or None
+        Stopping tolerance; None means LIBSVM's own.
+    **kernel
+        Parameters of the kernel.
+
+    Returns
+    -------
+    SVC
+    """
     return SVC(C=C, tol=1e-3 if tol is None else tol, **(kernel or {"kernel": "precomputed"}))
 
 
 def fit_learner(
     learner: Learner, inputs: Inputs, y: IntArray, weights: FloatArray | None = None, rows: IntArray | None = None
 ) -> Learner:
-    """Fit a fresh learner to classes y of the given rows (y and weights cover all rows), and return it."""
+    """Fit a fresh learner to classes y of the given rows (y and weights cover all rows), and return it.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier
+    inputs : Inputs
+    y : array (n_samples,) of int
+    weights : array (n_samples,), default=None
+    rows : array of int, default=None
+        Rows to learn from; None means all.
+
+    Returns
+    -------
+    scikit-learn classifier, fitted
+    """
     if rows is not None:
         y, weights = y[rows], None if weights is None else weights[rows]
     if weights is not None:
@@ -180,7 +231,17 @@ def _keep_tolerance(
 
 
 def margins(learner: Learner, matrix: Matrix) -> FloatArray:
-    """Scores of a fitted two-class learner; positive for its second class."""
+    """Scores of a fitted two-class learner; positive for its second class.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier, fitted
+    matrix : array or sparse matrix (n_rows, n_columns)
+
+    Returns
+    -------
+    array (n_rows,)
+    """
     if hasattr(learner, "decision_function"):
         return np.asarray(learner.decision_function(matrix))
     if hasattr(learner, "predict_proba"):
@@ -189,7 +250,17 @@ def margins(learner: Learner, matrix: Matrix) -> FloatArray:
 
 
 def probabilities(learner: Learner, matrix: Matrix) -> FloatArray:
-    """Class probabilities of a fitted learner; without its own, the logistic or softmax function of its scores."""
+    """Class probabilities of a fitted learner; without its own, the logistic or softmax function of its scores.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier, fitted
+    matrix : array or sparse matrix (n_rows, n_columns)
+
+    Returns
+    -------
+    array (n_rows, n_classes)
+    """
     if hasattr(learner, "predict_proba"):
         return learner.predict_proba(matrix)
     if not hasattr(learner, "decision_function"):
@@ -309,85 +380,3 @@ class ReductionClassifier(MultiLabelClassifier):
         if self.estimator is not None:
             tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
-
-
-class BinaryBankClassifier(ReductionClassifier):
-    """A reduction to two-class problems, each on all or some of the rows.
-
-    LIBLINEAR models become the rows of `coef_`, LIBSVM models the columns of the sparse `dual_coef_`, others the list
-    `estimators_`, so that all scores of the first two are one product. A problem that has one class only gets no
-    learner: its score is +1 or -1 (0 if it has no rows), noted in `constant_`.
-    """
-
-    coef_: FloatArray
-    dual_coef_: sparse.csc_array
-    intercept_: FloatArray
-    constant_: FloatArray
-    estimators_: list[Learner | None]
-
-    def _fit_bank(
-        self, inputs: Inputs, problems: Iterable[Problem], n_problems: int, weights: FloatArray | None
-    ) -> None:
-        jobs = (delayed(_fit_problem)(self._learner(), inputs, rows, relevant, weights) for rows, relevant in problems)
-        # A generator: of a learner no more is kept than its coefficients.
-        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(jobs)
-        self.constant_, self.intercept_ = np.zeros(n_problems), np.zeros(n_problems)
-        kept = [self._kept(j, inputs.matrix.shape[1], *problem) for j, problem in enumerate(fitted)]
-        if self.estimator is not None:
-            self.estimators_ = kept
-        elif self._share_kernel():
-            duals, support = zip(*kept)
-            columns = np.concatenate(duals), np.concatenate(support), np.cumsum([0, *map(len, duals)])
-            self.dual_coef_ = sparse.csc_array(columns, shape=(inputs.matrix.shape[0], n_problems))
-        else:
-            self.coef_ = np.array(kept)
-
-    def _kept(self, j: int, n_columns: int, learner: Learner | None, rows: IntArray | None, constant: float) -> Any:
-        """Note the intercept of problem j; of its learner, what is kept: itself, its dual variables, or its weights."""
-        self.constant_[j] = self.intercept_[j] = constant
-        if self.estimator is not None:
-            return learner
-        if learner is None:
-            return (np.empty(0), np.empty(0, np.int32)) if self._share_kernel() else np.zeros(n_columns)
-        self.intercept_[j] = learner.intercept_[0]
-        if not self._share_kernel():
-            return learner.coef_[0]
-        return learner.dual_coef_.ravel(), learner.support_ if rows is None else rows[learner.support_]
-
-    def _bank_margins(self, inputs: Inputs, problems: slice) -> FloatArray:
-        """Scores (n_rows, number of problems) of a slice of the problems."""
-        if self.estimator is not None:
-            return self._columns(inputs.matrix, problems, margins)
-        if self._share_kernel():
-            return (self.dual_coef_[:, problems].T @ inputs.matrix.T).T + self.intercept_[problems]
-        return np.asarray(inputs.matrix @ self.coef_[problems].T) + self.intercept_[problems]
-
-    def _bank_votes(self, inputs: Inputs, problems: slice, soft: bool = False) -> FloatArray:
-        """1 where a problem's learner says relevant and 0 elsewhere, or the probability of it."""
-        if not soft:
-            return relevant_labels(self._bank_margins(inputs, problems)).astype(np.float64)
-        if self.estimator is not None:
-            P = self._columns(inputs.matrix, problems, lambda *fitted: probabilities(*fitted)[:, 1])
-        else:
-            P = logistic(self._bank_margins(inputs, problems))
-        constant = self.constant_[problems]
-        return np.where(constant == 0, P, 0.5 * (1 + constant))
-
-    def _columns(
-        self, matrix: Matrix, problems: slice, response: Callable[[Learner, Matrix], FloatArray]
-    ) -> FloatArray:
-        scores = np.tile(self.intercept_[problems], (matrix.shape[0], 1))
-        for j, learner in enumerate(self.estimators_[problems]):
-            if learner is not None:
-                scores[:, j] = response(learner, matrix)
-        return scores
-
-
-def _fit_problem(
-    learner: Learner, inputs: Inputs, rows: IntArray | None, relevant: BoolArray, weights: FloatArray | None
-) -> Fitted:
-    part = relevant if rows is None else relevant[rows]
-    n_relevant = np.count_nonzero(part)
-    if n_relevant in (0, len(part)):
-        return None, rows, float(np.sign(2 * n_relevant - 1)) if len(part) else 0.0
-    return fit_learner(learner, inputs, relevant.astype(np.int64), weights, rows), rows, 0.0

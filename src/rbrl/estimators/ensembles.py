@@ -161,6 +161,16 @@ class RAkEL(ReductionClassifier):
 def distinct_subsets(n: int, k: int, m: int, random: np.random.RandomState) -> list[IntArray]:
     """m distinct subsets of k of the numbers 0..n-1, or all of them if there are no more; each sorted.
 
+    Parameters
+    ----------
+    n, k, m : int
+    random : RandomState
+        Draws them, where not all are wanted.
+
+    Returns
+    -------
+    list of arrays
+
     Examples
     --------
     >>> distinct_subsets(3, 2, 10, np.random.RandomState(0))

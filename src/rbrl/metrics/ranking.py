@@ -32,6 +32,11 @@ def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper"
         Samples without a pair (no or all labels relevant) are left out in "paper" and "mulan", and count 0 in
         "sklearn". In "mulan" of tied labels the one with the higher index ranks first.
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the smaller, the better; NaN, with a warning, where no sample has a pair.
+
     Examples
     --------
     >>> ranking_loss([[1, 0, 1]], [[0.9, 0.5, 0.1]])
@@ -63,6 +68,11 @@ def average_precision(Y: MatrixLike, scores: MatrixLike, *, convention: str = "p
         "paper", "mulan": of tied labels the one with the higher index ranks first; samples without a pair (no or all
         labels relevant) are left out. "sklearn": tied labels share the last of their ranks; samples without a pair
         count 1.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better; NaN, with a warning, where no sample has a pair.
 
     Examples
     --------
@@ -107,6 +117,11 @@ def one_error(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -
         The larger, the more relevant.
     convention : {"paper", "mulan", "sklearn"}
         They agree: scikit-learn has no such metric.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the smaller, the better; NaN, with a warning, where no sample has a pair.
 
     Examples
     --------
@@ -165,6 +180,11 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") ->
         and a sample without labels adds 0. "sklearn": the mean depth itself, neither less one nor divided by l; tied
         labels share the last of their ranks.
 
+    Returns
+    -------
+    float
+        The smaller, the better.
+
     Examples
     --------
     >>> coverage([[1, 0, 1]], [[0.9, 0.5, 0.1]])
@@ -206,6 +226,11 @@ def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -
         "paper": as the authors' program, ties count as right, and labels that all samples share or lack count 0.
         "sklearn": ties count one half, and such labels are left out (scikit-learn itself answers NaN).
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
+
     Examples
     --------
     >>> auc_macro([[1, 0], [0, 1], [0, 1]], [[0.9, 0.1], [0.2, 0.0], [0.1, 0.7]])
@@ -233,6 +258,11 @@ def auc_micro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -
         The larger, the more relevant.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better; NaN, with a warning, where Y holds one value only.
 
     Examples
     --------
@@ -275,6 +305,11 @@ def precision_at_k(Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention:
     convention : {"paper", "mulan", "sklearn"}
         They agree: scikit-learn has no such metric.
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
+
     Examples
     --------
     >>> precision_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=2)
@@ -304,6 +339,11 @@ def recall_at_k(Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: st
     convention : {"paper", "mulan", "sklearn"}
         They agree: scikit-learn has no such metric.
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better; NaN, with a warning, without a relevant label.
+
     Examples
     --------
     >>> recall_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=1)
@@ -331,6 +371,11 @@ def ndcg_at_k(Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str 
     convention : {"paper", "mulan", "sklearn"}
         "paper": of tied labels the one with the lower index comes first; samples without relevant labels are left
         out. "sklearn": tied labels share the mean of their discounts; samples without relevant labels count 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
 
     Examples
     --------

@@ -32,7 +32,16 @@ Operator: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 def fits(n_features: int, n_labels: int) -> bool:
-    """Whether the preconditioner's blocks are small enough."""
+    """Whether the preconditioner's blocks are small enough.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+
+    Returns
+    -------
+    bool
+    """
     return (n_features + 1) ** 2 * n_labels <= LARGEST_BLOCKS
 
 
