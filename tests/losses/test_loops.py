@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,15 +18,15 @@ from rbrl import RBRLClassifier
 from rbrl._loops import reference
 
 compiled = pytest.importorskip("rbrl._loops.compiled")
-
-
+# Kernels of the pairs of labels are tested with the ranking SVMs.
+OF_PAIRS = re.compile("pair_|ascend_|project_pairs|gram_blocks")
 OUTPUTS = ("R", "H", "P", "M", "d1", "d2", "q", "z", "out")
 
 
 def functions(module):
-    """The kernels of a module: what it defines itself, helpers aside."""
-    own = {name: f for name, f in vars(module).items() if getattr(f, "__module__", "") == module.__name__}
-    return {name: f for name, f in own.items() if not name.startswith("_") and name != "compiled"}
+    """The kernels that a module has for losses and solvers, helpers aside."""
+    own = {name: f for name, f in vars(module).items() if getattr(f, "__module__", "").startswith("rbrl._loops.")}
+    return {name: f for name, f in own.items() if name[0] != "_" and name != "compiled" and not OF_PAIRS.match(name)}
 
 
 def positive_definite(rng, size):
@@ -88,6 +89,19 @@ def test_compiled_equals_reference(name, dtype, rtol, seed):
         np.testing.assert_allclose(value, expected[key], rtol=rtol, atol=rtol)
         changed = key in OUTPUTS
         assert np.array_equal(value, untouched[key]) != changed, key
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_clipped_dual_is_maximal_along_its_ray(seed):
+    sigma, linear, quadratic, reach, ridge, limit = call = arguments(
+        reference.clipped_dual_maximum, float, seed
+    ).values()
+    theta = np.linspace(0, min(reach, 10.0), 100_001)[:, None]
+    over = np.maximum(theta * sigma - limit, 0.0)
+    values = linear * theta[:, 0] - quadratic * theta[:, 0] ** 2 - (over**2).sum(axis=1) / (2 * ridge)
+    best, at = compiled.clipped_dual_maximum(*call)
+    assert best == pytest.approx(values.max(), rel=1e-8)
+    assert at == pytest.approx(theta[values.argmax(), 0], abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["squared_hinge", "pairwise_hinge"])

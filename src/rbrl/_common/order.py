@@ -8,6 +8,16 @@ from rbrl._common.typing import Array, FloatArray, IntArray
 def best_columns(F: FloatArray, k: int) -> IntArray:
     """Columns of the k largest scores of each row, best first, of equal ones the first; all if there are fewer than k.
 
+    Parameters
+    ----------
+    F : array (n_rows, n_columns)
+        Scores.
+    k : int
+
+    Returns
+    -------
+    array (n_rows, k) of int
+
     Examples
     --------
     >>> import numpy as np
@@ -32,6 +42,17 @@ def falling_order(F: FloatArray, later_first: bool = False) -> IntArray:
 
     The quick sort leaves ties in any order. They are put right by sorting integers, which is several times faster than a
     stable sort of the scores.
+
+    Parameters
+    ----------
+    F : array (n_rows, n_columns)
+        Scores.
+    later_first : bool, default=False
+        Whether of equal scores the later column comes first.
+
+    Returns
+    -------
+    array (n_rows, n_columns) of int
     """
     order = np.argsort(-F, axis=1)
     if not later_first:
@@ -52,6 +73,15 @@ def falling_order(F: FloatArray, later_first: bool = False) -> IntArray:
 def last_of_tie(falling: Array) -> IntArray:
     """Position of the last member of each entry's tie, in rows that are sorted.
 
+    Parameters
+    ----------
+    falling : array (n_rows, n_columns)
+        Scores, each row sorted from the largest down.
+
+    Returns
+    -------
+    array (n_rows, n_columns) of int
+
     Examples
     --------
     >>> import numpy as np
@@ -69,5 +99,15 @@ def last_of_tie(falling: Array) -> IntArray:
 
 
 def first_of_tie(falling: Array) -> IntArray:
-    """Position of the first member of each entry's tie, in rows that are sorted."""
+    """Position of the first member of each entry's tie, in rows that are sorted.
+
+    Parameters
+    ----------
+    falling : array (n_rows, n_columns)
+        Scores, each row sorted from the largest down.
+
+    Returns
+    -------
+    array (n_rows, n_columns) of int
+    """
     return falling.shape[1] - 1 - last_of_tie(falling[:, ::-1])[:, ::-1]

@@ -1,7 +1,6 @@
 """Loops over rows, for the losses, and small algebra, for the solvers: compiled with Numba, or plain NumPy without it.
 
-The modules `compiled` and `reference` hold the same functions with the same signatures, and so do those of pairs of labels;
-the tests compare them.
+The modules `compiled` and `reference` hold the same functions with the same signatures; the tests compare them.
 Conventions of the losses' kernels:
 
 - ``Y`` (n, l) int8 in {-1, +1}; ``F`` (n, l) scores; ``weights`` (n,) row weights; ``scale`` a factor of the whole loss;
@@ -11,16 +10,15 @@ Conventions of the losses' kernels:
 from types import ModuleType
 
 rows: ModuleType
-pairs: ModuleType
 try:
     import numba  # noqa: F401
 except ImportError:  # pragma: no cover - exercised by a test in a subprocess
-    from rbrl._loops import pairs_reference, reference
+    from rbrl._loops import reference as rows
 
-    rows, pairs, COMPILED = reference, pairs_reference, False
+    COMPILED = False
 else:
-    from rbrl._loops import compiled, pairs_compiled
+    from rbrl._loops import compiled as rows
 
-    rows, pairs, COMPILED = compiled, pairs_compiled, True
+    COMPILED = True
 
-__all__ = ["COMPILED", "pairs", "rows"]
+__all__ = ["COMPILED", "rows"]

@@ -1,4 +1,4 @@
-"""The loops compiled with Numba: one pass over the scores.
+"""The loops compiled with Numba: one pass over the scores, or over the pairs of labels of each row.
 
 A row's irrelevant scores are gathered into a contiguous buffer first, so that the inner loop over them vectorises.
 """
@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from rbrl._common.typing import Array
+from rbrl._loops import reference
 
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 
@@ -29,6 +30,11 @@ def compiled(function: _Loop) -> _Loop:
         if "cannot cache function" not in str(error):
             raise
         return njit(**_OPTIONS)(function)
+
+
+# Loops of numbers, of which NumPy would make nothing shorter: the text is the same.
+clipped_dual_maximum = compiled(reference.clipped_dual_maximum)
+ascend_row = compiled(reference.ascend_row)
 
 
 @compiled
@@ -263,31 +269,6 @@ def memory_forward(
 
 
 @compiled
-def clipped_dual_maximum(
-    sigma: Array, linear: float, quadratic: float, reach: float, ridge: float, limit: float
-) -> tuple[float, float]:
-    best, at, theta = 0.0, 0.0, min(1.0, reach)
-    for _ in range(30):
-        over2, slope, curvature = 0.0, linear - 2 * theta * quadratic, 2 * quadratic
-        for s in sigma:
-            over = theta * s - limit
-            if over > 0:
-                over2 += over * over
-                slope -= s * over / ridge
-                curvature += s * s / ridge
-        value = theta * linear - theta * theta * quadratic - over2 / (2 * ridge)
-        if value > best:
-            best, at = value, theta
-        if curvature <= 0:
-            break
-        previous = theta
-        theta = min(max(theta + slope / curvature, 0.0), reach)
-        if abs(theta - previous) < 1e-13 * theta:
-            break
-    return best, at
-
-
-@compiled
 def block_solve(G: Array, first: Array, A: Array, second: Array, B: Array, C: Array, out: Array) -> None:
     K, l = G.shape
     M = np.empty((l, l))
@@ -338,3 +319,119 @@ def sparse_adjoint(data: Array, indices: Array, indptr: Array, D: Array, out: Ar
             x, sums = data[p], out[indices[p]]
             for j in range(len(sums)):
                 sums[j] += x * d[j]
+
+
+@compiled
+def ascend_gram(
+    K: Array, scores: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array,
+    biases: Array, lift: float, order: Array, inner: int,
+) -> None:  # fmt: skip
+    l, n = scores.shape
+    moved = np.empty(l)
+    for i in order:
+        if start[i] == start[i + 1]:
+            continue
+        f = scores[:, i] + biases
+        ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, K[i, i] + lift, inner, moved)
+        column = K[i]
+        for j in range(l):
+            step = moved[j]
+            if step != 0.0:
+                biases[j] += lift * step
+                target = scores[j]
+                for k in range(n):
+                    target[k] += step * column[k]
+
+
+@compiled
+def ascend_rows(
+    data: Array, indices: Array, indptr: Array, norms: Array, W: Array, start: Array, winner: Array, loser: Array,
+    margin: Array, cap: Array, alpha: Array, biases: Array, lift: float, order: Array, inner: int,
+) -> None:  # fmt: skip
+    l = W.shape[1]
+    moved = np.empty(l)
+    for i in order:
+        if start[i] == start[i + 1]:
+            continue
+        f = biases.copy()
+        for e in range(indptr[i], indptr[i + 1]):
+            x, w = data[e], W[indices[e]]
+            for j in range(l):
+                f[j] += x * w[j]
+        ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, norms[i] + lift, inner, moved)
+        if moved.any():
+            biases += lift * moved
+            for e in range(indptr[i], indptr[i + 1]):
+                x, w = data[e], W[indices[e]]
+                for j in range(l):
+                    w[j] += x * moved[j]
+
+
+@compiled
+def pair_hinge(F: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array) -> float:
+    value = 0.0
+    for i in range(F.shape[0]):
+        for e in range(start[i], start[i + 1]):
+            value += cap[e] * max(margin[e] - F[i, winner[e]] + F[i, loser[e]], 0.0)
+    return value
+
+
+@compiled
+def pair_sums(start: Array, winner: Array, loser: Array, values: Array, sign: float, R: Array) -> None:
+    for i in range(R.shape[0]):
+        for e in range(start[i], start[i + 1]):
+            R[i, winner[e]] += values[e]
+            R[i, loser[e]] += sign * values[e]
+
+
+@compiled
+def project_pairs(
+    F: Array, biases: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array,
+    steps: Array, new: Array, r: Array, H: Array,
+) -> float:  # fmt: skip
+    value = 0.0
+    for i in range(F.shape[0]):
+        step = steps[i]
+        for e in range(start[i], start[i + 1]):
+            a, b = winner[e], loser[e]
+            slack = margin[e] - F[i, a] - biases[a] + F[i, b] + biases[b]
+            z = alpha[e] + step * slack
+            inside = min(max(z, 0.0), cap[e])
+            new[e] = inside
+            value += inside * (z - 0.5 * inside) / step
+            r[a] -= inside
+            r[b] += inside
+            if 0.0 < z < cap[e]:
+                H[a, a] += step
+                H[b, b] += step
+                H[a, b] -= step
+                H[b, a] -= step
+    return value
+
+
+@compiled
+def pair_slacks(F: Array, start: Array, winner: Array, loser: Array, margin: Array, out: Array) -> None:
+    for i in range(F.shape[0]):
+        for e in range(start[i], start[i + 1]):
+            out[e] = margin[e] - F[i, winner[e]] + F[i, loser[e]]
+
+
+@compiled
+def pair_products(F: Array, start: Array, winner: Array, loser: Array, curvatures: Array, R: Array) -> None:
+    for i in range(F.shape[0]):
+        for e in range(start[i], start[i + 1]):
+            a, b = winner[e], loser[e]
+            step = curvatures[e] * (F[i, a] - F[i, b])
+            R[i, a] += step
+            R[i, b] -= step
+
+
+@compiled
+def gram_blocks(data: Array, indices: Array, indptr: Array, H: Array, G: Array) -> None:
+    for i in range(H.shape[0]):
+        h = H[i]
+        for c in range(indptr[i], indptr[i + 1]):
+            for d in range(indptr[i], indptr[i + 1]):
+                x, target = data[c] * data[d], G[indices[c], indices[d]]
+                for k in range(h.shape[0]):
+                    target[k] += x * h[k]

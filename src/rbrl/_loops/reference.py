@@ -1,4 +1,8 @@
-"""The loops in plain NumPy: the definition that the compiled ones are tested against."""
+"""The loops in plain NumPy: the definition that the compiled ones are tested against.
+
+Hinge constraints are on pairs of labels: a pair e of row i, ``start[i] <= e < start[i + 1]``, asks that ``winner[e]``
+scores ``margin[e]`` above ``loser[e]``; its dual variable ``alpha[e]`` lies between 0 and ``cap[e]``.
+"""
 
 from collections.abc import Iterator
 
@@ -132,15 +136,20 @@ def clipped_dual_maximum(
     """
     best, at, theta = 0.0, 0.0, min(1.0, reach)
     for _ in range(30):
-        over = np.maximum(theta * sigma - limit, 0.0)
-        value = theta * linear - theta**2 * quadratic - np.sum(over**2) / (2 * ridge)
+        over2, slope, curvature = 0.0, linear - 2 * theta * quadratic, 2 * quadratic
+        for s in sigma:
+            over = theta * s - limit
+            if over > 0:
+                over2 += over * over
+                slope -= s * over / ridge
+                curvature += s * s / ridge
+        value = theta * linear - theta * theta * quadratic - over2 / (2 * ridge)
         if value > best:
             best, at = value, theta
-        slope = linear - 2 * theta * quadratic - np.sum(sigma * over) / ridge
-        curvature = 2 * quadratic + np.sum(sigma[over > 0] ** 2) / ridge
         if curvature <= 0:
             break
-        previous, theta = theta, min(max(theta + slope / curvature, 0.0), reach)
+        previous = theta
+        theta = min(max(theta + slope / curvature, 0.0), reach)
         if abs(theta - previous) < 1e-13 * theta:
             break
     return best, at
@@ -152,15 +161,126 @@ def block_solve(G: Array, first: Array, A: Array, second: Array, B: Array, C: Ar
     out[:] = np.linalg.solve(blocks, G[:, :, None])[:, :, 0]
 
 
+def _row_of(start: Array) -> Array:
+    """The row of each entry of a matrix in compressed rows, or of each pair."""
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
 def sparse_product(data: Array, indices: Array, indptr: Array, W: Array, out: Array) -> None:
     """Add X @ W, for X in compressed rows; W may have further rows."""
-    np.add.at(out, _row_of_entry(indptr), data[:, None] * W[indices])
+    np.add.at(out, _row_of(indptr), data[:, None] * W[indices])
 
 
 def sparse_adjoint(data: Array, indices: Array, indptr: Array, D: Array, out: Array) -> None:
     """Add X' @ D, for X in compressed rows; `out` may have further rows."""
-    np.add.at(out, indices, data[:, None] * D[_row_of_entry(indptr)])
+    np.add.at(out, indices, data[:, None] * D[_row_of(indptr)])
 
 
-def _row_of_entry(indptr: Array) -> Array:
-    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+def ascend_row(
+    pairs: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array, f: Array, curvature: float,
+    inner: int, moved: Array,
+) -> None:  # fmt: skip
+    """Coordinate steps over the pairs of one row; its scores f follow, the change of its coefficients is left in moved."""
+    first, last = pairs
+    moved[:] = 0.0
+    if curvature <= 0.0:
+        # Nothing depends on this row's coefficients: its hinges stay whole.
+        alpha[first:last] = cap[first:last]
+        return
+    length = 0.5 / curvature
+    for _ in range(inner):
+        change = 0.0
+        for e in range(first, last):
+            a, b, old = winner[e], loser[e], alpha[e]
+            new = min(max(old + (margin[e] - f[a] + f[b]) * length, 0.0), cap[e])
+            step = new - old
+            if step != 0.0:
+                alpha[e] = new
+                f[a] += step * curvature
+                f[b] -= step * curvature
+                moved[a] += step
+                moved[b] -= step
+                change = max(change, abs(step) / cap[e])
+        if change < 1e-3:
+            break
+
+
+def ascend_gram(
+    K: Array, scores: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array,
+    biases: Array, lift: float, order: Array, inner: int,
+) -> None:  # fmt: skip
+    """One sweep of dual coordinate ascent over the rows in `order`; alpha, scores (n_labels, n) and biases follow."""
+    moved = np.empty_like(biases)
+    for i in order:
+        f = scores[:, i] + biases
+        ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, K[i, i] + lift, inner, moved)
+        biases += lift * moved
+        scores += np.outer(moved, K[i])
+
+
+def ascend_rows(
+    data: Array, indices: Array, indptr: Array, norms: Array, W: Array, start: Array, winner: Array, loser: Array,
+    margin: Array, cap: Array, alpha: Array, biases: Array, lift: float, order: Array, inner: int,
+) -> None:  # fmt: skip
+    """One sweep of dual coordinate ascent over the CSR rows in `order`; alpha, weights W and biases follow."""
+    moved = np.empty_like(biases)
+    for i in order:
+        x, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        f = x @ W[columns] + biases
+        ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, norms[i] + lift, inner, moved)
+        biases += lift * moved
+        W[columns] += np.outer(x, moved)
+
+
+def pair_hinge(F: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array) -> float:
+    """Sum over the pairs of cap times hinge."""
+    rows = _row_of(start)
+    return float(np.sum(cap * np.maximum(margin - F[rows, winner] + F[rows, loser], 0.0)))
+
+
+def pair_sums(start: Array, winner: Array, loser: Array, values: Array, sign: float, R: Array) -> None:
+    """Add the values of the pairs to their winners in R, and `sign` times them to their losers."""
+    rows = _row_of(start)
+    np.add.at(R, (rows, winner), values)
+    np.add.at(R, (rows, loser), sign * values)
+
+
+def project_pairs(
+    F: Array, biases: Array, start: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array,
+    steps: Array, new: Array, r: Array, H: Array,
+) -> float:  # fmt: skip
+    """Gradient steps on alpha clipped to their boxes, into `new`, with the scores shifted by the biases.
+
+    The steps are the derivative of a convex function of the biases: its value is returned, its gradient added to r and
+    its generalised Hessian to H.
+    """
+    rows = _row_of(start)
+    step = steps[rows]
+    slack = margin - F[rows, winner] - biases[winner] + F[rows, loser] + biases[loser]
+    z = alpha + step * slack
+    new[:] = np.clip(z, 0.0, cap)
+    np.add.at(r, winner, -new)
+    np.add.at(r, loser, new)
+    curvature = np.where((z > 0) & (z < cap), step, 0.0)
+    for a, b, sign in ((winner, winner, 1), (loser, loser, 1), (winner, loser, -1), (loser, winner, -1)):
+        np.add.at(H, (a, b), sign * curvature)
+    return float(np.sum(new * (z - 0.5 * new) / step))
+
+
+def pair_slacks(F: Array, start: Array, winner: Array, loser: Array, margin: Array, out: Array) -> None:
+    """What each pair lacks of its margin, into `out`."""
+    rows = _row_of(start)
+    out[:] = margin - F[rows, winner] + F[rows, loser]
+
+
+def pair_products(F: Array, start: Array, winner: Array, loser: Array, curvatures: Array, R: Array) -> None:
+    """Add to R the Hessian times F of half the sum over pairs of curvature times squared score difference."""
+    rows = _row_of(start)
+    pair_sums(start, winner, loser, curvatures * (F[rows, winner] - F[rows, loser]), -1.0, R)
+
+
+def gram_blocks(data: Array, indices: Array, indptr: Array, H: Array, G: Array) -> None:
+    """Add X' diag(h) X to G[:, :, k] for every column h of H, X a CSR matrix."""
+    for i in range(len(H)):
+        x, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        G[np.ix_(columns, columns)] += np.multiply.outer(np.outer(x, x), H[i])

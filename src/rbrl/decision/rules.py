@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.order import best_columns
 from rbrl._common.typing import Array, ArrayLike, BaseEstimator, BoolArray, FloatArray, IntArray, MatrixLike
@@ -103,7 +102,18 @@ def top_labels(scores: MatrixLike, k: int) -> tuple[IntArray, FloatArray]:
 
 
 def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
-    """A matrix of floats, of `n_labels` columns if that is given; refused if it is none."""
+    """A matrix of floats, of `n_labels` columns if that is given; refused if it is none.
+
+    Parameters
+    ----------
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+    n_labels : int, default=None
+        Columns that a rule was learned for.
+
+    Returns
+    -------
+    array of floats, shape (n_samples, n_labels)
+    """
     F = np.asarray(_dense(scores))
     if F.ndim != 2:
         raise ValueError(f"scores must be a matrix, n_samples x n_labels. Got shape {F.shape} instead.")
@@ -116,7 +126,17 @@ def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
 
 
 def as_relevant(Y: MatrixLike, scores: FloatArray) -> BoolArray:
-    """Relevant labels as booleans, from 0/1 or -1/+1, of the shape of the scores."""
+    """Relevant labels as booleans, from 0/1 or -1/+1, of the shape of the scores.
+
+    Parameters
+    ----------
+    Y : array or sparse matrix, shape (n_samples, n_labels)
+    scores : array, shape (n_samples, n_labels)
+
+    Returns
+    -------
+    array of bool, shape (n_samples, n_labels)
+    """
     labels = np.asarray(_dense(Y))
     if labels.shape != scores.shape:
         raise ValueError(f"Y and scores must have one shape. Got {labels.shape} and {scores.shape} instead.")
@@ -129,8 +149,18 @@ def _dense(matrix: Any) -> ArrayLike:
     return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
-def _make_positive(scores: FloatArray, chosen: BoolArray) -> FloatArray:
-    """Let exactly the chosen entries be positive, moving no entry further than to the other side of zero."""
+def make_positive(scores: FloatArray, chosen: BoolArray) -> FloatArray:
+    """Let exactly the chosen entries be positive, moving no entry further than to the other side of zero.
+
+    Parameters
+    ----------
+    scores : array, shape (n_samples, n_labels)
+    chosen : array of bool, shape (n_samples, n_labels)
+
+    Returns
+    -------
+    array, shape (n_samples, n_labels)
+    """
     scores = np.where(chosen & (scores <= 0), np.finfo(scores.dtype).tiny, scores)
     return np.where(~chosen & (scores > 0), scores.dtype.type(0), scores)
 
@@ -154,15 +184,44 @@ class DecisionRule(BaseEstimator, ABC):
     """
 
     def fit(self, scores: MatrixLike, Y: MatrixLike) -> Self:
-        """Learn from scores and true labels (0/1 or -1/+1); nothing by default."""
+        """Learn from scores and true labels (0/1 or -1/+1); nothing by default.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+        Y : array or sparse matrix, shape (n_samples, n_labels)
+            True labels, 0/1 or -1/+1.
+
+        Returns
+        -------
+        self
+        """
         return self
 
     @abstractmethod
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Scores whose positive entries are the relevant labels."""
+        """Scores whose positive entries are the relevant labels.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+
+        Returns
+        -------
+        array, shape (n_samples, n_labels)
+        """
 
     def labels(self, scores: MatrixLike) -> IntArray:
-        """Relevant labels, 0/1."""
+        """Relevant labels, 0/1.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+
+        Returns
+        -------
+        array of int, shape (n_samples, n_labels)
+        """
         return relevant_labels(self.shift(scores)).astype(np.int64)
 
 
@@ -186,13 +245,33 @@ class Chain(DecisionRule):
         self.rules = rules
 
     def fit(self, scores: MatrixLike, Y: MatrixLike) -> Self:
-        """Learn each rule from what the ones before it leave."""
+        """Learn each rule from what the ones before it leave.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+        Y : array or sparse matrix, shape (n_samples, n_labels)
+            True labels, 0/1 or -1/+1.
+
+        Returns
+        -------
+        self
+        """
         for rule in self.rules:
             scores = rule.fit(scores, Y).shift(scores)
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Scores after all rules."""
+        """Scores after all rules.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+
+        Returns
+        -------
+        array, shape (n_samples, n_labels)
+        """
         F = as_scores(scores)
         for rule in self.rules:
             F = rule.shift(F)
@@ -209,7 +288,16 @@ class ZeroThreshold(DecisionRule):
     """
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """The scores themselves."""
+        """The scores themselves.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+
+        Returns
+        -------
+        array, shape (n_samples, n_labels)
+        """
         return as_scores(scores)
 
 
@@ -226,9 +314,18 @@ class NonEmpty(DecisionRule):
     """
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Raise the best label of an empty sample to the smallest positive number; the ranking stays as it is."""
+        """Raise the best label of an empty sample to the smallest positive number; the ranking stays as it is.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+
+        Returns
+        -------
+        array, shape (n_samples, n_labels)
+        """
         F = as_scores(scores)
-        return _make_positive(F, relevant_labels(F, never_empty=True))
+        return make_positive(F, relevant_labels(F, never_empty=True))
 
 
 class TopK(DecisionRule):
@@ -249,14 +346,23 @@ class TopK(DecisionRule):
         self.k = k
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Subtract from each row the middle between its k-th and its next score."""
+        """Subtract from each row the middle between its k-th and its next score.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+
+        Returns
+        -------
+        array, shape (n_samples, n_labels)
+        """
         F = as_scores(scores)
         if self.k != int(self.k) or self.k < 0:
             raise ValueError(f"k must be a whole number, not negative. Got {self.k!r} instead.")
         order = np.argsort(-F, axis=1, kind="stable")
         chosen = np.zeros(F.shape, dtype=bool)
         np.put_along_axis(chosen, order[:, : self.k], True, axis=1)
-        return _make_positive(F - _middle(np.take_along_axis(F, order, axis=1), self.k), chosen)
+        return make_positive(F - _middle(np.take_along_axis(F, order, axis=1), self.k), chosen)
 
 
 def _middle(falling: FloatArray, k: int) -> FloatArray:
@@ -266,120 +372,3 @@ def _middle(falling: FloatArray, k: int) -> FloatArray:
     if k >= falling.shape[1]:
         return falling[:, -1:] - 1
     return (falling[:, k - 1 : k] + falling[:, k : k + 1]) / 2
-
-
-# How far beyond the lowest and the highest score the outer candidates lie.
-_BEYOND = 0.1
-
-
-class RowThreshold(DecisionRule):
-    r"""A threshold for each sample, linear in its scores.
-
-    .. math:: t(f) = \langle a, f \rangle + c
-
-    where a and c fit, by least squares, the threshold that makes the fewest errors on each training sample. Samples
-    whose labels are all relevant or all irrelevant tell nothing, and are left out.
-
-    Parameters
-    ----------
-    rule : {"middle", "smallest"}, default="middle"
-        Which of the best thresholds of a sample is meant; see `ideal_row_thresholds`.
-    ties_relevant : bool, default=False
-        Whether a score equal to the threshold counts as relevant, as in the widely used program.
-
-    Attributes
-    ----------
-    coef_ : array, shape (n_labels,)
-        a.
-    intercept_ : float
-        c.
-
-    Examples
-    --------
-    >>> rule = RowThreshold().fit([[1.0, 3.0], [2.0, 4.0], [5.0, 3.0]], [[0, 1], [0, 1], [1, 0]])
-    >>> rule.labels([[6.0, 7.0], [2.0, 0.0]])
-    array([[0, 1],
-           [1, 0]])
-    """
-
-    coef_: FloatArray
-    intercept_: float
-
-    def __init__(self, rule: str = "middle", ties_relevant: bool = False):
-        self.rule = rule
-        self.ties_relevant = ties_relevant
-
-    def fit(self, scores: MatrixLike, Y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the threshold model to the best threshold of each sample, samples weighted if weights are given."""
-        F = as_scores(scores)
-        T = as_relevant(Y, F)
-        has_pair = T.any(axis=1) & ~T.all(axis=1)
-        if not has_pair.any():
-            raise ValueError(
-                "A row threshold is learned from samples with relevant and irrelevant labels. "
-                f"Got {len(F)} samples, none of which has both."
-            )
-        weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, float)
-        F, T, weights = F[has_pair], T[has_pair], weights[has_pair]
-        target = ideal_row_thresholds(F, T, self.rule)
-        # Centred, because scores may share a large constant in which the differences would drown.
-        centre, level = np.average(F, axis=0, weights=weights), np.average(target, weights=weights)
-        root = np.sqrt(weights)
-        self.coef_ = np.linalg.lstsq(root[:, None] * (F - centre), root * (target - level), rcond=None)[0]
-        self.intercept_ = float(level - centre @ self.coef_)
-        return self
-
-    def shift(self, scores: MatrixLike) -> FloatArray:
-        """Scores less the threshold of their row."""
-        check_is_fitted(self, "coef_")
-        F = as_scores(scores, len(self.coef_))
-        shifted = F - (F @ self.coef_ + self.intercept_)[:, None]
-        return _make_positive(shifted, shifted >= 0) if self.ties_relevant else shifted
-
-
-def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle") -> FloatArray:
-    """The threshold of each sample that makes the fewest errors.
-
-    Every gap between neighbouring scores, and the two outer sides, is a candidate; its threshold is the middle of the
-    gap, or lies 0.1 beyond the outermost score.
-
-    Parameters
-    ----------
-    scores : array, shape (n_samples, n_labels)
-        Scores.
-    Y : array, shape (n_samples, n_labels)
-        True labels, 0/1 or -1/+1.
-    rule : {"middle", "smallest"}
-        Which of several best gaps is taken: "middle" the widest one, the outer sides only if no other is best;
-        "smallest" the lowest one, and tied scores are thought of as a gap, too.
-
-    Returns
-    -------
-    array, shape (n_samples,)
-
-    Examples
-    --------
-    >>> ideal_row_thresholds([[1.0, 2.0, 4.0]], [[0, 0, 1]])
-    array([3.])
-    """
-    if rule not in ("middle", "smallest"):
-        raise ValueError(f"rule must be 'middle' or 'smallest'. Got {rule!r} instead.")
-    F = as_scores(scores)
-    order = np.argsort(F, axis=1, kind="stable")
-    rising = np.take_along_axis(F, order, axis=1)
-    # Errors of a cut below the j-th label of rising score: relevant ones below it and irrelevant ones above.
-    relevant_below = np.pad(np.cumsum(np.take_along_axis(as_relevant(Y, F), order, axis=1), axis=1), ((0, 0), (1, 0)))
-    irrelevant_below = np.arange(F.shape[1] + 1) - relevant_below
-    errors = relevant_below + irrelevant_below[:, -1:] - irrelevant_below
-    gap = np.argmin(errors, axis=1) if rule == "smallest" else _widest_best(errors, np.diff(rising, axis=1))
-    middles = (rising[:, 1:] + rising[:, :-1]) / 2
-    candidates = np.hstack([rising[:, :1] - _BEYOND, middles, rising[:, -1:] + _BEYOND])
-    return candidates[np.arange(len(F)), gap]
-
-
-def _widest_best(errors: IntArray, width: FloatArray) -> IntArray:
-    """Index of the widest gap among those with the fewest errors; a tie is no gap, an outer side the narrowest."""
-    is_gap = np.pad(width > 0, ((0, 0), (1, 1)), constant_values=True)
-    errors = np.where(is_gap, errors, errors.shape[1])
-    best = errors == errors.min(axis=1, keepdims=True)
-    return np.argmax(np.where(best, np.pad(width, ((0, 0), (1, 1))), -1.0), axis=1)

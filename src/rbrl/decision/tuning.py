@@ -1,4 +1,4 @@
-"""Learned thresholds: one for all labels, or one for each, best for a metric on given scores.
+"""Learned thresholds: one for all labels, or one for each, best for a metric on given scores; or one for each sample.
 
 Tune on scores of samples that the model was not trained on, such as those of cross-validation: on its own training
 samples a model looks better than it is, and the thresholds come out wrong.
@@ -10,12 +10,14 @@ from typing import Protocol, Self, TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.typing import ArrayLike, BoolArray, FloatArray, MatrixLike
-from rbrl.decision.rules import DecisionRule, as_relevant, as_scores
+from rbrl._common.typing import ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
+from rbrl.decision.rules import DecisionRule, as_relevant, as_scores, make_positive
 
 # Metrics whose best threshold is found exactly from counts: with one threshold for all labels, and with one for each.
 _EXACT_GLOBAL = {"hamming_loss": "errors", "f1_micro": "f1"}
 _EXACT_LABEL = {"hamming_loss": "errors", "f1_macro": "f1", "f1_weighted": "f1"}
+# How far beyond the lowest and the highest score the outer candidates of a sample's threshold lie.
+_BEYOND = 0.1
 
 
 class LabelMetric(Protocol):
@@ -34,11 +36,7 @@ Tuned: TypeAlias = str | LabelMetric
 
 
 def best_global_threshold(
-    scores: MatrixLike,
-    Y: MatrixLike,
-    metric: Tuned = "f1_micro",
-    start: float = 0.0,
-    n_candidates: int = 100,
+    scores: MatrixLike, Y: MatrixLike, metric: Tuned = "f1_micro", start: float = 0.0, n_candidates: int = 100
 ) -> float:
     """The threshold for all labels that is best for a metric.
 
@@ -56,6 +54,10 @@ def best_global_threshold(
     n_candidates : int, default=100
         See `metric`.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> best_global_threshold([[0.2, 0.9], [0.4, 0.6]], [[0, 1], [0, 1]])
@@ -71,13 +73,9 @@ def best_global_threshold(
 
 
 def best_label_thresholds(
-    scores: MatrixLike,
-    Y: MatrixLike,
-    metric: Tuned = "f1_macro",
-    start: float = 0.0,
-    n_candidates: int = 20,
+    scores: MatrixLike, Y: MatrixLike, metric: Tuned = "f1_macro", start: float = 0.0, n_candidates: int = 20,
     n_rounds: int = 2,
-) -> FloatArray:
+) -> FloatArray:  # fmt: skip
     """The threshold of each label that is best for a metric.
 
     Parameters
@@ -149,10 +147,7 @@ def _best_cut(scores: FloatArray, relevant: BoolArray, criterion: str, start: fl
     falling = scores[order]
     hits = np.concatenate([[0], np.cumsum(relevant[order])])
     predicted = np.arange(len(scores) + 1)
-    if criterion == "errors":
-        values = 2.0 * hits - predicted
-    else:
-        values = 2.0 * hits / np.maximum(predicted + hits[-1], 1)
+    values = 2.0 * hits - predicted if criterion == "errors" else 2.0 * hits / np.maximum(predicted + hits[-1], 1)
     separates = np.concatenate([[True], falling[1:] != falling[:-1], [True]])
     return _nearest_best(_cuts(falling, start)[separates], values[separates], start)
 
@@ -211,12 +206,32 @@ class GlobalThreshold(DecisionRule):
         self.start = start
 
     def fit(self, scores: MatrixLike, Y: MatrixLike) -> Self:
-        """Learn the threshold, best from scores of samples that the model has not seen."""
+        """Learn the threshold, best from scores of samples that the model has not seen.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+        Y : array or sparse matrix, shape (n_samples, n_labels)
+            True labels, 0/1 or -1/+1.
+
+        Returns
+        -------
+        self
+        """
         self.threshold_ = best_global_threshold(scores, Y, self.metric, self.start)
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Scores less the threshold."""
+        """Scores less the threshold.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+
+        Returns
+        -------
+        array, shape (n_samples, n_labels)
+        """
         check_is_fitted(self, "threshold_")
         return as_scores(scores) - np.float64(self.threshold_)
 
@@ -252,11 +267,165 @@ class LabelThresholds(DecisionRule):
         self.start = start
 
     def fit(self, scores: MatrixLike, Y: MatrixLike) -> Self:
-        """Learn the thresholds, best from scores of samples that the model has not seen."""
+        """Learn the thresholds, best from scores of samples that the model has not seen.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+        Y : array or sparse matrix, shape (n_samples, n_labels)
+            True labels, 0/1 or -1/+1.
+
+        Returns
+        -------
+        self
+        """
         self.thresholds_ = best_label_thresholds(scores, Y, self.metric, self.start)
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Scores less the thresholds."""
+        """Scores less the thresholds.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+
+        Returns
+        -------
+        array, shape (n_samples, n_labels)
+        """
         check_is_fitted(self, "thresholds_")
         return as_scores(scores, len(self.thresholds_)) - self.thresholds_
+
+
+class RowThreshold(DecisionRule):
+    r"""A threshold for each sample, linear in its scores.
+
+    .. math:: t(f) = \langle a, f \rangle + c
+
+    where a and c fit, by least squares, the threshold that makes the fewest errors on each training sample. Samples
+    whose labels are all relevant or all irrelevant tell nothing, and are left out.
+
+    Parameters
+    ----------
+    rule : {"middle", "smallest"}, default="middle"
+        Which of the best thresholds of a sample is meant; see `ideal_row_thresholds`.
+    ties_relevant : bool, default=False
+        Whether a score equal to the threshold counts as relevant, as in the widely used program.
+
+    Attributes
+    ----------
+    coef_ : array, shape (n_labels,)
+        a.
+    intercept_ : float
+        c.
+
+    Examples
+    --------
+    >>> rule = RowThreshold().fit([[1.0, 3.0], [2.0, 4.0], [5.0, 3.0]], [[0, 1], [0, 1], [1, 0]])
+    >>> rule.labels([[6.0, 7.0], [2.0, 0.0]])
+    array([[0, 1],
+           [1, 0]])
+    """
+
+    coef_: FloatArray
+    intercept_: float
+
+    def __init__(self, rule: str = "middle", ties_relevant: bool = False):
+        self.rule = rule
+        self.ties_relevant = ties_relevant
+
+    def fit(self, scores: MatrixLike, Y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the threshold model to the best threshold of each sample, samples weighted if weights are given.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+        Y : array or sparse matrix, shape (n_samples, n_labels)
+            True labels, 0/1 or -1/+1.
+        sample_weight : array, shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        F = as_scores(scores)
+        T = as_relevant(Y, F)
+        has_pair = T.any(axis=1) & ~T.all(axis=1)
+        if not has_pair.any():
+            raise ValueError(
+                "A row threshold is learned from samples with relevant and irrelevant labels. "
+                f"Got {len(F)} samples, none of which has both."
+            )
+        weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, float)
+        F, T, weights = F[has_pair], T[has_pair], weights[has_pair]
+        target = ideal_row_thresholds(F, T, self.rule)
+        # Centred, because scores may share a large constant in which the differences would drown.
+        centre, level = np.average(F, axis=0, weights=weights), np.average(target, weights=weights)
+        root = np.sqrt(weights)
+        self.coef_ = np.linalg.lstsq(root[:, None] * (F - centre), root * (target - level), rcond=None)[0]
+        self.intercept_ = float(level - centre @ self.coef_)
+        return self
+
+    def shift(self, scores: MatrixLike) -> FloatArray:
+        """Scores less the threshold of their row.
+
+        Parameters
+        ----------
+        scores : array or sparse matrix, shape (n_samples, n_labels)
+
+        Returns
+        -------
+        array, shape (n_samples, n_labels)
+        """
+        check_is_fitted(self, "coef_")
+        F = as_scores(scores, len(self.coef_))
+        shifted = F - (F @ self.coef_ + self.intercept_)[:, None]
+        return make_positive(shifted, shifted >= 0) if self.ties_relevant else shifted
+
+
+def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle") -> FloatArray:
+    """The threshold of each sample that makes the fewest errors.
+
+    Every gap between neighbouring scores, and the two outer sides, is a candidate; its threshold is the middle of the
+    gap, or lies 0.1 beyond the outermost score.
+
+    Parameters
+    ----------
+    scores : array, shape (n_samples, n_labels)
+        Scores.
+    Y : array, shape (n_samples, n_labels)
+        True labels, 0/1 or -1/+1.
+    rule : {"middle", "smallest"}
+        Which of several best gaps is taken: "middle" the widest one, the outer sides only if no other is best;
+        "smallest" the lowest one, and tied scores are thought of as a gap, too.
+
+    Returns
+    -------
+    array, shape (n_samples,)
+
+    Examples
+    --------
+    >>> ideal_row_thresholds([[1.0, 2.0, 4.0]], [[0, 0, 1]])
+    array([3.])
+    """
+    if rule not in ("middle", "smallest"):
+        raise ValueError(f"rule must be 'middle' or 'smallest'. Got {rule!r} instead.")
+    F = as_scores(scores)
+    order = np.argsort(F, axis=1, kind="stable")
+    rising = np.take_along_axis(F, order, axis=1)
+    # Errors of a cut below the j-th label of rising score: relevant ones below it and irrelevant ones above.
+    relevant_below = np.pad(np.cumsum(np.take_along_axis(as_relevant(Y, F), order, axis=1), axis=1), ((0, 0), (1, 0)))
+    irrelevant_below = np.arange(F.shape[1] + 1) - relevant_below
+    errors = relevant_below + irrelevant_below[:, -1:] - irrelevant_below
+    gap = np.argmin(errors, axis=1) if rule == "smallest" else _widest_best(errors, np.diff(rising, axis=1))
+    middles = (rising[:, 1:] + rising[:, :-1]) / 2
+    candidates = np.hstack([rising[:, :1] - _BEYOND, middles, rising[:, -1:] + _BEYOND])
+    return candidates[np.arange(len(F)), gap]
+
+
+def _widest_best(errors: IntArray, width: FloatArray) -> IntArray:
+    """Index of the widest gap among those with the fewest errors; a tie is no gap, an outer side the narrowest."""
+    is_gap = np.pad(width > 0, ((0, 0), (1, 1)), constant_values=True)
+    errors = np.where(is_gap, errors, errors.shape[1])
+    best = errors == errors.min(axis=1, keepdims=True)
+    return np.argmax(np.where(best, np.pad(width, ((0, 0), (1, 1))), -1.0), axis=1)

@@ -2,12 +2,10 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn import config_context
@@ -18,17 +16,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from rbrl._common.checks import check_choice, check_number
-from rbrl._common.typing import ArrayLike, BaseEstimator, BoolArray, FloatArray, IntArray, Matrix, MatrixLike
-from rbrl.decision import relevant_labels
+from rbrl._common.typing import ArrayLike, BaseEstimator, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.problem.kernel import gram
 
 # A classifier of scikit-learn, which has no types.
 Learner: TypeAlias = Any
-# A two-class problem: its rows, None for all of them, and whether each training row is relevant.
-Problem: TypeAlias = tuple[IntArray | None, BoolArray]
-# Its learner, None if it has one class only; its rows; the constant score that then stands for the class.
-Fitted: TypeAlias = tuple[Learner | None, IntArray | None, float]
 # What parameters of these names may say.
 CHOICES = {"kernel": ("linear", "rbf"), "votes": ("hard", "soft"), "scores": ("decision", "hard")}
 
@@ -41,14 +34,32 @@ class Inputs:
     pairwise: bool = False
 
     def take(self, rows: IntArray | None) -> Matrix:
-        """The given training rows; all, uncopied, for None."""
+        """The given training rows; all, uncopied, for None.
+
+        Parameters
+        ----------
+        rows : array of int or None
+
+        Returns
+        -------
+        array or sparse matrix
+        """
         if rows is None:
             return self.matrix
         return self.matrix[np.ix_(rows, rows)] if self.pairwise else self.matrix[rows]
 
 
 def liblinear_rows(X: Matrix) -> Matrix:
-    """Rows as LIBLINEAR takes them, so that no single fit converts them again."""
+    """Rows as LIBLINEAR takes them, so that no single fit converts them again.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n_samples, n_features)
+
+    Returns
+    -------
+    array or sparse matrix of float64
+    """
     X = X.astype(np.float64, copy=False)
     if isinstance(X, np.ndarray) or X.indices.dtype == np.int32 or max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
         return X
@@ -56,31 +67,69 @@ def liblinear_rows(X: Matrix) -> Matrix:
 
 
 def linear_svm(C: float, tol: float | None) -> LinearSVC:
-    """LIBLINEAR: L2-regularised squared hinge, solved in the primal, which is deterministic and needs no seed."""
+    """LIBLINEAR: L2-regularised squared hinge, solved in the primal, which is deterministic and needs no seed.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the hinge.
+    tol : float or None
+        Stopping tolerance; None means LIBLINEAR's own.
+
+    Returns
+    -------
+    LinearSVC
+    """
     return LinearSVC(C=C, tol=1e-4 if tol is None else tol, dual=False)
 
 
 def kernel_svm(C: float, tol: float | None, **kernel: Any) -> SVC:
-    """LIBSVM's C-SVC; on a kernel matrix unless `kernel` says otherwise."""
+    """LIBSVM's C-SVC; on a kernel matrix unless `kernel` says otherwise.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the hinge.
+    tol : float or None
+        Stopping tolerance; None means LIBSVM's own.
+    **kernel
+        Parameters of the kernel.
+
+    Returns
+    -------
+    SVC
+    """
     return SVC(C=C, tol=1e-3 if tol is None else tol, **(kernel or {"kernel": "precomputed"}))
 
 
 def fit_learner(
     learner: Learner, inputs: Inputs, y: IntArray, weights: FloatArray | None = None, rows: IntArray | None = None
 ) -> Learner:
-    """Fit a fresh learner to classes y of the given rows (y and weights cover all rows), and return it."""
+    """Fit a fresh learner to classes y of the given rows (y and weights cover all rows), and return it.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier
+    inputs : Inputs
+    y : array (n_samples,) of int
+    weights : array (n_samples,), default=None
+    rows : array of int, default=None
+        Rows to learn from; None means all.
+
+    Returns
+    -------
+    scikit-learn classifier, fitted
+    """
     if rows is not None:
         y, weights = y[rows], None if weights is None else weights[rows]
-    extra = {}
     if weights is not None:
         check_takes_weights(learner)
-        extra["sample_weight"] = weights
     if isinstance(learner, LinearSVC):
         _weigh_stopping_rule(learner, y, weights)
     X = inputs.take(rows)
     # The rows were checked once, for all learners.
     with config_context(assume_finite=True, skip_parameter_validation=True):
-        learner.fit(X, y, **extra)
+        learner.fit(X, y, **({} if weights is None else {"sample_weight": weights}))
     if _minimises_squared_hinge(learner):
         _keep_tolerance(learner, X, y, weights)
     return learner
@@ -109,12 +158,10 @@ def _weigh_stopping_rule(learner: LinearSVC, y: IntArray, weights: FloatArray | 
 
 def _minimises_squared_hinge(learner: Learner) -> bool:
     """Whether a learner is what `linear_svm` makes, whose problem `_SquaredHinge` writes down."""
-    ours = linear_svm(1.0, None).get_params()
-    return isinstance(learner, LinearSVC) and all(
-        getattr(learner, name) == value
-        for name, value in ours.items()
-        if name not in ("C", "tol", "max_iter", "verbose")
-    )
+    if not isinstance(learner, LinearSVC):
+        return False
+    free = {name: getattr(learner, name) for name in ("C", "tol", "max_iter", "verbose")}
+    return learner.get_params() == linear_svm(1.0, None).get_params() | free
 
 
 class _SquaredHinge:
@@ -132,12 +179,30 @@ class _SquaredHinge:
         slack = np.maximum(1.0 - self.y * (self.X @ v[:-1] + v[-1]), 0.0)
         return v - self._transposed(self.scale * slack * self.y), self.scale * (slack > 0)
 
-    def newton_step(self, g: FloatArray, row_weights: FloatArray) -> FloatArray:
+    def minimise(self, v: FloatArray, bound: float, max_steps: int) -> tuple[FloatArray, float]:
+        """Newton's method from v until the gradient's norm is at most `bound`, or no step lowers it; v and that norm."""
+        g, row_weights = self.gradient(v)
+        for _ in range(max_steps):
+            if np.linalg.norm(g) <= bound:
+                break
+            step = self._newton_step(g, row_weights)
+            for share in 0.5 ** np.arange(10):
+                tried = v + share * step
+                g_tried, weights_tried = self.gradient(tried)
+                if np.linalg.norm(g_tried) < np.linalg.norm(g):
+                    break
+            else:
+                break
+            v, g, row_weights = tried, g_tried, weights_tried
+        return v, float(np.linalg.norm(g))
+
+    def _newton_step(self, g: FloatArray, row_weights: FloatArray) -> FloatArray:
         """Solve H d = -g, to a digit less than g has been reduced to."""
-        times = LinearOperator(
-            (len(g), len(g)), lambda d: d + self._transposed(row_weights * (self.X @ d[:-1] + d[-1])), dtype=g.dtype
-        )
-        return cg(times, -g, rtol=1e-6)[0]
+
+        def hessian_product(d: FloatArray) -> FloatArray:
+            return d + self._transposed(row_weights * (self.X @ d[:-1] + d[-1]))
+
+        return cg(LinearOperator((len(g), len(g)), hessian_product, dtype=g.dtype), -g, rtol=1e-6)[0]
 
     def _transposed(self, r: FloatArray) -> FloatArray:
         return np.append(self.X.T @ r, r.sum())
@@ -157,37 +222,26 @@ def _keep_tolerance(
         rarer = max(min(np.count_nonzero(sign > 0), np.count_nonzero(sign < 0)), 1)
         v = np.append(learner.coef_[k], learner.intercept_[k])
         bound = learner.tol * rarer / len(y) * np.linalg.norm(problem.gradient(np.zeros_like(v))[0])
-        v, norm = _newton(problem, v, bound, max_steps)
+        v, norm = problem.minimise(v, bound, max_steps)
         learner.coef_[k], learner.intercept_[k] = v[:-1], v[-1]
         if norm > bound:
-            warnings.warn(
-                f"LIBLINEAR and {max_steps} steps more left a gradient of norm {norm:.1e}, where tol asks for {bound:.1e}; "
-                "scale X, or raise tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-
-
-def _newton(problem: _SquaredHinge, v: FloatArray, bound: float, max_steps: int) -> tuple[FloatArray, float]:
-    """Newton's method from v until the gradient's norm is at most `bound`, or no step lowers it; v and that norm."""
-    g, row_weights = problem.gradient(v)
-    for _ in range(max_steps):
-        if np.linalg.norm(g) <= bound:
-            break
-        step = problem.newton_step(g, row_weights)
-        for share in 0.5 ** np.arange(10):
-            tried = v + share * step
-            g_tried, weights_tried = problem.gradient(tried)
-            if np.linalg.norm(g_tried) < np.linalg.norm(g):
-                break
-        else:
-            break
-        v, g, row_weights = tried, g_tried, weights_tried
-    return v, float(np.linalg.norm(g))
+            left = f"LIBLINEAR and {max_steps} steps more left a gradient of norm {norm:.1e}"
+            remedy = f"where tol asks for {bound:.1e}; scale X, or raise tol."
+            warnings.warn(f"{left}, {remedy}", ConvergenceWarning, stacklevel=2)
 
 
 def margins(learner: Learner, matrix: Matrix) -> FloatArray:
-    """Scores of a fitted two-class learner; positive for its second class."""
+    """Scores of a fitted two-class learner; positive for its second class.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier, fitted
+    matrix : array or sparse matrix (n_rows, n_columns)
+
+    Returns
+    -------
+    array (n_rows,)
+    """
     if hasattr(learner, "decision_function"):
         return np.asarray(learner.decision_function(matrix))
     if hasattr(learner, "predict_proba"):
@@ -196,7 +250,17 @@ def margins(learner: Learner, matrix: Matrix) -> FloatArray:
 
 
 def probabilities(learner: Learner, matrix: Matrix) -> FloatArray:
-    """Class probabilities of a fitted learner; without its own, the logistic or softmax function of its scores."""
+    """Class probabilities of a fitted learner; without its own, the logistic or softmax function of its scores.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier, fitted
+    matrix : array or sparse matrix (n_rows, n_columns)
+
+    Returns
+    -------
+    array (n_rows, n_classes)
+    """
     if hasattr(learner, "predict_proba"):
         return learner.predict_proba(matrix)
     if not hasattr(learner, "decision_function"):
@@ -242,14 +306,9 @@ class ReductionClassifier(MultiLabelClassifier):
     X_fit_: Matrix | None
 
     def __init__(
-        self,
-        estimator: BaseEstimator | None,
-        kernel: str,
-        C: float,
-        gamma: float | None,
-        tol: float | None,
+        self, estimator: BaseEstimator | None, kernel: str, C: float, gamma: float | None, tol: float | None,
         non_empty: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.estimator = estimator
         self.kernel = kernel
         self.C = C
@@ -321,91 +380,3 @@ class ReductionClassifier(MultiLabelClassifier):
         if self.estimator is not None:
             tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
-
-
-class BinaryBankClassifier(ReductionClassifier):
-    """A reduction to two-class problems, each on all or some of the rows.
-
-    LIBLINEAR models become the rows of `coef_`, LIBSVM models the columns of the sparse `dual_coef_`, others the list
-    `estimators_`, so that all scores of the first two are one product. A problem that has one class only gets no
-    learner: its score is +1 or -1 (0 if it has no rows), noted in `constant_`.
-    """
-
-    coef_: FloatArray
-    dual_coef_: sparse.csc_array
-    intercept_: FloatArray
-    constant_: FloatArray
-    estimators_: list[Learner | None]
-
-    def _fit_bank(
-        self, inputs: Inputs, problems: Iterable[Problem], n_problems: int, weights: FloatArray | None
-    ) -> None:
-        jobs = (delayed(_fit_problem)(self._learner(), inputs, rows, relevant, weights) for rows, relevant in problems)
-        # A generator: of a learner no more is kept than its coefficients.
-        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(jobs)
-        self.constant_, self.intercept_ = np.zeros(n_problems), np.zeros(n_problems)
-        if self.estimator is not None:
-            self.estimators_ = [learner for _, learner, _ in self._with_constants(fitted)]
-        elif self._share_kernel():
-            self.dual_coef_ = self._dual_columns(fitted, inputs.matrix.shape[0])
-        else:
-            self.coef_ = np.zeros((n_problems, inputs.matrix.shape[1]))
-            for j, learner, _ in self._with_constants(fitted):
-                if learner is not None:
-                    self.coef_[j], self.intercept_[j] = learner.coef_[0], learner.intercept_[0]
-
-    def _with_constants(self, fitted: Iterable[Fitted]) -> Iterator[tuple[int, Learner | None, IntArray | None]]:
-        """Number, learner and rows of every problem; the constant of those without a learner is noted on the way."""
-        for j, (learner, rows, constant) in enumerate(fitted):
-            self.constant_[j] = self.intercept_[j] = constant
-            yield j, learner, rows
-
-    def _dual_columns(self, fitted: Iterable[Fitted], n_samples: int) -> sparse.csc_array:
-        n_problems = len(self.intercept_)
-        support, values, sizes = [np.empty(0, np.int32)], [np.empty(0)], np.zeros(n_problems + 1, np.int64)
-        for j, learner, rows in self._with_constants(fitted):
-            if learner is not None:
-                self.intercept_[j] = learner.intercept_[0]
-                support.append(learner.support_ if rows is None else rows[learner.support_])
-                values.append(learner.dual_coef_.ravel())
-                sizes[j + 1] = len(learner.support_)
-        columns = (np.concatenate(values), np.concatenate(support), np.cumsum(sizes))
-        return sparse.csc_array(columns, shape=(n_samples, n_problems))
-
-    def _bank_margins(self, inputs: Inputs, problems: slice) -> FloatArray:
-        """Scores (n_rows, number of problems) of a slice of the problems."""
-        if self.estimator is not None:
-            return self._columns(inputs.matrix, problems, margins)
-        if self._share_kernel():
-            return (self.dual_coef_[:, problems].T @ inputs.matrix.T).T + self.intercept_[problems]
-        return np.asarray(inputs.matrix @ self.coef_[problems].T) + self.intercept_[problems]
-
-    def _bank_votes(self, inputs: Inputs, problems: slice, soft: bool = False) -> FloatArray:
-        """1 where a problem's learner says relevant and 0 elsewhere, or the probability of it."""
-        if not soft:
-            return relevant_labels(self._bank_margins(inputs, problems)).astype(np.float64)
-        if self.estimator is not None:
-            P = self._columns(inputs.matrix, problems, lambda *fitted: probabilities(*fitted)[:, 1])
-        else:
-            P = logistic(self._bank_margins(inputs, problems))
-        constant = self.constant_[problems]
-        return np.where(constant == 0, P, 0.5 * (1 + constant))
-
-    def _columns(
-        self, matrix: Matrix, problems: slice, response: Callable[[Learner, Matrix], FloatArray]
-    ) -> FloatArray:
-        scores = np.tile(self.intercept_[problems], (matrix.shape[0], 1))
-        for j, learner in enumerate(self.estimators_[problems]):
-            if learner is not None:
-                scores[:, j] = response(learner, matrix)
-        return scores
-
-
-def _fit_problem(
-    learner: Learner, inputs: Inputs, rows: IntArray | None, relevant: BoolArray, weights: FloatArray | None
-) -> Fitted:
-    part = relevant if rows is None else relevant[rows]
-    n_relevant = np.count_nonzero(part)
-    if n_relevant in (0, len(part)):
-        return None, rows, float(np.sign(2 * n_relevant - 1)) if len(part) else 0.0
-    return fit_learner(learner, inputs, relevant.astype(np.int64), weights, rows), rows, 0.0

@@ -154,13 +154,22 @@ class RAkEL(ReductionClassifier):
         if self.n_subsets is not None:
             check_number(owner, "n_subsets", self.n_subsets, low=1, integer=True)
         size = self.subset_size
-        share = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size <= 1
-        if not share:
+        if isinstance(size, Integral) or not isinstance(size, Real) or not 0 < size <= 1:
             check_number(owner, "subset_size", size, low=1, integer=True)
 
 
 def distinct_subsets(n: int, k: int, m: int, random: np.random.RandomState) -> list[IntArray]:
     """m distinct subsets of k of the numbers 0..n-1, or all of them if there are no more; each sorted.
+
+    Parameters
+    ----------
+    n, k, m : int
+    random : RandomState
+        Draws them, where not all are wanted.
+
+    Returns
+    -------
+    list of arrays
 
     Examples
     --------
@@ -276,9 +285,8 @@ class EnsembleOfChains(ReductionClassifier):
 
     def _scores(self, X: Matrix) -> FloatArray:
         rows = self._inputs(X).matrix
-        chains = zip(self.chains_, self.chain_labels_, self.chain_constants_)
         total = np.zeros((rows.shape[0], len(self.chain_constants_[0])))
-        for chain, labels, constants in chains:
+        for chain, labels, constants in zip(self.chains_, self.chain_labels_, self.chain_constants_):
             votes = np.tile(constants, (rows.shape[0], 1))
             if chain is not None:
                 votes[:, labels] = _walk(chain, rows, soft=self.votes == "soft")
@@ -299,20 +307,15 @@ class EnsembleOfChains(ReductionClassifier):
         super()._check_parameters()
         owner = type(self).__name__
         check_number(owner, "n_chains", self.n_chains, low=1, integer=True)
-        if check_number(owner, "max_samples", self.max_samples, strict=True) > 1:
-            raise ValueError(
-                f"The max_samples parameter of {owner} must be a share in (0, 1]. Got {self.max_samples!r}."
-            )
+        share = check_number(owner, "max_samples", self.max_samples, strict=True)
+        if share > 1:
+            raise ValueError(f"The max_samples parameter of {owner} must be a share in (0, 1]. Got {share!r}.")
 
 
 def _fit_chain(
-    learner: Learner,
-    inputs: Inputs,
-    relevant: BoolArray,
-    weights: FloatArray | None,
-    order: IntArray,
+    learner: Learner, inputs: Inputs, relevant: BoolArray, weights: FloatArray | None, order: IntArray,
     rows: IntArray | None,
-) -> tuple[ClassifierChain | None, IntArray, FloatArray]:
+) -> tuple[ClassifierChain | None, IntArray, FloatArray]:  # fmt: skip
     """A chain over the labels that vary, these labels, and the votes for the others."""
     if rows is not None:
         relevant, weights = relevant[rows], None if weights is None else weights[rows]
@@ -322,20 +325,16 @@ def _fit_chain(
         return None, labels, constants
     place = {label: position for position, label in enumerate(labels)}
     chain = ClassifierChain(clone(learner), order=[place[label] for label in order if label in place])
-    _fit_weighted(chain, inputs.take(rows), relevant[:, labels].astype(np.int64), weights)
-    return chain, labels, constants
-
-
-def _fit_weighted(chain: ClassifierChain, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
-    """Fit the chain; scikit-learn hands row weights on to its learners by metadata routing only."""
-    if weights is None:
-        with config_context(assume_finite=True, enable_metadata_routing=False):
+    X, Y = inputs.take(rows), relevant[:, labels].astype(np.int64)
+    # scikit-learn hands row weights on to the learners of a chain by metadata routing only.
+    with config_context(assume_finite=True, enable_metadata_routing=weights is not None):
+        if weights is None:
             chain.fit(X, Y)
-        return
-    check_takes_weights(chain.estimator)
-    with config_context(assume_finite=True, enable_metadata_routing=True):
-        chain.estimator.set_fit_request(sample_weight=True)
-        chain.fit(X, Y, sample_weight=weights)
+        else:
+            check_takes_weights(chain.estimator)
+            chain.estimator.set_fit_request(sample_weight=True)
+            chain.fit(X, Y, sample_weight=weights)
+    return chain, labels, constants
 
 
 def _walk(chain: ClassifierChain, rows: Matrix, soft: bool) -> FloatArray:

@@ -70,11 +70,27 @@ class NeighbourSearch:
             self.tree = KDTree(self.X) if has_tree else None
 
     def among_themselves(self) -> IntArray:
-        """Indices (n_samples, k) of every row's nearest, itself left out; in the order of the indices."""
+        """Nearest of every row, itself left out.
+
+        Returns
+        -------
+        array (n_samples, k) of int
+            Indices, ascending in every row.
+        """
         return self._nearest(self.X, np.arange(self.X.shape[0]))
 
     def of(self, rows: Matrix) -> IntArray:
-        """Indices (n_rows, k) of the nearest of each of the rows, dense or sparse; in the order of the indices."""
+        """Nearest of each of other rows.
+
+        Parameters
+        ----------
+        rows : array or sparse matrix (n_rows, n_features)
+
+        Returns
+        -------
+        array (n_rows, k) of int
+            Indices, ascending in every row.
+        """
         if sparse.issparse(self.X):
             rows = _canonical(sparse.csr_array(rows))
         return self._nearest(rows, np.full(rows.shape[0], -1))
@@ -356,15 +372,13 @@ class MLkNN(MultiLabelClassifier):
         self.Y_fit_ = Y > 0
         self.X_fit_, self.n_neighbors_ = self._scaled(X), min(self.n_neighbors, len(Y) - 1)
         self._index: NeighbourSearch | None = None
-        self._estimate(self._neighbour_counts())
-
-    def _estimate(self, counts: IntArray) -> None:
-        s, k, (n, n_labels) = self.smoothing, self.n_neighbors_, counts.shape
-        bins = (counts + (k + 1) * np.arange(n_labels)).ravel()
-        shape, relevant = (n_labels, k + 1), self.Y_fit_
-        seen = np.bincount(bins, minlength=n_labels * (k + 1)).reshape(shape)
-        with_label = np.bincount(bins, relevant.ravel(), minlength=n_labels * (k + 1)).reshape(shape)
-        n_relevant = relevant.sum(axis=0)
+        s, k, (n, n_labels) = self.smoothing, self.n_neighbors_, Y.shape
+        bins = (self._neighbour_counts() + (k + 1) * np.arange(n_labels)).ravel()
+        seen, with_label = (
+            np.bincount(bins, counted, minlength=n_labels * (k + 1)).reshape(n_labels, k + 1)
+            for counted in (None, self.Y_fit_.ravel())
+        )
+        n_relevant = self.Y_fit_.sum(axis=0)
         self.prior_ = (s + n_relevant) / (2 * s + n)
         self.likelihood_relevant_ = (s + with_label) / (s * (k + 1) + n_relevant)[:, None]
         self.likelihood_irrelevant_ = (s + seen - with_label) / (s * (k + 1) + n - n_relevant)[:, None]

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -27,6 +27,8 @@ ABSOLUTE, RELATIVE, MAX_LASSO_STEPS = 1e-4, 1e-2, 1000
 BLOCK = 256
 # The share of a step below which backtracking of stage 3 gives up.
 SMALLEST_STEP = 1e-8
+# What stage 3 is given: training rows, their reconstruction W, enriched labels, width and values of the kernel.
+Enriched: TypeAlias = tuple[Matrix, sparse.csr_array, FloatArray, float, FloatArray]
 # Parameters that only stage 3 sees.
 STAGE_THREE = {"beta1", "beta2", "beta3", "epsilon", "tol", "max_iter", "non_empty"}
 
@@ -175,12 +177,8 @@ def enrich_labels(
         t_next = 0.5 * (1 + np.sqrt(1 + 4 * t**2))
         ahead, t = np.clip(mu + (t - 1) / t_next * moved, lower, upper), t_next
     gap = _gap(2.0 * (At @ (A @ mu)), mu, lower, upper)
-    warnings.warn(
-        f"Enriched labels stopped at max_iter={max_iter} with a gap up to {np.max(gap / bound):.1f} times its tolerance; "
-        "the features may need scaling.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+    reached = f"with a gap up to {np.max(gap / bound):.1f} times its tolerance; the features may need scaling."
+    warnings.warn(f"Enriched labels stopped at max_iter={max_iter} {reached}", ConvergenceWarning, stacklevel=3)
     return mu
 
 
@@ -225,20 +223,30 @@ class SignedRegression:
     max_iter: int = 100
 
     def fit(self, K: FloatArray, MU: FloatArray) -> Regression:
-        """Minimise from B = 0, b = 0."""
+        """Minimise from B = 0, b = 0.
+
+        Parameters
+        ----------
+        K : array (n_samples, n_samples)
+            Kernel values.
+        MU : array (n_samples, n_labels)
+            Enriched labels.
+
+        Returns
+        -------
+        Regression
+        """
         Z = _mean_contrast(MU)
         B, b, KB = np.zeros_like(MU), np.zeros(MU.shape[1]), np.zeros_like(MU)
         system = cho_factor(np.eye(len(K)) + 2 * self.beta1 * K, overwrite_a=True)
         values = [self._value(B, KB, KB + b, MU, Z)]
         while len(values) <= self.max_iter:
             dB, dKB, db = (new - old for new, old in zip(self._minimise(system, MU, Z, KB + b), (B, KB, b)))
-            step = 1.0
-            while True:
+            step, value = 10.0, np.inf
+            while not value < values[-1] and step >= SMALLEST_STEP:
+                step /= 10
                 F = KB + step * dKB + b + step * db
                 value = self._value(B + step * dB, KB + step * dKB, F, MU, Z)
-                if value < values[-1] or step < SMALLEST_STEP:
-                    break
-                step /= 10
             if value < values[-1]:
                 B, b, KB = B + step * dB, b + step * db, KB + step * dKB
             values.append(min(value, values[-1]))
@@ -277,16 +285,6 @@ def _mean_contrast(MU: FloatArray) -> FloatArray:
     p = np.maximum(relevant.sum(axis=1, keepdims=True), 1)
     q = np.maximum((~relevant).sum(axis=1, keepdims=True), 1)
     return np.where(relevant, 1.0 / p, -1.0 / q)
-
-
-class Enriched(NamedTuple):
-    """What stage 3 is given: training rows, their reconstruction W, enriched labels, width and values of the kernel."""
-
-    X: Matrix
-    W: sparse.csr_array
-    labels: FloatArray
-    gamma: float
-    K: FloatArray
 
 
 class MLFE(MultiLabelClassifier):
@@ -371,8 +369,6 @@ class MLFE(MultiLabelClassifier):
     gamma_: float
     objective_: float
     n_iter_: int
-    # Of the first two stages, while several models share them.
-    _enriched: Enriched | None = None
 
     def __init__(
         self, beta1: float = 1.0, beta2: float = 1.0, beta3: float = 1.0, bounds: tuple[float, float] = (1.0, 2.0),
@@ -391,7 +387,14 @@ class MLFE(MultiLabelClassifier):
         self.n_jobs = n_jobs
 
     def fit_many(self, X: MatrixLike, y: MatrixLike | None, points: Iterable[Mapping[str, Any]]) -> Iterator[Self]:
-        """Yield a fitted copy for each dict of parameters; the first two stages are common to all weights of the third."""
+        """Yield a fitted copy for each dict of parameters; the first two stages are common to all weights of the third.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+        points : iterable of dicts
+        """
         points = list(points)
         if any(not set(params) <= STAGE_THREE for params in points):
             yield from super().fit_many(X, y, points)
@@ -399,29 +402,27 @@ class MLFE(MultiLabelClassifier):
         enriched = None
         for params in points:
             model = clone(self).set_params(**params)
-            model._enriched = enriched
-            model._learn(X, y)
-            enriched, model._enriched = model._enriched, None
+            model._check_parameters()
+            rows, Y, _ = model._checked_data(X, y)
+            enriched = enriched or model._enrich(rows, Y)
+            model._regress(*enriched)
             yield model
 
-    def fit(self, X: MatrixLike, y: MatrixLike | None = None) -> Self:
-        """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1."""
-        self._enriched = None
-        self._learn(X, y)
-        self._enriched = None
-        return self
-
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
-        enriched = self._enriched = self._enriched or self._enrich(X.astype(np.float64, copy=False), Y)
-        self.X_fit_, self.reconstruction_, self.enriched_labels_, self.gamma_, K = enriched
-        regression = SignedRegression(self.beta1, self.beta2, self.beta3, self.epsilon, self.tol, self.max_iter)
-        self.dual_coef_, self.intercept_, self.objective_, self.n_iter_ = regression.fit(K, self.enriched_labels_)
+        self._regress(*self._enrich(X, Y))
 
     def _enrich(self, X: Matrix, Y: IntArray) -> Enriched:
         """Stages 1 and 2, and the kernel of stage 3."""
+        X = X.astype(np.float64, copy=False)
         W = reconstruct(X, self.n_jobs)
         gamma = 0.5 / _mean_distance(X) ** 2 if self.gamma is None else self.gamma
-        return Enriched(X, W, enrich_labels(W, Y, *self.bounds), gamma, gram(X, kernel="rbf", gamma=gamma))
+        return X, W, enrich_labels(W, Y, *self.bounds), gamma, gram(X, kernel="rbf", gamma=gamma)
+
+    def _regress(self, X: Matrix, W: sparse.csr_array, labels: FloatArray, gamma: float, K: FloatArray) -> None:
+        """Stage 3."""
+        self.X_fit_, self.reconstruction_, self.enriched_labels_, self.gamma_ = X, W, labels, gamma
+        regression = SignedRegression(self.beta1, self.beta2, self.beta3, self.epsilon, self.tol, self.max_iter)
+        self.dual_coef_, self.intercept_, self.objective_, self.n_iter_ = regression.fit(K, labels)
 
     def _scores(self, X: Matrix) -> FloatArray:
         # A score of exactly 0 is relevant: the smallest positive number leaves all others as they are.

@@ -1,20 +1,111 @@
 """Reductions to simpler problems: binary relevance, label powerset, calibrated label ranking."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
+from joblib import Parallel, delayed
+from scipy import sparse
 
 from rbrl._common.typing import BaseEstimator, BoolArray, FloatArray, IntArray, Matrix
+from rbrl.decision import relevant_labels
 from rbrl.estimators.base_learners import (
-    BinaryBankClassifier,
     Inputs,
     Learner,
-    Problem,
     ReductionClassifier,
     fit_learner,
+    logistic,
+    margins,
     probabilities,
     tie_shift,
 )
+
+# A two-class problem: its rows, None for all of them, and whether each training row is relevant.
+Problem: TypeAlias = tuple[IntArray | None, BoolArray]
+# Its learner, None if it has one class only; its rows; the constant score that then stands for the class.
+Fitted: TypeAlias = tuple[Learner | None, IntArray | None, float]
+
+
+class BinaryBankClassifier(ReductionClassifier):
+    """A reduction to two-class problems, each on all or some of the rows.
+
+    LIBLINEAR models become the rows of `coef_`, LIBSVM models the columns of the sparse `dual_coef_`, others the list
+    `estimators_`, so that all scores of the first two are one product. A problem that has one class only gets no
+    learner: its score is +1 or -1 (0 if it has no rows), noted in `constant_`.
+    """
+
+    coef_: FloatArray
+    dual_coef_: sparse.csc_array
+    intercept_: FloatArray
+    constant_: FloatArray
+    estimators_: list[Learner | None]
+
+    def _fit_bank(
+        self, inputs: Inputs, problems: Iterable[Problem], n_problems: int, weights: FloatArray | None
+    ) -> None:
+        jobs = (delayed(_fit_problem)(self._learner(), inputs, rows, relevant, weights) for rows, relevant in problems)
+        # A generator: of a learner no more is kept than its coefficients.
+        fitted = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(jobs)
+        self.constant_, self.intercept_ = np.zeros(n_problems), np.zeros(n_problems)
+        kept = [self._kept(j, inputs.matrix.shape[1], *problem) for j, problem in enumerate(fitted)]
+        if self.estimator is not None:
+            self.estimators_ = kept
+        elif self._share_kernel():
+            duals, support = zip(*kept)
+            columns = np.concatenate(duals), np.concatenate(support), np.cumsum([0, *map(len, duals)])
+            self.dual_coef_ = sparse.csc_array(columns, shape=(inputs.matrix.shape[0], n_problems))
+        else:
+            self.coef_ = np.array(kept)
+
+    def _kept(self, j: int, n_columns: int, learner: Learner | None, rows: IntArray | None, constant: float) -> Any:
+        """Note the intercept of problem j; of its learner, what is kept: itself, its dual variables, or its weights."""
+        self.constant_[j] = self.intercept_[j] = constant
+        if self.estimator is not None:
+            return learner
+        if learner is None:
+            return (np.empty(0), np.empty(0, np.int32)) if self._share_kernel() else np.zeros(n_columns)
+        self.intercept_[j] = learner.intercept_[0]
+        if not self._share_kernel():
+            return learner.coef_[0]
+        return learner.dual_coef_.ravel(), learner.support_ if rows is None else rows[learner.support_]
+
+    def _bank_margins(self, inputs: Inputs, problems: slice) -> FloatArray:
+        """Scores (n_rows, number of problems) of a slice of the problems."""
+        if self.estimator is not None:
+            return self._columns(inputs.matrix, problems, margins)
+        if self._share_kernel():
+            return (self.dual_coef_[:, problems].T @ inputs.matrix.T).T + self.intercept_[problems]
+        return np.asarray(inputs.matrix @ self.coef_[problems].T) + self.intercept_[problems]
+
+    def _bank_votes(self, inputs: Inputs, problems: slice, soft: bool = False) -> FloatArray:
+        """1 where a problem's learner says relevant and 0 elsewhere, or the probability of it."""
+        if not soft:
+            return relevant_labels(self._bank_margins(inputs, problems)).astype(np.float64)
+        if self.estimator is not None:
+            P = self._columns(inputs.matrix, problems, lambda *fitted: probabilities(*fitted)[:, 1])
+        else:
+            P = logistic(self._bank_margins(inputs, problems))
+        constant = self.constant_[problems]
+        return np.where(constant == 0, P, 0.5 * (1 + constant))
+
+    def _columns(
+        self, matrix: Matrix, problems: slice, response: Callable[[Learner, Matrix], FloatArray]
+    ) -> FloatArray:
+        scores = np.tile(self.intercept_[problems], (matrix.shape[0], 1))
+        for j, learner in enumerate(self.estimators_[problems]):
+            if learner is not None:
+                scores[:, j] = response(learner, matrix)
+        return scores
+
+
+def _fit_problem(
+    learner: Learner, inputs: Inputs, rows: IntArray | None, relevant: BoolArray, weights: FloatArray | None
+) -> Fitted:
+    part = relevant if rows is None else relevant[rows]
+    n_relevant = np.count_nonzero(part)
+    if n_relevant in (0, len(part)):
+        return None, rows, float(np.sign(2 * n_relevant - 1)) if len(part) else 0.0
+    return fit_learner(learner, inputs, relevant.astype(np.int64), weights, rows), rows, 0.0
 
 
 class BinaryRelevance(BinaryBankClassifier):
@@ -95,6 +186,16 @@ class BinaryRelevance(BinaryBankClassifier):
 def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:
     """The distinct rows of a boolean matrix, and which of them every row is.
 
+    Parameters
+    ----------
+    relevant : array (n_rows, n_labels) of bool
+
+    Returns
+    -------
+    sets : array (n_sets, n_labels) of bool
+    code : array (n_rows,) of int
+        Index into `sets` of every row.
+
     Examples
     --------
     >>> encode_sets(np.array([[True, False], [False, True], [True, False]]))
@@ -110,7 +211,21 @@ def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:
 def fit_powerset(
     learner: Learner, inputs: Inputs, relevant: BoolArray, weights: FloatArray | None
 ) -> tuple[BoolArray, Learner | None]:
-    """The distinct label sets, and a learner that tells them apart (None if there is only one)."""
+    """The distinct label sets, and a learner that tells them apart (None if there is only one).
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier
+        Fresh.
+    inputs : Inputs
+    relevant : array (n_samples, n_labels) of bool
+    weights : array (n_samples,) or None
+
+    Returns
+    -------
+    sets : array (n_sets, n_labels) of bool
+    learner : scikit-learn classifier or None
+    """
     sets, code = encode_sets(relevant)
     return sets, fit_learner(learner, inputs, code, weights) if len(sets) > 1 else None
 
@@ -119,6 +234,17 @@ def powerset_votes(sets: BoolArray, learner: Learner | None, matrix: Matrix, vot
     """Share of the vote for each label, (n_rows, n_labels).
 
     "hard": 1 for the labels of the predicted set; "soft": the probability of all sets that hold the label.
+
+    Parameters
+    ----------
+    sets, learner
+        As :func:`fit_powerset` returns them.
+    matrix : array or sparse matrix (n_rows, n_columns)
+    votes : {"hard", "soft"}
+
+    Returns
+    -------
+    array (n_rows, n_labels)
     """
     if learner is None:
         return np.broadcast_to(sets[0].astype(np.float64), (matrix.shape[0], sets.shape[1]))

@@ -24,6 +24,17 @@ def check_label_pair(Y: MatrixLike, labels: MatrixLike, convention: str) -> tupl
 
     Labels in {-1, +1} are refused rather than guessed: metrics that accept them silently return nonsense, such as a
     ranking loss of 0.
+
+    Parameters
+    ----------
+    Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+        True and predicted labels.
+    convention : {"paper", "mulan", "sklearn"}
+        Any other is refused.
+
+    Returns
+    -------
+    Y, labels : arrays or CSR matrices
     """
     _check_convention(convention)
     checked, predicted = _check_labels(Y, "Y"), _check_labels(labels, "labels")
@@ -34,7 +45,21 @@ def check_label_pair(Y: MatrixLike, labels: MatrixLike, convention: str) -> tupl
 
 
 def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str) -> tuple[Checked, Checked]:
-    """Return true labels and real scores of one shape; either may be CSR."""
+    """Return true labels and real scores of one shape; either may be CSR.
+
+    Parameters
+    ----------
+    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+        True labels.
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+        NaN is refused.
+    convention : {"paper", "mulan", "sklearn"}
+        Any other is refused.
+
+    Returns
+    -------
+    Y, scores : arrays or CSR matrices
+    """
     _check_convention(convention)
     checked = _check_labels(Y, "Y")
     F: Any = scores
@@ -103,7 +128,17 @@ def _check_shapes(Y: Checked, other: Checked, name: str) -> None:
 
 
 def row_blocks(Y: Checked, scores: Checked) -> Iterator[tuple[BoolArray, FloatArray]]:
-    """Yield dense (boolean labels, float scores) of a bounded number of rows."""
+    """Yield dense (boolean labels, float scores) of a bounded number of rows.
+
+    Parameters
+    ----------
+    Y, scores : arrays or CSR matrices, shape (n_samples, n_labels)
+
+    Yields
+    ------
+    Y : array of bool
+    scores : array of floats
+    """
     for rows in _slices(Y):
         T, F = (np.ascontiguousarray(M[rows] if isinstance(M, np.ndarray) else M[rows].toarray()) for M in (Y, scores))
         yield T.astype(bool, copy=False), F if F.dtype.kind == "f" else F.astype(np.float64)

@@ -58,6 +58,11 @@ def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper"
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the smaller, the better.
+
     Examples
     --------
     >>> hamming_loss([[1, 0, 1]], [[1, 1, 1]])
@@ -77,6 +82,11 @@ def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pap
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
 
     Examples
     --------
@@ -98,6 +108,11 @@ def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") 
     convention : {"paper", "mulan", "sklearn"}
         A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
+
     Examples
     --------
     >>> f1_example([[1, 0, 1], [0, 0, 0]], [[1, 1, 1], [0, 0, 0]])
@@ -117,6 +132,11 @@ def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pa
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
 
     Examples
     --------
@@ -141,6 +161,11 @@ def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") ->
     convention : {"paper", "mulan", "sklearn"}
         With no label true or predicted anywhere, it is 1, in "sklearn" 0.
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
+
     Examples
     --------
     >>> f1_micro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
@@ -163,6 +188,11 @@ def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") ->
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
+
     Examples
     --------
     >>> f1_macro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
@@ -184,6 +214,11 @@ def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper")
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
 
     Examples
     --------

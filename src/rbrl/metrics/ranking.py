@@ -1,13 +1,17 @@
-"""Metrics of the order in which scores put the labels of a sample, or the samples of a label."""
+"""Metrics of the order in which scores put the labels of a sample, all or the k best, or the samples of a label."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 
-from rbrl._common.order import falling_order, last_of_tie
+from rbrl._common.order import best_columns, falling_order, first_of_tie, last_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
-from rbrl.metrics.inputs import check_scores, row_blocks
+from rbrl.metrics.inputs import Checked, check_scores, row_blocks
+
+# From boolean labels, scores and convention of rows with a pair to the value of each row.
+RowMetric: TypeAlias = Callable[[BoolArray, FloatArray, str], Array]
 
 
 def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -> float:
@@ -27,6 +31,11 @@ def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper"
     convention : {"paper", "mulan", "sklearn"}
         Samples without a pair (no or all labels relevant) are left out in "paper" and "mulan", and count 0 in
         "sklearn". In "mulan" of tied labels the one with the higher index ranks first.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the smaller, the better; NaN, with a warning, where no sample has a pair.
 
     Examples
     --------
@@ -59,6 +68,11 @@ def average_precision(Y: MatrixLike, scores: MatrixLike, *, convention: str = "p
         "paper", "mulan": of tied labels the one with the higher index ranks first; samples without a pair (no or all
         labels relevant) are left out. "sklearn": tied labels share the last of their ranks; samples without a pair
         count 1.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better; NaN, with a warning, where no sample has a pair.
 
     Examples
     --------
@@ -104,6 +118,11 @@ def one_error(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -
     convention : {"paper", "mulan", "sklearn"}
         They agree: scikit-learn has no such metric.
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the smaller, the better; NaN, with a warning, where no sample has a pair.
+
     Examples
     --------
     >>> one_error([[1, 0, 1], [0, 1, 0]], [[0.9, 0.5, 0.1], [0.2, 0.1, 0.0]])
@@ -118,11 +137,7 @@ def _one_error_rows(T: BoolArray, F: FloatArray, convention: str) -> BoolArray:
 
 
 def _mean_over_rows(
-    of_rows: Callable[[BoolArray, FloatArray, str], Array],
-    Y: MatrixLike,
-    scores: MatrixLike,
-    convention: str,
-    without_pair: float | None,
+    of_rows: RowMetric, Y: MatrixLike, scores: MatrixLike, convention: str, without_pair: float | None
 ) -> float:
     """Average over the rows with a pair; in "sklearn" others count `without_pair`, if that is a number."""
     checked = check_scores(Y, scores, convention)
@@ -165,6 +180,11 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") ->
         and a sample without labels adds 0. "sklearn": the mean depth itself, neither less one nor divided by l; tied
         labels share the last of their ranks.
 
+    Returns
+    -------
+    float
+        The smaller, the better.
+
     Examples
     --------
     >>> coverage([[1, 0, 1]], [[0.9, 0.5, 0.1]])
@@ -206,6 +226,11 @@ def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -
         "paper": as the authors' program, ties count as right, and labels that all samples share or lack count 0.
         "sklearn": ties count one half, and such labels are left out (scikit-learn itself answers NaN).
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
+
     Examples
     --------
     >>> auc_macro([[1, 0], [0, 1], [0, 1]], [[0.9, 0.1], [0.2, 0.0], [0.1, 0.7]])
@@ -234,6 +259,11 @@ def auc_micro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper") -
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
 
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better; NaN, with a warning, where Y holds one value only.
+
     Examples
     --------
     >>> auc_micro([[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.1]])
@@ -254,3 +284,151 @@ def _area(positive: FloatArray, negative: FloatArray, tie: float) -> float:
     below = np.searchsorted(negative, positive, side="left").sum()
     not_above = np.searchsorted(negative, positive, side="right").sum()
     return float((below + tie * (not_above - below)) / (len(positive) * len(negative)))
+
+
+def precision_at_k(Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper") -> float:
+    r"""Share of relevant labels among the k best-scored, averaged over samples.
+
+    .. math:: \frac{1}{n} \sum_{i=1}^n \frac{|T_k(x_i) \cap Y_i^+|}{k}
+
+    where :math:`T_k` holds the k best-scored labels; of tied labels the one with the lower index comes first. The
+    division is by k even where there are fewer labels.
+
+    Parameters
+    ----------
+    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+        True labels.
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+        The larger, the more relevant.
+    k : int, default=5
+        Number of labels looked at.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree: scikit-learn has no such metric.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
+
+    Examples
+    --------
+    >>> precision_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=2)
+    0.5
+    """
+    checked = _check(Y, scores, k, convention)
+    hits = sum(int(_gains(T, F, k).sum()) for T, F in row_blocks(*checked))
+    return hits / (k * checked[0].shape[0])
+
+
+def recall_at_k(Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper") -> float:
+    r"""Share of a sample's relevant labels that are among the k best-scored, averaged over samples.
+
+    .. math:: \frac{1}{n} \sum_{i=1}^n \frac{|T_k(x_i) \cap Y_i^+|}{|Y_i^+|}
+
+    where :math:`T_k` holds the k best-scored labels; of tied labels the one with the lower index comes first.
+    Samples without relevant labels are left out.
+
+    Parameters
+    ----------
+    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+        True labels.
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+        The larger, the more relevant.
+    k : int, default=5
+        Number of labels looked at.
+    convention : {"paper", "mulan", "sklearn"}
+        They agree: scikit-learn has no such metric.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better; NaN, with a warning, without a relevant label.
+
+    Examples
+    --------
+    >>> recall_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=1)
+    0.5
+    """
+    blocks = _labelled_blocks(*_check(Y, scores, k, convention))
+    return _mean(np.concatenate([_gains(T, F, k).sum(axis=1) / T.sum(axis=1) for T, F in blocks]))
+
+
+def ndcg_at_k(Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper") -> float:
+    r"""Normalised discounted cumulative gain of the k best-scored labels, averaged over samples.
+
+    .. math:: \frac{1}{n} \sum_{i=1}^n
+        \frac{\sum_{r=1}^k [\text{label of rank } r \in Y_i^+] / \log_2(r + 1)}
+        {\sum_{r=1}^{\min(k, |Y_i^+|)} 1 / \log_2(r + 1)}
+
+    Parameters
+    ----------
+    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+        True labels.
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+        The larger, the more relevant.
+    k : int, default=5
+        Number of labels looked at.
+    convention : {"paper", "mulan", "sklearn"}
+        "paper": of tied labels the one with the lower index comes first; samples without relevant labels are left
+        out. "sklearn": tied labels share the mean of their discounts; samples without relevant labels count 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the larger, the better.
+
+    Examples
+    --------
+    >>> round(ndcg_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=3), 4)
+    0.9197
+    """
+    checked = _check(Y, scores, k, convention)
+    gain = _tie_averaged_dcg if convention == "sklearn" else _dcg
+    rows = np.concatenate([gain(T, F, k) / _ideal_dcg(T, k) for T, F in _labelled_blocks(*checked)])
+    return float(rows.sum() / checked[0].shape[0]) if convention == "sklearn" else _mean(rows)
+
+
+def _check(Y: MatrixLike, scores: MatrixLike, k: int, convention: str) -> tuple[Checked, Checked]:
+    if k != int(k) or k < 1:
+        raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
+    return check_scores(Y, scores, convention)
+
+
+def _labelled_blocks(Y: Checked, scores: Checked) -> Iterator[tuple[BoolArray, FloatArray]]:
+    """Blocks of the rows that have a relevant label."""
+    for T, F in row_blocks(Y, scores):
+        labelled = T.any(axis=1)
+        yield (T, F) if labelled.all() else (T[labelled], F[labelled])
+
+
+def _mean(values: FloatArray) -> float:
+    return float(values.mean()) if len(values) else undefined("None of the samples has a relevant label")
+
+
+def _gains(T: BoolArray, F: FloatArray, k: int) -> BoolArray:
+    """Whether each of the k best labels is relevant, best first."""
+    return np.take_along_axis(T, best_columns(F, k), axis=1)
+
+
+def _discounts(n: int) -> FloatArray:
+    return 1.0 / np.log2(np.arange(2, n + 2))
+
+
+def _ideal_dcg(T: BoolArray, k: int) -> FloatArray:
+    return np.cumsum(_discounts(k))[np.minimum(T.sum(axis=1), k) - 1]
+
+
+def _dcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
+    gains = _gains(T, F, k)
+    return gains @ _discounts(gains.shape[1])
+
+
+def _tie_averaged_dcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
+    """Each member of a tie gets the mean discount of the ranks that the tie covers."""
+    order = falling_order(F)
+    falling = np.take_along_axis(F, order, axis=1)
+    discounts = np.where(np.arange(F.shape[1]) < k, _discounts(F.shape[1]), 0.0)
+    until = np.concatenate([[0.0], np.cumsum(discounts)])
+    first, last = first_of_tie(falling), last_of_tie(falling)
+    mean_discount = (until[last + 1] - until[first]) / (last + 1 - first)
+    return (np.take_along_axis(T, order, axis=1) * mean_discount).sum(axis=1)

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from rbrl._common.typing import FloatArray, MatrixLike
-from rbrl.metrics import labels, ranking, top_k
+from rbrl.metrics import labels, ranking
 from rbrl.metrics.inputs import CONVENTIONS
 
 
@@ -65,24 +65,71 @@ class Metric:
         scores: MatrixLike | None = None,
         convention: str | None = None,
     ) -> float:
-        """The metric of predicted labels or scores, whichever it needs; `convention` goes before the record's own."""
+        """The metric of predicted labels or scores, whichever it needs; `convention` goes before the record's own.
+
+        Parameters
+        ----------
+        Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+            True labels.
+        labels, scores : array or sparse matrix, shape (n_samples, n_labels)
+            What was predicted; the one that is not needed may be None.
+        convention : {"paper", "mulan", "sklearn"}, default=None
+            None means the record's own.
+
+        Returns
+        -------
+        float
+        """
         predicted = labels if self.needs == "labels" else scores
         if predicted is None:
             raise ValueError(f"{self.name} compares Y with {self.needs}. Got {self.needs}=None instead.")
         return self.function(Y, predicted, convention=convention or self.convention)
 
     def scorer(self, convention: str = CONVENTIONS[0]) -> Self:
-        """The scikit-learn scorer of one convention: this record, bound to it."""
+        """The scikit-learn scorer of one convention: this record, bound to it.
+
+        Parameters
+        ----------
+        convention : {"paper", "mulan", "sklearn"}
+
+        Returns
+        -------
+        Metric
+        """
         return replace(self, convention=convention)
 
     def __call__(self, estimator: Classifier, X: MatrixLike, Y: MatrixLike, convention: str | None = None) -> float:
-        """Score a fitted estimator: larger is better, a loss is negated."""
+        """Score a fitted estimator: larger is better, a loss is negated.
+
+        Parameters
+        ----------
+        estimator : scikit-learn classifier, fitted
+        X : array or sparse matrix, shape (n_samples, n_features)
+        Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+            True labels.
+        convention : {"paper", "mulan", "sklearn"}, default=None
+            None means the record's own.
+
+        Returns
+        -------
+        float
+        """
         predicted = estimator.predict(X) if self.needs == "labels" else scores_of(estimator, X)
         value = self.value(Y, predicted, predicted, convention)
         return value if self.greater_is_better else -value
 
     def better(self, first: float, second: float) -> bool:
-        """Whether `first` is strictly better than `second`."""
+        """Whether `first` is strictly better than `second`.
+
+        Parameters
+        ----------
+        first, second : float
+            Values of the metric.
+
+        Returns
+        -------
+        bool
+        """
         return first > second if self.greater_is_better else first < second
 
     @property
@@ -136,14 +183,24 @@ PAPER_METRICS = (
 )
 
 _AT_K = {
-    "precision": ("Precision", "P", top_k.precision_at_k),
-    "recall": ("Recall", "R", top_k.recall_at_k),
-    "ndcg": ("nDCG", "N", top_k.ndcg_at_k),
+    "precision": ("Precision", "P", ranking.precision_at_k),
+    "recall": ("Recall", "R", ranking.recall_at_k),
+    "ndcg": ("nDCG", "N", ranking.ndcg_at_k),
 }
 
 
 def metric_at_k(kind: str, k: int) -> Metric:
     """The record of precision, recall or nDCG at one k.
+
+    Parameters
+    ----------
+    kind : {"precision", "recall", "ndcg"}
+    k : int
+        Number of labels looked at.
+
+    Returns
+    -------
+    Metric
 
     Examples
     --------
@@ -173,6 +230,14 @@ METRICS = {metric.name: metric for metric in (*PAPER_METRICS, *_OTHERS)}
 
 def get_metric(metric: str | Metric) -> Metric:
     """The metric of that name or abbreviation, such as "ndcg_at_7" or "Hal"; a record is returned as it is.
+
+    Parameters
+    ----------
+    metric : str or Metric
+
+    Returns
+    -------
+    Metric
 
     Examples
     --------

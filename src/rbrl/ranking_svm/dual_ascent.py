@@ -26,7 +26,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rbrl._common.typing import FloatArray
-from rbrl._loops import pairs as loops
+from rbrl._loops import rows as loops
 from rbrl.ranking_svm.interior_point import InteriorPoint, fits
 from rbrl.ranking_svm.pairs import HingePairs, Rows
 from rbrl.solvers.base import warn_unconverged
@@ -102,14 +102,9 @@ class DualAscent:
     patience: int | None = None
 
     def solve(
-        self,
-        rows: Rows,
-        pairs: HingePairs,
-        lift: float,
-        start: Start | None = None,
-        tol: float = 1e-3,
+        self, rows: Rows, pairs: HingePairs, lift: float, start: Start | None = None, tol: float = 1e-3,
         max_iter: int = 10_000,
-    ) -> DualResult:
+    ) -> DualResult:  # fmt: skip
         """Solve a ranking SVM.
 
         Parameters
@@ -123,6 +118,10 @@ class DualAscent:
             The relative gap at which to stop.
         max_iter : int
             Sweeps and steps of the interior point method together.
+
+        Returns
+        -------
+        DualResult
         """
         run = _Ascent(rows, pairs, lift, start)
         patience = rows.patience if self.patience is None else self.patience
@@ -132,9 +131,8 @@ class DualAscent:
         run.sweep_until(tol, max_iter)
         result = run.result(tol)
         if not result.converged:
-            warn_unconverged(
-                "Dual ascent", result, tol, max_iter, "Raise max_iter or tol, scale X, or use a smaller C."
-            )
+            remedy = "Raise max_iter or tol, scale X, or use a smaller C."
+            warn_unconverged("Dual ascent", result, tol, max_iter, remedy)
         return result
 
 
@@ -252,23 +250,18 @@ class _Ascent:
             weights, F, biases = (s * a + t * b for a, b in zip(old[:3], new[:3]))
             return self._point(weights, F, biases, square)
 
-        best = min(old, new, key=_value)
-        low, high = 0.0, 1.0
+        best, low, high = min(old, new, key=_value), 0.0, 1.0
         for _ in range(tries):
-            left, right = at(low + 0.382 * (high - low)), at(low + 0.618 * (high - low))
+            inner, outer = low + 0.382 * (high - low), low + 0.618 * (high - low)
+            left, right = at(inner), at(outer)
             best = min(best, left, right, key=_value)
-            if left.value <= right.value:
-                high = low + 0.618 * (high - low)
-            else:
-                low = low + 0.382 * (high - low)
+            low, high = (low, outer) if left.value <= right.value else (inner, high)
         return best
 
     def result(self, tol: float) -> DualResult:
-        best, gap = self.primal, self.gap
-        return DualResult(
-            best.weights, best.biases, best.value, self.dual_value, gap, self.duals, self.n_iter, gap <= tol,
-            np.array(self.history),
-        )  # fmt: skip
+        best, gap, history = self.primal, self.gap, np.array(self.history)
+        values = (best.value, self.dual_value, gap)
+        return DualResult(best.weights, best.biases, *values, self.duals, self.n_iter, gap <= tol, history)
 
 
 class _PrimalPoint(NamedTuple):

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
@@ -17,15 +16,7 @@ from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import KernelModel, present_rows
 from rbrl.problem.kernel import check_gram
 from rbrl.ranking_svm.dual_ascent import DualAscent, DualResult, Start
-from rbrl.ranking_svm.pairs import (
-    GramRows,
-    HingePairs,
-    Rows,
-    calibrated_pairs,
-    feature_rows,
-    ranking_pairs,
-    zero_label_pairs,
-)
+from rbrl.ranking_svm.pairs import GramRows, Rows, calibrated_pairs, feature_rows, ranking_pairs, zero_label_pairs
 
 # The constant feature whose weights are the biases, squared; a free bias has an infinite one.
 LIFTS = {"free": np.inf, "absorbed": 1.0, "none": 0.0}
@@ -36,10 +27,12 @@ Duals: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 class PairSVM(KernelModel, MultiLabelClassifier):
     """A ranking SVM, linear or with a kernel.
 
-    A subclass lists its pairs in :meth:`_pairs`; a last score column beyond those of Y is the zero label, whose score is
-    subtracted from the others.
+    A subclass names its pairs in `_pairs`, where they are not Rank-SVM's; a last score column beyond those of Y is the
+    zero label, whose score is subtracted from the others.
     """
 
+    # From labels Y, C and the row weights to the hinges.
+    _pairs = staticmethod(ranking_pairs)
     objective_: float
     dual_objective_: float
     gap_: float
@@ -66,10 +59,6 @@ class PairSVM(KernelModel, MultiLabelClassifier):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.verbose = verbose
-
-    @abstractmethod
-    def _pairs(self, Y: IntArray, C: float, weights: FloatArray | None) -> HingePairs:
-        """The hinges of labels Y."""
 
     def fit(self, X: MatrixLike, y: MatrixLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and their labels y.
@@ -119,7 +108,19 @@ class PairSVM(KernelModel, MultiLabelClassifier):
         return [models[C] for C in Cs]
 
     def fit_many(self, X: MatrixLike, y: MatrixLike | None, points: Iterable[Mapping[str, Any]]) -> Iterator[Self]:
-        """Yield a fitted copy for each dict of parameters; along a path where they differ in C only."""
+        """Yield a fitted copy for each dict of parameters; along a path where they differ in C only.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+        points : iterable of dicts
+            Parameters of each copy.
+
+        Returns
+        -------
+        iterator of fitted classifiers, in the order of `points`
+        """
         points = list(points)
         if any(set(params) != {"C"} for params in points):
             return super().fit_many(X, y, points)
@@ -129,7 +130,7 @@ class PairSVM(KernelModel, MultiLabelClassifier):
         started = time.perf_counter()
         kept, weights = self._kept(Y, weights)
         pairs = self._pairs(Y[kept], self.C, weights)
-        rows, start = self._shared_rows or self._rows(X, kept), _start(self._last, pairs)
+        rows, start = self._shared_rows or self._rows(X, kept), _start(self._last, pairs.cap, pairs.n_labels)
         result = DualAscent().solve(rows, pairs, LIFTS[self.bias], start, self.tol, self.max_iter)
         self._shared_rows, self._last = rows, (result.duals, result.biases, pairs.cap)
         self._store(X, kept, rows, *_without_zero_label(result, Y.shape[1]))
@@ -176,12 +177,12 @@ class PairSVM(KernelModel, MultiLabelClassifier):
         self._check_kernel()
 
 
-def _start(last: Duals | None, pairs: HingePairs) -> Start | None:
+def _start(last: Duals | None, cap: FloatArray, n_labels: int) -> Start | None:
     """Start from the dual variables of a fit to the same pairs with another C: those at their bound stay there."""
-    if last is None or len(last[2]) != len(pairs.cap) or len(last[1]) != pairs.n_labels:
+    if last is None or len(last[2]) != len(cap) or len(last[1]) != n_labels:
         return None
-    duals, biases, cap = last
-    return np.where(duals >= cap, pairs.cap, duals), biases
+    duals, biases, last_cap = last
+    return np.where(duals >= last_cap, cap, duals), biases
 
 
 def _without_zero_label(result: DualResult, n_labels: int) -> tuple[FloatArray, FloatArray]:
@@ -293,9 +294,6 @@ class RankSVM(PairSVM):
         super().__init__(C, bias, kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose)
         self.threshold = threshold
 
-    def _pairs(self, Y: IntArray, C: float, weights: FloatArray | None) -> HingePairs:
-        return ranking_pairs(Y, C, weights)
-
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         if Y.shape[1] == 1:
             super()._fit(X, np.hstack([-Y, Y]), weights)
@@ -381,8 +379,7 @@ class RankSVMz(PairSVM):
     True
     """
 
-    def _pairs(self, Y: IntArray, C: float, weights: FloatArray | None) -> HingePairs:
-        return zero_label_pairs(Y, C, weights)
+    _pairs = staticmethod(zero_label_pairs)
 
 
 class CalibratedRankSVM(PairSVM):
@@ -435,6 +432,8 @@ class CalibratedRankSVM(PairSVM):
     True
     """
 
+    _pairs = staticmethod(calibrated_pairs)
+
     def __init__(
         self, C: float = 1.0, bias: str = "absorbed",
         kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None, degree: int = 3,
@@ -442,6 +441,3 @@ class CalibratedRankSVM(PairSVM):
         verbose: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(C, bias, kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose)
-
-    def _pairs(self, Y: IntArray, C: float, weights: FloatArray | None) -> HingePairs:
-        return calibrated_pairs(Y, C, weights)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from rbrl._common.typing import FloatArray, Matrix
-from rbrl._loops import pairs as loops
+from rbrl._loops import rows as loops
 from rbrl.problem import with_ones
 from rbrl.ranking_svm.pairs import HingePairs
 
@@ -32,7 +32,16 @@ Operator: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 def fits(n_features: int, n_labels: int) -> bool:
-    """Whether the preconditioner's blocks are small enough."""
+    """Whether the preconditioner's blocks are small enough.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+
+    Returns
+    -------
+    bool
+    """
     return (n_features + 1) ** 2 * n_labels <= LARGEST_BLOCKS
 
 
@@ -68,16 +77,16 @@ class InteriorPoint:
 
     def _enter(self, duals: FloatArray, mu: float) -> None:
         """Dual variables inside their boxes, hinges and surpluses that belong to theta and them."""
-        v, cap = self._slacks(self.theta), self.pairs.cap
+        v, cap = self._slacks(self.theta, self.pairs.margin), self.pairs.cap
         self.duals = np.clip(duals, INSET * cap, (1.0 - INSET) * cap)
         self.rest = cap - self.duals
         self.xi = np.where(v > 0, v + mu / self.duals, mu / self.rest)
         self.surplus = np.where(v > 0, mu / self.duals, mu / self.rest - v)
         self.mu = float(self.duals @ self.surplus + self.rest @ self.xi) / (2 * len(cap))
 
-    def _slacks(self, theta: FloatArray) -> FloatArray:
-        out = np.empty(len(self.pairs.cap))
-        loops.pair_slacks(self.X @ theta, *self.pairs.arrays[:4], out)
+    def _slacks(self, theta: FloatArray, margin: FloatArray) -> FloatArray:
+        out = np.empty_like(margin)
+        loops.pair_slacks(self.X @ theta, *self.pairs.arrays[:3], margin, out)
         return out
 
     def step(self) -> None:
@@ -101,12 +110,10 @@ class InteriorPoint:
         self, curvatures: FloatArray, precondition: Operator, won: FloatArray | float, lost: FloatArray | float
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Newton's direction towards alpha s = won, (c - alpha) xi = lost."""
-        missing = won / self.duals - lost / self.rest + self._slacks(self.theta)
+        missing = won / self.duals - lost / self.rest + self._slacks(self.theta, self.pairs.margin)
         right = self._Xt @ self.pairs.coefficients(self.duals + curvatures * missing) - self.ridge * self.theta
         delta = self._solve(right, curvatures, precondition)
-        moved = np.empty_like(curvatures)
-        loops.pair_slacks(self.X @ delta, *self.pairs.arrays[:3], np.zeros_like(curvatures), moved)
-        d_duals = curvatures * (missing + moved)
+        d_duals = curvatures * (missing + self._slacks(delta, np.zeros_like(curvatures)))
         d_xi = (lost - self.rest * self.xi + self.xi * d_duals) / self.rest
         d_surplus = (won - self.duals * self.surplus - self.surplus * d_duals) / self.duals
         return delta, d_duals, d_xi, d_surplus
@@ -128,7 +135,6 @@ class InteriorPoint:
         self, right: FloatArray, curvatures: FloatArray, precondition: Operator, tol: float = 1e-4, max_iter: int = 300
     ) -> FloatArray:
         """Conjugate gradients on weights whose labels sum to zero: the others do not change a pair."""
-        arrays = self.pairs.arrays[:3]
         r = right - right.mean(axis=1, keepdims=True)
         x, stop = np.zeros_like(r), tol * np.linalg.norm(r)
         z = precondition(r)
@@ -137,7 +143,7 @@ class InteriorPoint:
             if not rz > 0:
                 break
             R = np.zeros((self.X.shape[0], r.shape[1]))
-            loops.pair_products(self.X @ p, *arrays, curvatures, R)
+            loops.pair_products(self.X @ p, *self.pairs.arrays[:3], curvatures, R)
             Hp = self._Xt @ R + self.ridge * p
             length = rz / float(np.vdot(p, Hp))
             x, r = x + length * p, r - length * Hp
@@ -166,7 +172,7 @@ class InteriorPoint:
         """X' diag(h) X for the curvatures h of every label."""
         (n, k), l = self.X.shape, self.pairs.n_labels
         H = np.zeros((n, l))
-        loops.pair_curvatures(*self.pairs.arrays[:3], curvatures, H)
+        loops.pair_sums(*self.pairs.arrays[:3], curvatures, 1.0, H)
         if isinstance(self.X, np.ndarray):
             yield from (self._Xt @ (H[:, j : j + 1] * self.X) for j in range(l))
             return

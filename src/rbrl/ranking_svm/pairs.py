@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
-from rbrl._loops import pairs as loops
+from rbrl._loops import rows as loops
 from rbrl.losses.base import row_weights
 from rbrl.problem import rows_tell_columns
 
@@ -56,23 +56,67 @@ class HingePairs:
         return self.start, self.winner, self.loser, self.margin, self.cap
 
     def value(self, F: FloatArray) -> float:
-        """The sum of hinges at scores F (n_samples, n_labels)."""
+        """The sum of hinges at scores F (n_samples, n_labels).
+
+        Parameters
+        ----------
+        F : array (n_samples, n_labels)
+
+        Returns
+        -------
+        float
+        """
         return float(loops.pair_hinge(np.ascontiguousarray(F), *self.arrays))
 
     def coefficients(self, duals: FloatArray) -> FloatArray:
-        """What the dual variables of the pairs sum to for every row and label: (n_samples, n_labels)."""
+        """What the dual variables of the pairs sum to for every row and label: (n_samples, n_labels).
+
+        Parameters
+        ----------
+        duals : array (n_pairs,)
+
+        Returns
+        -------
+        array (n_samples, n_labels)
+        """
         B = np.zeros((len(self.start) - 1, self.n_labels))
-        loops.pair_coefficients(self.start, self.winner, self.loser, duals, B)
+        loops.pair_sums(self.start, self.winner, self.loser, duals, -1.0, B)
         return B
 
 
 def ranking_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Rank-SVM: every relevant label above every irrelevant one by 1, at the price C / (|Y+||Y-|)."""
+    """Rank-SVM: every relevant label above every irrelevant one by 1, at the price C / (|Y+||Y-|).
+
+    Parameters
+    ----------
+    Y : array (n_samples, n_labels) of -1/+1
+    C : float
+        Price of a violated pair.
+    weights : array (n_samples,), default=None
+        Factors of C, one per row.
+
+    Returns
+    -------
+    HingePairs
+    """
     return _unfold(Y, 1.0, _shared_prices(Y, C, weights))
 
 
 def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Rank-SVMz: relevant labels above the zero label by 1, irrelevant ones below it, at C / |Y+| and C / |Y-|."""
+    """Rank-SVMz: relevant labels above the zero label by 1, irrelevant ones below it, at C / |Y+| and C / |Y-|.
+
+    Parameters
+    ----------
+    Y : array (n_samples, n_labels) of -1/+1
+    C : float
+        Price of a violated pair.
+    weights : array (n_samples,), default=None
+        Factors of C, one per row.
+
+    Returns
+    -------
+    HingePairs
+    """
     prices = C * row_weights(weights, len(Y))[:, None] / np.maximum(_sides(Y), 1)
     return _unfold(_with_zero(Y), 2.0, prices, zero_only=True)
 
@@ -81,6 +125,18 @@ def calibrated_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
     """Calibrated Rank-SVM: margin 2 between relevant and irrelevant, 1 from each to the zero label, at C / (|Y+||Y-|).
 
     A side without labels counts as one label in the price, so that such a row still tells where the zero label is.
+
+    Parameters
+    ----------
+    Y : array (n_samples, n_labels) of -1/+1
+    C : float
+        Price of a violated pair.
+    weights : array (n_samples,), default=None
+        Factors of C, one per row.
+
+    Returns
+    -------
+    HingePairs
     """
     return _unfold(_with_zero(Y), 2.0, _shared_prices(Y, C, weights))
 
@@ -150,7 +206,20 @@ class GramRows:
         self.n_features = len(self.K)
 
     def place(self, B: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Go to the coefficients B (n_samples, n_labels); return the model, its scores and squared norm."""
+        """Go to the coefficients B (n_samples, n_labels); return the model, its scores and squared norm.
+
+        Parameters
+        ----------
+        B : array (n_samples, n_labels)
+
+        Returns
+        -------
+        model : array
+        scores : array (n_samples, n_labels)
+            Without biases.
+        square : float
+            Squared norm of the model in feature space.
+        """
         F = self.K @ B
         self._scores = np.ascontiguousarray(F.T)
         return B, F, float(np.vdot(B, F))
@@ -158,7 +227,21 @@ class GramRows:
     def ascend(
         self, pairs: HingePairs, duals: FloatArray, biases: FloatArray, lift: float, order: IntArray, inner: int
     ) -> None:
-        """One sweep over the rows in `order`."""
+        """One sweep over the rows in `order`.
+
+        Parameters
+        ----------
+        pairs : HingePairs
+        duals : array (n_pairs,)
+            Changed in place, and so are the biases.
+        biases : array (n_labels,)
+        lift : float
+            The constant feature whose weights are the biases, squared.
+        order : array of int
+            Rows to visit.
+        inner : int
+            Passes over the pairs of a row.
+        """
         loops.ascend_gram(self.K, self._scores, *pairs.arrays, duals, biases, lift, order, inner)
 
     def scores(self) -> FloatArray:
@@ -166,7 +249,19 @@ class GramRows:
         return np.ascontiguousarray(self._scores.T)
 
     def inner(self, model: FloatArray, other: FloatArray, scores: FloatArray) -> float:
-        """Inner product in feature space of a model with another one, of which the scores are known."""
+        """Inner product in feature space of a model with another one, of which the scores are known.
+
+        Parameters
+        ----------
+        model, other : arrays
+            As :meth:`place` returns them.
+        scores : array (n_samples, n_labels)
+            Of the other model.
+
+        Returns
+        -------
+        float
+        """
         return float(np.vdot(model, scores))
 
     def features(self) -> tuple[Matrix, Callable[[FloatArray], FloatArray]]:
@@ -194,14 +289,41 @@ class FeatureRows:
         self.n_features = self.X.shape[1]
 
     def place(self, B: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Go to the coefficients B (n_samples, n_labels); return the model, its scores and squared norm."""
+        """Go to the coefficients B (n_samples, n_labels); return the model, its scores and squared norm.
+
+        Parameters
+        ----------
+        B : array (n_samples, n_labels)
+
+        Returns
+        -------
+        model : array
+        scores : array (n_samples, n_labels)
+            Without biases.
+        square : float
+            Squared norm of the model in feature space.
+        """
         self._W = self._transposed @ B
         return self._W.copy(), self.X @ self._W, float(np.vdot(self._W, self._W))
 
     def ascend(
         self, pairs: HingePairs, duals: FloatArray, biases: FloatArray, lift: float, order: IntArray, inner: int
     ) -> None:
-        """One sweep over the rows in `order`."""
+        """One sweep over the rows in `order`.
+
+        Parameters
+        ----------
+        pairs : HingePairs
+        duals : array (n_pairs,)
+            Changed in place, and so are the biases.
+        biases : array (n_labels,)
+        lift : float
+            The constant feature whose weights are the biases, squared.
+        order : array of int
+            Rows to visit.
+        inner : int
+            Passes over the pairs of a row.
+        """
         X = self.X
         loops.ascend_rows(
             X.data, X.indices, X.indptr, self.norms, self._W, *pairs.arrays, duals, biases, lift, order, inner
@@ -212,7 +334,19 @@ class FeatureRows:
         return self.X @ self._W
 
     def inner(self, model: FloatArray, other: FloatArray, scores: FloatArray) -> float:
-        """Inner product in feature space of a model with another one, of which the scores are known."""
+        """Inner product in feature space of a model with another one, of which the scores are known.
+
+        Parameters
+        ----------
+        model, other : arrays
+            As :meth:`place` returns them.
+        scores : array (n_samples, n_labels)
+            Of the other model.
+
+        Returns
+        -------
+        float
+        """
         return float(np.vdot(model, other))
 
     def features(self) -> tuple[Matrix, Callable[[FloatArray], FloatArray]]:
@@ -227,6 +361,14 @@ Rows: TypeAlias = GramRows | FeatureRows
 
 def feature_rows(X: Matrix) -> Rows:
     """Features as they are, or their Gram matrix where a sweep over it is shorter.
+
+    Parameters
+    ----------
+    X : array or CSR matrix (n_samples, n_features)
+
+    Returns
+    -------
+    GramRows or FeatureRows
 
     Examples
     --------

@@ -30,6 +30,16 @@ Doubled: TypeAlias = tuple[int, ...]
 def mean_std(values: ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation over repetitions, the latter with n - 1; of one repetition it is 0.
 
+    Parameters
+    ----------
+    values : array
+    axis : int, default=0
+        That of the repetitions.
+
+    Returns
+    -------
+    mean, std : arrays
+
     Examples
     --------
     >>> mean, std = mean_std([0.1, 0.2, 0.3])
@@ -69,7 +79,18 @@ def ranks(values: ArrayLike, greater_is_better: bool, ties: str = "average") -> 
 
 
 def ranks_of(numbers: FloatArray, ties: str = "average") -> FloatArray:
-    """Ranks of numbers, 1 for the smallest: how many are smaller, and how many are not larger."""
+    """Ranks of numbers, 1 for the smallest: how many are smaller, and how many are not larger.
+
+    Parameters
+    ----------
+    numbers : array, shape (n,)
+    ties : {"average", "minimum"}, default="average"
+        What tied numbers share: the mean of their ranks, or the smallest of them.
+
+    Returns
+    -------
+    array, shape (n,)
+    """
     ordered = np.sort(numbers)
     smaller, not_larger = (np.searchsorted(ordered, numbers, side=side) for side in ("left", "right"))
     return smaller + 1.0 if ties == "minimum" else (smaller + 1 + not_larger) / 2
@@ -77,6 +98,19 @@ def ranks_of(numbers: FloatArray, ties: str = "average") -> FloatArray:
 
 def average_ranks(values: ArrayLike, greater_is_better: bool, ties: str = "average") -> FloatArray:
     """Rank of each method, averaged over data sets; see `ranks`.
+
+    Parameters
+    ----------
+    values : array, shape (n_datasets, n_methods)
+        One metric.
+    greater_is_better : bool
+        Direction of the metric.
+    ties : {"average", "minimum"}, default="average"
+        What tied methods share.
+
+    Returns
+    -------
+    array, shape (n_methods,)
 
     Examples
     --------
@@ -87,7 +121,16 @@ def average_ranks(values: ArrayLike, greater_is_better: bool, ties: str = "avera
 
 
 def as_table(values: ArrayLike) -> FloatArray:
-    """A table of numbers, data sets x methods, refused if there is nothing to compare."""
+    """A table of numbers, data sets x methods, refused if there is nothing to compare.
+
+    Parameters
+    ----------
+    values : array, shape (n_datasets, n_methods)
+
+    Returns
+    -------
+    array of floats, shape (n_datasets, n_methods)
+    """
     table = np.asarray(values, dtype=float)
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
         raise ValueError(f"values must be n_datasets x n_methods, with two methods. Got shape {table.shape} instead.")

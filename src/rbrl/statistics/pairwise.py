@@ -20,13 +20,34 @@ def range_sf(q: ArrayLike, n_variables: int) -> FloatArray:
 
     One of the variables is the smallest, the others lie within q above it. SciPy has it in `scipy.stats`, for any number
     of degrees of freedom; importing that takes longer than everything else that a table of tests needs.
+
+    Parameters
+    ----------
+    q : float or array
+    n_variables : int
+
+    Returns
+    -------
+    array
+        Of the shape of q.
     """
     within = ndtr(SMALLEST + np.asarray(q, dtype=float)[..., None]) - ndtr(SMALLEST)
     return np.clip(1 - n_variables * STEP * (within ** (n_variables - 1) @ DENSITY), 0.0, 1.0)
 
 
 def range_isf(p: float, n_variables: int) -> float:
-    """The q which the range exceeds with probability p, by bisection."""
+    """The q which the range exceeds with probability p, by bisection.
+
+    Parameters
+    ----------
+    p : float
+        Between 0 and 1, both excluded.
+    n_variables : int
+
+    Returns
+    -------
+    float
+    """
     if not 0 < p < 1:
         raise ValueError(f"A level must lie between 0 and 1, both excluded. Got {p!r} instead.")
     low, high = 0.0, 2 * SMALLEST[-1]
@@ -50,6 +71,10 @@ def nemenyi_distance(n_methods: int, n_datasets: int, alpha: float = 0.05) -> fl
     alpha : float, default=0.05
         Level of the test.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(nemenyi_distance(n_methods=9, n_datasets=10), 3)
@@ -61,6 +86,16 @@ def nemenyi_distance(n_methods: int, n_datasets: int, alpha: float = 0.05) -> fl
 
 def nemenyi_decidable(n_methods: int, n_datasets: int, alpha: float = 0.05) -> bool:
     """Whether Nemenyi's test can tell any two methods apart: average ranks differ by n_methods - 1 at most.
+
+    Parameters
+    ----------
+    n_methods, n_datasets : int
+    alpha : float, default=0.05
+        Level of the test.
+
+    Returns
+    -------
+    bool
 
     Examples
     --------
@@ -75,6 +110,16 @@ def bonferroni_dunn_distance(n_methods: int, n_datasets: int, alpha: float = 0.0
 
     As `nemenyi_distance`, with the normal quantile at :math:`\alpha / (2 (k - 1))`: fewer comparisons, a smaller
     distance.
+
+    Parameters
+    ----------
+    n_methods, n_datasets : int
+    alpha : float, default=0.05
+        Level of the test.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -95,6 +140,17 @@ def _standard_error(n_methods: int, n_datasets: int) -> float:
 def nemenyi_p_values(values: ArrayLike, greater_is_better: bool) -> FloatArray:
     """P-value of each pair of methods under the Nemenyi test, shape (n_methods, n_methods); 1 on the diagonal.
 
+    Parameters
+    ----------
+    values : array, shape (n_datasets, n_methods)
+        One metric.
+    greater_is_better : bool
+        Direction of the metric.
+
+    Returns
+    -------
+    array, shape (n_methods, n_methods)
+
     Examples
     --------
     >>> nemenyi_p_values([[0.9, 0.5, 0.4], [0.8, 0.6, 0.1]], greater_is_better=True)[0].round(3)
@@ -109,6 +165,19 @@ def nemenyi_p_values(values: ArrayLike, greater_is_better: bool) -> FloatArray:
 
 def bonferroni_dunn_p_values(values: ArrayLike, greater_is_better: bool, control: int) -> FloatArray:
     """P-value of the control (a column) against each method, corrected for n_methods - 1 comparisons; 1 for itself.
+
+    Parameters
+    ----------
+    values : array, shape (n_datasets, n_methods)
+        One metric.
+    greater_is_better : bool
+        Direction of the metric.
+    control : int
+        Column of the method that the others are compared with.
+
+    Returns
+    -------
+    array, shape (n_methods,)
 
     Examples
     --------
@@ -160,6 +229,15 @@ def smallest_wilcoxon_p(n_datasets: int, n_methods: int = 2) -> float:
 
     On every data set the same method is better: once in 2 ** (n_datasets - 1) times, by chance.
 
+    Parameters
+    ----------
+    n_datasets : int
+    n_methods : int, default=2
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> smallest_wilcoxon_p(n_datasets=5)
@@ -205,6 +283,17 @@ def rank_biserial(values: ArrayLike, greater_is_better: bool) -> FloatArray:
 def median_differences(values: ArrayLike, greater_is_better: bool) -> FloatArray:
     """Median over data sets of what the method of the row is better by than that of the column; negative: worse by.
 
+    Parameters
+    ----------
+    values : array, shape (n_datasets, n_methods)
+        One metric.
+    greater_is_better : bool
+        Direction of the metric.
+
+    Returns
+    -------
+    array, shape (n_methods, n_methods)
+
     Examples
     --------
     >>> median_differences([[0.75, 0.5], [0.75, 0.5], [0.5, 1.0]], greater_is_better=True)[0, 1]
@@ -245,6 +334,15 @@ def holm(p_values: ArrayLike) -> FloatArray:
 
     The i-th smallest of m p-values becomes :math:`\max_{j \le i} \min(1, (m - j + 1) p_{(j)})`: after the first
     hypothesis that is kept, all later ones are kept, too.
+
+    Parameters
+    ----------
+    p_values : array, shape (n_tests,)
+
+    Returns
+    -------
+    array, shape (n_tests,)
+        Corrected, in the same order.
 
     Examples
     --------
@@ -296,6 +394,18 @@ def nemenyi_groups(average_ranks: ArrayLike, n_datasets: int, alpha: float = 0.0
     """Groups of methods whose average ranks lie within one critical distance; see `groups`.
 
     None where the data sets are too few to tell any two methods apart; see `nemenyi_decidable`.
+
+    Parameters
+    ----------
+    average_ranks : array, shape (n_methods,)
+    n_datasets : int
+    alpha : float, default=0.05
+        Level of the test.
+
+    Returns
+    -------
+    list of tuple of int
+        Indices of the methods of each group.
 
     Examples
     --------
