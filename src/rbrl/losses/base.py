@@ -247,19 +247,17 @@ class CostWeightedSquaredHinge(_LabelwiseHinge):
     costs: FloatArray
 
 
-def imbalance_costs(Y: Array, power: float = 0.5, weights: RowWeights = None) -> FloatArray:
+def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float = 0.5) -> FloatArray:
     r"""Costs of relevant entries that rise with their rarity.
 
     .. math:: c_j = (n_j^- / n_j^+)^\beta
 
     Parameters
     ----------
-    Y : array (n_samples, n_labels)
-        Labels in {-1, +1}.
+    relevant, irrelevant : arrays (n_labels,)
+        How often each label is so.
     power : float
         :math:`\beta`.
-    weights : array (n_samples,) or None
-        Rows count that often.
 
     Returns
     -------
@@ -269,16 +267,10 @@ def imbalance_costs(Y: Array, power: float = 0.5, weights: RowWeights = None) ->
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.losses.base import imbalance_costs
-    >>> imbalance_costs(np.array([[1, 1], [-1, 1], [-1, 1], [-1, -1], [-1, -1]]), power=1.0).round(2).tolist()
+    >>> from rbrl.losses.base import costs_of_counts
+    >>> costs_of_counts(np.array([1, 3]), np.array([4, 2]), power=1.0).round(2).tolist()
     [4.0, 0.67]
     """
-    counts = row_weights(weights, len(Y))
-    return costs_of_counts(counts @ (Y > 0), counts @ (Y < 0), power)
-
-
-def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float = 0.5) -> FloatArray:
-    """The costs of :func:`imbalance_costs`, from how often each label is relevant and irrelevant."""
     ratio = np.divide(irrelevant, relevant, out=np.ones(len(relevant)), where=relevant > 0)
     return ratio**power
 
@@ -311,14 +303,14 @@ class PairwiseSquaredHinge(Loss):
         return Terms(value, linear, value)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
-        return self.hessian_product(Y, F, np.ones_like(F), weights, coupling=0.0)
+        # A coupling of 0 leaves the entries off the diagonal out.
+        H, w, coupling = np.zeros_like(F), row_weights(weights, len(Y)), 0.0
+        rows.pairwise_hinge_product(Y, F, np.ones_like(F), w, 1.0, float(self.margin), coupling, H)
+        return H
 
-    def hessian_product(
-        self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None, coupling: float = 1.0
-    ) -> FloatArray:
-        """Generalised Hessian at F, its off-diagonal entries times `coupling`, times D."""
-        P = np.zeros_like(F)
-        rows.pairwise_hinge_product(Y, F, D, row_weights(weights, len(Y)), 1.0, float(self.margin), coupling, P)
+    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None) -> FloatArray:
+        P, w, coupling = np.zeros_like(F), row_weights(weights, len(Y)), 1.0
+        rows.pairwise_hinge_product(Y, F, D, w, 1.0, float(self.margin), coupling, P)
         return P
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:

@@ -87,13 +87,11 @@ class Design(ABC):
     [3.0, 4.0, 0.0]
     """
 
+    shape: tuple[int, int]
     ridge_weights: float | FloatArray = 1.0
-    whitened: bool = True
     gram_diagonal: FloatArray
-
-    def __init__(self, shape: tuple[int, int]) -> None:
-        self.shape = shape
-        self.columns = 0
+    whitened: bool = True
+    columns: int = 0
 
     @abstractmethod
     def scores(self, W: FloatArray) -> Any:

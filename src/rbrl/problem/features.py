@@ -35,8 +35,7 @@ class MatrixDesign(RowDesign):
     whitened = False
 
     def __init__(self, X: Matrix) -> None:
-        super().__init__(X.shape)
-        self.X = X
+        self.X, self.shape = X, X.shape
         self._transposed = X.T.tocsr() if issparse(X) else X.T
         self.gram_diagonal = squares(X)
 
@@ -72,8 +71,8 @@ class EigenDesign(RowDesign):
 
     def __init__(self, X: Matrix) -> None:
         self.basis, self.gram_diagonal = whiten(gram_matrix(X), lambda V: projected_gram(X, V))
-        super().__init__((X.shape[0], len(self.gram_diagonal)))
-        n_columns = self.shape[1]
+        n_columns = len(self.gram_diagonal)
+        self.shape = X.shape[0], n_columns
         # Measured: a sparse entry costs about three dense ones; the rotation is one dense product.
         self.stays_sparse = issparse(X) and 3 * X.nnz + X.shape[1] * n_columns < X.shape[0] * n_columns
         self._X: Any = X if self.stays_sparse else np.asarray(X @ self.basis)

@@ -196,8 +196,7 @@ class SpectralDesign(RowDesign):
         self._set_spectrum(Q[:, first:], s[first:], low_rank)
 
     def _set_spectrum(self, Q: FloatArray, s: FloatArray, low_rank: str) -> None:
-        RowDesign.__init__(self, Q.shape)
-        self.Q, self.s = Q, s
+        self.Q, self.s, self.shape = Q, s, Q.shape
         # Z is Q diag(stretch), and is not stored: a product scales the few rows of W instead.
         if low_rank == "function":
             self._stretch = np.sqrt(self.s)[:, None]
@@ -285,7 +284,7 @@ class BlockKernel(RowDesign):
     whitened = False
 
     def __init__(self, gram: Callable[[slice], FloatArray], n_samples: int) -> None:
-        super().__init__((n_samples, n_samples))
+        self.shape = n_samples, n_samples
         self._gram, self.K = gram, np.empty(self.shape, dtype=np.float32)
         self.gram_diagonal = np.empty(n_samples)
         for rows in self._blocks():

@@ -23,7 +23,7 @@ class SummedDesign(Design):
 
     def __init__(self, n_samples: int, turn: FloatArray | Rotation, gram_diagonal: FloatArray) -> None:
         self._turn, self.gram_diagonal = turn, gram_diagonal
-        super().__init__((n_samples, len(gram_diagonal)))
+        self.shape = n_samples, len(gram_diagonal)
 
     def scores(self, W: FloatArray) -> BlockScores:
         """Z @ W, by name: nothing is computed before a loss is evaluated there."""
@@ -120,7 +120,7 @@ class SummedObjective(Objective):
         self, design: SummedDesign, n_labels: int, loss: BlockLoss | LossAtZero, ridge: float, nuclear: float
     ) -> None:
         self.design, self.Y, self.sample_weight = design, LabelsElsewhere((design.shape[0], n_labels)), None
-        self.loss = loss
+        self.loss, self.shape = loss, (design.shape[1], n_labels)
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
 
@@ -140,20 +140,15 @@ class BlockObjective(SummedObjective):
     """
 
     design: BlockDesign
+    # They are estimated on a sample of the rows.
+    lines_are_exact = False
 
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
 
-    def lines_are_exact(self) -> bool:
-        """No: they are estimated on a sample of the rows."""
-        return False
-
     def with_ridge(self, ridge: float) -> "BlockObjective":
         """The same over the same rows with another ridge."""
         return BlockObjective(self.design, self.loss.loss, ridge, self.nuclear.weight)
-
-    def _known_loss(self, scores: BlockScores) -> float:
-        return float(self.loss.estimate(scores))
 
     def reached(self, gap: float) -> None:
         """Tell those who watch the passes."""

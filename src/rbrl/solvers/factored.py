@@ -243,7 +243,7 @@ class _Run(Run):
         step, joined = max(rank, FIRST), None
         room = int(min(self.most - rank, step))
         if room > 0:
-            H = self.objective.mean_hessian(now.scores)
+            H = MeanModel(self.objective, now.scores).hessian
             joined = join_violations(self.objective, now.U, now.V, gradient, H, room)
         self.factors = joined or (now.U, now.V)
         enough = ROUNDING if self.solver.max_rank is None else STATIONARY * self.tol
