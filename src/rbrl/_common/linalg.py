@@ -59,12 +59,12 @@ def leading_singular(
 
 
 def _subspace_iteration(
-    W: FloatArray, size: int, near: FloatArray | None = None, spare: int = 10, rounds: int = 6, seed: int = 0
+    W: FloatArray, size: int, near: FloatArray | None = None, spare: int = 10
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The `size` largest singular triples, approximately."""
-    Q = np.random.default_rng(seed).standard_normal((W.shape[1], size + spare))
+    Q = np.random.default_rng(0).standard_normal((W.shape[1], size + spare))
     Q = (Q if near is None else np.hstack([near, Q]))[:, : min(W.shape)]
-    for _ in range(rounds):
+    for _ in range(6):
         P = np.linalg.qr(W @ Q)[0]
         Q = np.linalg.qr(W.T @ P)[0]
     left, sigma, turn = np.linalg.svd(W @ Q, full_matrices=False)
@@ -104,9 +104,7 @@ def clip_singular_values(W: FloatArray, limit: float) -> FloatArray:
     return clipped
 
 
-def largest_eigenvalue(
-    product: Callable[[FloatArray], FloatArray], size: int, exact_below: int = 500, seed: int = 0
-) -> float:
+def largest_eigenvalue(product: Callable[[FloatArray], FloatArray], size: int, exact_below: int = 500) -> float:
     """Largest eigenvalue of a symmetric positive semidefinite operator, given its product with a matrix.
 
     Small operators are formed and solved; for large ones the Lanczos value is raised by its residual.
@@ -117,7 +115,7 @@ def largest_eigenvalue(
         matrix = product(np.eye(size))
         return float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[-1])
     operator = LinearOperator((size, size), matvec=lambda v: product(v.reshape(size, -1)).ravel(), dtype=np.float64)
-    start = np.random.default_rng(seed).standard_normal(size)
+    start = np.random.default_rng(0).standard_normal(size)
     value, vector = eigsh(operator, k=1, which="LA", v0=start, tol=1e-4)
     residual = np.linalg.norm(operator @ vector[:, 0] - value[0] * vector[:, 0])
     return float(value[0] + residual)

@@ -13,8 +13,6 @@ from rbrl._loops import rows
 
 # Scores of this many entries at a time stay in the processor's cache.
 SLICE_CELLS = 2**18
-# Steps of a solver, in coordinates that are not whitened, before the rank of its weights is believed.
-SETTLING_STEPS = 12
 
 
 def slices(X: MatrixLike, Y: Any) -> Iterator[tuple[Matrix, Array]]:
@@ -115,10 +113,6 @@ class Design(ABC):
         `rows` are what the model's own coefficients are multiplied with: features, or kernel values to the training rows.
         """
         return rows
-
-    def settling_steps(self) -> int:
-        """Steps of a solver after which the rank of its weights can be believed: none in whitened coordinates."""
-        return 0 if self.whitened else SETTLING_STEPS
 
 
 class RowDesign(Design):

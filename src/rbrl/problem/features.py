@@ -97,6 +97,8 @@ class EigenDesign(RowDesign):
         return np.sqrt(squares(self._X, axis=1)) if self.stays_sparse else np.linalg.norm(self._X, axis=1)
 
 
+# A Gram matrix, by its product with a matrix of few columns.
+Product = Callable[[FloatArray], FloatArray]
 # Beyond these directions, more of them saved no evaluations on text.
 DIRECTIONS = 50
 
@@ -141,9 +143,7 @@ class Rotation:
         return d * (1.0 - 2.0 * cross) + np.einsum("aj,ab,bj->j", C, self._Y.T @ (d[:, None] * self._Y), C)
 
 
-def rotated(
-    product: Callable[[FloatArray], FloatArray], diagonal: FloatArray, n_directions: int, seed: int = 0, rounds: int = 3
-) -> tuple[Rotation, FloatArray]:
+def rotated(product: Product, diagonal: FloatArray, n_directions: int) -> tuple[Rotation, FloatArray]:
     r"""A rotation towards the leading directions of a Gram matrix, and the diagonal of the Gram matrix after it.
 
     With the leading part :math:`V \operatorname{diag}(c) V'` and the diagonal known, the rest is taken for diagonal.
@@ -155,7 +155,7 @@ def rotated(
     diagonal : array (n_features,)
     n_directions : int
     """
-    V, c = leading_directions(product, len(diagonal), n_directions, seed, rounds)
+    V, c = leading_directions(product, len(diagonal), n_directions)
     # What an estimate leaves of a column is kept above a tenth: too small a curvature would make steps too long.
     rest = np.maximum(diagonal - (V**2) @ c, 0.1 * diagonal)
     rotation = Rotation(V)
@@ -164,13 +164,11 @@ def rotated(
     return rotation, diagonal
 
 
-def leading_directions(
-    product: Callable[[FloatArray], FloatArray], n_features: int, n_directions: int, seed: int = 0, rounds: int = 3
-) -> tuple[FloatArray, FloatArray]:
+def leading_directions(product: Product, n_features: int, n_directions: int) -> tuple[FloatArray, FloatArray]:
     """Orthonormal directions in which a Gram matrix is largest, and how large; `product` as for :func:`rotated`."""
     extra = min(8, n_features - n_directions)
-    V = np.random.default_rng(seed).standard_normal((n_features, n_directions + extra))
-    for _ in range(rounds):
+    V = np.random.default_rng(0).standard_normal((n_features, n_directions + extra))
+    for _ in range(3):
         V = np.linalg.qr(product(V))[0]
     c, turn = np.linalg.eigh(V.T @ product(V))
     return V @ turn[:, ::-1][:, :n_directions], np.maximum(c[::-1][:n_directions], 0.0)

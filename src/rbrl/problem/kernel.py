@@ -137,10 +137,8 @@ def check_gram(K: FloatArray) -> FloatArray:
     """Return the symmetric part of a training kernel matrix; refuse one that is not square, finite and symmetric."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"A training kernel matrix must be square, one row and one column per sample. Got {K.shape}.")
-    if not np.isfinite(K).all():
-        raise ValueError(
-            f"A kernel matrix must be finite. Got {np.count_nonzero(~np.isfinite(K))} NaN or infinite values."
-        )
+    if n_missing := np.count_nonzero(~np.isfinite(K)):
+        raise ValueError(f"A kernel matrix must be finite. Got {n_missing} NaN or infinite values.")
     skew, size = float(np.max(np.abs(K - K.T))), float(np.max(np.abs(K)))
     if skew > 1e-6 * size:
         raise ValueError(
@@ -184,9 +182,8 @@ class SpectralDesign(RowDesign):
     """
 
     def __init__(self, K: FloatArray, low_rank: str = "coefficients") -> None:
-        s, Q = (
-            part.astype(np.float64, copy=False) for part in eigh(K, driver="evd", overwrite_a=True, check_finite=False)
-        )
+        s, Q = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+        s, Q = s.astype(np.float64, copy=False), Q.astype(np.float64, copy=False)
         if s[0] < -INDEFINITE[K.dtype.char] * max(s[-1], 0.0) or s[-1] < 0:
             raise ValueError(
                 "A kernel matrix must be positive semidefinite. Got eigenvalues from "
@@ -314,10 +311,11 @@ class BlockKernel(RowDesign):
             out[rows] = self._gram(rows) @ V
         return out, self.row_norms()
 
-    def leading(self, size: int, spare: float = 0.25, seed: int = 0) -> tuple[FloatArray, FloatArray, float]:
+    def leading(self, size: int) -> tuple[FloatArray, FloatArray, float]:
         """The `size` largest eigenvalues, nearly, with orthonormal vectors, and the mean of all others."""
-        width = min(int(np.ceil((1 + spare) * size)), self.shape[0])
-        start = np.random.default_rng(seed).standard_normal((self.shape[0], width))
+        # A quarter more than are asked for, so that the last of them are good, too.
+        width = min(int(np.ceil(1.25 * size)), self.shape[0])
+        start = np.random.default_rng(0).standard_normal((self.shape[0], width))
         Q = np.linalg.qr(self.scores(start))[0]
         values, turn = np.linalg.eigh(Q.T @ self.scores(Q))
         size = min(size, width)

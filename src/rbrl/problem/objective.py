@@ -12,7 +12,7 @@ import numpy as np
 
 from rbrl._common.linalg import gram_eigh, gram_singular_values, small_gram, threshold_singular_values
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses import Loss, Terms
+from rbrl.losses.base import Loss, RowWeights, Terms
 from rbrl.problem.design import Design
 
 
@@ -194,13 +194,7 @@ class Objective:
     reached: Callable[[float], None] | None = None
 
     def __init__(
-        self,
-        design: Design,
-        Y: Array,
-        loss: Loss,
-        ridge: float,
-        nuclear: float,
-        sample_weight: FloatArray | None = None,
+        self, design: Design, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: RowWeights = None
     ) -> None:
         if design.shape[0] != len(Y):
             raise ValueError(f"The design has {design.shape[0]} rows, but Y has {len(Y)}.")

@@ -146,10 +146,6 @@ class BlockObjective(SummedObjective):
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
 
-    def with_ridge(self, ridge: float) -> "BlockObjective":
-        """The same over the same rows with another ridge."""
-        return BlockObjective(self.design, self.loss.loss, ridge, self.nuclear.weight)
-
     def reached(self, gap: float) -> None:
         """Tell those who watch the passes."""
         self.design.blocks.progress.reached(gap)

@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, issparse
-from rbrl.losses import LineValue, Loss, Terms
-from rbrl.losses.base import row_weights
+from rbrl.losses import Loss, Terms
+from rbrl.losses.base import LineValue, row_weights
 from rbrl.problem.design import Design, add_adjoint, extended_scores, scores, signed, slices
 from rbrl.rows.places import Block
 

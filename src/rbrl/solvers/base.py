@@ -171,8 +171,5 @@ def warn_unconverged(
     aim = "" if tol is None else f", above tol={tol:g}"
     certified = f"a certified relative gap of {result.gap:.1e}{aim}"
     reached = certified if np.isfinite(result.gap) else f"an objective of {result.objective:.6g}, not certified"
-    warnings.warn(
-        f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with {reached}. {way_out}",
-        ConvergenceWarning,
-        stacklevel=stacklevel,
-    )
+    text = f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with {reached}. {way_out}"
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)

@@ -320,9 +320,8 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
     if ridge == 0:
         return Proof(value, relative_gap(value + doubt, _bound(objective, dual, -KR, blur, A)), sigma)
     blur_N = np.outer(norms, ROUNDING * np.sqrt(len(K)) * np.sqrt(squares(n)))
-    size = float(gram_singular_values(N).max(initial=0.0)) * (1 + ROUNDING * np.sqrt(N.size)) + float(
-        np.linalg.norm(blur_N)
-    )
+    size = float(gram_singular_values(N).max(initial=0.0)) * (1 + ROUNDING * np.sqrt(N.size))
+    size += float(np.linalg.norm(blur_N))
     # N has no singular value above the nuclear weight, whatever rounding hides of it.
     shrink = min(1.0, nuclear / size) if size > 0 else 1.0
     n, N, blur_N = shrink * n, shrink * N, shrink * blur_N
@@ -399,10 +398,8 @@ def _bound(
     if dual.loss.value <= 0:
         return 0.0
     if ridge == 0:
-        theta = feasible_theta(
-            dual.loss, float(gram_singular_values(M).max(initial=0.0)) + float(np.linalg.norm(blur)), nuclear
-        )
-        return max(0.0, along(dual.loss, theta, n_terms=n_terms))
+        size = float(gram_singular_values(M).max(initial=0.0)) + float(np.linalg.norm(blur))
+        return max(0.0, along(dual.loss, feasible_theta(dual.loss, size, nuclear), n_terms=n_terms))
     theta, N = multiplier(dual.loss, M, W, ridge, r, nuclear)
     size = float(gram_singular_values(N).max(initial=0.0)) * (1 + ROUNDING * np.sqrt(N.size))
     shrink = min(1.0, nuclear / size) if size > 0 else 1.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
-from rbrl.losses import LineValue
+from rbrl.losses.base import LineValue
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import SmoothedPoint
 
@@ -158,17 +158,16 @@ class Ray:
             # Small matrices over columns of the design.
             moved = here.W + D * t
             there = SmoothedNuclear.at(moved, norm.weight, norm.width)
-            more_slopes, more_curvatures = (np.sum(there.reweigh(V) * D, axis=0) for V in (moved, D))
-            return LineValue(
-                value + there.value, slopes + more_slopes, curvatures + more_curvatures, joint + more_curvatures.sum()
-            )
-        # Small matrices over labels alone.
-        cross, square = self._cross * t, self._square
-        there = SmoothedNuclear(norm.gram + cross + cross.T + t[:, None] * square * t, norm.weight, norm.width)
-        H = there.hessian
-        slopes = slopes + ((self._cross.T + square * t) * H).sum(axis=1)
-        curvatures = curvatures + square.diagonal() * H.diagonal()
-        return LineValue(value + there.value, slopes, curvatures, joint + np.vdot(square, H))
+            first, second = (np.sum(there.reweigh(V) * D, axis=0) for V in (moved, D))
+            jointly = second.sum()
+        else:
+            # Small matrices over labels alone.
+            cross, square = self._cross * t, self._square
+            there = SmoothedNuclear(norm.gram + cross + cross.T + t[:, None] * square * t, norm.weight, norm.width)
+            first = ((self._cross.T + square * t) * there.hessian).sum(axis=1)
+            second = square.diagonal() * there.hessian.diagonal()
+            jointly = np.vdot(square, there.hessian)
+        return LineValue(value + there.value, slopes + first, curvatures + second, joint + jointly)
 
 
 def step_lengths(ray: Ray, slope: float, joint: bool, tries: int = 12) -> FloatArray:
@@ -207,17 +206,17 @@ def first_descent(ray: Ray, t: FloatArray, joint: bool, tries: int = 12) -> Floa
     return np.zeros_like(t)
 
 
-def wolfe_step(along: Callable[[float], tuple[float, float]], start: float, slope: float, tries: int = 12) -> bool:
+def wolfe_step(along: Callable[[float], tuple[float, float, Any]], start: float, slope: float, tries: int = 12) -> Any:
     """Bracketing secant search for the weak Wolfe conditions on a smooth function.
 
-    `along(t)` gives value and derivative; the last t tried is the step. Returns whether the value went down.
+    `along(t)` gives value, derivative and the point there. Returns the last point tried; None if its value is no lower.
     """
     low, low_slope, high, high_slope, t = 0.0, slope, np.inf, 0.0, 1.0
     for _ in range(tries):
-        value, here = along(t)
+        value, here, point = along(t)
         descends = value <= start + 1e-4 * t * slope
         if descends and abs(here) <= 0.5 * abs(slope):
-            return True
+            return point
         if not descends or here > 0:
             high, high_slope = t, here
         else:
@@ -228,4 +227,4 @@ def wolfe_step(along: Callable[[float], tuple[float, float]], start: float, slop
         # The secant guess of the zero of the derivative, kept inside the bracket.
         guess = low - low_slope * (high - low) / (high_slope - low_slope) if high_slope > 0 else 0.5 * (low + high)
         t = min(max(guess, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-    return value < start
+    return point if value < start else None

@@ -111,18 +111,18 @@ class _Run(Run):
 
     def advance(self) -> None:
         """One quasi-Newton step, its length searched on scores that are known."""
-        objective, now, at = self.objective, self.now, self.now
+        objective, now = self.objective, self.now
         D, slope = self.memory.descent(self.gradient, self._inverse(now, now.pull), self.K_gradient)
         KD = objective.design.scores(D)
 
-        def along(t: float) -> tuple[float, float]:
-            nonlocal at
+        def along(t: float) -> tuple[float, float, _Function]:
             at = _Function(objective, now.A + t * D, now.scores + t * KD, self.tol)
             at.smooth_as(now)
             pull = objective.ridge.weight * np.eye(D.shape[1]) + (0 if at.nuclear is None else at.nuclear.hessian)
-            return at.smooth_value, float(np.vdot(at.residual, KD) + np.sum((at.A.T @ KD) * pull))
+            return at.smooth_value, float(np.vdot(at.residual, KD) + np.sum((at.A.T @ KD) * pull)), at
 
-        if slope < 0 and wolfe_step(along, now.smooth_value, slope):
+        at = wolfe_step(along, now.smooth_value, slope) if slope < 0 else None
+        if at is not None:
             gradient, K_gradient = self.gradient, self.K_gradient
             self.arrive(at.A, at.scores)
             change, K_change = self.gradient - gradient, self.K_gradient - K_gradient

@@ -198,10 +198,6 @@ def _joined(first: SolverResult, second: SolverResult) -> SolverResult:
     costs = None
     if first.costs is not None and second.costs is not None:
         costs = np.concatenate([first.costs, first.evaluations + second.costs])
-    return replace(
-        second,
-        evaluations=first.evaluations + second.evaluations,
-        n_iter=first.n_iter + second.n_iter,
-        history=np.concatenate([first.history, second.history]),
-        costs=costs,
-    )
+    evaluations, n_iter = first.evaluations + second.evaluations, first.n_iter + second.n_iter
+    history = np.concatenate([first.history, second.history])
+    return replace(second, evaluations=evaluations, n_iter=n_iter, history=history, costs=costs)

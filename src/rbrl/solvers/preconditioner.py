@@ -179,11 +179,8 @@ def full_factor_hessian(
     positive semidefinite.
     """
     Z, Y, (k, rank), l = objective.design.matrix(), objective.Y, U.shape, len(V)
-    units = np.broadcast_to(np.eye(l)[:, None, :], (l, *Y.shape))
-    curvatures = [
-        objective.loss.hessian_product(Y, scores_U @ V.T, unit.copy(), objective.sample_weight) for unit in units
-    ]
-    T = np.stack(curvatures, axis=1)
+    F, units = scores_U @ V.T, (np.tile(unit, (len(Y), 1)) for unit in np.eye(l))
+    T = np.stack([objective.loss.hessian_product(Y, F, unit, objective.sample_weight) for unit in units], axis=1)
     ridge, r = objective.ridge.weight, np.ones((k, 1)) * objective.ridge.row_weights
     N = clip_singular_values(gradient, objective.nuclear.weight)
     TV = T @ V

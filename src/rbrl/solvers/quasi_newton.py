@@ -13,6 +13,8 @@ from rbrl.solvers.descent import FADING, Iterate, Memory, Ray, first_descent, st
 from rbrl.solvers.factored import FAINT, descend, join_violations, split
 from rbrl.solvers.preconditioner import MeanModel, full_hessian, label_coupling, model_start
 
+# Steps, in coordinates that are not whitened, before the rank of the weights is believed.
+SETTLING_STEPS = 12
 # Measured on 180 problems: with less coupling than this, a quasi-Newton method per label needs fewer evaluations.
 WEAK_COUPLING = 0.9
 # Steps remembered may take this much memory; five are kept in any case.
@@ -150,7 +152,7 @@ class _Run(Run):
 
     def settled(self) -> bool:
         """Whether the rank can be believed; if no step helps, it has to be."""
-        return self.n_iter > self.objective.design.settling_steps() or self.lost
+        return self.objective.design.whitened or self.n_iter > SETTLING_STEPS or self.lost
 
     def factors_pay(self) -> bool:
         """Whether the rank is so low that factors are the better weights, or the steps on the weights so small."""
