@@ -35,6 +35,7 @@ class LabelGraph(Loss):
     matrix: FloatArray
 
     def accumulate(self, Y: Array, F: FloatArray, weights: RowWeights, scale: float, R: FloatArray) -> Terms:
+        """Add scale x gradient to R; a quadratic form is its own dual term."""
         w = scale * row_weights(weights, len(F))
         R += w[:, None] * (F @ self.matrix)
         value = 0.5 * self._form(F, w)
@@ -63,12 +64,15 @@ class LabelGraph(Loss):
         return j, k, np.sign(L[j, k]), np.abs(L[j, k]), np.where(np.abs(rest) > 1e-12 * np.abs(diagonal), rest, 0.0)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """The diagonal of L in every row: (n, l)."""
         return np.outer(row_weights(weights, len(F)), np.diag(self.matrix))
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """D times L: (n, l)."""
         return row_weights(weights, len(F))[:, None] * (D @ self.matrix)
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """L as often as there are rows: (n_labels, n_labels)."""
         return row_weights(weights, len(F)).sum() * self.matrix
 
     def curvature(self, Y: Array, weights: RowWeights = None) -> FloatArray:

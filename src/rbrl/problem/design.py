@@ -119,10 +119,12 @@ class RowDesign(Design):
     """A design whose rows are at hand, and their products with any weights."""
 
     def scores(self, W: FloatArray) -> FloatArray:
+        """Z @ W: (n_samples, n_labels)."""
         self.columns += W.shape[1]
         return self._product(W)
 
     def adjoint(self, R: FloatArray) -> FloatArray:
+        """Z' @ R: (n_columns, n_labels)."""
         self.columns += R.shape[1]
         return self._adjoint(R)
 

@@ -46,6 +46,7 @@ class MatrixDesign(RowDesign):
         return np.asarray(self._transposed @ R)
 
     def row_norms(self) -> FloatArray:
+        """Euclidean norms of the rows of X: (n_samples,)."""
         return np.sqrt(squares(self.X, axis=1))
 
 
@@ -85,15 +86,19 @@ class EigenDesign(RowDesign):
         return self.basis.T @ np.asarray(self._Xt @ R) if self.stays_sparse else self._Xt @ R
 
     def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the features: V B."""
         return self.basis @ W
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
+        """Their coordinates in the eigenbasis: V' W."""
         return self.basis.T @ coefficients
 
     def transform(self, rows: Matrix) -> FloatArray:
+        """Rows of features in the eigenbasis: (n_rows, n_columns)."""
         return np.asarray(rows @ self.basis)
 
     def row_norms(self) -> FloatArray:
+        """Euclidean norms of the rows of Z, which are those of X: (n_samples,)."""
         return np.sqrt(squares(self._X, axis=1)) if self.stays_sparse else np.linalg.norm(self._X, axis=1)
 
 
@@ -211,12 +216,15 @@ class RotatedDesign(MatrixDesign):
         return self._turn.T @ super()._adjoint(R)
 
     def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the features: Q B."""
         return self._turn @ W
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
+        """Their turned coordinates: Q' W."""
         return self._turn.T @ coefficients
 
     def transform(self, rows: Matrix) -> "_Turned":
+        """Rows of features times Q, which is not formed: it has products only."""
         return _Turned(rows, self._turn)
 
 
@@ -247,6 +255,7 @@ class RowSpaceDesign(SpectralDesign):
         self._X = X
 
     def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the features: X' A."""
         return np.asarray(self._X.T @ super().coefficients(W))
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
@@ -254,6 +263,7 @@ class RowSpaceDesign(SpectralDesign):
         return (self.Q.T @ np.asarray(self._X @ coefficients)) / self._stretch
 
     def transform(self, rows: Matrix) -> FloatArray:
+        """Rows of features, by their inner products with the training rows: (n_rows, n_columns)."""
         G = rows @ self._X.T
         return super().transform(G.toarray() if issparse(G) else G)
 

@@ -210,15 +210,19 @@ class SpectralDesign(RowDesign):
         return self._stretch * (self.Q.T @ R)
 
     def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the training rows, A: (n_samples, n_labels)."""
         return self.Q @ (self._stretch / self.s[:, None] * W)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
+        """Spectral coordinates B of coefficients A."""
         return (self.s[:, None] / self._stretch) * (self.Q.T @ coefficients)
 
     def transform(self, rows: Matrix) -> FloatArray:
+        """Kernel values to the training rows, in spectral coordinates: (n_rows, n_columns)."""
         return (rows @ self.Q) * (self._stretch[:, 0] / self.s)
 
     def row_norms(self) -> FloatArray:
+        """Euclidean norms of the rows of Z: (n_samples,)."""
         return np.sqrt(np.einsum("ik,ik,k->i", self.Q, self.Q, self.gram_diagonal, optimize=True))
 
 
@@ -243,12 +247,15 @@ class FeatureMapDesign(SpectralDesign):
         self._scale = self._stretch[:, 0] / np.sqrt(s)
 
     def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the features: (n_features, n_labels)."""
         return self.basis @ (self._scale[:, None] * W)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
+        """Spectral coordinates B of coefficients of the features."""
         return (self.basis.T @ coefficients) / self._scale[:, None]
 
     def transform(self, rows: Matrix) -> FloatArray:
+        """Rows of features in spectral coordinates: (n_rows, n_columns)."""
         return (rows @ self.basis) * self._scale
 
 
@@ -302,6 +309,7 @@ class BlockKernel(RowDesign):
         return self._product(R)
 
     def row_norms(self) -> FloatArray:
+        """Euclidean norms of the rows of K: (n_samples,)."""
         return np.sqrt(self.gram_diagonal)
 
     def product_as_posed(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:

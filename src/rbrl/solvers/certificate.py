@@ -7,11 +7,11 @@ for every theta >= 0 and every N with no singular value above the nuclear weight
           - \frac{1}{2\lambda_1} \| r^{-1/2} (\theta M - N) \|_F^2 \;\le\; \text{optimum}.
 
 :func:`lower_bound` chooses theta and N well, for a solver that asks at every step. :func:`multiplier` gives them, for a
-proof that takes rounding into account (:mod:`rbrl.solvers.certificate`).
+proof that takes rounding into account.
 
 A solver works in coordinates of its own, in which directions are rounded and the smallest left out. So its result is
 judged once more by the original X or K, in one evaluation: a product with the coefficients gives the objective, one with
-the loss gradient the lower bound of :mod:`rbrl.solvers.certificate`. What rounding can hide in either is added to the gap.
+the loss gradient the lower bound. What rounding can hide in either is added to the gap.
 
 A sum of k products is taken to be off by at most :math:`8\sqrt{k}\,u` of the norms that are multiplied, with the unit
 roundoff u: the probabilistic bound of Higham and Mary (2019), which sums in double precision stay far below.
