@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from problems import random_labels, rbrl_loss
-from rbrl.problem import MatrixDesign, RotatedDesign, with_ones
-from rbrl.problem.features import Rotation, directions_worth, rotated
+from rbrl.problem import MatrixDesign, with_ones
+from rbrl.problem.features import RotatedDesign, Rotation, directions_worth, rotated
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
 

@@ -6,7 +6,8 @@ from scipy import sparse
 
 from problems import ALL_LOSSES, random_labels, rbrl_loss
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
-from rbrl.problem import EigenDesign, RotatedDesign, with_ones
+from rbrl.problem import EigenDesign, with_ones
+from rbrl.problem.features import RotatedDesign
 from rbrl.problem.objective import Objective
 from rbrl.rows import BlockDesign, BlockLoss, LocalBlocks
 from rbrl.rows.design import BlockObjective, take_survey

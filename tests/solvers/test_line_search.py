@@ -87,14 +87,14 @@ def test_wolfe_step_on_a_power(minimum, power):
 
     def along(t):
         tried.append(t)
-        return abs(t - minimum) ** power, power * abs(t - minimum) ** (power - 1) * np.sign(t - minimum)
+        return abs(t - minimum) ** power, power * abs(t - minimum) ** (power - 1) * np.sign(t - minimum), t
 
-    start, slope = along(0.0)
-    assert wolfe_step(along, start, slope, tries=40)
-    value, here = along(tried[-1])
+    start, slope, _ = along(0.0)
+    assert wolfe_step(along, start, slope, tries=40) == tried[-1]
+    value, here, _ = along(tried[-1])
     assert value <= start + 1e-4 * tried[-1] * slope
     assert abs(here) <= 0.5 * abs(slope)
 
 
 def test_wolfe_step_says_when_nothing_descends():
-    assert not wolfe_step(lambda t: (1.0 + t, 1.0), 1.0, -1.0)
+    assert wolfe_step(lambda t: (1.0 + t, 1.0, t), 1.0, -1.0) is None

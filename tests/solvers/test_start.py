@@ -93,4 +93,4 @@ def test_a_fading_singular_value_is_noticed(sigma, fades):
     objective = random_objective(np.random.default_rng(5), "dense", (1.0, 0.5, 1.0), l=2)
     W = np.zeros(objective.shape)
     W[0, 0], W[1, 1] = sigma
-    assert Iterate(objective, W, objective.design.scores(W), 1e-4).rank_fades() == fades
+    assert Iterate(objective, W, objective.design.scores(W), 1e-4).rank_fades == fades

@@ -15,35 +15,27 @@ GRAM_FLOOR = 1e-4
 EXACT_BELOW = 1000
 
 
-def small_eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, without the checks that cost more than a small one."""
-    if not A.size:
-        return np.zeros(0), A
-    values, V, failed = dsyevd(A)
-    return np.linalg.eigh(A) if failed else (values, V)
+def gram_eigh(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues (ascending, not negative) and eigenvectors of a positive semidefinite matrix, without the checks that cost
+    more than a small one."""
+    if not gram.size:
+        return np.zeros(0), gram
+    values, V, failed = dsyevd(gram)
+    values, V = np.linalg.eigh(gram) if failed else (values, V)
+    return np.maximum(values, 0.0), V
 
 
-def is_wide(W: FloatArray) -> bool:
-    """Whether W has more columns than rows; of no rows nothing is asked."""
-    return 0 < W.shape[0] < W.shape[1]
-
-
-def small_gram(W: FloatArray) -> FloatArray:
-    """The smaller of W'W and WW'."""
-    return W @ W.T if is_wide(W) else W.T @ W
+def small_gram(W: FloatArray) -> tuple[FloatArray, bool]:
+    """The smaller of W'W and WW', and whether it is the latter; of no rows nothing is asked."""
+    wide = 0 < W.shape[0] < W.shape[1]
+    return W @ W.T if wide else W.T @ W, wide
 
 
 def gram_singular_values(W: FloatArray) -> FloatArray:
     """Singular values, ascending, from the smaller Gram matrix: quick, with eight digits of the largest."""
     # All of them even for the largest alone: LAPACK's routine for one eigenvalue gives up on matrices whose entries differ
     # by many orders of magnitude.
-    return np.sqrt(np.maximum(np.linalg.eigvalsh(small_gram(W)), 0.0))
-
-
-def gram_spectrum(W: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Singular values (ascending) and right singular vectors of a tall W, from the eigenproblem of W'W."""
-    values, V = small_eigh(W.T @ W)
-    return np.sqrt(np.maximum(values, 0.0)), V
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(small_gram(W)[0]), 0.0))
 
 
 def leading_singular(
@@ -58,20 +50,21 @@ def leading_singular(
         P, sigma, Q = _subspace_iteration(W, min(most, *W.shape), near)
         keep = (sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0))
         return P[:, keep], sigma[keep], Q[:, keep]
-    values, V = small_eigh(small_gram(W))
-    sigma, V = np.sqrt(np.maximum(values[::-1], 0.0)), V[:, ::-1]
+    gram, wide = small_gram(W)
+    values, V = gram_eigh(gram)
+    sigma, V = np.sqrt(values[::-1]), V[:, ::-1]
     largest = np.flatnonzero((sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0)))[:most]
     sigma, V = sigma[largest], V[:, largest]
-    return (V, sigma, (W.T @ V) / sigma) if is_wide(W) else ((W @ V) / sigma, sigma, V)
+    return (V, sigma, (W.T @ V) / sigma) if wide else ((W @ V) / sigma, sigma, V)
 
 
 def _subspace_iteration(
-    W: FloatArray, size: int, near: FloatArray | None = None, spare: int = 10, rounds: int = 6, seed: int = 0
+    W: FloatArray, size: int, near: FloatArray | None = None, spare: int = 10
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The `size` largest singular triples, approximately."""
-    Q = np.random.default_rng(seed).standard_normal((W.shape[1], size + spare))
+    Q = np.random.default_rng(0).standard_normal((W.shape[1], size + spare))
     Q = (Q if near is None else np.hstack([near, Q]))[:, : min(W.shape)]
-    for _ in range(rounds):
+    for _ in range(6):
         P = np.linalg.qr(W @ Q)[0]
         Q = np.linalg.qr(W.T @ P)[0]
     left, sigma, turn = np.linalg.svd(W @ Q, full_matrices=False)
@@ -86,9 +79,10 @@ def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:
     """
     if amount == 0 or W.size == 0:
         return W.copy()
-    if is_wide(W):
+    if W.shape[0] < W.shape[1]:
         return threshold_singular_values(W.T, amount).T
-    sigma, V = gram_spectrum(W)
+    values, V = gram_eigh(W.T @ W)
+    sigma = np.sqrt(values)
     if amount > GRAM_FLOOR * sigma[-1]:
         keep = sigma > amount
         return ((W @ V[:, keep]) * (1.0 - amount / sigma[keep])) @ V[:, keep].T
@@ -98,25 +92,19 @@ def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:
 
 def clip_singular_values(W: FloatArray, limit: float) -> FloatArray:
     """The nearest matrix with no singular value above `limit`."""
-    if is_wide(W):
+    if 0 < W.shape[0] < W.shape[1]:
         return clip_singular_values(W.T, limit).T
-    return W @ singular_value_clip(W, limit)
+    clip, clipped, far = np.eye(W.shape[1]), W, True
+    while far:
+        values, V = gram_eigh(clipped.T @ clipped)
+        sigma = np.sqrt(values)
+        clip = clip @ ((V * (limit / np.maximum(sigma, max(limit, np.finfo(float).tiny)))) @ V.T)
+        # The Gram matrix of a W far outside blurs singular values near the limit: what it gives is clipped once more.
+        clipped, far = W @ clip, bool(sigma[-1] > 10 * limit > 0)
+    return clipped
 
 
-def singular_value_clip(W: FloatArray, limit: float) -> FloatArray:
-    """The matrix C for which W C is W with no singular value above `limit`.
-
-    The Gram matrix of a W far outside blurs singular values near the limit, so what it gives is clipped once more.
-    """
-    sigma, V = gram_spectrum(W)
-    factor = limit / np.maximum(sigma, max(limit, np.finfo(float).tiny))
-    clip = (V * factor) @ V.T
-    return clip @ singular_value_clip(W @ clip, limit) if sigma[-1] > 10 * limit > 0 else clip
-
-
-def largest_eigenvalue(
-    product: Callable[[FloatArray], FloatArray], size: int, exact_below: int = 500, seed: int = 0
-) -> float:
+def largest_eigenvalue(product: Callable[[FloatArray], FloatArray], size: int, exact_below: int = 500) -> float:
     """Largest eigenvalue of a symmetric positive semidefinite operator, given its product with a matrix.
 
     Small operators are formed and solved; for large ones the Lanczos value is raised by its residual.
@@ -127,7 +115,7 @@ def largest_eigenvalue(
         matrix = product(np.eye(size))
         return float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[-1])
     operator = LinearOperator((size, size), matvec=lambda v: product(v.reshape(size, -1)).ravel(), dtype=np.float64)
-    start = np.random.default_rng(seed).standard_normal(size)
+    start = np.random.default_rng(0).standard_normal(size)
     value, vector = eigsh(operator, k=1, which="LA", v0=start, tol=1e-4)
     residual = np.linalg.norm(operator @ vector[:, 0] - value[0] * vector[:, 0])
     return float(value[0] + residual)

@@ -19,7 +19,7 @@ from rbrl.problem.features import linear_design, with_ones
 from rbrl.problem.kernel import check_gram, fit_feature_map
 from rbrl.rows import label_counts
 from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed
-from rbrl.solvers.certificate import Features, prove_feature_map, prove_function, prove_linear
+from rbrl.solvers.certificate import prove_feature_map, prove_function, prove_linear
 
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ObjectiveClassifier
@@ -169,10 +169,10 @@ class ConvexProblem:
         objective = self.objective()
         start = None if start is None else objective.design.weights(start)
         if self.kind == "linear":
-            posed = Posed(partial(prove_linear, objective, Features(self.present, model.fit_intercept)), dtype)
+            posed = Posed(partial(prove_linear, objective, self.present), dtype)
         else:
             prove = prove_linear if model.low_rank == "function" else prove_feature_map
-            features = Features(mapped(self.feature_map, self.present))
+            features = mapped(self.feature_map, self.present)
             posed = Posed(partial(prove, objective, features), np.dtype(np.float64))
         return solve_posed(solver, objective, posed, start, model.tol, model.max_iter)
 

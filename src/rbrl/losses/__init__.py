@@ -1,17 +1,8 @@
 """Losses of labels and scores: sums over rows that know neither features nor weights."""
 
-from rbrl.losses.base import (
-    CostWeightedSquaredHinge,
-    LineValue,
-    Loss,
-    PairwiseSquaredHinge,
-    SquaredHinge,
-    Terms,
-    WeightedSum,
-)
+from rbrl.losses.base import CostWeightedSquaredHinge, Loss, PairwiseSquaredHinge, SquaredHinge, Terms, WeightedSum
 from rbrl.losses.label_graph import LabelGraph
 
 __all__ = [
-    "CostWeightedSquaredHinge", "LabelGraph", "LineValue", "Loss", "PairwiseSquaredHinge", "SquaredHinge", "Terms",
-    "WeightedSum",
+    "CostWeightedSquaredHinge", "LabelGraph", "Loss", "PairwiseSquaredHinge", "SquaredHinge", "Terms", "WeightedSum",
 ]  # fmt: skip

@@ -145,24 +145,30 @@ class WeightedSum(Loss):
         object.__setattr__(self, "terms", tuple((float(c), loss) for c, loss in terms if c != 0))
 
     def accumulate(self, Y: Array, F: FloatArray, weights: RowWeights, scale: float, R: FloatArray) -> Terms:
+        """Add the gradients of all terms to R; return the sums of their :class:`Terms`, with the shortest reach."""
         parts = [loss.accumulate(Y, F, weights, scale * c, R) for c, loss in self.terms]
         value, linear, quadratic = (sum(part[k] for part in parts) for k in range(3))
         return Terms(value, linear, quadratic, min((part.reach for part in parts), default=np.inf))
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """Weighted sum of the terms' diagonals: (n, l)."""
         return sum((c * loss.hessian_diagonal(Y, F, weights) for c, loss in self.terms), np.zeros(F.shape))
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """Weighted sum of the terms' products with D: (n, l)."""
         return sum((c * loss.hessian_product(Y, F, D, weights) for c, loss in self.terms), np.zeros(F.shape))
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """Weighted sum of the terms' own: (n_labels, n_labels)."""
         zero = np.zeros((F.shape[1], F.shape[1]))
         return sum((c * loss.label_hessian(Y, F, weights) for c, loss in self.terms), zero)
 
     def curvature(self, Y: Array, weights: RowWeights = None) -> FloatArray:
+        """Weighted sum of the terms' bounds: (n,)."""
         return sum((c * loss.curvature(Y, weights) for c, loss in self.terms), np.zeros(len(Y)))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: RowWeights = None) -> LineValue:
+        """Weighted sum of the terms' :class:`LineValue`."""
         parts = [(c, loss.line(Y, F, D, t, weights)) for c, loss in self.terms]
         if not parts:
             return LineValue(0.0, np.zeros(F.shape[1]), np.zeros(F.shape[1]), 0.0)
@@ -247,19 +253,17 @@ class CostWeightedSquaredHinge(_LabelwiseHinge):
     costs: FloatArray
 
 
-def imbalance_costs(Y: Array, power: float = 0.5, weights: RowWeights = None) -> FloatArray:
+def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float = 0.5) -> FloatArray:
     r"""Costs of relevant entries that rise with their rarity.
 
     .. math:: c_j = (n_j^- / n_j^+)^\beta
 
     Parameters
     ----------
-    Y : array (n_samples, n_labels)
-        Labels in {-1, +1}.
+    relevant, irrelevant : arrays (n_labels,)
+        How often each label is so.
     power : float
         :math:`\beta`.
-    weights : array (n_samples,) or None
-        Rows count that often.
 
     Returns
     -------
@@ -269,16 +273,10 @@ def imbalance_costs(Y: Array, power: float = 0.5, weights: RowWeights = None) ->
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.losses.base import imbalance_costs
-    >>> imbalance_costs(np.array([[1, 1], [-1, 1], [-1, 1], [-1, -1], [-1, -1]]), power=1.0).round(2).tolist()
+    >>> from rbrl.losses.base import costs_of_counts
+    >>> costs_of_counts(np.array([1, 3]), np.array([4, 2]), power=1.0).round(2).tolist()
     [4.0, 0.67]
     """
-    counts = row_weights(weights, len(Y))
-    return costs_of_counts(counts @ (Y > 0), counts @ (Y < 0), power)
-
-
-def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float = 0.5) -> FloatArray:
-    """The costs of :func:`imbalance_costs`, from how often each label is relevant and irrelevant."""
     ratio = np.divide(irrelevant, relevant, out=np.ones(len(relevant)), where=relevant > 0)
     return ratio**power
 
@@ -307,26 +305,31 @@ class PairwiseSquaredHinge(Loss):
     margin: float = 2.0
 
     def accumulate(self, Y: Array, F: FloatArray, weights: RowWeights, scale: float, R: FloatArray) -> Terms:
+        """Add scale x gradient to R; the dual terms are the margin times the sum of slacks, and the loss itself."""
         value, linear = rows.pairwise_hinge(Y, F, row_weights(weights, len(Y)), scale, float(self.margin), R)
         return Terms(value, linear, value)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
-        return self.hessian_product(Y, F, np.ones_like(F), weights, coupling=0.0)
+        """Diagonal of the generalised Hessian: (n, l)."""
+        # A coupling of 0 leaves the entries off the diagonal out.
+        H, w, coupling = np.zeros_like(F), row_weights(weights, len(Y)), 0.0
+        rows.pairwise_hinge_product(Y, F, np.ones_like(F), w, 1.0, float(self.margin), coupling, H)
+        return H
 
-    def hessian_product(
-        self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None, coupling: float = 1.0
-    ) -> FloatArray:
-        """Generalised Hessian at F, its off-diagonal entries times `coupling`, times D."""
-        P = np.zeros_like(F)
-        rows.pairwise_hinge_product(Y, F, D, row_weights(weights, len(Y)), 1.0, float(self.margin), coupling, P)
+    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """Generalised Hessian at F times D: (n, l)."""
+        P, w, coupling = np.zeros_like(F), row_weights(weights, len(Y)), 1.0
+        rows.pairwise_hinge_product(Y, F, D, w, 1.0, float(self.margin), coupling, P)
         return P
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """Sum of the rows' generalised Hessians: (n_labels, n_labels)."""
         M = np.zeros((F.shape[1], F.shape[1]))
         rows.pairwise_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, float(self.margin), M)
         return M
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: RowWeights = None) -> LineValue:
+        """The loss along directions, one step length per label: one pass over the pairs."""
         w, (slopes, curvatures) = row_weights(weights, len(Y)), np.zeros((2, F.shape[1]))
         value, joint = rows.pairwise_hinge_line(Y, F, D, t, w, 1.0, float(self.margin), slopes, curvatures)
         return LineValue(value, slopes, curvatures, joint)

@@ -35,6 +35,7 @@ class LabelGraph(Loss):
     matrix: FloatArray
 
     def accumulate(self, Y: Array, F: FloatArray, weights: RowWeights, scale: float, R: FloatArray) -> Terms:
+        """Add scale x gradient to R; a quadratic form is its own dual term."""
         w = scale * row_weights(weights, len(F))
         R += w[:, None] * (F @ self.matrix)
         value = 0.5 * self._form(F, w)
@@ -63,12 +64,15 @@ class LabelGraph(Loss):
         return j, k, np.sign(L[j, k]), np.abs(L[j, k]), np.where(np.abs(rest) > 1e-12 * np.abs(diagonal), rest, 0.0)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """The diagonal of L in every row: (n, l)."""
         return np.outer(row_weights(weights, len(F)), np.diag(self.matrix))
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """D times L: (n, l)."""
         return row_weights(weights, len(F))[:, None] * (D @ self.matrix)
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """L as often as there are rows: (n_labels, n_labels)."""
         return row_weights(weights, len(F)).sum() * self.matrix
 
     def curvature(self, Y: Array, weights: RowWeights = None) -> FloatArray:
@@ -76,7 +80,9 @@ class LabelGraph(Loss):
         return np.linalg.eigvalsh(self.matrix)[-1] * row_weights(weights, len(Y))
 
 
-def agreement_laplacians(Y: Array, n_neighbors: int = 3, weights: RowWeights = None) -> tuple[FloatArray, FloatArray]:
+def laplacians_of_products(
+    products: FloatArray, n_samples: float, n_neighbors: int = 3
+) -> tuple[FloatArray, FloatArray]:
     r"""Label graphs of CPNL, from how often two labels agree.
 
     Entries :math:`S^+_{jk}` are the share of rows in which labels j and k agree, :math:`S^-_{jk}` in which they differ. In
@@ -85,11 +91,10 @@ def agreement_laplacians(Y: Array, n_neighbors: int = 3, weights: RowWeights = N
 
     Parameters
     ----------
-    Y : array (n_samples, n_labels)
-        Labels in {-1, +1}.
+    products : array (n_labels, n_labels)
+        Y'Y of labels in {-1, +1}.
+    n_samples : float
     n_neighbors : int
-    weights : array (n_samples,) or None
-        Rows count that often.
 
     Returns
     -------
@@ -100,21 +105,12 @@ def agreement_laplacians(Y: Array, n_neighbors: int = 3, weights: RowWeights = N
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.losses.label_graph import agreement_laplacians
+    >>> from rbrl.losses.label_graph import laplacians_of_products
     >>> Y = np.array([[1, 1, -1], [1, 1, 1], [-1, -1, 1]])
-    >>> positive, _ = agreement_laplacians(Y, n_neighbors=2)
+    >>> positive, _ = laplacians_of_products(Y.T @ Y, n_samples=3, n_neighbors=2)
     >>> positive.round(2).tolist()
     [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    counts = row_weights(weights, len(Y))
-    signed = Y.astype(np.float64)
-    return laplacians_of_products(signed.T @ (counts[:, None] * signed), counts.sum(), n_neighbors)
-
-
-def laplacians_of_products(
-    products: FloatArray, n_samples: float, n_neighbors: int = 3
-) -> tuple[FloatArray, FloatArray]:
-    """The graphs of :func:`agreement_laplacians`, from Y'Y of labels in {-1, +1}."""
     agreement = 0.5 * (1.0 + products / n_samples)
     positive, negative = (_sparsified(S, n_neighbors) for S in (agreement, 1.0 - agreement))
     return np.diag(positive.sum(axis=0)) - positive, np.diag(negative.sum(axis=0)) + negative

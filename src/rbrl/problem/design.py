@@ -13,8 +13,6 @@ from rbrl._loops import rows
 
 # Scores of this many entries at a time stay in the processor's cache.
 SLICE_CELLS = 2**18
-# Steps of a solver, in coordinates that are not whitened, before the rank of its weights is believed.
-SETTLING_STEPS = 12
 
 
 def slices(X: MatrixLike, Y: Any) -> Iterator[tuple[Matrix, Array]]:
@@ -87,13 +85,11 @@ class Design(ABC):
     [3.0, 4.0, 0.0]
     """
 
+    shape: tuple[int, int]
     ridge_weights: float | FloatArray = 1.0
-    whitened: bool = True
     gram_diagonal: FloatArray
-
-    def __init__(self, shape: tuple[int, int]) -> None:
-        self.shape = shape
-        self.columns = 0
+    whitened: bool = True
+    columns: int = 0
 
     @abstractmethod
     def scores(self, W: FloatArray) -> Any:
@@ -118,19 +114,17 @@ class Design(ABC):
         """
         return rows
 
-    def settling_steps(self) -> int:
-        """Steps of a solver after which the rank of its weights can be believed: none in whitened coordinates."""
-        return 0 if self.whitened else SETTLING_STEPS
-
 
 class RowDesign(Design):
     """A design whose rows are at hand, and their products with any weights."""
 
     def scores(self, W: FloatArray) -> FloatArray:
+        """Z @ W: (n_samples, n_labels)."""
         self.columns += W.shape[1]
         return self._product(W)
 
     def adjoint(self, R: FloatArray) -> FloatArray:
+        """Z' @ R: (n_columns, n_labels)."""
         self.columns += R.shape[1]
         return self._adjoint(R)
 

@@ -35,8 +35,7 @@ class MatrixDesign(RowDesign):
     whitened = False
 
     def __init__(self, X: Matrix) -> None:
-        super().__init__(X.shape)
-        self.X = X
+        self.X, self.shape = X, X.shape
         self._transposed = X.T.tocsr() if issparse(X) else X.T
         self.gram_diagonal = squares(X)
 
@@ -47,6 +46,7 @@ class MatrixDesign(RowDesign):
         return np.asarray(self._transposed @ R)
 
     def row_norms(self) -> FloatArray:
+        """Euclidean norms of the rows of X: (n_samples,)."""
         return np.sqrt(squares(self.X, axis=1))
 
 
@@ -72,8 +72,8 @@ class EigenDesign(RowDesign):
 
     def __init__(self, X: Matrix) -> None:
         self.basis, self.gram_diagonal = whiten(gram_matrix(X), lambda V: projected_gram(X, V))
-        super().__init__((X.shape[0], len(self.gram_diagonal)))
-        n_columns = self.shape[1]
+        n_columns = len(self.gram_diagonal)
+        self.shape = X.shape[0], n_columns
         # Measured: a sparse entry costs about three dense ones; the rotation is one dense product.
         self.stays_sparse = issparse(X) and 3 * X.nnz + X.shape[1] * n_columns < X.shape[0] * n_columns
         self._X: Any = X if self.stays_sparse else np.asarray(X @ self.basis)
@@ -86,18 +86,24 @@ class EigenDesign(RowDesign):
         return self.basis.T @ np.asarray(self._Xt @ R) if self.stays_sparse else self._Xt @ R
 
     def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the features: V B."""
         return self.basis @ W
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
+        """Their coordinates in the eigenbasis: V' W."""
         return self.basis.T @ coefficients
 
     def transform(self, rows: Matrix) -> FloatArray:
+        """Rows of features in the eigenbasis: (n_rows, n_columns)."""
         return np.asarray(rows @ self.basis)
 
     def row_norms(self) -> FloatArray:
+        """Euclidean norms of the rows of Z, which are those of X: (n_samples,)."""
         return np.sqrt(squares(self._X, axis=1)) if self.stays_sparse else np.linalg.norm(self._X, axis=1)
 
 
+# A Gram matrix, by its product with a matrix of few columns.
+Product = Callable[[FloatArray], FloatArray]
 # Beyond these directions, more of them saved no evaluations on text.
 DIRECTIONS = 50
 
@@ -142,9 +148,7 @@ class Rotation:
         return d * (1.0 - 2.0 * cross) + np.einsum("aj,ab,bj->j", C, self._Y.T @ (d[:, None] * self._Y), C)
 
 
-def rotated(
-    product: Callable[[FloatArray], FloatArray], diagonal: FloatArray, n_directions: int, seed: int = 0, rounds: int = 3
-) -> tuple[Rotation, FloatArray]:
+def rotated(product: Product, diagonal: FloatArray, n_directions: int) -> tuple[Rotation, FloatArray]:
     r"""A rotation towards the leading directions of a Gram matrix, and the diagonal of the Gram matrix after it.
 
     With the leading part :math:`V \operatorname{diag}(c) V'` and the diagonal known, the rest is taken for diagonal.
@@ -156,7 +160,7 @@ def rotated(
     diagonal : array (n_features,)
     n_directions : int
     """
-    V, c = leading_directions(product, len(diagonal), n_directions, seed, rounds)
+    V, c = leading_directions(product, len(diagonal), n_directions)
     # What an estimate leaves of a column is kept above a tenth: too small a curvature would make steps too long.
     rest = np.maximum(diagonal - (V**2) @ c, 0.1 * diagonal)
     rotation = Rotation(V)
@@ -165,13 +169,11 @@ def rotated(
     return rotation, diagonal
 
 
-def leading_directions(
-    product: Callable[[FloatArray], FloatArray], n_features: int, n_directions: int, seed: int = 0, rounds: int = 3
-) -> tuple[FloatArray, FloatArray]:
+def leading_directions(product: Product, n_features: int, n_directions: int) -> tuple[FloatArray, FloatArray]:
     """Orthonormal directions in which a Gram matrix is largest, and how large; `product` as for :func:`rotated`."""
     extra = min(8, n_features - n_directions)
-    V = np.random.default_rng(seed).standard_normal((n_features, n_directions + extra))
-    for _ in range(rounds):
+    V = np.random.default_rng(0).standard_normal((n_features, n_directions + extra))
+    for _ in range(3):
         V = np.linalg.qr(product(V))[0]
     c, turn = np.linalg.eigh(V.T @ product(V))
     return V @ turn[:, ::-1][:, :n_directions], np.maximum(c[::-1][:n_directions], 0.0)
@@ -214,12 +216,15 @@ class RotatedDesign(MatrixDesign):
         return self._turn.T @ super()._adjoint(R)
 
     def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the features: Q B."""
         return self._turn @ W
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
+        """Their turned coordinates: Q' W."""
         return self._turn.T @ coefficients
 
     def transform(self, rows: Matrix) -> "_Turned":
+        """Rows of features times Q, which is not formed: it has products only."""
         return _Turned(rows, self._turn)
 
 
@@ -250,6 +255,7 @@ class RowSpaceDesign(SpectralDesign):
         self._X = X
 
     def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the features: X' A."""
         return np.asarray(self._X.T @ super().coefficients(W))
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
@@ -257,6 +263,7 @@ class RowSpaceDesign(SpectralDesign):
         return (self.Q.T @ np.asarray(self._X @ coefficients)) / self._stretch
 
     def transform(self, rows: Matrix) -> FloatArray:
+        """Rows of features, by their inner products with the training rows: (n_rows, n_columns)."""
         G = rows @ self._X.T
         return super().transform(G.toarray() if issparse(G) else G)
 

@@ -137,10 +137,8 @@ def check_gram(K: FloatArray) -> FloatArray:
     """Return the symmetric part of a training kernel matrix; refuse one that is not square, finite and symmetric."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"A training kernel matrix must be square, one row and one column per sample. Got {K.shape}.")
-    if not np.isfinite(K).all():
-        raise ValueError(
-            f"A kernel matrix must be finite. Got {np.count_nonzero(~np.isfinite(K))} NaN or infinite values."
-        )
+    if n_missing := np.count_nonzero(~np.isfinite(K)):
+        raise ValueError(f"A kernel matrix must be finite. Got {n_missing} NaN or infinite values.")
     skew, size = float(np.max(np.abs(K - K.T))), float(np.max(np.abs(K)))
     if skew > 1e-6 * size:
         raise ValueError(
@@ -184,9 +182,8 @@ class SpectralDesign(RowDesign):
     """
 
     def __init__(self, K: FloatArray, low_rank: str = "coefficients") -> None:
-        s, Q = (
-            part.astype(np.float64, copy=False) for part in eigh(K, driver="evd", overwrite_a=True, check_finite=False)
-        )
+        s, Q = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+        s, Q = s.astype(np.float64, copy=False), Q.astype(np.float64, copy=False)
         if s[0] < -INDEFINITE[K.dtype.char] * max(s[-1], 0.0) or s[-1] < 0:
             raise ValueError(
                 "A kernel matrix must be positive semidefinite. Got eigenvalues from "
@@ -196,8 +193,7 @@ class SpectralDesign(RowDesign):
         self._set_spectrum(Q[:, first:], s[first:], low_rank)
 
     def _set_spectrum(self, Q: FloatArray, s: FloatArray, low_rank: str) -> None:
-        RowDesign.__init__(self, Q.shape)
-        self.Q, self.s = Q, s
+        self.Q, self.s, self.shape = Q, s, Q.shape
         # Z is Q diag(stretch), and is not stored: a product scales the few rows of W instead.
         if low_rank == "function":
             self._stretch = np.sqrt(self.s)[:, None]
@@ -214,15 +210,19 @@ class SpectralDesign(RowDesign):
         return self._stretch * (self.Q.T @ R)
 
     def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the training rows, A: (n_samples, n_labels)."""
         return self.Q @ (self._stretch / self.s[:, None] * W)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
+        """Spectral coordinates B of coefficients A."""
         return (self.s[:, None] / self._stretch) * (self.Q.T @ coefficients)
 
     def transform(self, rows: Matrix) -> FloatArray:
+        """Kernel values to the training rows, in spectral coordinates: (n_rows, n_columns)."""
         return (rows @ self.Q) * (self._stretch[:, 0] / self.s)
 
     def row_norms(self) -> FloatArray:
+        """Euclidean norms of the rows of Z: (n_samples,)."""
         return np.sqrt(np.einsum("ik,ik,k->i", self.Q, self.Q, self.gram_diagonal, optimize=True))
 
 
@@ -247,12 +247,15 @@ class FeatureMapDesign(SpectralDesign):
         self._scale = self._stretch[:, 0] / np.sqrt(s)
 
     def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the features: (n_features, n_labels)."""
         return self.basis @ (self._scale[:, None] * W)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
+        """Spectral coordinates B of coefficients of the features."""
         return (self.basis.T @ coefficients) / self._scale[:, None]
 
     def transform(self, rows: Matrix) -> FloatArray:
+        """Rows of features in spectral coordinates: (n_rows, n_columns)."""
         return (rows @ self.basis) * self._scale
 
 
@@ -285,7 +288,7 @@ class BlockKernel(RowDesign):
     whitened = False
 
     def __init__(self, gram: Callable[[slice], FloatArray], n_samples: int) -> None:
-        super().__init__((n_samples, n_samples))
+        self.shape = n_samples, n_samples
         self._gram, self.K = gram, np.empty(self.shape, dtype=np.float32)
         self.gram_diagonal = np.empty(n_samples)
         for rows in self._blocks():
@@ -306,6 +309,7 @@ class BlockKernel(RowDesign):
         return self._product(R)
 
     def row_norms(self) -> FloatArray:
+        """Euclidean norms of the rows of K: (n_samples,)."""
         return np.sqrt(self.gram_diagonal)
 
     def product_as_posed(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -315,10 +319,11 @@ class BlockKernel(RowDesign):
             out[rows] = self._gram(rows) @ V
         return out, self.row_norms()
 
-    def leading(self, size: int, spare: float = 0.25, seed: int = 0) -> tuple[FloatArray, FloatArray, float]:
+    def leading(self, size: int) -> tuple[FloatArray, FloatArray, float]:
         """The `size` largest eigenvalues, nearly, with orthonormal vectors, and the mean of all others."""
-        width = min(int(np.ceil((1 + spare) * size)), self.shape[0])
-        start = np.random.default_rng(seed).standard_normal((self.shape[0], width))
+        # A quarter more than are asked for, so that the last of them are good, too.
+        width = min(int(np.ceil(1.25 * size)), self.shape[0])
+        start = np.random.default_rng(0).standard_normal((self.shape[0], width))
         Q = np.linalg.qr(self.scores(start))[0]
         values, turn = np.linalg.eigh(Q.T @ self.scores(Q))
         size = min(size, width)

@@ -4,14 +4,15 @@ The penalties are two, and part of the objective: a ridge and the nuclear norm. 
 the one's second derivatives and the other's singular values, so neither can be exchanged for another function.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rbrl._common.linalg import gram_singular_values, is_wide, small_eigh, small_gram, threshold_singular_values
+from rbrl._common.linalg import gram_eigh, gram_singular_values, small_gram, threshold_singular_values
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses import Loss, Terms
+from rbrl.losses.base import Loss, RowWeights, Terms
 from rbrl.problem.design import Design
 
 
@@ -116,18 +117,17 @@ class SmoothedNuclear:
 
     def __init__(self, gram: FloatArray, weight: float, width: float | None = None, left: bool = False) -> None:
         self.gram, self.weight, self.left = gram, weight, left
-        squares, self.V = small_eigh(gram)
-        squares = np.maximum(squares, 0.0)
-        self.sigma = np.sqrt(squares)
+        self._squares, self.V = gram_eigh(gram)
+        self.sigma = np.sqrt(self._squares)
         self.exact = weight * float(self.sigma.sum())
-        self._squares = squares
         if width is not None:
             self.smooth(width)
 
     @classmethod
     def at(cls, W: FloatArray, weight: float, width: float | None = None) -> "SmoothedNuclear":
         """The norm at W, through its smaller Gram matrix."""
-        return cls(small_gram(W), weight, width, left=is_wide(W))
+        gram, left = small_gram(W)
+        return cls(gram, weight, width, left)
 
     def smooth(self, width: float) -> None:
         """Set eps; it is never below what squaring leaves of the singular values."""
@@ -170,6 +170,15 @@ class Objective:
         :math:`\lambda_1` and :math:`\lambda_3`.
     sample_weight : array (n_samples,) or None
 
+    Attributes
+    ----------
+    shape : tuple (n_columns, n_labels)
+        Of the weights.
+    lines_are_exact : bool
+        Whether ``loss.line`` is known from all rows; a step found with an estimate has to be confirmed.
+    reached : callable or None
+        Told every gap that a solver certifies.
+
     Examples
     --------
     >>> import numpy as np
@@ -181,14 +190,11 @@ class Objective:
     0.5
     """
 
+    lines_are_exact: bool = True
+    reached: Callable[[float], None] | None = None
+
     def __init__(
-        self,
-        design: Design,
-        Y: Array,
-        loss: Loss,
-        ridge: float,
-        nuclear: float,
-        sample_weight: FloatArray | None = None,
+        self, design: Design, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: RowWeights = None
     ) -> None:
         if design.shape[0] != len(Y):
             raise ValueError(f"The design has {design.shape[0]} rows, but Y has {len(Y)}.")
@@ -196,14 +202,9 @@ class Objective:
         self.design: Any = design
         self.Y: Any = np.ascontiguousarray(Y, np.int8)
         self.loss: Any = loss
-        self.sample_weight = sample_weight
+        self.sample_weight, self.shape = sample_weight, (design.shape[1], self.Y.shape[1])
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the weights: (n_columns, n_labels)."""
-        return self.design.shape[1], self.Y.shape[1]
 
     def with_ridge(self, ridge: float) -> "Objective":
         """The same objective with another ridge weight; the design, and its count of products, is shared."""
@@ -222,18 +223,10 @@ class Objective:
         """The scores of the zero weights."""
         return np.zeros(self.Y.shape)
 
-    def loss_at(self, scores: Any) -> tuple[Terms, Any]:
-        """The loss at given scores, and the residual: its gradient in them."""
-        return self.loss.evaluate(self.Y, scores, self.sample_weight)
-
-    def mean_hessian(self, scores: Any) -> FloatArray:
-        """Mean over the rows of the loss's Hessian at given scores: (n_labels, n_labels)."""
-        return self.loss.label_hessian(self.Y, scores, self.sample_weight) / len(scores)
-
     def at(self, W: FloatArray, scores: Any = None) -> Point:
         """Evaluate at W; half an evaluation, none if the scores are known."""
         scores = self.design.scores(W) if scores is None else scores
-        loss, residual = self.loss_at(scores)
+        loss, residual = self.loss.evaluate(self.Y, scores, self.sample_weight)
         return Point(W, scores, loss, residual, loss.value + self.ridge.value(W) + self.nuclear.value(W))
 
     def value(self, W: FloatArray) -> float:
@@ -243,17 +236,11 @@ class Objective:
     def value_at(self, W: FloatArray, scores: Any) -> float:
         """The objective where scores are known, to the eight digits that the Gram matrix of W leaves: for comparisons."""
         nuclear = self.nuclear.weight * float(gram_singular_values(W).sum()) if self.nuclear.weight else 0.0
-        return self._known_loss(scores) + self.ridge.value(W) + nuclear
-
-    def _known_loss(self, scores: Any) -> float:
-        return self.loss_at(scores)[0].value
-
-    def lines_are_exact(self) -> bool:
-        """Whether ``loss.line`` is known from all rows; a step found with an estimate has to be confirmed."""
-        return True
-
-    def reached(self, gap: float) -> None:
-        """A solver has certified this gap: for those who watch."""
+        if self.lines_are_exact:
+            loss = self.loss.evaluate(self.Y, scores, self.sample_weight)[0].value
+        else:
+            loss = self.loss.estimate(scores)
+        return loss + self.ridge.value(W) + nuclear
 
     def smooth_gradient(self, W: FloatArray, residual: Any) -> FloatArray:
         """Gradient of loss and ridge, from the loss gradient in the scores: half an evaluation."""

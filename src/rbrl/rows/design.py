@@ -41,7 +41,7 @@ class SummedDesign(Design):
 
     def __init__(self, n_samples: int, turn: FloatArray | Rotation, gram_diagonal: FloatArray) -> None:
         self._turn, self.gram_diagonal = turn, gram_diagonal
-        super().__init__((n_samples, len(gram_diagonal)))
+        self.shape = n_samples, len(gram_diagonal)
 
     def scores(self, W: FloatArray) -> BlockScores:
         """Z @ W, by name: nothing is computed before a loss is evaluated there.
@@ -159,7 +159,7 @@ class SummedObjective(Objective):
     def __init__(self, design: SummedDesign, n_labels: int, loss: Any, ridge: float, nuclear: float) -> None:
         # Labels stay with their rows: zeros that take no memory tell their shape.
         self.Y = np.broadcast_to(np.int8(0), (design.shape[0], n_labels))
-        self.design, self.loss, self.sample_weight = design, loss, None
+        self.design, self.loss, self.sample_weight, self.shape = design, loss, None, (design.shape[1], n_labels)
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
 
@@ -194,34 +194,11 @@ class BlockObjective(SummedObjective):
     """
 
     design: BlockDesign
+    # They are estimated on a sample of the rows.
+    lines_are_exact = False
 
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
-
-    def lines_are_exact(self) -> bool:
-        """No: they are estimated on a sample of the rows.
-
-        Returns
-        -------
-        bool
-        """
-        return False
-
-    def with_ridge(self, ridge: float) -> "BlockObjective":
-        """The same over the same rows with another ridge.
-
-        Parameters
-        ----------
-        ridge : float
-
-        Returns
-        -------
-        BlockObjective
-        """
-        return BlockObjective(self.design, self.loss.loss, ridge, self.nuclear.weight)
-
-    def _known_loss(self, scores: BlockScores) -> float:
-        return float(self.loss.estimate(scores))
 
     def reached(self, gap: float) -> None:
         """Tell those who watch the passes.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses import LineValue, Loss, Terms
-from rbrl.losses.base import row_weights
+from rbrl.losses import Loss, Terms
+from rbrl.losses.base import LineValue, row_weights
 from rbrl.problem.design import Design, add_adjoint, extended_scores, scores, signed, slices
 from rbrl.rows.places import Block
 

@@ -26,12 +26,10 @@ def rigorous(objective: Objective) -> float:
 def paper(objective: Objective) -> float:
     """The constant of the authors' own program: RBRL's, or CPNL's."""
     terms = objective.loss.terms if isinstance(objective.loss, WeightedSum) else ((1.0, objective.loss),)
-    for constant, losses in (
-        (_rbrl, (SquaredHinge, PairwiseSquaredHinge)),
-        (_cpnl, (CostWeightedSquaredHinge, LabelGraph)),
-    ):
-        if all(isinstance(loss, losses) for _, loss in terms):
-            return constant(objective, terms)
+    if all(isinstance(loss, (SquaredHinge, PairwiseSquaredHinge)) for _, loss in terms):
+        return _rbrl(objective, terms)
+    if all(isinstance(loss, (CostWeightedSquaredHinge, LabelGraph)) for _, loss in terms):
+        return _cpnl(objective, terms)
     raise ValueError(
         f"lipschitz='paper' is defined for the losses of RBRL and CPNL only. Got {objective.loss!r}; "
         "use lipschitz='rigorous'."

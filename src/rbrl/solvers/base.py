@@ -85,7 +85,7 @@ class SmoothedPoint:
     ) -> None:
         self.scores, self.ridge = scores, ridge
         self.nuclear: Any = nuclear
-        self.loss, self.residual = objective.loss_at(scores)
+        self.loss, self.residual = objective.loss.evaluate(objective.Y, scores, objective.sample_weight)
         self.evaluations = objective.evaluations
         self.value = self.smooth_value = self.loss.value + ridge
         if nuclear is not None:
@@ -135,7 +135,8 @@ class Run:
         bound = lower_bound(self.objective, W, self.now.loss, adjoint)
         if bound >= self.bound:
             self.bound, self.dual_scores = bound, self.now.scores
-        self.objective.reached(self.gap())
+        if self.objective.reached is not None:
+            self.objective.reached(self.gap())
 
     def gap(self) -> float:
         """The certified relative gap of the point reached."""
@@ -147,18 +148,9 @@ class Run:
 
     def result(self, weights: FloatArray, converged: bool) -> SolverResult:
         """What was reached, and a warning if that is not what was asked for."""
-        result = SolverResult(
-            weights=weights,
-            objective=self.now.value,
-            gap=self.gap(),
-            evaluations=self.objective.evaluations - self._before,
-            n_iter=self.n_iter,
-            converged=converged,
-            history=np.array(self.history),
-            costs=np.array(self.costs),
-            scores=self.now.scores,
-            dual_scores=self.dual_scores,
-        )
+        spent, way = self.objective.evaluations - self._before, (np.array(self.history), np.array(self.costs))
+        reached = weights, self.now.value, self.gap(), spent, self.n_iter, converged
+        result = SolverResult(*reached, *way, self.now.scores, self.dual_scores)
         if not converged:
             penalised = self.objective.ridge.weight or self.objective.nuclear.weight
             remedy, tol = self.remedy or (WAY_OUT if penalised else NO_CERTIFICATE), None if self.remedy else self.tol
@@ -179,8 +171,5 @@ def warn_unconverged(
     aim = "" if tol is None else f", above tol={tol:g}"
     certified = f"a certified relative gap of {result.gap:.1e}{aim}"
     reached = certified if np.isfinite(result.gap) else f"an objective of {result.objective:.6g}, not certified"
-    warnings.warn(
-        f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with {reached}. {way_out}",
-        ConvergenceWarning,
-        stacklevel=stacklevel,
-    )
+    text = f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with {reached}. {way_out}"
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)

@@ -7,11 +7,11 @@ for every theta >= 0 and every N with no singular value above the nuclear weight
           - \frac{1}{2\lambda_1} \| r^{-1/2} (\theta M - N) \|_F^2 \;\le\; \text{optimum}.
 
 :func:`lower_bound` chooses theta and N well, for a solver that asks at every step. :func:`multiplier` gives them, for a
-proof that takes rounding into account (:mod:`rbrl.solvers.certificate`).
+proof that takes rounding into account.
 
 A solver works in coordinates of its own, in which directions are rounded and the smallest left out. So its result is
 judged once more by the original X or K, in one evaluation: a product with the coefficients gives the objective, one with
-the loss gradient the lower bound of :mod:`rbrl.solvers.certificate`. What rounding can hide in either is added to the gap.
+the loss gradient the lower bound. What rounding can hide in either is added to the gap.
 
 A sum of k products is taken to be off by at most :math:`8\sqrt{k}\,u` of the norms that are multiplied, with the unit
 roundoff u: the probabilistic bound of Higham and Mary (2019), which sums in double precision stay far below.
@@ -19,10 +19,11 @@ roundoff u: the probabilistic bound of Higham and Mary (2019), which sums in dou
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from rbrl._common.linalg import clip_singular_values, gram_singular_values, gram_spectrum, small_eigh, squares
+from rbrl._common.linalg import clip_singular_values, gram_eigh, gram_singular_values, squares
 from rbrl._common.typing import FloatArray, Matrix
 from rbrl._loops import rows
 from rbrl.losses import Terms
@@ -31,6 +32,12 @@ from rbrl.problem.objective import Objective
 
 # Its square is a number still.
 LARGEST_THETA = 1e150
+# Rounding of a sum of k products, as a share of the norms that are multiplied, is this times the root of k.
+ROUNDING = 8 * float(np.finfo(np.float64).eps / 2)
+# An objective that rounding of the scores may have moved by more than this share is computed anew in extended precision.
+DOUBTFUL = 1e-10
+# Entries of X in extended precision at a time: 64 MB.
+EXTENDED_ENTRIES = 2**22
 
 
 def relative_gap(value: float, bound: float) -> float:
@@ -110,7 +117,7 @@ def along(loss: Terms, theta: float, quadratic: float = 0.0, n_terms: int = 0) -
     value = theta * loss.linear - theta**2 * (loss.quadratic + quadratic)
     if n_terms == 0:
         return value
-    return value - rounding(n_terms) * (theta * abs(loss.linear) + theta**2 * loss.quadratic)
+    return value - ROUNDING * np.sqrt(n_terms) * (theta * abs(loss.linear) + theta**2 * loss.quadratic)
 
 
 def best_theta(loss: Terms, quadratic: float = 0.0, linear: float = 0.0, limit: float = np.inf) -> float:
@@ -137,7 +144,8 @@ def _weighted_ridge(
     best theta for that N is a quadratic's. Returns the bound and the N that gave it.
     """
     square = float(np.sum(M**2 / r)) / (2 * ridge)
-    sigma, V = gram_spectrum(W if W.any() else M / (ridge * r))
+    start = W if W.any() else M / (ridge * r)
+    values, V = gram_eigh(start.T @ start)
     # N = 0 gives a bound above 0 at any weights, however far from the optimum.
     best, best_N = along(loss, best_theta(loss, square), square), np.zeros_like(M)
     N: FloatArray = M - ridge * r * W
@@ -148,19 +156,13 @@ def _weighted_ridge(
         bound = along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
         if bound > best:
             best, best_N = bound, N
+        sigma = np.sqrt(values)
         sigma = np.maximum(sigma, max(1e-10 * sigma[-1], 1e-100))
         B = theta * (M @ V) / (ridge * r + nuclear / sigma)
         N = (B * (nuclear / sigma)) @ V.T
-        sigma, turn = gram_spectrum(B)
+        values, turn = gram_eigh(B.T @ B)
         V = V @ turn
     return best, best_N
-
-
-UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
-# An objective that rounding of the scores may have moved by more than this share is computed anew in extended precision.
-DOUBTFUL = 1e-10
-# Entries of X in extended precision at a time: 64 MB.
-EXTENDED_ENTRIES = 2**22
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class DualPoint:
     @classmethod
     def at(cls, objective: Objective, F: FloatArray) -> "tuple[DualPoint, FloatArray]":
         """The point of scores F, and R."""
-        loss, R = objective.loss_at(F)
+        loss, R = objective.loss.evaluate(objective.Y, F, objective.sample_weight)
         reach = objective.loss.rounding_reach(objective.Y, F, objective.sample_weight)
         return cls.of_squares(loss, squares(R), squares(reach), squares(F)), R
 
@@ -203,71 +205,47 @@ class DualPoint:
     def of_squares(cls, loss: Terms, gradient: FloatArray, reach: FloatArray, scores: FloatArray) -> "DualPoint":
         """From sums of squares of the columns of R, of `Loss.rounding_reach`, and of the scores."""
         sizes = np.sqrt(gradient)
-        return cls(loss, sizes, rounding(len(sizes)) * (sizes + np.sqrt(reach)), np.sqrt(scores))
+        return cls(loss, sizes, ROUNDING * np.sqrt(len(sizes)) * (sizes + np.sqrt(reach)), np.sqrt(scores))
 
     def blur(self, norms: FloatArray, n_samples: int) -> FloatArray:
         """What rounding can hide in X'R, for columns of X of these norms."""
-        return np.outer(norms, rounding(n_samples) * self.sizes + self.own_rounding)
+        return np.outer(norms, ROUNDING * np.sqrt(n_samples) * self.sizes + self.own_rounding)
 
 
-class Features:
-    """Features as they were given, and their products with coefficients as they are stored.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-    intercept : bool
-        Whether coefficients have one more row, for a column of ones.
-    """
-
-    def __init__(self, X: Matrix, intercept: bool = False) -> None:
-        self._X, self._shape = X, (X.shape[1] + intercept,)
-        self.norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
-
-    def scores(self, W: FloatArray) -> FloatArray:
-        """Of coefficients W."""
-        return scores(self._X, W)
-
-    def extended_loss(self, objective: Objective, W: FloatArray) -> float:
-        """The loss of coefficients W, by scores in extended precision."""
-        Y, weights = objective.Y, objective.sample_weight
-        step = max(1, EXTENDED_ENTRIES // (self._X.shape[1] + 1))
-        total = 0.0
-        for start in range(0, len(Y), step):
-            r = slice(start, start + step)
-            of_rows = None if weights is None else weights[r]
-            total += objective.loss.value(Y[r], extended_scores(self._X[r], W), of_rows)
-        return total
-
-    def adjoint(self, R: FloatArray) -> FloatArray:
-        """X'R, and the sums of R for the intercept."""
-        out = np.zeros((*self._shape, R.shape[1]))
-        add_adjoint(self._X, R, out)
-        return out
-
-
-def rounding(n_terms: int) -> float:
-    """Rounding of a sum of so many products, as a share of the norms that are multiplied."""
-    return float(8 * UNIT_ROUNDOFF * np.sqrt(n_terms))
-
-
-def prove_linear(objective: Objective, features: Features, W: FloatArray, dual_scores: FloatArray) -> Proof:
+def prove_linear(objective: Objective, X: Matrix, W: FloatArray, dual_scores: FloatArray) -> Proof:
     """The proof of a linear model.
 
     Parameters
     ----------
     objective : Objective
         Its loss, labels, ridge and nuclear norm count, not its design.
-    features : Features
+    X : array or CSR matrix (n_samples, n_features)
+        Features as they were given.
     W : array (n_columns, n_labels)
-        Coefficients as they are stored.
+        Coefficients as they are stored; one row more than there are features is that of the intercept.
     dual_scores : array (n_samples, n_labels)
         Any scores; those at which the solver found its best bound serve best.
+
+    Returns
+    -------
+    Proof
     """
-    here, _ = DualPoint.at(objective, features.scores(W))
+    here, _ = DualPoint.at(objective, scores(X, W))
     dual, R = DualPoint.at(objective, dual_scores)
-    duals = [(dual, features.adjoint(R))]
-    return prove_sums(objective, features.norms, len(R), W, here, duals, lambda: features.extended_loss(objective, W))
+    adjoint, ones = np.zeros(W.shape), [X.shape[0]] * (len(W) - X.shape[1])
+    add_adjoint(X, R, adjoint)
+    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), ones))
+    return prove_sums(objective, norms, len(R), W, here, [(dual, adjoint)], partial(_extended_loss, objective, X, W))
+
+
+def _extended_loss(objective: Objective, X: Matrix, W: FloatArray) -> float:
+    """The loss of coefficients W, by scores in extended precision."""
+    Y, weights, total = objective.Y, objective.sample_weight, 0.0
+    step = max(1, EXTENDED_ENTRIES // (X.shape[1] + 1))
+    for start in range(0, len(Y), step):
+        r = slice(start, start + step)
+        total += objective.loss.value(Y[r], extended_scores(X[r], W), None if weights is None else weights[r])
+    return total
 
 
 def prove_sums(
@@ -297,16 +275,16 @@ def prove_sums(
 
 
 def prove_feature_map(
-    objective: Objective, features: Features, coefficients: FloatArray, dual_scores: FloatArray
+    objective: Objective, features: FloatArray, coefficients: FloatArray, dual_scores: FloatArray
 ) -> Proof:
     """The proof of a model over an approximated kernel, whose low rank is that of weights over the design."""
     design = objective.design
     W = design.weights(coefficients)
-    here, _ = DualPoint.at(objective, features.scores(coefficients))
+    here, _ = DualPoint.at(objective, scores(features, coefficients))
     dual, R = DualPoint.at(objective, dual_scores)
     sigma = np.linalg.svd(W, compute_uv=False)
     square = float(np.sum(design.ridge_weights * W**2))
-    value, doubt = _value(objective, here, features.norms, coefficients, square, sigma)
+    value, doubt = _value(objective, here, np.sqrt(squares(features)), coefficients, square, sigma)
     blur = dual.blur(np.sqrt(design.gram_diagonal), len(R))
     bound = _bound(objective, dual, -design.adjoint(R), blur, W, design.ridge_weights)
     return Proof(value, relative_gap(value + doubt, bound), sigma)
@@ -341,8 +319,11 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
     blur = dual.blur(norms, len(K))
     if ridge == 0:
         return Proof(value, relative_gap(value + doubt, _bound(objective, dual, -KR, blur, A)), sigma)
-    blur_N = np.outer(norms, rounding(len(K)) * np.sqrt(squares(n)))
-    shrink = _shrinkage(N, nuclear, float(np.linalg.norm(blur_N)))
+    blur_N = np.outer(norms, ROUNDING * np.sqrt(len(K)) * np.sqrt(squares(n)))
+    size = float(gram_singular_values(N).max(initial=0.0)) * (1 + ROUNDING * np.sqrt(N.size))
+    size += float(np.linalg.norm(blur_N))
+    # N has no singular value above the nuclear weight, whatever rounding hides of it.
+    shrink = min(1.0, nuclear / size) if size > 0 else 1.0
     n, N, blur_N = shrink * n, shrink * N, shrink * blur_N
     theta = best_theta(dual.loss, float(np.vdot(R, KR)) / (2 * ridge), -float(np.vdot(R, N)) / ridge)
     u = -theta * R - n
@@ -370,13 +351,15 @@ def prove_function(
     left, scale, right = np.linalg.svd(A, full_matrices=False)
     KAR, norms = product(np.hstack([left, R]))
     KL, KR = KAR[:, : len(scale)], KAR[:, len(scale) :]
-    F, (values, V) = (KL * scale) @ right, _symmetric_spectrum(left.T @ KL)
+    # Rounding leaves these Gram matrices not quite symmetric.
+    inner, pulls = (0.5 * (G + G.T) for G in (left.T @ KL, R.T @ KR))
+    F, (values, V) = (KL * scale) @ right, gram_eigh(inner)
     # Of K^(1/2) L diag(scale): the scale, whose small entries are the rounding of A, is not squared.
     sigma = np.linalg.svd(np.sqrt(values)[:, None] * V.T * scale, compute_uv=False)
     here, _ = DualPoint.at(objective, F)
     value, doubt = _kernel_value(objective, here, norms, A, F, sigma)
     hidden = float(np.vdot(np.abs(R), dual.blur(norms, len(R))))
-    pull = np.sqrt(np.sqrt(_symmetric_spectrum(R.T @ KR)[0][::-1]) ** 2 + hidden)
+    pull = np.sqrt(np.sqrt(gram_eigh(pulls)[0][::-1]) ** 2 + hidden)
     if dual.loss.value <= 0:
         bound = 0.0
     elif ridge:
@@ -387,21 +370,15 @@ def prove_function(
     return Proof(value, relative_gap(value + doubt, max(bound, 0.0)), sigma)
 
 
-def _symmetric_spectrum(G: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues, ascending and not negative, and eigenvectors of a Gram matrix that rounding left not quite symmetric."""
-    values, V = small_eigh(0.5 * (G + G.T))
-    return np.maximum(values, 0.0), V
-
-
 def _value(
     objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, square: float, sigma: FloatArray
 ) -> tuple[float, float]:
     """The objective, and what rounding can have taken from it: scores are off by their rounding, sums by their own."""
     penalty = 0.5 * objective.ridge.weight * square + objective.nuclear.weight * float(sigma.sum())
     value = here.loss.value + penalty
-    in_scores = rounding(len(W)) * float(norms @ np.abs(W) @ here.sizes)
+    in_scores = ROUNDING * np.sqrt(len(W)) * float(norms @ np.abs(W) @ here.sizes)
     in_loss = float(here.score_sizes @ here.own_rounding)
-    return value, in_scores + in_loss + rounding(len(objective.Y) * W.shape[1]) * value
+    return value, in_scores + in_loss + ROUNDING * np.sqrt(len(objective.Y) * W.shape[1]) * value
 
 
 def _kernel_value(
@@ -409,7 +386,7 @@ def _kernel_value(
 ) -> tuple[float, float]:
     """The same for coefficients A with scores F = K A; their square <A, F> can cancel, too, but is not negative."""
     value, doubt = _value(objective, here, norms, A, max(float(np.vdot(A, F)), 0.0), sigma)
-    in_square = rounding(len(A)) * float(norms @ np.abs(A) @ np.sqrt(squares(A)))
+    in_square = ROUNDING * np.sqrt(len(A)) * float(norms @ np.abs(A) @ np.sqrt(squares(A)))
     return value, doubt + 0.5 * objective.ridge.weight * in_square
 
 
@@ -421,16 +398,10 @@ def _bound(
     if dual.loss.value <= 0:
         return 0.0
     if ridge == 0:
-        theta = feasible_theta(
-            dual.loss, float(gram_singular_values(M).max(initial=0.0)) + float(np.linalg.norm(blur)), nuclear
-        )
-        return max(0.0, along(dual.loss, theta, n_terms=n_terms))
+        size = float(gram_singular_values(M).max(initial=0.0)) + float(np.linalg.norm(blur))
+        return max(0.0, along(dual.loss, feasible_theta(dual.loss, size, nuclear), n_terms=n_terms))
     theta, N = multiplier(dual.loss, M, W, ridge, r, nuclear)
-    over = np.abs(theta * M - _shrinkage(N, nuclear) * N) + theta * blur
+    size = float(gram_singular_values(N).max(initial=0.0)) * (1 + ROUNDING * np.sqrt(N.size))
+    shrink = min(1.0, nuclear / size) if size > 0 else 1.0
+    over = np.abs(theta * M - shrink * N) + theta * blur
     return max(0.0, along(dual.loss, theta, n_terms=n_terms) - float(np.sum(over**2 / r)) / (2 * ridge))
-
-
-def _shrinkage(N: FloatArray, nuclear: float, hidden: float = 0.0) -> float:
-    """The factor that takes the singular values of N, with `hidden` more that is not seen, to the nuclear weight at most."""
-    size = float(gram_singular_values(N).max(initial=0.0)) * (1 + rounding(N.size)) + hidden
-    return min(1.0, nuclear / size) if size > 0 else 1.0

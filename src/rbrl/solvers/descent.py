@@ -10,7 +10,7 @@ import numpy as np
 
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
-from rbrl.losses import LineValue
+from rbrl.losses.base import LineValue
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import SmoothedPoint
 
@@ -31,6 +31,8 @@ class Iterate(SmoothedPoint):
         Gradient of `smooth_value`; `smooth_gradient` is that of loss and ridge alone.
     adjoint : array
         That of the loss alone.
+    rank_fades : bool
+        Whether some singular value is on its way to zero.
     """
 
     def __init__(self, objective: Objective, W: FloatArray, scores: Any, tol: float) -> None:
@@ -39,12 +41,10 @@ class Iterate(SmoothedPoint):
         super().__init__(objective, scores, objective.ridge.value(W), nuclear, tol)
         self.W, self.adjoint = W, objective.design.adjoint(self.residual)
         self.gradient = self.smooth_gradient = self.adjoint + objective.ridge.gradient(W)
+        self.rank_fades = False
         if nuclear is not None:
             self.gradient = self.smooth_gradient + nuclear.reweigh(W)
-
-    def rank_fades(self) -> bool:
-        """Whether some singular value is on its way to zero."""
-        return self.nuclear is not None and bool(self.nuclear.sigma[0] < FADING * self.nuclear.sigma[-1])
+            self.rank_fades = bool(nuclear.sigma[0] < FADING * nuclear.sigma[-1])
 
 
 class Memory:
@@ -146,31 +146,28 @@ class Ray:
 
     def __call__(self, t: FloatArray) -> LineValue:
         """Value, slopes and curvatures in t, and the curvature when all t move as one."""
-        objective, here = self.objective, self.iterate
+        objective, here, D = self.objective, self.iterate, self.D
         value, slopes, curvatures, joint = self._line(objective.Y, here.scores, self.scores, t, objective.sample_weight)
         value += here.ridge + float(t @ self._ridge_slope + 0.5 * (t * t) @ self._ridge_curvature)
         slopes = slopes + self._ridge_slope + t * self._ridge_curvature
         curvatures, joint = curvatures + self._ridge_curvature, joint + self._ridge_curvature.sum()
         if here.nuclear is None:
             return LineValue(value, slopes, curvatures, joint)
-        nuclear = (self._left_nuclear if here.nuclear.left else self._right_nuclear)(t, here.nuclear)
-        return LineValue(value + nuclear[0], slopes + nuclear[1], curvatures + nuclear[2], joint + nuclear[3])
-
-    def _right_nuclear(self, t: FloatArray, here: SmoothedNuclear) -> LineValue:
-        """The nuclear norm's part, with small matrices over labels alone."""
-        cross = self._cross * t
-        moved = here.gram + cross + cross.T + t[:, None] * self._square * t
-        smoothed = SmoothedNuclear(moved, here.weight, here.width)
-        H, reach = smoothed.hessian, self._cross.T + self._square * t
-        slopes, curvatures = (reach * H).sum(axis=1), self._square.diagonal() * H.diagonal()
-        return LineValue(smoothed.value, slopes, curvatures, np.vdot(self._square, H))
-
-    def _left_nuclear(self, t: FloatArray, here: SmoothedNuclear) -> LineValue:
-        """The nuclear norm's part, with small matrices over columns of the design."""
-        moved, D = self.iterate.W + self.D * t, self.D
-        smoothed = SmoothedNuclear.at(moved, here.weight, here.width)
-        slopes, curvatures = (smoothed.reweigh(moved) * D).sum(axis=0), (smoothed.reweigh(D) * D).sum(axis=0)
-        return LineValue(smoothed.value, slopes, curvatures, curvatures.sum())
+        norm = here.nuclear
+        if norm.left:
+            # Small matrices over columns of the design.
+            moved = here.W + D * t
+            there = SmoothedNuclear.at(moved, norm.weight, norm.width)
+            first, second = (np.sum(there.reweigh(V) * D, axis=0) for V in (moved, D))
+            jointly = second.sum()
+        else:
+            # Small matrices over labels alone.
+            cross, square = self._cross * t, self._square
+            there = SmoothedNuclear(norm.gram + cross + cross.T + t[:, None] * square * t, norm.weight, norm.width)
+            first = ((self._cross.T + square * t) * there.hessian).sum(axis=1)
+            second = square.diagonal() * there.hessian.diagonal()
+            jointly = np.vdot(square, there.hessian)
+        return LineValue(value + there.value, slopes + first, curvatures + second, joint + jointly)
 
 
 def step_lengths(ray: Ray, slope: float, joint: bool, tries: int = 12) -> FloatArray:
@@ -187,10 +184,12 @@ def step_lengths(ray: Ray, slope: float, joint: bool, tries: int = 12) -> FloatA
             t = 0.3 * t if best is None else 0.5 * (t + best)
             continue
         best, best_value = t, here.value
-        remaining = abs(here.slopes.sum()) if joint else np.abs(here.slopes).sum()
-        if i >= 3 or remaining <= 0.1 * abs(slope):
+        slopes, curvatures = (here.slopes.sum(), here.joint_curvature) if joint else here[1:3]
+        if i >= 3 or np.abs(slopes).sum() <= 0.1 * abs(slope):
             break
-        t = np.clip(t - _newton(here, joint), 0.0, np.maximum(4.0 * t, 1.0))
+        # Newton's steps are infinite where there is no curvature.
+        with np.errstate(over="ignore"):
+            t = np.clip(t - slopes / np.maximum(curvatures, 1e-300), 0.0, np.maximum(4.0 * t, 1.0))
     return np.zeros_like(t) if best is None else best
 
 
@@ -200,30 +199,24 @@ def first_descent(ray: Ray, t: FloatArray, joint: bool, tries: int = 12) -> Floa
         here = ray(t)
         if here.value <= ray.iterate.smooth_value * ROUNDED:
             return t
-        longest = 0.7 * t if joint else np.where(here.slopes > 0, 0.7, 1.0) * t
-        t = np.clip(t - _newton(here, joint), 0.1 * t, longest)
+        slopes, curvatures = (here.slopes.sum(), here.joint_curvature) if joint else here[1:3]
+        longest = 0.7 * t if joint else np.where(slopes > 0, 0.7, 1.0) * t
+        with np.errstate(over="ignore"):
+            t = np.clip(t - slopes / np.maximum(curvatures, 1e-300), 0.1 * t, longest)
     return np.zeros_like(t)
 
 
-def _newton(here: LineValue, joint: bool) -> Any:
-    """Newton's steps, infinite where there is no curvature; the caller limits them."""
-    with np.errstate(over="ignore"):
-        if joint:
-            return here.slopes.sum() / max(here.joint_curvature, 1e-300)
-        return here.slopes / np.maximum(here.curvatures, 1e-300)
-
-
-def wolfe_step(along: Callable[[float], tuple[float, float]], start: float, slope: float, tries: int = 12) -> bool:
+def wolfe_step(along: Callable[[float], tuple[float, float, Any]], start: float, slope: float, tries: int = 12) -> Any:
     """Bracketing secant search for the weak Wolfe conditions on a smooth function.
 
-    `along(t)` gives value and derivative; the last t tried is the step. Returns whether the value went down.
+    `along(t)` gives value, derivative and the point there. Returns the last point tried; None if its value is no lower.
     """
     low, low_slope, high, high_slope, t = 0.0, slope, np.inf, 0.0, 1.0
     for _ in range(tries):
-        value, here = along(t)
+        value, here, point = along(t)
         descends = value <= start + 1e-4 * t * slope
         if descends and abs(here) <= 0.5 * abs(slope):
-            return True
+            return point
         if not descends or here > 0:
             high, high_slope = t, here
         else:
@@ -234,4 +227,4 @@ def wolfe_step(along: Callable[[float], tuple[float, float]], start: float, slop
         # The secant guess of the zero of the derivative, kept inside the bracket.
         guess = low - low_slope * (high - low) / (high_slope - low_slope) if high_slope > 0 else 0.5 * (low + high)
         t = min(max(guess, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-    return value < start
+    return point if value < start else None

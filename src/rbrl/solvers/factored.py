@@ -95,7 +95,12 @@ def descend(
         gradient, here = point.gradient(objective), np.vstack([point.U, point.V])
         if old is not None:
             memory.push(here - old[0], gradient - old[1])
-        D, slope = memory.descent(gradient, _seed(objective, point, full))
+        if full:
+            smooth_gradient = objective.smooth_gradient(point.U @ point.V.T, point.residual)
+            seed = full_factor_hessian(objective, point.U, point.V, point.scores_U, smooth_gradient)
+        else:
+            seed = factor_blocks(objective, MeanModel(objective, point.scores), point.U, point.V, point.scores_U)
+        D, slope = memory.descent(gradient, seed)
         if -slope <= small * point.value and last - point.value <= small * point.value:
             break
         old, last = (here, gradient), point.value
@@ -109,24 +114,15 @@ def descend(
     return _drop_rank(objective, point, floor) or point, used
 
 
-def _seed(objective: Objective, point: Factors, full: bool) -> Callable[[FloatArray], FloatArray]:
-    """A first guess of the inverse Hessian."""
-    if full:
-        gradient = objective.smooth_gradient(point.U @ point.V.T, point.residual)
-        return full_factor_hessian(objective, point.U, point.V, point.scores_U, gradient)
-    return factor_blocks(objective, MeanModel(objective, point.scores), point.U, point.V, point.scores_U)
-
-
 def _step(objective: Objective, point: Factors, dU: FloatArray, dV: FloatArray, slope: float) -> Factors | None:
     """The point after a step along (dU, dV); None if nothing descends."""
-    scores_dU, at = objective.design.scores(dU), point
+    scores_dU = objective.design.scores(dU)
 
-    def along(t: float) -> tuple[float, float]:
-        nonlocal at
+    def along(t: float) -> tuple[float, float, Factors]:
         at = Factors(objective, point.U + t * dU, point.V + t * dV, point.scores_U + t * scores_dU)
-        return at.value, at.slope(objective, dU, dV, scores_dU)
+        return at.value, at.slope(objective, dU, dV, scores_dU), at
 
-    return at if wolfe_step(along, point.value, slope) else None
+    return wolfe_step(along, point.value, slope)
 
 
 def _drop_rank(objective: Objective, point: Factors, floor: float) -> Factors | None:
@@ -209,11 +205,10 @@ class _Run(Run):
 
     def begin(self, start: Start) -> None:
         """Factors of `start`, or of the minimiser of the mean model, as far as its singular values stand out."""
-        rank = self.most
-        if start is None:
-            large = min(self.objective.shape) > EXACT_BELOW
-            start = model_start(self.objective, rounds=0) if large else model_start(self.objective)
-            rank = min(rank, self.solver.max_rank or FIRST) if large else rank
+        rank, large = self.most, min(self.objective.shape) > EXACT_BELOW
+        if start is None and large:
+            start, rank = model_start(self.objective, rounds=0), min(rank, self.solver.max_rank or FIRST)
+        start = model_start(self.objective) if start is None else start
         P, sigma, Q = leading_singular(start, int(rank))
         keep = sigma > FADING * sigma.max(initial=0.0)
         P, Q, root = P[:, keep], Q[:, keep], np.sqrt(sigma[keep])
@@ -243,7 +238,7 @@ class _Run(Run):
         step, joined = max(rank, FIRST), None
         room = int(min(self.most - rank, step))
         if room > 0:
-            H = self.objective.mean_hessian(now.scores)
+            H = MeanModel(self.objective, now.scores).hessian
             joined = join_violations(self.objective, now.U, now.V, gradient, H, room)
         self.factors = joined or (now.U, now.V)
         enough = ROUNDING if self.solver.max_rank is None else STATIONARY * self.tol

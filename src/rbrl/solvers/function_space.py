@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbrl._common.linalg import small_eigh
+from rbrl._common.linalg import gram_eigh
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import Run, SmoothedPoint, SolverResult, Start
 from rbrl.solvers.descent import InverseHessian, Memory, wolfe_step
-from rbrl.solvers.preconditioner import PencilSolver
+from rbrl.solvers.preconditioner import MeanModel, PencilSolver
 
 
 @dataclass(frozen=True)
@@ -106,23 +106,23 @@ class _Run(Run):
         self.note(now.value)
         K_residual = self.objective.design.scores(now.residual)
         self.gradient, self.K_gradient = now.residual + A @ now.pull, K_residual + scores @ now.pull
-        squares, V = small_eigh(now.residual.T @ K_residual)
-        self.certify(A, np.sqrt(np.maximum(squares, 0.0))[:, None] * V.T)
+        squares, V = gram_eigh(now.residual.T @ K_residual)
+        self.certify(A, np.sqrt(squares)[:, None] * V.T)
 
     def advance(self) -> None:
         """One quasi-Newton step, its length searched on scores that are known."""
-        objective, now, at = self.objective, self.now, self.now
+        objective, now = self.objective, self.now
         D, slope = self.memory.descent(self.gradient, self._inverse(now, now.pull), self.K_gradient)
         KD = objective.design.scores(D)
 
-        def along(t: float) -> tuple[float, float]:
-            nonlocal at
+        def along(t: float) -> tuple[float, float, _Function]:
             at = _Function(objective, now.A + t * D, now.scores + t * KD, self.tol)
             at.smooth_as(now)
             pull = objective.ridge.weight * np.eye(D.shape[1]) + (0 if at.nuclear is None else at.nuclear.hessian)
-            return at.smooth_value, float(np.vdot(at.residual, KD) + np.sum((at.A.T @ KD) * pull))
+            return at.smooth_value, float(np.vdot(at.residual, KD) + np.sum((at.A.T @ KD) * pull)), at
 
-        if slope < 0 and wolfe_step(along, now.smooth_value, slope):
+        at = wolfe_step(along, now.smooth_value, slope) if slope < 0 else None
+        if at is not None:
             gradient, K_gradient = self.gradient, self.K_gradient
             self.arrive(at.A, at.scores)
             change, K_change = self.gradient - gradient, self.K_gradient - K_gradient
@@ -135,7 +135,7 @@ class _Run(Run):
     def _inverse(self, function: _Function, pull: FloatArray) -> InverseHessian:
         """Inverse Hessian of the mean model, exact in the eigenvectors that are known; the others are taken for equal."""
         values, U, rest = self.spectrum
-        H = self.objective.mean_hessian(function.scores)
+        H = MeanModel(self.objective, function.scores).hessian
         inside, outside = (PencilSolver(v, H, 0.0, np.zeros_like(H), pull) for v in (values, np.array([rest])))
 
         def inverse(G: FloatArray) -> FloatArray:

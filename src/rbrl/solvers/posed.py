@@ -4,6 +4,7 @@ which they were found."""
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,17 @@ def solve_posed(
     if result.gap <= tol < solution.proof.gap and left > 0 and result.n_iter < max_iter:
         more, said = _quietly(solver, objective, result.weights, left, max_iter - result.n_iter)
         solution = posed.judge(objective, _joined(solution.result, more))
-    _say(said, solution, tol)
+    gap, result = solution.proof.gap, solution.result
+    stopped_by_own_rule = result.converged and result.gap > tol
+    if gap <= tol or stopped_by_own_rule:
+        return solution
+    if gap > 2 * result.gap or not said:
+        reached = f"only a relative gap of {gap:.1e}" if np.isfinite(gap) else "no relative gap"
+        said = [
+            f"Double precision proves {reached} of this solution, not tol={tol:g}. {AT_ITS_LIMIT if gap < FINE else SCALE}"
+        ]
+    for text in said:
+        warnings.warn(text, ConvergenceWarning, stacklevel=2)
     return solution
 
 
@@ -144,7 +155,12 @@ def solve_kernel(
         """The objective over the spectrum of a matrix, its proof by K itself, and the weights to start at."""
         objective = objective_of(SpectralDesign(K_of_design, low_rank))
         weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
-        return objective, _posed_kernel(objective, K, low_rank, dtype), weights
+        if low_rank == "coefficients":
+            # With a nuclear norm a third matrix is multiplied, in the same pass over K.
+            evaluations = 1.5 if objective.nuclear.weight else 1.0
+            return objective, Posed(partial(prove_kernel, objective, K), dtype, evaluations), weights
+        prove = partial(prove_function, objective, lambda V: (K @ V, np.sqrt(squares(K))))
+        return objective, Posed(prove, dtype), weights
 
     single_may_do = len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
     spent = 0.0
@@ -159,14 +175,6 @@ def solve_kernel(
     solution = solve_posed(solver, objective, posed, weights, tol, max_iter)
     solution.result = replace(solution.result, evaluations=solution.result.evaluations + spent)
     return solution
-
-
-def _posed_kernel(objective: Objective, K: FloatArray, low_rank: str, dtype: np.dtype[Any]) -> Posed:
-    if low_rank == "coefficients":
-        # With a nuclear norm a third matrix is multiplied, in the same pass over K.
-        evaluations = 1.5 if objective.nuclear.weight else 1.0
-        return Posed(lambda A, duals: prove_kernel(objective, K, A, duals), dtype, evaluations)
-    return Posed(lambda A, duals: prove_function(objective, lambda V: (K @ V, np.sqrt(squares(K))), A, duals), dtype)
 
 
 def _quietly(
@@ -190,25 +198,6 @@ def _joined(first: SolverResult, second: SolverResult) -> SolverResult:
     costs = None
     if first.costs is not None and second.costs is not None:
         costs = np.concatenate([first.costs, first.evaluations + second.costs])
-    return replace(
-        second,
-        evaluations=first.evaluations + second.evaluations,
-        n_iter=first.n_iter + second.n_iter,
-        history=np.concatenate([first.history, second.history]),
-        costs=costs,
-    )
-
-
-def _say(said: list[str], solution: Solution, tol: float) -> None:
-    """Warn of a gap that is not what was asked for."""
-    gap, result = solution.proof.gap, solution.result
-    by_own_rule = result.converged and result.gap > tol
-    if gap <= tol or by_own_rule:
-        return
-    if gap > 2 * result.gap or not said:
-        reached = f"only a relative gap of {gap:.1e}" if np.isfinite(gap) else "no relative gap"
-        said = [
-            f"Double precision proves {reached} of this solution, not tol={tol:g}. {AT_ITS_LIMIT if gap < FINE else SCALE}"
-        ]
-    for text in said:
-        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+    evaluations, n_iter = first.evaluations + second.evaluations, first.n_iter + second.n_iter
+    history = np.concatenate([first.history, second.history])
+    return replace(second, evaluations=evaluations, n_iter=n_iter, history=history, costs=costs)

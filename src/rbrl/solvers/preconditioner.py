@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dsygvd
 
-from rbrl._common.linalg import clip_singular_values, small_eigh
+from rbrl._common.linalg import clip_singular_values, gram_eigh
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
 from rbrl.problem.objective import Objective, SmoothedNuclear
@@ -79,7 +79,7 @@ class MeanModel:
     """
 
     def __init__(self, objective: Objective, scores: FloatArray) -> None:
-        self.hessian = objective.mean_hessian(scores)
+        self.hessian = objective.loss.label_hessian(objective.Y, scores, objective.sample_weight) / len(scores)
         self._gram = objective.design.gram_diagonal
         r = objective.ridge.row_weights
         self.ridge = objective.ridge.weight * (r if isinstance(r, float) else r[:, 0])
@@ -91,8 +91,7 @@ class MeanModel:
         many = len(diagonal) > MANY_LABELS
         if many and np.all(np.abs(self.hessian).sum(axis=1) <= (1 + HARDLY_COUPLED) * diagonal):
             return diagonal, None
-        values, basis = small_eigh(self.hessian)
-        return np.maximum(values, 0.0), basis
+        return gram_eigh(self.hessian)
 
     def inverse(self, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
         """The inverse Hessian as a function of a matrix (n_columns, n_labels)."""
@@ -123,7 +122,7 @@ def model_start(objective: Objective, rounds: int = 20) -> FloatArray:
     evaluation. Its rank is that of the optimum more often than not.
     """
     zero = objective.zero_scores()
-    pull = -objective.design.adjoint(objective.loss_at(zero)[1])
+    pull = -objective.design.adjoint(objective.loss.evaluate(objective.Y, zero, objective.sample_weight)[1])
     model = MeanModel(objective, zero)
     W = model.inverse()(pull)
     for _ in range(rounds if objective.nuclear.weight else 0):
@@ -142,7 +141,7 @@ def label_coupling(objective: Objective, W: FloatArray) -> float:
     """
     if objective.shape[0] == 0:
         return 0.0
-    H = objective.mean_hessian(objective.zero_scores())
+    H = MeanModel(objective, objective.zero_scores()).hessian
     typical = np.median(objective.design.gram_diagonal) * H
     typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
     nuclear = SmoothedNuclear.at(W, objective.nuclear.weight) if objective.nuclear.weight else None
@@ -180,11 +179,8 @@ def full_factor_hessian(
     positive semidefinite.
     """
     Z, Y, (k, rank), l = objective.design.matrix(), objective.Y, U.shape, len(V)
-    units = np.broadcast_to(np.eye(l)[:, None, :], (l, *Y.shape))
-    curvatures = [
-        objective.loss.hessian_product(Y, scores_U @ V.T, unit.copy(), objective.sample_weight) for unit in units
-    ]
-    T = np.stack(curvatures, axis=1)
+    F, units = scores_U @ V.T, (np.tile(unit, (len(Y), 1)) for unit in np.eye(l))
+    T = np.stack([objective.loss.hessian_product(Y, F, unit, objective.sample_weight) for unit in units], axis=1)
     ridge, r = objective.ridge.weight, np.ones((k, 1)) * objective.ridge.row_weights
     N = clip_singular_values(gradient, objective.nuclear.weight)
     TV = T @ V
@@ -224,9 +220,3 @@ def full_hessian(objective: Objective, scores: FloatArray, nuclear: SmoothedNucl
     H[np.diag_indices(l * k)] += 1e-14 * np.trace(H) / (l * k)
     factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
     return lambda G: cho_solve(factor, G.T.ravel(), check_finite=False).reshape(l, k).T
-
-
-def full_hessian_cost(objective: Objective) -> float:
-    """Cost of the full Hessian in iterations of the quasi-Newton method: flops, ten times faster in such large products."""
-    (n, k), l = objective.design.shape, objective.Y.shape[1]
-    return (n * k**2 * l * (l + 1) + (k * l) ** 3 / 3) / max(10 * 4 * n * k * l, 1)

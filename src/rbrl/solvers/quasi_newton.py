@@ -11,8 +11,10 @@ from rbrl.problem.objective import Objective
 from rbrl.solvers.base import Run, SolverResult, Start
 from rbrl.solvers.descent import FADING, Iterate, Memory, Ray, first_descent, step_lengths
 from rbrl.solvers.factored import FAINT, descend, join_violations, split
-from rbrl.solvers.preconditioner import MeanModel, full_hessian, full_hessian_cost, label_coupling, model_start
+from rbrl.solvers.preconditioner import MeanModel, full_hessian, label_coupling, model_start
 
+# Steps, in coordinates that are not whitened, before the rank of the weights is believed.
+SETTLING_STEPS = 12
 # Measured on 180 problems: with less coupling than this, a quasi-Newton method per label needs fewer evaluations.
 WEAK_COUPLING = 0.9
 # Steps remembered may take this much memory; five are kept in any case.
@@ -67,8 +69,8 @@ class QuasiNewton:
         check_choice("QuasiNewton", "stop", self.stop, ("gap", "progress"))
         run = _Run(objective, self, tol, max_iter)
         run.begin(start, scores)
-        while not run.finished():
-            run.advance()
+        while run.advance():
+            pass
         run.tidy()
         return run.result(run.now.W, run.converged())
 
@@ -100,8 +102,11 @@ class _Run(Run):
         self.full, self.caution, self.stalled, self.lost = False, 0.0, False, False
         # The full Hessian pays after iterations that cost as much as ten factorisations, at most half of those allowed.
         self.patience = np.inf
-        if np.prod(objective.shape) <= FULL_HESSIAN_SIZE and objective.lines_are_exact():
-            self.patience = np.clip(10 * full_hessian_cost(objective), 40, max(max_iter // 2, 40))
+        if np.prod(objective.shape) <= FULL_HESSIAN_SIZE and objective.lines_are_exact:
+            (n, k), l = objective.design.shape, objective.Y.shape[1]
+            # Its flops, ten times faster in such large products, in iterations of the quasi-Newton method.
+            cost = (n * k**2 * l * (l + 1) + (k * l) ** 3 / 3) / max(10 * 4 * n * k * l, 1)
+            self.patience = np.clip(10 * cost, 40, max(max_iter // 2, 40))
 
     def begin(self, start: Start, scores: Any = None) -> None:
         """Go to `start`, or to the minimiser of the mean model."""
@@ -128,25 +133,26 @@ class _Run(Run):
             return self.gap() <= self.tol
         return self.n_iter >= 2 and self.gained <= self.tol
 
-    def finished(self) -> bool:
-        return self.converged() or (self.stuck and not self.impatient()) or self.n_iter >= self.max_iter
+    def advance(self) -> bool:
+        """Take the step that suits the iterate, if there is one more to take; return whether there was.
 
-    def impatient(self) -> bool:
-        """Whether the full Hessian has its turn: after some iterations, or half as many if nothing else helps."""
-        return not self.full and self.n_iter >= (0.5 if self.stuck else 1.0) * self.patience
-
-    def advance(self) -> None:
-        """The step that suits the iterate; with the full Hessian, factors are for when steps on the weights stall."""
-        if self.impatient():
+        With the full Hessian, factors are for when steps on the weights stall.
+        """
+        # The full Hessian has its turn after some iterations, or half as many if nothing else helps.
+        impatient = not self.full and self.n_iter >= (0.5 if self.stuck else 1.0) * self.patience
+        if self.converged() or (self.stuck and not impatient) or self.n_iter >= self.max_iter:
+            return False
+        if impatient:
             self.follow_path()
-        elif self.now.rank_fades() and (self.stalled if self.full else self.settled() and self.factors_pay()):
+        elif self.now.rank_fades and (self.stalled if self.full else self.settled() and self.factors_pay()):
             self.factored_round()
         else:
             self.step()
+        return True
 
     def settled(self) -> bool:
         """Whether the rank can be believed; if no step helps, it has to be."""
-        return self.n_iter > self.objective.design.settling_steps() or self.lost
+        return self.objective.design.whitened or self.n_iter > SETTLING_STEPS or self.lost
 
     def factors_pay(self) -> bool:
         """Whether the rank is so low that factors are the better weights, or the steps on the weights so small."""
@@ -172,7 +178,7 @@ class _Run(Run):
         D, slope = self.memory.descent(now.gradient, seed)
         scores = objective.design.scores(D)
         t = step_lengths(Ray(objective, now, D, scores), slope, self.joint)
-        if not objective.lines_are_exact():
+        if not objective.lines_are_exact:
             ray = Ray(objective, now, D, scores, objective.loss.exact_line)
             t = first_descent(ray, t if t.any() else t + 1, self.joint)
         if t.any():
@@ -185,7 +191,7 @@ class _Run(Run):
     def lose_the_way(self) -> None:
         """No step descends: forget the past, or expect terms of the loss to become active soon, or end."""
         if self.old is None:
-            factors_wait = self.now.rank_fades() and (self.full or not self.settled())
+            factors_wait = self.now.rank_fades and (self.full or not self.settled())
             self.stuck = not (factors_wait or (self.full and self.caution == 0))
             self.caution, self.lost = CAUTION, True
         self.memory, self.old, self.stalled = None, None, True
@@ -195,7 +201,7 @@ class _Run(Run):
         objective, now = self.objective, self.now
         self.memory, self.old, self.stalled, self.steps = None, None, False, 0
         factors = split(now.W, now.nuclear, FAINT if self.full else 1e-4)
-        H = objective.mean_hessian(now.scores)
+        H = MeanModel(objective, now.scores).hessian
         U, V = join_violations(objective, *factors, now.smooth_gradient, H) or factors
         most = ROUND if self.full else max(self.patience - self.n_iter, 1)
         allowed: Any = min(self.max_iter - self.n_iter - 1, most)
@@ -223,8 +229,8 @@ class _Run(Run):
             run.full, run.n_iter = True, self.n_iter
             run.begin(W)
             run.joint = True
-            while not run.finished():
-                run.advance()
+            while run.advance():
+                pass
             W, self.n_iter = run.now.W, run.n_iter
         if W is not None:
             self.arrive(W, self.objective.design.scores(W))
