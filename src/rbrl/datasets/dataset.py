@@ -1,24 +1,16 @@
-"""`Dataset`: features, labels, names, and the splits that came with them.
+"""`Dataset`: features, labels, names, and the splits that came with them; and the columns that a model was fitted on."""
 
-Copies of the same set differ in row order, in dense or sparse storage and in number types. A row's *content* is the
-byte string made of, all little-endian 64-bit: the number of its relevant labels, the number of its non-zero features,
-the indexes of both, and the values of those features as floats (any NaN as one NaN). Its *digest* is the SHA-256 of
-that. The canonical order sorts rows by digest; the content hash is the SHA-256 of the sizes followed by the sorted
-digests. Rows with equal digests are equal, so that their order among themselves changes nothing.
-"""
-
-import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
-from rbrl.datasets.catalogue import Card
-from rbrl.datasets.names import Columns, NumberedNames, find_names
+from rbrl.datasets.catalogue import Card, canonical_order, row_digests
 from rbrl.exceptions import DataFormatError
 
 Split = tuple[IntArray, IntArray]
@@ -34,53 +26,121 @@ def stored_values(A: Any) -> Array:
     return A.data if sparse.issparse(A) else np.asarray(A)
 
 
-def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
-    """Return an (n_samples, 4) array of big-endian words: the SHA-256 digest of each row's content.
-
-    Parameters
-    ----------
-    X : ndarray or sparse array of shape (n_samples, n_features)
-    Y : ndarray or sparse array of shape (n_samples, n_labels), optional
-        0/1 labels; left out of the content if None.
-    """
-    rows = _nonzeros(X)
-    tags_of = _nonzeros(sparse.csr_array((rows.shape[0], 0)) if Y is None else Y)
-    values = rows.data.astype("<f8")
-    values[np.isnan(values)] = np.nan
-    features, labels = rows.indices.astype("<i8"), tags_of.indices.astype("<i8")
-    sizes = np.column_stack([np.diff(tags_of.indptr), np.diff(rows.indptr)]).astype("<i8")
-    digests = bytearray()
-    for i in range(rows.shape[0]):
-        row, tags = slice(*rows.indptr[i : i + 2]), slice(*tags_of.indptr[i : i + 2])
-        content = b"".join((sizes[i].tobytes(), labels[tags].tobytes(), features[row].tobytes(), values[row].tobytes()))
-        digests += hashlib.sha256(content).digest()
-    return np.frombuffer(bytes(digests), dtype=">u8").reshape(-1, 4)
-
-
-def canonical_order(digests: Array) -> IntArray:
-    """Return the permutation that sorts rows by digest; equal rows keep their order."""
-    return np.lexsort(digests.T[::-1])
-
-
-def content_hash(digests: Array, n_features: int, n_labels: int) -> str:
-    """Return the hexadecimal content hash of the rows with these digests, in any order."""
-    head = np.array([len(digests), n_features, n_labels], dtype="<i8").tobytes()
-    return hashlib.sha256(head + digests[canonical_order(digests)].tobytes()).hexdigest()
-
-
-def _nonzeros(A: Any) -> Any:
-    A = sparse.csr_array(A, copy=True)
-    A.sum_duplicates()
-    A.eliminate_zeros()
-    return A
-
-
 def _sums(A: Any, axis: int) -> IntArray:
     return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
 
 
 def _ratio(part: int, whole: int) -> float:
     return float(part / whole) if whole else 0.0
+
+
+class NumberedNames(Sequence[str]):
+    """The names `prefix1`, `prefix2`, …, made when asked for, so that a million columns cost nothing.
+
+    Examples
+    --------
+    >>> list(NumberedNames("x", 3))
+    ['x1', 'x2', 'x3']
+    """
+
+    def __init__(self, prefix: str, n_names: int):
+        self.prefix, self.n_names = prefix, int(n_names)
+
+    def __len__(self) -> int:
+        return self.n_names
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [f"{self.prefix}{i + 1}" for i in range(self.n_names)[index]]
+        return f"{self.prefix}{range(self.n_names)[index] + 1}"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NumberedNames):
+            return (self.prefix, self.n_names) == (other.prefix, other.n_names)
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content, like a list
+
+    def __repr__(self) -> str:
+        return f"NumberedNames({self.prefix!r}, {self.n_names})"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a data set: what a model has to know of those it was fitted on, to read another file alike.
+
+    Parameters
+    ----------
+    n_features, n_labels : int, optional
+    feature_names, label_names : sequence of str, optional
+        None: they had no names.
+    first_feature, first_label : {0, 1}, optional
+        The numbers that a svmlight file counted its columns from.
+
+    Examples
+    --------
+    >>> Columns(n_features=2, feature_names=("length", "width")).n_features
+    2
+    """
+
+    n_features: int | None = None
+    n_labels: int | None = None
+    feature_names: Sequence[str] | None = None
+    label_names: Sequence[str] | None = None
+    first_feature: int | None = None
+    first_label: int | None = None
+
+
+def find_names(
+    what: str,
+    names: Sequence[str] | None,
+    wanted: Sequence[str] | None,
+    prefix: str,
+    owner: str = "the model was fitted on",
+) -> list[int] | None:
+    """Return the places of the columns `wanted` of a model among those of a file, or None if names do not tell.
+
+    Parameters
+    ----------
+    what : str
+        "feature" or "label", for messages.
+    names, wanted : sequence of str, or None
+        The names of the file, and of the model. Numbers that we gave to columns without names, `prefix1` and so on, tell
+        nothing, unless the other side has them too.
+    prefix : str
+    owner : str
+        Whose columns are wanted, for messages.
+
+    Raises
+    ------
+    DataFormatError
+        One is missing, or there are several of its name.
+    """
+    if names is None or wanted is None or isinstance(names, NumberedNames):
+        return None
+    names, wanted = list(map(str, names)), list(map(str, wanted))
+    if names == wanted:
+        return list(range(len(names)))
+    places, times = {name: i for i, name in enumerate(names)}, Counter(names)
+    missing = [name for name in wanted if name not in places]
+    if len(missing) == len(wanted) and (_are_numbers(names, prefix) or _are_numbers(wanted, prefix)):
+        return None
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        others = ", ".join([*map(repr, names[:3]), *["…"][: len(names) > 3]])
+        raise DataFormatError(f"it has no {what} {missing[0]!r}{more}, which {owner}; it has {others}")
+    twice = next((name for name in wanted if times[name] > 1), None)
+    if twice is not None:
+        raise DataFormatError(f"the {what} {twice!r} is the name of several columns: they cannot be told apart")
+    return [places[name] for name in wanted]
+
+
+def _are_numbers(names: list[str], prefix: str) -> bool:
+    return names == list(NumberedNames(prefix, len(names)))
 
 
 class Part(NamedTuple):

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Dataset
+from rbrl.datasets.dataset import Columns, Dataset
 from rbrl.datasets.formats import LabelChoice, ReadOptions, arff, bad, csv, mat, naming, npz, parquet, svmlight
 from rbrl.datasets.formats.table import Table, feature_columns
-from rbrl.datasets.names import Columns
 from rbrl.exceptions import DataFormatError
 
 # A format is a module with `write`, and with `tables` or `read`.

@@ -17,8 +17,8 @@ import requests
 from scipy import sparse
 
 from rbrl._common.progress import Transfer
-from rbrl.datasets.catalogue import CARDS, Card
-from rbrl.datasets.dataset import Dataset, canonical_order, content_hash, dense, row_digests
+from rbrl.datasets.catalogue import CARDS, Card, canonical_order, content_hash, row_digests
+from rbrl.datasets.dataset import Dataset, dense
 from rbrl.datasets.files import load_file, save_file
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 

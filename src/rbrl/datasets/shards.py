@@ -15,10 +15,9 @@ from scipy import sparse
 
 from rbrl._common.checks import check_number
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Dataset, Part
+from rbrl.datasets.dataset import Columns, Dataset, Part
 from rbrl.datasets.files import ENDINGS, TABLES, format_of, load_file, load_parts
 from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming, npz
-from rbrl.datasets.names import Columns
 from rbrl.exceptions import DataFormatError
 
 ROWS_PER_SHARD = 50_000

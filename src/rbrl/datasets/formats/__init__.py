@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rbrl._common.typing import Array
-from rbrl.datasets.names import Columns
+from rbrl.datasets.dataset import Columns
 from rbrl.exceptions import DataFormatError
 
 MAX_BYTES = 4 << 30  # of a file once unpacked

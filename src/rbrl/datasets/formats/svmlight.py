@@ -21,11 +21,10 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Dataset
+from rbrl.datasets.dataset import Columns, Dataset, find_names
 from rbrl.datasets.formats import ReadOptions, bad, dense_labels, quote
 from rbrl.datasets.formats.table import check_writable
 from rbrl.datasets.formats.text import Pairs, in_blocks, number, reading_text, spell, writing_text
-from rbrl.datasets.names import Columns, find_names
 from rbrl.exceptions import GuessWarning
 
 MARK = "# rbrl: "

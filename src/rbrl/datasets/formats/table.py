@@ -19,10 +19,9 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, Matrix
-from rbrl.datasets.dataset import Dataset, stored_values
+from rbrl.datasets.dataset import Columns, Dataset, find_names, stored_values
 from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, dense_labels, naming, quote
 from rbrl.datasets.formats.text import is_plain, reading_bytes, writing_text
-from rbrl.datasets.names import Columns, find_names
 from rbrl.exceptions import DataFormatError
 
 # From the names of a file's columns, and what it says itself about labels, to the columns that are wanted.
