@@ -26,6 +26,18 @@ def stored_values(A: Any) -> Array:
     return A.data if sparse.issparse(A) else np.asarray(A)
 
 
+def stack_rows(blocks: Sequence[Any]) -> Any:
+    """Return the rows of all blocks as one matrix, sparse if one of them is."""
+    return (sparse.vstack if any(map(sparse.issparse, blocks)) else np.vstack)(blocks) if len(blocks) > 1 else blocks[0]
+
+
+def join_parts(train: tuple[Any, Any], test: tuple[Any, Any]) -> tuple[Any, Any, dict[str, Split]]:
+    """Return X and Y of all rows, and where those of the two parts are, as the split "source"."""
+    n_train, n_samples = train[0].shape[0], train[0].shape[0] + test[0].shape[0]
+    X, Y = map(stack_rows, zip(train, test))
+    return X, Y, {"source": (np.arange(n_train), np.arange(n_train, n_samples))}
+
+
 def _sums(A: Any, axis: int) -> IntArray:
     return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
 

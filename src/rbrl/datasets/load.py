@@ -18,7 +18,7 @@ from scipy import sparse
 
 from rbrl._common.progress import Transfer
 from rbrl.datasets.catalogue import CARDS, Card, canonical_order, content_hash, row_digests
-from rbrl.datasets.dataset import Dataset, dense
+from rbrl.datasets.dataset import Dataset, dense, join_parts
 from rbrl.datasets.files import load_file, save_file
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
@@ -147,14 +147,11 @@ def read_files(paths: Sequence[Path], labels: Path | None, default_labels: int) 
     default_labels : int
         Where the labels stand, if neither `labels` nor the files say.
     """
-    train, *others = (load_file(path, labels, default_labels=default_labels) for path in paths)
-    if not others:
-        return train
-    (test,) = others
-    stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
-    split = np.arange(len(train)), np.arange(len(train), len(train) + len(test))
-    X, Y = stack([train.X, test.X]), np.vstack([train.Y, test.Y])
-    return replace(train, X=X, Y=Y, name="data", splits={"source": split})
+    datasets = [load_file(path, labels, default_labels=default_labels) for path in paths]
+    if len(datasets) == 1:
+        return datasets[0]
+    X, Y, splits = join_parts(*((part.X, part.Y) for part in datasets))
+    return replace(datasets[0], X=X, Y=Y, name="data", splits=splits)
 
 
 def yeast_path() -> Path | None:

@@ -10,12 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import check_number
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Columns, Dataset, Part
+from rbrl.datasets.dataset import Columns, Dataset, Part, stack_rows
 from rbrl.datasets.files import ENDINGS, TABLES, format_of, load_file, load_parts
 from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming, npz
 from rbrl.exceptions import DataFormatError
@@ -312,9 +311,5 @@ def _regrouped(parts: Iterable[Dataset], rows: int) -> Iterator[Dataset]:
 
 
 def _stacked(parts: Sequence[Part], named: Dataset) -> Dataset:
-    X, Y = (side[0] if len(side) == 1 else _stack(side) for side in zip(*parts))
-    return Dataset(X, Y, *(named.columns.feature_names, named.columns.label_names))
-
-
-def _stack(side: Sequence[Any]) -> Matrix:
-    return (sparse.vstack if sparse.issparse(side[0]) else np.vstack)(side)
+    X, Y = map(stack_rows, zip(*parts))
+    return Dataset(X, Y, named.columns.feature_names, named.columns.label_names)

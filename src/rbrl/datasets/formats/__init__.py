@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rbrl._common.typing import Array
-from rbrl.datasets.dataset import Columns
+from scipy import sparse
+
+from rbrl._common.typing import Array, Matrix
+from rbrl.datasets.dataset import Columns, dense
 from rbrl.exceptions import DataFormatError
 
 MAX_BYTES = 4 << 30  # of a file once unpacked
@@ -120,11 +122,13 @@ def quote(value: object) -> str:
     return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
 
 
-def dense_labels(Y: Any) -> Array:
-    """Return the sparse array Y as a dense one, unless it is too large."""
-    if Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
+def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
+    """Return the labels as a sparse array or, unless they are too large, as a dense one."""
+    if as_sparse:
+        return sparse.csr_array(Y)
+    if sparse.issparse(Y) and Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
         raise bad(f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
-    return Y.toarray()
+    return dense(Y)
 
 
 def check_compressed(values: Array, indexes: Array, starts: Array, n_lines: int, length: int) -> None:

@@ -18,7 +18,7 @@ from scipy import sparse
 from rbrl._common.files import array_head, replacing
 from rbrl._common.typing import Array
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import ReadOptions, bad, check_compressed, dense_labels, quote
+from rbrl.datasets.formats import ReadOptions, bad, check_compressed, label_matrix, quote
 
 # What Python, NumPy and the unpackers raise for bytes that are not what they should be.
 BROKEN = (
@@ -34,9 +34,7 @@ def read(path: Path, options: ReadOptions) -> Dataset:
     if options.labels is not None:
         raise bad(f"an NPZ file has its labels in Y; got labels={options.labels!r}")
     arrays = _arrays(path, options.max_bytes)
-    Y = _matrix(arrays, "Y")
-    if sparse.issparse(Y) != options.sparse_labels:
-        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(Y)
+    X, Y = _matrix(arrays, "X"), label_matrix(_matrix(arrays, "Y"), options.sparse_labels)
     splits = {}
     for key in arrays:
         prefix = key.removesuffix("train_index")
@@ -44,7 +42,7 @@ def read(path: Path, options: ReadOptions) -> Dataset:
             splits[prefix.rstrip("_") or "source"] = arrays[key], arrays[f"{prefix}test_index"]
     names: Any = {key: arrays[key].ravel() for key in NAMES if key in arrays}
     coded = arrays.get("categorical_index", ())
-    return Dataset(_matrix(arrays, "X"), Y, name=path.stem, splits=splits, categorical_index=coded, **names)
+    return Dataset(X, Y, name=path.stem, splits=splits, categorical_index=coded, **names)
 
 
 def _arrays(path: Path, max_bytes: int) -> dict[str, Array]:
@@ -99,10 +97,8 @@ def write(dataset: Dataset, path: Path, compressed: bool = True) -> None:
     """Write an NPZ file that `read` reads back; uncompressed ones are larger, and read several times faster."""
     arrays: dict[str, Any] = {}
     for key, matrix in (("X", dataset.X), ("Y", dataset.Y)):
-        is_sparse = sparse.issparse(matrix)
-        arrays |= (
-            {f"{key}_{piece}": np.array(getattr(matrix, piece)) for piece in PIECES} if is_sparse else {key: matrix}
-        )
+        pieces = PIECES if sparse.issparse(matrix) else ()
+        arrays |= {f"{key}_{piece}": np.array(getattr(matrix, piece)) for piece in pieces} or {key: matrix}
     names = {key: getattr(dataset.columns, key) for key in NAMES}
     arrays |= {key: np.array(list(own), dtype=np.str_) for key, own in names.items() if own is not None}
     if len(dataset.categorical_index):

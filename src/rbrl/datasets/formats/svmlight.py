@@ -22,7 +22,7 @@ from scipy import sparse
 
 from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Columns, Dataset, find_names
-from rbrl.datasets.formats import ReadOptions, bad, dense_labels, quote
+from rbrl.datasets.formats import ReadOptions, bad, label_matrix, quote
 from rbrl.datasets.formats.table import check_writable
 from rbrl.datasets.formats.text import Pairs, in_blocks, number, reading_text, spell, writing_text
 from rbrl.exceptions import GuessWarning
@@ -231,16 +231,9 @@ def _row(text: str, line: int) -> dict[int, float]:
 
 def _dataset(path: Path, block: _Block, head: Head, options: ReadOptions) -> Dataset:
     X = _matrix("feature", block.features, block.lines, head)
-    Y = _matrix("label", block.labels, block.lines, head)
-    return Dataset(
-        X,
-        Y if options.sparse_labels else dense_labels(Y),
-        feature_names=head.feature_names,
-        label_names=head.label_names,
-        name=path.name.split(".")[0],
-        first_feature=head.first_feature,
-        first_label=head.first_label,
-    )
+    Y = label_matrix(_matrix("label", block.labels, block.lines, head), options.sparse_labels)
+    known = {key: getattr(head, key) for key in ("feature_names", "label_names", "first_feature", "first_label")}
+    return Dataset(X, Y, name=path.name.split(".")[0], **known)
 
 
 def _matrix(what: str, pairs: Pairs, lines: list[int], head: Head) -> Matrix:

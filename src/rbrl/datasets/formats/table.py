@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, Matrix
-from rbrl.datasets.dataset import Columns, Dataset, find_names, stored_values
-from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, dense_labels, naming, quote
+from rbrl.datasets.dataset import Columns, Dataset, find_names, stack_rows, stored_values
+from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, label_matrix, naming, quote
 from rbrl.datasets.formats.text import is_plain, reading_bytes, writing_text
 from rbrl.exceptions import DataFormatError
 
@@ -258,12 +258,9 @@ class Table:
     @classmethod
     def joined(cls, tables: Iterable["Table"]) -> "Table":
         """The rows of all tables of a file."""
-        first, *others = tables
-        if not others:
-            return first
-        stack = sparse.vstack if sparse.issparse(first.matrix) else np.concatenate
-        lines = None if first.lines is None else np.concatenate([first.lines, *(table.lines for table in others)])
-        return replace(first, matrix=stack([first.matrix, *(table.matrix for table in others)]), lines=lines)
+        whole = list(tables)
+        matrices, lines = zip(*((table.matrix, table.lines) for table in whole))
+        return replace(whole[0], matrix=stack_rows(matrices), lines=None if lines[0] is None else np.concatenate(lines))
 
     def dataset(self, options: ReadOptions) -> Dataset:
         """Return the `Dataset`, its label columns as `options.labels` or the file says."""
@@ -277,7 +274,7 @@ class Table:
         if not features:
             columns = f"its {len(self.names)} columns are" if len(self.names) > 1 else "its only column is"
             raise bad(f"no feature is left, {columns} labels: {quote(list(self.names))}{self.hint}")
-        Y = self._label_matrix(labels, options.sparse_labels)
+        Y = label_matrix(self._labels(labels), options.sparse_labels)
         X, names = self.matrix[:, features], [self.names[j] for j in features]
         nominal = {i: self.codes[j] for i, j in enumerate(features) if len(self.codes.get(j, ())) > 2}
         if nominal and options.nominal == "onehot":
@@ -296,7 +293,7 @@ class Table:
                     "data set: code them as numbers first"
                 )
 
-    def _label_matrix(self, labels: list[int], as_sparse: bool) -> Matrix:
+    def _labels(self, labels: list[int]) -> Matrix:
         for j in labels:
             if len(self.codes.get(j, ())) == 1 and not is_plain(next(iter(self.codes[j]))):
                 raise bad(f"the label {quote(self.names[j])} has one word only: {list(self.codes[j])}")
@@ -305,12 +302,12 @@ class Table:
             # -1 stands for 0 in a file without a single 0.
             rows, columns = np.indices(Y.shape, sparse=True)
             self._check_labels(labels, Y, rows, columns, signed=not (Y == 0).any())
-            return sparse.csr_array(Y > 0) if as_sparse else Y > 0
+            return Y > 0
         Y = sparse.coo_array(Y)
         self._check_labels(labels, Y.data, Y.row, Y.col, signed=True)
         Y = sparse.csr_array((Y.data > 0, (Y.row, Y.col)), shape=Y.shape)
         Y.eliminate_zeros()
-        return Y if as_sparse else dense_labels(Y)
+        return Y
 
     def _check_labels(self, labels: list[int], values: Array, rows: Array, columns: Array, signed: bool) -> None:
         odd = ~((values == 0) | (values == 1) | ((values == -1) & signed))
