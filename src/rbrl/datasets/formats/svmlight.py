@@ -10,7 +10,7 @@ programs skip.
 import json
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -30,21 +30,16 @@ from rbrl.exceptions import GuessWarning
 MARK = "# rbrl: "
 MAX_INDEX = 2**31 - 2
 FEATURE_0 = re.compile(r"(?<!\S)0+:")
+IN_COMMENT = ("n_features", "n_labels", "feature_names", "label_names")
 # What a reader has to know; the file, its reader or a model says it.
 FACTS = ("n_features", "n_labels", "first_feature", "first_label")
 
 
 @dataclass(frozen=True)
-class Head:
+class Head(Columns):
     """What is known of a file: sizes, what columns count from, names. `n_rows` if the first line is no row."""
 
-    n_features: int | None = None
-    n_labels: int | None = None
-    first_feature: int | None = None
-    first_label: int | None = None
     n_rows: int | None = None
-    feature_names: Sequence[str] | None = None
-    label_names: Sequence[str] | None = None
     said: str = "that the first line announces"
 
     def settled(self, path: Path, features: list[int], labels: list[int]) -> "Head":
@@ -77,12 +72,12 @@ def read(path: Path, options: ReadOptions) -> Dataset:
     if not blocks:
         said = quote({key: getattr(head, key, None) for key in FACTS})
         raise bad(f"there are no rows after its first line {said}" if head else "the file has no rows")
-    labels, features = Pairs.joined([b.labels for b in blocks]), Pairs.joined([b.features for b in blocks])
-    whole = _Block(labels, features, [line for block in blocks for line in block.lines])
+    labels, features, lines = zip(*blocks)
+    whole = _Block(Pairs.joined(labels), Pairs.joined(features), list(chain(*lines)))
     head = head or _told(options)
     if head.n_rows not in (None, len(whole.lines)):
         raise bad(f"the first line announces {head.n_rows} rows; there are {len(whole.lines)}", 1)
-    return _dataset(path, whole, head.settled(path, features.ends, labels.ends), options)
+    return _dataset(path, whole, head.settled(path, whole.features.ends, whole.labels.ends), options)
 
 
 def parts(path: Path, options: ReadOptions, rows: int) -> Iterator[Dataset]:
@@ -142,21 +137,18 @@ def _head(line: str) -> Head | None:
     sizes = line.split()
     if len(sizes) == 3 and all(size.isdecimal() and len(size) < 10 for size in sizes):
         n_rows, n_features, n_labels = map(int, sizes)
-        return Head(n_features, n_labels, 0, 0, n_rows)
+        return Head(n_features, n_labels, first_feature=0, first_label=0, n_rows=n_rows)
     if not line.startswith(MARK):
         return None
     try:
         head = json.loads(line[len(MARK) :])
     except (ValueError, RecursionError) as error:
         raise bad(f"the comment {quote(line.strip())} is not JSON: {error}", 1) from error
-    if not isinstance(head, dict) or not _is_head(head):
+    *counts, features, labels = (head.get(key) if type(head) is dict else None for key in IN_COMMENT)
+    whole = all(type(count) is int and 0 < count <= MAX_INDEX for count in counts)
+    if not whole or not all(names is None or type(names) is list for names in (features, labels)):
         raise bad(f"the comment {quote(line.strip())} must give n_features and n_labels", 1)
-    return Head(head["n_features"], head["n_labels"], 1, 0, None, head.get("feature_names"), head.get("label_names"))
-
-
-def _is_head(head: dict[str, Any]) -> bool:
-    sizes = all(type(head.get(key)) is int and 0 < head[key] <= MAX_INDEX for key in ("n_features", "n_labels"))
-    return sizes and all(head.get(key) is None or type(head[key]) is list for key in ("feature_names", "label_names"))
+    return Head(**{key: head.get(key) for key in IN_COMMENT}, first_feature=1, first_label=0)
 
 
 def _told(options: ReadOptions) -> Head:
@@ -187,12 +179,10 @@ def _say_guess(path: Path, guessed: list[str]) -> None:
 
 def _blocks(rows: Iterator[tuple[str, int]], size: int | None = None) -> Iterator[_Block]:
     for texts, lines in in_blocks(rows, size):
-        parts = [_labels(text, line) for text, line in zip(texts, lines)]
-        tags = np.array([label for labels, _ in parts for label in labels], dtype=np.int64)
-        counts = np.array([len(labels) for labels, _ in parts], dtype=np.int64)
-        features = Pairs.read([rest for _, rest in parts], ":")
-        if features is None:
-            features = Pairs.of_rows([_row(rest, line) for (_, rest), line in zip(parts, lines)])
+        labels, rests = zip(*map(_labels, texts, lines))
+        tags = np.array(list(chain(*labels)), dtype=np.int64)
+        counts = np.array([len(own) for own in labels], dtype=np.int64)
+        features = Pairs.read(rests, ":") or Pairs.of_rows([*map(_row, rests, lines)])
         yield _Block(Pairs(tags, np.ones(len(tags), dtype=np.int8), counts), features, lines)
 
 
@@ -245,8 +235,8 @@ def _matrix(what: str, pairs: Pairs, lines: list[int], head: Head) -> Matrix:
     if outside.any():
         place = int(np.argmax(outside))
         line = lines[int(np.searchsorted(pairs.starts, place, side="right")) - 1]
-        reason = f"{what} {pairs.indexes[place]} is not among the {size} {head.said}, which count from {first}"
-        raise bad(reason, line)
+        named = f"{what} {pairs.indexes[place]}"
+        raise bad(f"{named} is not among the {size} {head.said}, which count from {first}", line)
     return sparse.csr_array((pairs.values, indexes, pairs.starts), shape=(len(pairs.counts), size))
 
 
@@ -257,8 +247,7 @@ def write(dataset: Dataset, path: Path) -> None:
         raise bad(f"a svmlight file needs features; got {dataset.n_features}")
     X, Y = sparse.csr_array(dataset.X, copy=True), sparse.csr_array(dataset.Y)
     X.eliminate_zeros()
-    columns = dataset.columns
-    head = {key: getattr(columns, key) for key in ("n_features", "n_labels", "feature_names", "label_names")}
+    head = {key: getattr(dataset.columns, key) for key in IN_COMMENT}
     with writing_text(path) as stream:
         stream.write(f"{MARK}{json.dumps(head)}\n")
         for i in range(dataset.n_samples):
