@@ -22,6 +22,8 @@ class InvalidLabelsError(RBRLError, ValueError):
 class DataFormatError(RBRLError, ValueError):
     """A data file cannot be read; the message names file, line and reason."""
 
+    line: int | None = None
+
 
 class DatasetNotFoundError(RBRLError, LookupError):
     """A data set is neither on disk nor to be downloaded; the message says what to put where."""

@@ -99,14 +99,10 @@ class Card:
     @property
     def description(self) -> str:
         """A few lines of text for people."""
-        lines = [
-            f"{self.name} ({self.domain})",
-            f"{self.n_samples} samples, {self.n_features} features, {self.n_labels} labels",
-            f"labels per sample {self.cardinality:.3f}, density {self.density:.3f}",
-            f"source: {self.source}",
-            f"licence: {self.licence}",
-        ]
-        return "\n".join([*lines, self.note] if self.note else lines)
+        sizes = f"{self.n_samples} samples, {self.n_features} features, {self.n_labels} labels"
+        labels = f"labels per sample {self.cardinality:.3f}, density {self.density:.3f}"
+        origin = f"source: {self.source}\nlicence: {self.licence}"
+        return f"{self.name} ({self.domain})\n{sizes}\n{labels}\n{origin}\n{self.note}".rstrip("\n")
 
 
 MULAN = "https://raw.githubusercontent.com/tsoumakas/mulan/master/data/multi-label"

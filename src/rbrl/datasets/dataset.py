@@ -14,6 +14,7 @@ from rbrl.datasets.catalogue import Card, canonical_order, row_digests
 from rbrl.exceptions import DataFormatError
 
 Split = tuple[IntArray, IntArray]
+PREFIXES = {"feature": "x", "label": "label"}  # of the numbers of columns without names
 
 
 def dense(A: Any) -> Array:
@@ -40,10 +41,6 @@ def join_parts(train: tuple[Any, Any], test: tuple[Any, Any]) -> tuple[Any, Any,
 
 def _sums(A: Any, axis: int) -> IntArray:
     return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
-
-
-def _ratio(part: int, whole: int) -> float:
-    return float(part / whole) if whole else 0.0
 
 
 class NumberedNames(Sequence[str]):
@@ -74,8 +71,6 @@ class NumberedNames(Sequence[str]):
         if isinstance(other, NumberedNames):
             return (self.prefix, self.n_names) == (other.prefix, other.n_names)
         return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # compared by content, like a list
 
     def __repr__(self) -> str:
         return f"NumberedNames({self.prefix!r}, {self.n_names})"
@@ -108,22 +103,17 @@ class Columns:
 
 
 def find_names(
-    what: str,
-    names: Sequence[str] | None,
-    wanted: Sequence[str] | None,
-    prefix: str,
-    owner: str = "the model was fitted on",
+    what: str, names: Sequence[str] | None, wanted: Sequence[str] | None, owner: str = "the model was fitted on"
 ) -> list[int] | None:
     """Return the places of the columns `wanted` of a model among those of a file, or None if names do not tell.
 
     Parameters
     ----------
     what : str
-        "feature" or "label", for messages.
+        "feature" or "label".
     names, wanted : sequence of str, or None
-        The names of the file, and of the model. Numbers that we gave to columns without names, `prefix1` and so on, tell
-        nothing, unless the other side has them too.
-    prefix : str
+        The names of the file, and of the model. Numbers that we gave to columns without names, `x1` and `label1` and so
+        on, tell nothing, unless the other side has them too.
     owner : str
         Whose columns are wanted, for messages.
 
@@ -139,7 +129,9 @@ def find_names(
         return list(range(len(names)))
     places, times = {name: i for i, name in enumerate(names)}, Counter(names)
     missing = [name for name in wanted if name not in places]
-    if len(missing) == len(wanted) and (_are_numbers(names, prefix) or _are_numbers(wanted, prefix)):
+    if len(missing) == len(wanted) and any(
+        own == list(NumberedNames(PREFIXES[what], len(own))) for own in (names, wanted)
+    ):
         return None
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -149,10 +141,6 @@ def find_names(
     if twice is not None:
         raise DataFormatError(f"the {what} {twice!r} is the name of several columns: they cannot be told apart")
     return [places[name] for name in wanted]
-
-
-def _are_numbers(names: list[str], prefix: str) -> bool:
-    return names == list(NumberedNames(prefix, len(names)))
 
 
 class Part(NamedTuple):
@@ -226,12 +214,14 @@ class Dataset:
         first_label: int | None = None,
     ):
         fields = vars(self)  # what is frozen is set here once
-        fields.update(X=_features(X), Y=_labels(Y), name=name, description=description)
-        fields.update(card=card, first_feature=first_feature, first_label=first_label)
+        fields["X"] = _stored(X, "X must be a matrix of numbers", np.float64)
+        fields["Y"] = _stored(Y, "Y must be a matrix of 0 and 1", np.int8)
+        fields |= {"name": name, "description": description, "card": card}
+        fields |= {"first_feature": first_feature, "first_label": first_label}
         if self.X.shape[0] != self.Y.shape[0]:
             raise DataFormatError(f"X and Y must have as many rows; got {self.X.shape[0]} and {self.Y.shape[0]}.")
-        fields["feature_names"] = _names("feature", feature_names, "x", self.n_features)
-        fields["label_names"] = _names("label", label_names, "label", self.n_labels)
+        fields["feature_names"] = _names("feature", feature_names, self.n_features)
+        fields["label_names"] = _names("label", label_names, self.n_labels)
         fields["categorical_index"] = _indexes("categorical_index", categorical_index, self.n_features)
         fields["splits"] = MappingProxyType({k: self._checked_split(k, v) for k, v in (splits or {}).items()})
 
@@ -270,9 +260,8 @@ class Dataset:
     @property
     def columns(self) -> Columns:
         """What a model fitted on this set knows of its columns: a :class:`Columns`."""
-        features, labels = (
-            None if isinstance(names, NumberedNames) else names for names in (self.feature_names, self.label_names)
-        )
+        names = (self.feature_names, self.label_names)
+        features, labels = (None if isinstance(own, NumberedNames) else own for own in names)
         return Columns(self.n_features, self.n_labels, features, labels, self.first_feature, self.first_label)
 
     def matching(self, columns: Columns, owner: str = "the model was fitted on") -> "Dataset":
@@ -291,8 +280,8 @@ class Dataset:
         DataFormatError
             A column is missing, or a feature is not one of the model's.
         """
-        features = find_names("feature", self.feature_names, columns.feature_names, "x", owner)
-        labels = find_names("label", self.label_names, columns.label_names, "label", owner)
+        features = find_names("feature", self.feature_names, columns.feature_names, owner)
+        labels = find_names("label", self.label_names, columns.label_names, owner)
         if features is not None and len(features) < self.n_features:
             strange = min(set(range(self.n_features)) - set(features))
             raise DataFormatError(f"its feature {self.feature_names[strange]!r} is not one that {owner}: leave it out")
@@ -305,14 +294,10 @@ class Dataset:
         if features == all_features and labels == all_labels:
             return self
         place = {j: i for i, j in enumerate(features)}
-        return replace(
-            self,
-            X=self.X[:, features],
-            Y=self.Y[:, labels],
-            feature_names=[self.feature_names[j] for j in features],
-            label_names=[self.label_names[j] for j in labels],
-            categorical_index=np.array(sorted(place[j] for j in self.categorical_index.tolist() if j in place)),
-        )
+        coded = np.array(sorted(place[j] for j in self.categorical_index.tolist() if j in place))
+        names, label_names = [self.feature_names[j] for j in features], [self.label_names[j] for j in labels]
+        changes = {"feature_names": names, "label_names": label_names, "categorical_index": coded}
+        return replace(self, X=self.X[:, features], Y=self.Y[:, labels], **changes)
 
     def __len__(self) -> int:
         return self.n_samples
@@ -369,9 +354,9 @@ class Dataset:
             "n_samples": n_samples,
             "n_features": self.n_features,
             "n_labels": n_labels,
-            "feature_density": _ratio(nonzero.sum(), n_samples * self.n_features),
-            "cardinality": _ratio(counts.sum(), n_samples),
-            "density": _ratio(counts.sum(), n_samples * n_labels),
+            "feature_density": float(nonzero.sum() / max(1, n_samples * self.n_features)),
+            "cardinality": float(counts.sum() / max(1, n_samples)),
+            "density": float(counts.sum() / max(1, n_samples * n_labels)),
             "distinct_label_sets": len(np.unique(row_digests(sparse.csr_array((n_samples, 0)), Y), axis=0)),
             "imbalance_mean": float(imbalance.mean()) if imbalance.size else 0.0,
             "imbalance_max": float(imbalance.max(initial=0.0)),
@@ -387,37 +372,24 @@ class Dataset:
     def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.X) else "dense"
         sizes = f"{self.n_samples} samples, {self.n_features} features ({kind}), {self.n_labels} labels"
-        lines = [
-            f"Dataset {self.name!r}: {sizes}",
-            f"  labels per sample {self.Y.sum(dtype=np.int64) / max(self.n_samples, 1):.3f}",
-            f"  features  {_some(self.feature_names)}",
-            f"  labels    {_some(self.label_names)}",
-        ]
-        lines += [f"  split {name!r}: {len(train)} / {len(test)}" for name, (train, test) in self.splits.items()]
-        return "\n".join(lines)
+        labels = f"  labels per sample {self.Y.sum(dtype=np.int64) / max(self.n_samples, 1):.3f}"
+        names = f"  features  {_some(self.feature_names)}\n  labels    {_some(self.label_names)}"
+        splits = [f"  split {name!r}: {len(train)} / {len(test)}" for name, (train, test) in self.splits.items()]
+        return "\n".join([f"Dataset {self.name!r}: {sizes}", labels, names, *splits])
 
 
-def _features(X: Any) -> Matrix:
-    if sparse.issparse(X):
-        return _compact(sparse.csr_array(X, dtype=np.float64))
-    X = np.asarray(X)
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise DataFormatError(f"X must be a matrix of numbers; got shape {X.shape} of type {X.dtype}.")
-    with np.errstate(invalid="ignore"):  # a signalling NaN of single precision is a NaN
-        return np.ascontiguousarray(X, dtype=np.float64)
-
-
-def _labels(Y: Any) -> Matrix:
-    Y = Y if sparse.issparse(Y) else np.asarray(Y)
-    if Y.ndim != 2 or Y.dtype.kind not in "biuf":
-        raise DataFormatError(f"Y must be a matrix of 0 and 1; got shape {Y.shape} of type {Y.dtype}.")
-    values = stored_values(Y)
-    odd = (values != 0) & (values != 1)
-    if odd.any():
+def _stored(A: Any, rule: str, dtype: type) -> Matrix:
+    """A matrix of features, or of labels as int8, checked and in the form that a data set keeps."""
+    A = A if sparse.issparse(A) else np.asarray(A)
+    if A.ndim != 2 or A.dtype.kind not in "biuf":
+        raise DataFormatError(f"{rule}; got shape {A.shape} of type {A.dtype}.")
+    values = stored_values(A)
+    if dtype is np.int8 and (odd := (values != 0) & (values != 1)).any():
         raise DataFormatError(f"labels must be 0 or 1; got {values[odd][0]!r}.")
-    if sparse.issparse(Y):
-        return _compact(sparse.csr_array(Y, dtype=np.int8))
-    return np.ascontiguousarray(Y, dtype=np.int8)
+    with np.errstate(invalid="ignore"):  # a signalling NaN of single precision is a NaN
+        return (
+            _compact(sparse.csr_array(A, dtype=dtype)) if sparse.issparse(A) else np.ascontiguousarray(A, dtype=dtype)
+        )
 
 
 def _compact(A: Any) -> Matrix:
@@ -430,8 +402,8 @@ def _compact(A: Any) -> Matrix:
     return A
 
 
-def _names(what: str, names: Iterable[object] | None, prefix: str, n_columns: int) -> Sequence[str]:
-    found = NumberedNames(prefix, n_columns) if names is None else tuple(str(name) for name in names)
+def _names(what: str, names: Iterable[object] | None, n_columns: int) -> Sequence[str]:
+    found = NumberedNames(PREFIXES[what], n_columns) if names is None else tuple(str(name) for name in names)
     if len(found) != n_columns:
         raise DataFormatError(f"there must be one {what} name per column: {n_columns}; got {len(found)}.")
     return found

@@ -4,17 +4,19 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Columns, Dataset
-from rbrl.datasets.formats import LabelChoice, ReadOptions, arff, bad, csv, mat, naming, npz, parquet, svmlight
+from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming
 from rbrl.datasets.formats.table import Table, feature_columns
 from rbrl.exceptions import DataFormatError
 
-# A format is a module with `write`, and with `tables` or `read`.
-FORMATS: dict[str, Any] = {"arff": arff, "csv": csv, "mat": mat, "npz": npz, "parquet": parquet, "svmlight": svmlight}
+# A format is a module of `rbrl.datasets.formats`, with `write`, and with `tables` or `read`.
+NAMES = ("arff", "csv", "mat", "npz", "parquet", "svmlight")
+FORMATS: dict[str, Any] = {name: import_module(f"rbrl.datasets.formats.{name}") for name in NAMES}
 TABLES = {"arff", "csv", "parquet"}  # formats in which labels stand before or after the features
 OTHER_ENDINGS = {".tsv": "csv", ".pq": "parquet", ".svm": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight"}
 ENDINGS = {f".{name}": name for name in FORMATS} | OTHER_ENDINGS
@@ -108,7 +110,7 @@ def load_parts(
 
 
 def _read_parts(path: Path, kind: str, options: ReadOptions, rows: int) -> Iterator[Dataset]:
-    parts = svmlight.parts(path, options, rows)
+    parts = FORMATS["svmlight"].parts(path, options, rows)
     if kind in TABLES:
         parts = (table.dataset(options) for table in FORMATS[kind].tables(path, options, rows))
     with naming(path):
@@ -173,7 +175,7 @@ def read_blocks(
         choose = partial(feature_columns, path, options, columns)
         blocks = (table.matrix for table in FORMATS[kind].tables(path, options, size, choose))
     elif kind == "svmlight":
-        blocks = svmlight.features(path, options, columns, size)
+        blocks = FORMATS["svmlight"].features(path, options, columns, size)
     else:
         blocks = row_blocks(load_file(path, labels, format=format, columns=columns).X, size)
     n_rows = 0

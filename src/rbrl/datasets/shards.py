@@ -15,8 +15,8 @@ from scipy import sparse
 from rbrl._common.checks import check_number
 from rbrl._common.typing import Matrix
 from rbrl.datasets.dataset import Columns, Dataset, Part, stack_rows
-from rbrl.datasets.files import ENDINGS, TABLES, format_of, load_file, load_parts
-from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming, npz
+from rbrl.datasets.files import ENDINGS, FORMATS, TABLES, format_of, load_file, load_parts
+from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming
 from rbrl.exceptions import DataFormatError
 
 ROWS_PER_SHARD = 50_000
@@ -137,7 +137,7 @@ class _Copies:
         if copy is None or stamp != _stamp(path):
             return None
         options = ReadOptions(max_bytes=sys.maxsize, sparse_labels=self.options.get("sparse_labels", False))
-        return replace(npz.read(copy, options), **fields)
+        return replace(FORMATS["npz"].read(copy, options), **fields)
 
     def offer(self, path: Path, dataset: Dataset) -> None:
         """Take note of a file that was parsed; keep its rows if it was before."""
@@ -157,7 +157,7 @@ class _Copies:
         try:
             if room < 2 * (_n_bytes(dataset.X) + _n_bytes(dataset.Y)):
                 raise OSError(f"{room} bytes are free")
-            npz.write(Dataset(dataset.X, dataset.Y), copy, compressed=False)
+            FORMATS["npz"].write(Dataset(dataset.X, dataset.Y), copy, compressed=False)
         except OSError as error:
             warnings.warn(
                 f"There is no room in {self.folder.name} for the rows of {path} ({error}), so that they are parsed in every "
@@ -274,7 +274,7 @@ def write_shards(
     paths: list[Path] = []
     for dataset in _regrouped(_parts(source, rows_per_shard, labels, options), rows_per_shard):
         paths.append(folder / f"part-{len(paths):05d}.npz")
-        npz.write(dataset, paths[-1], compressed=False)
+        FORMATS["npz"].write(dataset, paths[-1], compressed=False)
     if not paths:
         raise ValueError(f"There are no rows to write to {folder}: the source is empty.")
     return Shards(paths)

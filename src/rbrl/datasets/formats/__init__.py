@@ -75,17 +75,23 @@ class ReadOptions:
                 raise ValueError(f"{name} must be 0, 1 or None; got {getattr(self, name)!r}.")
 
 
-class _Flaw(DataFormatError):
-    """What is wrong with a file, and in which line; `naming` adds the file."""
-
-    def __init__(self, reason: str, line: int | None = None):
-        super().__init__(reason)
-        self.line = line
-
-
 def bad(reason: str, line: int | None = None) -> DataFormatError:
-    """Return the error for something wrong in the file that is read or written, to be raised under `naming`."""
-    return _Flaw(reason, line)
+    """Return the error for something wrong in the file that is read or written, to be raised under `naming`.
+
+    Parameters
+    ----------
+    reason : str
+    line : int, optional
+        Where it is wrong.
+
+    Returns
+    -------
+    DataFormatError
+        To which `naming` adds the file.
+    """
+    error = DataFormatError(reason)
+    error.line = line
+    return error
 
 
 def bad_word(name: str, word: str, line: int | None = None) -> DataFormatError:
@@ -103,10 +109,10 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except DataFormatError as error:
-        line = getattr(error, "line", None)
         if str(error).startswith(str(path)):
             raise
-        raise DataFormatError(f"{path}, line {line}: {error}" if line else f"{path}: {error}") from error
+        place = f"{path}, line {error.line}" if error.line else path
+        raise DataFormatError(f"{place}: {error}") from error
     except MemoryError as error:
         why = f" ({error})" if str(error) else ""
         raise MemoryError(

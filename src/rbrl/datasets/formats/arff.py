@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -148,12 +148,10 @@ def _text(match: re.Match[str]) -> str:
     """The word that a pattern found: as it stands, or without its quotes and backslashes."""
     if match["plain"] is not None:
         return match["plain"]
-    return ESCAPE.sub(_letter, match["single"] if match["single"] is not None else match["double"])
-
-
-def _letter(match: re.Match[str]) -> str:
-    code = match[1]
-    return chr(int(code[1:], 16)) if len(code) == 5 else LETTERS.get(code, code)
+    quoted = match["single"] if match["single"] is not None else match["double"]
+    return ESCAPE.sub(
+        lambda code: chr(int(code[1][1:], 16)) if len(code[1]) == 5 else LETTERS.get(code[1], code[1]), quoted
+    )
 
 
 class Attributes:
@@ -242,7 +240,10 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
         header = read_header(stream)
         attributes, wanted = Attributes(header), choose(header.names, header.n_labels) if choose else None
         read = None
-        for block, lines in in_blocks(_rows(stream, header.n_lines), size):
+        # Without blank lines and comments.
+        numbered = enumerate(stream, header.n_lines + 1)
+        rows = ((line, i) for i, line in numbered if not line.isspace() and not line.lstrip().startswith("%"))
+        for block, lines in in_blocks(rows, size):
             read = read or (_sparse_rows if block[0].lstrip().startswith("{") else _dense_rows)
             matrix = read(attributes, block, lines)
             matrix = matrix if wanted is None else matrix[:, wanted]
@@ -250,13 +251,6 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
             yield Table(path, header.names, matrix, np.array(lines), attributes.codes, **told)
         if read is None and size is None:
             raise bad("there are no rows after @data", header.n_lines)
-
-
-def _rows(stream: TextIO, n_lines: int) -> Iterator[tuple[str, int]]:
-    """Lines and their numbers, without blank ones and comments."""
-    for line_number, line in enumerate(stream, n_lines + 1):
-        if not line.isspace() and not line.lstrip().startswith("%"):
-            yield line, line_number
 
 
 def _dense_rows(attributes: Attributes, lines: list[str], numbers: list[int]) -> FloatArray:

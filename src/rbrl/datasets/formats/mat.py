@@ -10,7 +10,7 @@ import math
 import struct
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -248,18 +248,13 @@ def _index(variables: Mapping[str, Variable], key: str) -> IntArray:
 def write(dataset: Dataset, path: Path) -> None:
     """Write a MATLAB file with X, Y, names and the source's own split."""
     check_names([*dataset.feature_names, *dataset.label_names])
-    variables = {"X": _matlab(dataset.X), "Y": _matlab(dataset.Y)}
-    variables |= {"feature_names": _cells(dataset.feature_names), "label_names": _cells(dataset.label_names)}
+    sides = (dataset.X, dataset.Y)
+    X, Y = (sparse.csc_matrix(A, dtype=np.float64) if sparse.issparse(A) else A for A in sides)
+    variables: dict[str, Any] = {"X": X, "Y": Y}
+    # With one more than the names: an array of objects, of which NumPy makes no array of letters.
+    variables |= {key: np.array([*getattr(dataset, key), None], dtype=object)[:-1] for key in NAMES}
     variables |= {key: index + 1 for key, index in zip(SPLIT, dataset.splits.get("source", ()))}
     if len(dataset.categorical_index):
         variables["categorical_index"] = dataset.categorical_index + 1
     with replacing(path) as temporary, open(temporary, "wb") as stream:
         io.savemat(stream, variables, do_compression=True)
-
-
-def _matlab(A: Any) -> Any:
-    return sparse.csc_matrix(A, dtype=np.float64) if sparse.issparse(A) else A
-
-
-def _cells(names: Sequence[str]) -> Array:
-    return np.array([*names, None], dtype=object)[:-1]  # an array of objects, even where there is no name

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.files import replacing
-from rbrl._common.typing import Array, FloatArray
+from rbrl._common.typing import FloatArray
 from rbrl.datasets.dataset import Dataset, dense
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, bad_word, quote
 from rbrl.datasets.formats.table import Choice, Table, check_names
@@ -143,17 +143,13 @@ def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
     sides = sides[::-1] if labels_first else sides
     count = dataset.n_labels if labels_first else -dataset.n_labels
     head = {"labels": count, "categorical_index": dataset.categorical_index.tolist()}
-    arrays = [pa.array(column) for block, _ in sides for column in _columns(block)]
+    blocks = [sparse.csc_array(block) if sparse.issparse(block) else block for block, _ in sides]
+    columns = (dense(block[:, [j]])[:, 0] for block in blocks for j in range(block.shape[1]))
+    arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
     names = [name for _, names in sides for name in names]
     table = pa.Table.from_arrays(arrays, names=names).replace_schema_metadata({KEY: json.dumps(head)})
     with replacing(path) as temporary:
         pq.write_table(table, temporary)
-
-
-def _columns(block: Any) -> Iterator[Array]:
-    block = sparse.csc_array(block) if sparse.issparse(block) else block
-    for j in range(block.shape[1]):
-        yield np.ascontiguousarray(dense(block[:, [j]])[:, 0])
 
 
 def _pyarrow() -> tuple[Any, Any]:

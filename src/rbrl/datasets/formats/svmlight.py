@@ -108,7 +108,7 @@ def features(path: Path, options: ReadOptions, model: Columns, size: int) -> Ite
             head = Head(n_features=model.n_features, first_feature=first, said="that there should be")
     if head.n_features != model.n_features:
         raise bad(f"it has {head.n_features} features; there should be {model.n_features}")
-    order = find_names("feature", head.feature_names, model.feature_names, "x")
+    order = find_names("feature", head.feature_names, model.feature_names)
     with _opened(path, options) as (_, rows):
         for block in _blocks(rows, size):
             X = _matrix("feature", block.features, block.lines, head)
@@ -123,11 +123,10 @@ def _opened(path: Path, options: ReadOptions) -> Iterator[tuple[Head | None, Ite
     with reading_text(path, options) as stream:
         first = stream.readline()
         head = _head(first)
-        for name in ("first_feature", "first_label") if head else ():
-            said, told = getattr(head, name), getattr(options, name)
+        for what in ("feature", "label") if head else ():
+            said, told = (getattr(known, f"first_{what}") for known in (head, options))
             if told not in (None, said):
-                what = name.removeprefix("first_")
-                raise bad(f"by its first line, {what}s count from {said}; got {name}={told}", 1)
+                raise bad(f"by its first line, {what}s count from {said}; got first_{what}={told}", 1)
         lines = enumerate(chain([first] if head is None or head.n_rows is None else [""], stream), 1)
         yield head, ((text, i) for i, line in lines if (text := line.partition("#")[0].strip()))
 
@@ -167,14 +166,10 @@ def _told(options: ReadOptions) -> Head:
 
 
 def _say_guess(path: Path, guessed: list[str]) -> None:
+    names, options = (" and ".join(form.format(what) for what in guessed) for form in ("{}s", "first_{}=0"))
+    text = f"its {names} are taken to count from 1, because none is 0; if they count from 0, pass {options}."
     if guessed:
-        names = " and ".join(f"{what}s" for what in guessed)
-        options = " and ".join(f"first_{what}=0" for what in guessed)
-        warnings.warn(
-            f"{path}: its {names} are taken to count from 1, because none is 0; if they count from 0, pass {options}.",
-            GuessWarning,
-            stacklevel=2,
-        )
+        warnings.warn(f"{path}: {text}", GuessWarning, stacklevel=2)
 
 
 def _blocks(rows: Iterator[tuple[str, int]], size: int | None = None) -> Iterator[_Block]:
