@@ -65,6 +65,14 @@ def __getattr__(name: str) -> Any:
 def in_words(error: BaseException) -> str:
     """An exception in one text: its type, and what it says if it says anything.
 
+    Parameters
+    ----------
+    error : BaseException
+
+    Returns
+    -------
+    str
+
     Examples
     --------
     >>> in_words(SystemExit(3)), in_words(AssertionError())

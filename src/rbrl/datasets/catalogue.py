@@ -236,6 +236,10 @@ def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
     X : ndarray or sparse array of shape (n_samples, n_features)
     Y : ndarray or sparse array of shape (n_samples, n_labels), optional
         0/1 labels; left out of the content if None.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, 4)
     """
     rows = _nonzeros(X)
     tags_of = _nonzeros(sparse.csr_array((rows.shape[0], 0)) if Y is None else Y)
@@ -252,12 +256,33 @@ def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
 
 
 def canonical_order(digests: Array) -> IntArray:
-    """Return the permutation that sorts rows by digest; equal rows keep their order."""
+    """Return the permutation that sorts rows by digest; equal rows keep their order.
+
+    Parameters
+    ----------
+    digests : ndarray of shape (n_samples, 4)
+        Of `row_digests`.
+
+    Returns
+    -------
+    ndarray of int
+    """
     return np.lexsort(digests.T[::-1])
 
 
 def content_hash(digests: Array, n_features: int, n_labels: int) -> str:
-    """Return the hexadecimal content hash of the rows with these digests, in any order."""
+    """Return the hexadecimal content hash of the rows with these digests, in any order.
+
+    Parameters
+    ----------
+    digests : ndarray of shape (n_samples, 4)
+        Of `row_digests`.
+    n_features, n_labels : int
+
+    Returns
+    -------
+    str
+    """
     head = np.array([len(digests), n_features, n_labels], dtype="<i8").tobytes()
     return hashlib.sha256(head + digests[canonical_order(digests)].tobytes()).hexdigest()
 

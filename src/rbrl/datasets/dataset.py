@@ -32,13 +32,6 @@ def stack_rows(blocks: Sequence[Any]) -> Any:
     return (sparse.vstack if any(map(sparse.issparse, blocks)) else np.vstack)(blocks) if len(blocks) > 1 else blocks[0]
 
 
-def join_parts(train: tuple[Any, Any], test: tuple[Any, Any]) -> tuple[Any, Any, dict[str, Split]]:
-    """Return X and Y of all rows, and where those of the two parts are, as the split "source"."""
-    n_train, n_samples = train[0].shape[0], train[0].shape[0] + test[0].shape[0]
-    X, Y = map(stack_rows, zip(train, test))
-    return X, Y, {"source": (np.arange(n_train), np.arange(n_train, n_samples))}
-
-
 def _sums(A: Any, axis: int) -> IntArray:
     return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
 
@@ -275,6 +268,10 @@ class Dataset:
         owner : str
             Whose they are, for messages.
 
+        Returns
+        -------
+        Dataset
+
         Raises
         ------
         DataFormatError
@@ -296,14 +293,23 @@ class Dataset:
         place = {j: i for i, j in enumerate(features)}
         coded = np.array(sorted(place[j] for j in self.categorical_index.tolist() if j in place))
         names, label_names = [self.feature_names[j] for j in features], [self.label_names[j] for j in labels]
-        changes = {"feature_names": names, "label_names": label_names, "categorical_index": coded}
+        changes: dict[str, Any] = {"feature_names": names, "label_names": label_names, "categorical_index": coded}
         return replace(self, X=self.X[:, features], Y=self.Y[:, labels], **changes)
 
     def __len__(self) -> int:
         return self.n_samples
 
     def take(self, rows: Any) -> Part:
-        """Return the given rows as a `Part`."""
+        """Return the given rows as a `Part`.
+
+        Parameters
+        ----------
+        rows : slice, or array of int or bool
+
+        Returns
+        -------
+        Part
+        """
         return Part(self.X[rows], self.Y[rows])
 
     def split(self, seed: int | str = 0, train_fraction: float = 0.6) -> tuple[Part, Part]:
@@ -315,6 +321,10 @@ class Dataset:
             Seed of the draw; or the name of a split that came with the data, such as "source".
         train_fraction : float, default=0.6
             Share of the rows to train on, the paper's 60 % by default; not used with a named split.
+
+        Returns
+        -------
+        train, test : Part
         """
         if isinstance(seed, str):
             if seed not in self.splits:
@@ -327,7 +337,17 @@ class Dataset:
         return self.take(train), self.take(test)
 
     def reorder(self, order: IntArray) -> "Dataset":
-        """Return the data set with row `order[i]` in place i; splits still mean the same rows."""
+        """Return the data set with row `order[i]` in place i; splits still mean the same rows.
+
+        Parameters
+        ----------
+        order : ndarray of int
+            A permutation of the rows.
+
+        Returns
+        -------
+        Dataset
+        """
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         splits = {name: (place[train], place[test]) for name, (train, test) in self.splits.items()}
@@ -343,6 +363,10 @@ class Dataset:
         `imbalance_mean` and `imbalance_max` are over the labels that occur: the count of the most frequent label divided
         by the label's own. `duplicate_rows` counts rows whose features equal those of an earlier row,
         `conflicting_duplicates` the feature vectors that occur with more than one label set.
+
+        Returns
+        -------
+        dict of str to str, int or float
         """
         X, Y, n_samples, n_labels = self.X, self.Y, self.n_samples, self.n_labels
         counts, per_row, nonzero = _sums(Y, 0), _sums(Y, 1), _sums(X != 0, 1)

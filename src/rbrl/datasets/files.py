@@ -92,6 +92,17 @@ def load_parts(
     Text and Parquet files are read with bounded memory; NPZ and MATLAB files are read whole. Words have the codes that
     they have in the whole file, over which CSV and svmlight need a pass before the first part.
 
+    Parameters
+    ----------
+    path, labels, format, **options
+        As for :func:`load_file`.
+    rows : int, default=50000
+        Of each part; the last may have fewer.
+
+    Yields
+    ------
+    Dataset
+
     Examples
     --------
     >>> from tempfile import mkdtemp
@@ -190,7 +201,17 @@ def read_blocks(
 
 
 def row_blocks(X: Matrix, size: int) -> Iterator[Matrix]:
-    """Yield the rows of a matrix, at most `size` at a time."""
+    """Yield the rows of a matrix, at most `size` at a time.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array
+    size : int
+
+    Yields
+    ------
+    ndarray or csr_array
+    """
     for start in range(0, X.shape[0], size):
         yield X[start : start + size]
 
@@ -229,6 +250,14 @@ def convert(
 ) -> Dataset:
     """Read the file `source` and write it as `target`, each in the format of its ending; options as for `load_file`.
 
+    Parameters
+    ----------
+    source, target : path
+    labels, **options
+        As for :func:`load_file`.
+    labels_first : bool, default=False
+        As for :func:`save_file`.
+
     Returns
     -------
     Dataset
@@ -249,7 +278,18 @@ def convert(
 
 
 def format_of(path: Path, name: str | None = None) -> str:
-    """Return the format of a file: `name`, or that of its ending."""
+    """Return the format of a file: `name`, or that of its ending.
+
+    Parameters
+    ----------
+    path : Path
+    name : str, optional
+        One of `FORMATS`.
+
+    Returns
+    -------
+    str
+    """
     packed = path.suffix == ".gz"
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     name = name or ENDINGS.get(ending)

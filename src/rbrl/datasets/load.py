@@ -18,8 +18,9 @@ from scipy import sparse
 
 from rbrl._common.progress import Transfer
 from rbrl.datasets.catalogue import CARDS, Card, canonical_order, content_hash, row_digests
-from rbrl.datasets.dataset import Dataset, dense, join_parts
+from rbrl.datasets.dataset import Dataset, dense
 from rbrl.datasets.files import load_file, save_file
+from rbrl.datasets.formats import join_parts
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
@@ -94,7 +95,12 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
 
 
 def cache_folder() -> Path:
-    """Return the folder that downloads are kept in: RBRL_CACHE, or the user's cache folder."""
+    """Return the folder that downloads are kept in: RBRL_CACHE, or the user's cache folder.
+
+    Returns
+    -------
+    Path
+    """
     return Path(os.environ.get("RBRL_CACHE") or pooch.os_cache("rbrl"))
 
 
@@ -102,12 +108,22 @@ def checked(dataset: Dataset, card: Card, place: str | Path) -> Dataset:
     """Return `dataset` in canonical order with its card, or raise if it is not the set the card describes.
 
     X is dense or sparse as the card has it, whatever the file's form was.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    card : Card
+    place : str or Path
+        Where it came from, for messages.
+
+    Returns
+    -------
+    Dataset
     """
     found = (dataset.n_samples, dataset.n_features, dataset.n_labels)
     if found != card.sizes:
-        raise DataFormatError(
-            f"{place}: {card.name} has (samples, features, labels) = {card.sizes}; this file has {found}."
-        )
+        sizes = f"(samples, features, labels) = {card.sizes}"
+        raise DataFormatError(f"{place}: {card.name} has {sizes}; this file has {found}.")
     digests = row_digests(dataset.X, dataset.Y)
     sha256 = content_hash(digests, card.n_features, card.n_labels)
     if sha256 != card.sha256:
@@ -124,6 +140,17 @@ def find_files(folder: str | Path, name: str) -> tuple[list[Path], Path | None]:
     """Return (files, XML file or None) of a data set in `folder`.
 
     The files are one, or a training and a test part, or none. Case is ignored, and `-` stands for `_`.
+
+    Parameters
+    ----------
+    folder : path
+        It need not exist.
+    name : str
+
+    Returns
+    -------
+    files : list of Path
+    xml : Path or None
     """
     present = {path.name.lower(): path for path in Path(folder).iterdir()} if Path(folder).is_dir() else {}
     for spelling in dict.fromkeys([name, name.replace("_", "-")]):
@@ -145,6 +172,10 @@ def read_files(paths: Sequence[Path], labels: Path | None, default_labels: int) 
     labels : path of an XML file, or None
     default_labels : int
         Where the labels stand, if neither `labels` nor the files say.
+
+    Returns
+    -------
+    Dataset
     """
     datasets = [load_file(path, labels, default_labels=default_labels) for path in paths]
     if len(datasets) == 1:
@@ -154,7 +185,12 @@ def read_files(paths: Sequence[Path], labels: Path | None, default_labels: int) 
 
 
 def yeast_path() -> Path | None:
-    """Return the path of river's yeast file, or None where river is absent or has no such file."""
+    """Return the path of river's yeast file, or None where river is absent or has no such file.
+
+    Returns
+    -------
+    Path or None
+    """
     spec = find_spec("river")  # a top-level name: finds the folder, runs none of its code
     folders = spec.submodule_search_locations if spec else None
     paths = [Path(folder, "datasets", "yeast.csv.gz") for folder in folders or ()]
@@ -162,7 +198,16 @@ def yeast_path() -> Path | None:
 
 
 def read_yeast(path: Path) -> Dataset:
-    """Read river's yeast, a column per feature, then one per label: several times as fast as any CSV file is read."""
+    """Read river's yeast, a column per feature, then one per label: several times as fast as any CSV file is read.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Dataset
+    """
     n_labels = CARDS["yeast"].n_labels
     try:
         with gzip.open(path, "rt", encoding="utf-8") as stream:
@@ -186,6 +231,10 @@ def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes:
         Seconds for each file as a whole.
     max_bytes : int
         Larger files are refused.
+
+    Returns
+    -------
+    Dataset
 
     Raises
     ------

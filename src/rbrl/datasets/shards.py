@@ -76,7 +76,16 @@ class Shards(Sequence[Part]):
         return [str(path) for path in self.paths]
 
     def read(self, i: int) -> Dataset:
-        """Return shard i as a :class:`Dataset`, with the names of its columns."""
+        """Return shard i as a :class:`Dataset`, with the names of its columns.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        Dataset
+        """
         path = self.paths[i]
         dataset = self._copies.get(path)
         if dataset is None:
@@ -202,6 +211,7 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
 
     Examples
     --------
+    >>> import numpy as np
     >>> folder = tempfile.TemporaryDirectory()
     >>> _ = write_shards((np.eye(5), np.eye(5)), folder.name, rows_per_shard=2)
     >>> len(open_shards(f"{folder.name}/*.npz"))
@@ -258,6 +268,7 @@ def write_shards(
 
     Examples
     --------
+    >>> import numpy as np
     >>> folder = tempfile.TemporaryDirectory()
     >>> write_shards(((np.eye(2), np.eye(2)) for _ in range(4)), folder.name, rows_per_shard=3)
     Shards(3 files, 'part-00000.npz' to 'part-00002.npz')

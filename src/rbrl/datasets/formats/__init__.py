@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, Matrix
-from rbrl.datasets.dataset import Columns, dense
+from rbrl.datasets.dataset import Columns, Split, dense, stack_rows
 from rbrl.exceptions import DataFormatError
 
 MAX_BYTES = 4 << 30  # of a file once unpacked
@@ -95,7 +96,19 @@ def bad(reason: str, line: int | None = None) -> DataFormatError:
 
 
 def bad_word(name: str, word: str, line: int | None = None) -> DataFormatError:
-    """Return the error for a word in a block of a file that does not declare its words."""
+    """Return the error for a word in a block of a file that does not declare its words.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    word : str
+    line : int, optional
+
+    Returns
+    -------
+    DataFormatError
+    """
     reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
     return bad(f"column {quote(name)} has {quote(word)}: {reason}", line)
 
@@ -105,6 +118,11 @@ def naming(path: Path) -> Iterator[None]:
     """Say in errors which file is wrong, and where; or for which memory ran out, and what needs less.
 
     In the latter case nothing need be wrong with the file.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is read or written in the `with` block.
     """
     try:
         yield
@@ -123,13 +141,32 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def quote(value: object) -> str:
-    """Return `value` in quotes, cut to a length that fits a message."""
+    """Return `value` in quotes, cut to a length that fits a message.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    str
+    """
     text = value if isinstance(value, str) else repr(value)
     return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
 
 
 def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
-    """Return the labels as a sparse array or, unless they are too large, as a dense one."""
+    """Return the labels as a sparse array or, unless they are too large, as a dense one.
+
+    Parameters
+    ----------
+    Y : ndarray or sparse array of shape (n_samples, n_labels)
+    as_sparse : bool
+
+    Returns
+    -------
+    ndarray or csr_array
+    """
     if as_sparse:
         return sparse.csr_array(Y)
     if sparse.issparse(Y) and Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
@@ -137,10 +174,38 @@ def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
     return dense(Y)
 
 
+def join_parts(train: tuple[Any, Any], test: tuple[Any, Any]) -> tuple[Any, Any, dict[str, Split]]:
+    """Return X and Y of all rows, and where those of the two parts are, as the split "source".
+
+    Parameters
+    ----------
+    train, test : (X, Y)
+        Matrices, dense or sparse.
+
+    Returns
+    -------
+    X, Y : ndarray or sparse array
+    splits : dict
+        {"source": (train_index, test_index)}.
+    """
+    n_train, n_samples = train[0].shape[0], train[0].shape[0] + test[0].shape[0]
+    X, Y = map(stack_rows, zip(train, test))
+    return X, Y, {"source": (np.arange(n_train), np.arange(n_train, n_samples))}
+
+
 def check_compressed(values: Array, indexes: Array, starts: Array, n_lines: int, length: int) -> None:
     """Raise ValueError unless the arrays are a CSR or CSC matrix of `n_lines` rows or columns of `length` places.
 
     SciPy's own check looks no further where the last start is 0, and what then decreases crashes the interpreter.
+
+    Parameters
+    ----------
+    values, indexes, starts : ndarray
+        The three arrays of the matrix.
+    n_lines : int
+        Rows of a CSR matrix, columns of a CSC matrix.
+    length : int
+        Places in each of them.
     """
     whole = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (indexes, starts))
     if not whole or values.ndim != 1:

@@ -52,6 +52,11 @@ class Header:
         MEKA's `-C`: the first n attributes are labels, or the last -n.
     n_lines : int
         Lines read, `@data` included.
+
+    Examples
+    --------
+    >>> read_header(["@relation flowers", "@attribute width real", "@attribute red {0,1}", "@data"]).values
+    [None, ('0', '1')]
     """
 
     relation: str = ""
@@ -62,7 +67,17 @@ class Header:
 
 
 def read_header(stream: Iterable[str]) -> Header:
-    """Read up to and with `@data`."""
+    """Read up to and with `@data`.
+
+    Parameters
+    ----------
+    stream : iterable of str
+        The lines of the file; those after `@data` are left in it.
+
+    Returns
+    -------
+    Header
+    """
     header = Header()
     for line in stream:
         header.n_lines += 1
@@ -118,6 +133,14 @@ def _nominal(kind: str, line: int) -> tuple[str, ...]:
 def words(text: str, start: int = 0, close: str = "") -> tuple[list[tuple[str, bool]], int | None]:
     """Split `text` at commas outside quotes, up to `close` or, where that is empty, the end or a comment.
 
+    Parameters
+    ----------
+    text : str
+    start : int
+        Where the first word begins.
+    close : str
+        The letter that ends the list, or none.
+
     Returns
     -------
     found : list of (str, bool)
@@ -170,6 +193,11 @@ class Attributes:
         Columns whose omitted value in a sparse row is not 0: ARFF omits the first value of a nominal attribute.
     kind : array of int
         Of each column: 0 numeric, -1 words, k > 0 those of the numbers ``allowed[k - 1]``.
+
+    Examples
+    --------
+    >>> Attributes(Header(names=["colour"], values=[("red", "blue")])).value(0, "blue", quoted=False, line=1)
+    1.0
     """
 
     def __init__(self, header: Header):
@@ -199,6 +227,11 @@ class Attributes:
         line : int
             Where it stands, for messages.
 
+        Returns
+        -------
+        float
+            NaN for a missing value.
+
         Raises
         ------
         DataFormatError
@@ -220,7 +253,18 @@ class Attributes:
         raise bad(f"{quote(self.names[column])} must be one of {some}; got {quote(word)}", line)
 
     def are_valid(self, values: FloatArray, kind: Array) -> bool:
-        """Whether values, whose last axis has columns of these kinds, are allowed there, and none is infinite."""
+        """Whether values, whose last axis has columns of these kinds, are allowed there, and none is infinite.
+
+        Parameters
+        ----------
+        values : ndarray
+        kind : ndarray of int
+            Of each column, as in the attribute `kind`.
+
+        Returns
+        -------
+        bool
+        """
         parts = ((values[..., kind == k], allowed) for k, allowed in enumerate(self.allowed, 1))
         return not np.isinf(values).any() and all((np.isin(v, some) | np.isnan(v)).all() for v, some in parts)
 
@@ -235,6 +279,10 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
     size : int, optional
     choose : callable, optional
         Which columns are wanted.
+
+    Yields
+    ------
+    Table
     """
     with reading_text(path, options) as stream:
         header = read_header(stream)
@@ -343,7 +391,15 @@ def _with_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
 
 
 def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-    """Write `path` and the XML file beside it; sparse rows if X is sparse. Missing values become `?`."""
+    """Write `path` and the XML file beside it; sparse rows if X is sparse. Missing values become `?`.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : Path
+    labels_first : bool
+        Put the labels before the features.
+    """
     check_writable(dataset, xml=True)
     is_sparse = sparse.issparse(dataset.X)
     Y = sparse.csr_array(dataset.Y, dtype=np.float64) if is_sparse else dense(dataset.Y)

@@ -19,8 +19,8 @@ from scipy import io, sparse
 
 from rbrl._common.files import replacing
 from rbrl._common.typing import Array, IntArray
-from rbrl.datasets.dataset import Dataset, join_parts, stored_values
-from rbrl.datasets.formats import ReadOptions, bad, check_compressed, label_matrix, quote
+from rbrl.datasets.dataset import Dataset, stored_values
+from rbrl.datasets.formats import ReadOptions, bad, check_compressed, join_parts, label_matrix, quote
 from rbrl.datasets.formats.table import check_names
 from rbrl.exceptions import DataFormatError
 
@@ -179,7 +179,17 @@ class _Reader:
 
 
 def read(path: Path, options: ReadOptions) -> Dataset:
-    """Read a MATLAB file; see the module's text."""
+    """Read a MATLAB file; see the module's text.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+
+    Returns
+    -------
+    Dataset
+    """
     if options.labels is not None:
         raise bad(f"a MATLAB file has its labels in a variable of their own; got labels={options.labels!r}")
     data = path.read_bytes()
@@ -202,8 +212,8 @@ def _matrices(variables: Mapping[str, Variable]) -> tuple[Any, Any, dict[str, An
     """X, Y, and the source's own split if the file has one."""
     kinds = [pairs for pairs in (PARTS, *PAIRS) if all(name in variables for pair in pairs for name in pair)]
     if not kinds:
-        has = sorted(name for name in variables if not name.startswith("__"))
-        raise bad(f"it needs variables X and Y, data and target, or train_data … test_target; it has {has}")
+        needed = "X and Y, data and target, or train_data … test_target"
+        raise bad(f"it needs variables {needed}; it has {sorted(variables)}")
     sides = []
     for x, y in kinds[0]:
         X = _numbers(variables, x)
@@ -211,11 +221,10 @@ def _matrices(variables: Mapping[str, Variable]) -> tuple[Any, Any, dict[str, An
     if len(sides) == 1:
         has_split = all(key in variables for key in SPLIT)
         return *sides[0], {"source": tuple(_index(variables, key) for key in SPLIT)} if has_split else {}
-    (X, Y), (X_test, Y_test) = sides
-    for what, unit, one, other in (("data", "columns", X, X_test), ("target", "labels", Y, Y_test)):
+    for what, unit, one, other in zip(("data", "target"), ("columns", "labels"), *sides):
         if one.shape[1] != other.shape[1]:
             raise bad(f"train_{what} and test_{what} have {one.shape[1]} and {other.shape[1]} {unit}")
-    return join_parts((X, Y), (X_test, Y_test))
+    return join_parts(*sides)
 
 
 def _numbers(variables: Mapping[str, Variable], key: str) -> Any:
@@ -246,7 +255,13 @@ def _index(variables: Mapping[str, Variable], key: str) -> IntArray:
 
 
 def write(dataset: Dataset, path: Path) -> None:
-    """Write a MATLAB file with X, Y, names and the source's own split."""
+    """Write a MATLAB file with X, Y, names and the source's own split.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : Path
+    """
     check_names([*dataset.feature_names, *dataset.label_names])
     sides = (dataset.X, dataset.Y)
     X, Y = (sparse.csc_matrix(A, dtype=np.float64) if sparse.issparse(A) else A for A in sides)

@@ -35,6 +35,10 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
     size : int, optional
     choose : callable, optional
         Which columns are wanted.
+
+    Yields
+    ------
+    Table
     """
     pa, pq = _pyarrow()
     with _readable(pa, options.max_bytes), pq.ParquetFile(path) as file:
@@ -134,7 +138,15 @@ def _head(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
 
 
 def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-    """Write a Parquet file. Sparse columns are written out in full, one at a time."""
+    """Write a Parquet file. Sparse columns are written out in full, one at a time.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : Path
+    labels_first : bool
+        Put the labels before the features.
+    """
     pa, pq = _pyarrow()
     check_names([*dataset.feature_names, *dataset.label_names])
     if dataset.n_samples * dataset.n_features > MAX_DENSE_CELLS:

@@ -37,13 +37,31 @@ FACTS = ("n_features", "n_labels", "first_feature", "first_label")
 
 @dataclass(frozen=True)
 class Head(Columns):
-    """What is known of a file: sizes, what columns count from, names. `n_rows` if the first line is no row."""
+    """What is known of a file: sizes, what columns count from, names. `n_rows` if the first line is no row.
+
+    Examples
+    --------
+    >>> Head(n_labels=2, first_label=0).settled(Path("a.svm"), features=[0, 4], labels=[]).n_features
+    5
+    """
 
     n_rows: int | None = None
     said: str = "that the first line announces"
 
     def settled(self, path: Path, features: list[int], labels: list[int]) -> "Head":
-        """With sizes and what columns count from, as these numbers of columns show where it is not known."""
+        """With sizes and what columns count from, as these numbers of columns show where it is not known.
+
+        Parameters
+        ----------
+        path : Path
+            For the warning that something was guessed.
+        features, labels : list of int
+            Numbers of columns that occur in the file, the least and the greatest among them.
+
+        Returns
+        -------
+        Head
+        """
         found: dict[str, Any] = {}
         guessed = []
         for what, numbers in (("feature", features), ("label", labels)):
@@ -66,7 +84,17 @@ class _Block(NamedTuple):
 
 
 def read(path: Path, options: ReadOptions) -> Dataset:
-    """Read a multi-label svmlight file; see the module's text."""
+    """Read a multi-label svmlight file; see the module's text.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+
+    Returns
+    -------
+    Dataset
+    """
     with _opened(path, options) as (head, rows):
         blocks = list(_blocks(rows))
     if not blocks:
@@ -83,6 +111,16 @@ def read(path: Path, options: ReadOptions) -> Dataset:
 def parts(path: Path, options: ReadOptions, rows: int) -> Iterator[Dataset]:
     """Yield the rows as data sets of `rows` rows. Where the file does not say its sizes and what columns count from, a
     pass over it, with bounded memory, finds them.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+    rows : int
+
+    Yields
+    ------
+    Dataset
     """
     features: list[int] = []
     labels: list[int] = []
@@ -98,6 +136,18 @@ def parts(path: Path, options: ReadOptions, rows: int) -> Iterator[Dataset]:
 def features(path: Path, options: ReadOptions, model: Columns, size: int) -> Iterator[Matrix]:
     """Yield X, at most `size` rows at a time. Where neither file nor model say what features count from, a pass over the
     file looks for a feature 0.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+    model : Columns
+        Those of the model that the file is for.
+    size : int
+
+    Yields
+    ------
+    csr_array of shape (n_rows, n_features)
     """
     with _opened(path, options) as (head, rows):
         if head is None:
@@ -236,7 +286,13 @@ def _matrix(what: str, pairs: Pairs, lines: list[int], head: Head) -> Matrix:
 
 
 def write(dataset: Dataset, path: Path) -> None:
-    """Write a svmlight file; names go into a comment. Missing values cannot be written."""
+    """Write a svmlight file; names go into a comment. Missing values cannot be written.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : Path
+    """
     check_writable(dataset, missing=False)
     if not dataset.n_features:
         raise bad(f"a svmlight file needs features; got {dataset.n_features}")

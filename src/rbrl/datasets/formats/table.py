@@ -33,7 +33,16 @@ NAMESPACE = "http://mulan.sourceforge.net/labels"
 
 
 def read_labels(path: Path) -> list[str]:
-    """Return the label names in a Mulan XML file, those of a hierarchy in document order."""
+    """Return the label names in a Mulan XML file, those of a hierarchy in document order.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    list of str
+    """
     with naming(path), reading_bytes(path, MAX_XML_BYTES) as stream:
         content = stream.read()
         try:
@@ -75,7 +84,14 @@ def _names(content: bytes | str) -> list[str]:
 
 
 def write_labels(names: Sequence[str], path: Path) -> None:
-    """Write a Mulan XML file, over another such file but never over XML of another kind."""
+    """Write a Mulan XML file, over another such file but never over XML of another kind.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the labels.
+    path : Path
+    """
     if path.exists():
         read_labels(path)  # raises where it is of another kind
     with writing_text(path) as stream:
@@ -101,6 +117,11 @@ def label_columns(
         What the file says itself; used when `labels` is None and there is no XML file.
     known : sequence of str or None
         The labels of the model that the file is for; used where the file says nothing, or names others.
+
+    Returns
+    -------
+    list of int
+        In the order in which Y has them.
     """
     if labels is None:
         beside = xml_path(path)
@@ -138,6 +159,10 @@ def feature_columns(
     options : ReadOptions
     columns : Columns
         Those of the model.
+
+    Returns
+    -------
+    list of int
     """
     labels = _labels_in(path, names, options.labels, columns, own)
     rest = [j for j in range(len(names)) if j not in labels]
@@ -168,7 +193,16 @@ def _labels_in(path: Path, names: Sequence[str], labels: LabelChoice, columns: C
 
 
 def xml_path(path: Path) -> Path:
-    """Return where the XML file of a data file would be: the same name, .gz and the format's ending replaced."""
+    """Return where the XML file of a data file would be: the same name, .gz and the format's ending replaced.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Path
+    """
     return Path(path.parent, path.name.removesuffix(".gz")).with_suffix(".xml")
 
 
@@ -191,7 +225,16 @@ NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) -> None:
-    """Raise if `dataset` has names or values that a text file cannot hold."""
+    """Raise if `dataset` has names or values that a text file cannot hold.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    xml : bool
+        The names of the labels go into an XML file.
+    missing : bool
+        The format has a word for a missing value.
+    """
     values = stored_values(dataset.X)
     if np.isinf(values).any():
         raise bad(f"infinite values cannot be written: X has {np.isinf(values).sum()}")
@@ -206,7 +249,12 @@ def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) ->
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise if a name cannot be encoded."""
+    """Raise if a name cannot be encoded.
+
+    Parameters
+    ----------
+    names : sequence of str
+    """
     for name in names:
         if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
             raise bad(f"the name {quote(name)} is not valid text")
@@ -235,6 +283,12 @@ class Table:
     name : str
     hint : str
         What to think of where no column is left for the features.
+
+    Examples
+    --------
+    >>> table = Table(Path("flowers.csv"), ["width", "red"], np.array([[1.5, 0.0], [2.5, 1.0]]))
+    >>> table.dataset(ReadOptions(labels=["red"])).feature_names
+    ('width',)
     """
 
     path: Path
@@ -250,13 +304,31 @@ class Table:
 
     @classmethod
     def joined(cls, tables: Iterable["Table"]) -> "Table":
-        """The rows of all tables of a file."""
+        """The rows of all tables of a file.
+
+        Parameters
+        ----------
+        tables : iterable of Table
+
+        Returns
+        -------
+        Table
+        """
         whole = list(tables)
         matrices, lines = zip(*((table.matrix, table.lines) for table in whole))
         return replace(whole[0], matrix=stack_rows(matrices), lines=None if lines[0] is None else np.concatenate(lines))
 
     def dataset(self, options: ReadOptions) -> Dataset:
-        """Return the `Dataset`, its label columns as `options.labels` or the file says."""
+        """Return the `Dataset`, its label columns as `options.labels` or the file says.
+
+        Parameters
+        ----------
+        options : ReadOptions
+
+        Returns
+        -------
+        Dataset
+        """
         if options.part and not self.declared:
             self._refuse_words()
         own = options.default_labels if self.own_labels is None else self.own_labels
