@@ -22,6 +22,8 @@ class InvalidLabelsError(RBRLError, ValueError):
 class DataFormatError(RBRLError, ValueError):
     """A data file cannot be read; the message names file, line and reason."""
 
+    line: int | None = None
+
 
 class DatasetNotFoundError(RBRLError, LookupError):
     """A data set is neither on disk nor to be downloaded; the message says what to put where."""
@@ -62,6 +64,14 @@ def __getattr__(name: str) -> Any:
 
 def in_words(error: BaseException) -> str:
     """An exception in one text: its type, and what it says if it says anything.
+
+    Parameters
+    ----------
+    error : BaseException
+
+    Returns
+    -------
+    str
 
     Examples
     --------

@@ -15,7 +15,6 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -136,45 +135,46 @@ def load(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
     others = [name for name in NOTED if wrote.get(name) not in (None, VERSIONS[name])]
     differ = [f"{name} {wrote[name]}, here {VERSIONS[name]}" for name in others]
     if differ:
-        warnings.warn(
-            f"{path}: written by {'; '.join(differ)}. Answers may differ; fit the model again where that matters.",
-            ModelVersionWarning,
-            stacklevel=2,
-        )
+        text = f"written by {'; '.join(differ)}. Answers may differ; fit the model again where that matters."
+        warnings.warn(f"{path}: {text}", ModelVersionWarning, stacklevel=2)
     return content["model"]
 
 
 def describe(path: str | Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """Version, class and training summary of a model file, and the versions of what wrote it; parameters as for `load`."""
+    """Version, class and training summary of a model file, and the versions of what wrote it; parameters as for `load`.
+
+    Parameters
+    ----------
+    path, max_bytes
+        As for :func:`load`.
+
+    Returns
+    -------
+    dict
+        With the keys `version`, `versions`, `class` and `summary`, as far as the file has them.
+    """
     content = _content(Path(path), max_bytes)
     return {name: content[name] for name in ("version", "versions", "class", "summary") if name in content}
 
 
 def _content(path: Path, max_bytes: int) -> dict[str, Any]:
     archive = _archive(path, max_bytes)
-    with _readable(path):
+    try:
         _check_sizes(path, archive, max_bytes)
         archive = _with_present_names(archive)
         refused = _refused_types(archive)
         if refused:
             raise ModelFileError(f"{path}: refused, it asks for types that no rbrl model needs: {', '.join(refused)}.")
         content = skops.io.loads(archive, trusted=sorted(_allowed()))
+    except (ModelFileError, MemoryError):
+        raise
+    except Exception as error:  # whatever a forged archive provokes is one answer to the user
+        raise ModelFileError(f"{path}: the archive in it cannot be read ({type(error).__name__}: {error}).") from error
     if not isinstance(content, dict) or "model" not in content:
         raise ModelFileError(f"{path}: holds a {type(content).__name__}, not a model written by rbrl.save.")
     for model in _models(content["model"]):
         _check_arrays(path, model)
     return content
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Whatever a forged archive provokes is one answer to the user."""
-    try:
-        yield
-    except (ModelFileError, MemoryError):
-        raise
-    except Exception as error:
-        raise ModelFileError(f"{path}: the archive in it cannot be read ({type(error).__name__}: {error}).") from error
 
 
 def _archive(path: Path, max_bytes: int) -> bytes:
@@ -212,12 +212,13 @@ def _check_sizes(path: Path, archive: bytes, max_bytes: int) -> None:
     if needed > max_bytes:
         raise ModelFileError(f"{path}: its arrays have {needed} bytes, more than the {max_bytes} of max_bytes=.")
     # One number, one object, however often the schema refers to it: only further objects take memory.
-    files = {(node["file"], _number(node)) for node in _nodes(schema) if isinstance(node.get("file"), str)}
-    times = Counter(name for name, _ in files)
+    nodes = [node for node in _nodes(schema) if isinstance(node.get("file"), str)]
+    numbers = [node["__id__"] if isinstance(node.get("__id__"), int) else object() for node in nodes]
+    times = Counter(name for name, _ in {(node["file"], number) for node, number in zip(nodes, numbers)})
     copied = next((name for name in times if times[name] > 1), None)
     if copied is not None:
-        message = f"{path}: it asks for {times[copied]} copies of {copied}; rbrl.save did not write this file."
-        raise ModelFileError(message)
+        asked = f"it asks for {times[copied]} copies of {copied}"
+        raise ModelFileError(f"{path}: {asked}; rbrl.save did not write this file.")
 
 
 def _array_bytes(entries: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
@@ -237,11 +238,6 @@ def _nodes(value: Any) -> Iterator[dict[str, Any]]:
         value = list(value.values())
     for child in value if isinstance(value, list) else ():
         yield from _nodes(child)
-
-
-def _number(node: dict[str, Any]) -> object:
-    number = node.get("__id__")
-    return number if isinstance(number, int) else object()
 
 
 def _with_present_names(archive: bytes) -> bytes:

@@ -103,7 +103,19 @@ class RandomSplits(_Splitter):
         self.random_state = random_state
 
     def split(self, X: MatrixLike, y: Any = None, groups: Any = None) -> Iterator[Split]:
-        """Yield (train, test) indices; y and groups are not looked at."""
+        """Yield (train, test) indices; y and groups are not looked at.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            Of which only the number of rows matters.
+        y, groups
+            For scikit-learn.
+
+        Yields
+        ------
+        train, test : ndarray of int
+        """
         for i in range(self.n_splits):
             yield random_split(np.shape(X)[0], self.random_state + i, self.train_fraction)
 
@@ -140,7 +152,21 @@ class IterativeStratifiedKFold(_Splitter):
         self.random_state = random_state
 
     def split(self, X: MatrixLike, y: MatrixLike, groups: Any = None) -> Iterator[Split]:
-        """Yield (train, test) indices, sorted; y holds the labels, dense or sparse, and groups are not looked at."""
+        """Yield (train, test) indices, sorted; y holds the labels, dense or sparse, and groups are not looked at.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            Of which only the number of rows matters.
+        y : array-like or sparse matrix of shape (n_samples, n_labels)
+            0/1 or -1/+1.
+        groups
+            For scikit-learn.
+
+        Yields
+        ------
+        train, test : ndarray of int
+        """
         Y = _relevant(X, y)
         n_samples = Y.shape[0]
         if self.n_splits > n_samples:
@@ -180,7 +206,21 @@ class IterativeStratifiedShuffleSplit(_Splitter):
         self.random_state = random_state
 
     def split(self, X: MatrixLike, y: MatrixLike, groups: Any = None) -> Iterator[Split]:
-        """Yield (train, test) indices, sorted; y holds the labels, dense or sparse, and groups are not looked at."""
+        """Yield (train, test) indices, sorted; y holds the labels, dense or sparse, and groups are not looked at.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            Of which only the number of rows matters.
+        y : array-like or sparse matrix of shape (n_samples, n_labels)
+            0/1 or -1/+1.
+        groups
+            For scikit-learn.
+
+        Yields
+        ------
+        train, test : ndarray of int
+        """
         Y = _relevant(X, y)
         n_train = _train_size(Y.shape[0], self.train_fraction)
         rng = _generator(self.random_state)

@@ -11,11 +11,16 @@ from rbrl.exceptions import InvalidLabelsError
 
 
 def check_not_label_sets(y: Any) -> None:
-    """Refuse lists of label sets, such as [["a", "b"], ["c"]]."""
-    if not isinstance(y, list | tuple):
-        return
-    ragged = len({len(row) for row in y if isinstance(row, list | tuple)}) > 1
-    if ragged or any(isinstance(row, set | frozenset) for row in y):
+    """Refuse lists of label sets, such as [["a", "b"], ["c"]].
+
+    Parameters
+    ----------
+    y : object
+        What the user gave as labels.
+    """
+    rows = y if isinstance(y, list | tuple) else ()
+    ragged = len({len(row) for row in rows if isinstance(row, list | tuple)}) > 1
+    if ragged or any(isinstance(row, set | frozenset) for row in rows):
         raise InvalidLabelsError(
             f"y must be a matrix of labels, one column per label. Got a list of label sets, such as {y[0]!r}; "
             "turn it into a matrix with sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)."
@@ -60,7 +65,17 @@ class SignedTargets:
     sparse_container: Any
 
     def fit(self, y: Any) -> Self:
-        """Learn the coding of `y`, an array or a sparse matrix."""
+        """Learn the coding of `y`, an array or a sparse matrix.
+
+        Parameters
+        ----------
+        y : ndarray or sparse matrix
+            A 1-D target, or a label matrix of 0/1 or -1/+1.
+
+        Returns
+        -------
+        self
+        """
         target = type_of_target(y, input_name="y")
         if target.startswith("continuous") or target == "unknown":
             raise InvalidLabelsError(f"Unknown label type: {target}. Labels are 0/1 or -1/+1, or classes of a 1-D y.")
@@ -86,7 +101,20 @@ class SignedTargets:
 
     @classmethod
     def of_matrix(cls, n_labels: int, low: int, dtype: Any, is_sparse: bool = False) -> Self:
-        """The encoder of label matrices that are not at hand, from what is known about them."""
+        """The encoder of label matrices that are not at hand, from what is known about them.
+
+        Parameters
+        ----------
+        n_labels : int
+        low : {0, -1}
+            How an irrelevant label is coded.
+        dtype : dtype
+        is_sparse : bool, default=False
+
+        Returns
+        -------
+        SignedTargets
+        """
         targets = cls()
         targets.is_matrix, targets.kind, targets.classes_ = True, "multilabel", np.arange(n_labels)
         targets.low, targets.dtype = low, np.dtype(dtype)
@@ -99,23 +127,38 @@ class SignedTargets:
         return 1 if self.kind == "binary" else len(self.classes_)
 
     def encode(self, y: Any) -> IntArray:
-        """Signed labels, (n_samples, n_columns) of int8."""
+        """Signed labels, (n_samples, n_columns) of int8.
+
+        Parameters
+        ----------
+        y : ndarray or sparse matrix
+            In the coding that `fit` received.
+
+        Returns
+        -------
+        ndarray of int8
+        """
         if self.is_matrix and sparse.issparse(y):
             # One byte each: the only dense copy.
             Y, entries = np.full(y.shape, -1, dtype=np.int8), y.tocoo()
             relevant = entries.data > 0
             Y[entries.row[relevant], entries.col[relevant]] = 1
             return Y
-        if self.is_matrix:
-            relevant = np.asarray(y) > 0
-        elif self.kind == "binary":
-            relevant = np.ravel(y)[:, None] == self.classes_[-1]
-        else:
-            relevant = np.ravel(y)[:, None] == self.classes_[None, :]
+        columns = self.classes_[-1:] if self.kind == "binary" else self.classes_
+        relevant = np.asarray(y) > 0 if self.is_matrix else np.ravel(y)[:, None] == columns
         return np.where(relevant, np.int8(1), np.int8(-1))
 
     def encode_batch(self, y: Any) -> IntArray:
-        """Signed labels of further rows; refused where they are not coded as those that `fit` received."""
+        """Signed labels of further rows; refused where they are not coded as those that `fit` received.
+
+        Parameters
+        ----------
+        y : ndarray or sparse matrix
+
+        Returns
+        -------
+        ndarray of int8
+        """
         if not self.is_matrix:
             strange = np.setdiff1d(np.ravel(y), self.classes_)
             if len(strange):
@@ -142,6 +185,10 @@ class SignedTargets:
             The labels that :mod:`rbrl.decision` calls relevant.
         scores : array (n_samples, n_columns)
             Of several classes that with the largest is the answer.
+
+        Returns
+        -------
+        ndarray, or sparse matrix where the labels were sparse
         """
         if self.kind == "multiclass":
             return self.classes_[scores.argmax(axis=1)]

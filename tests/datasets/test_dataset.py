@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from rbrl.datasets import CARDS, Dataset, catalogue
-from rbrl.datasets.dataset import canonical_order, content_hash, row_digests
-from rbrl.datasets.names import NumberedNames
+from rbrl.datasets.catalogue import canonical_order, content_hash, row_digests
+from rbrl.datasets.dataset import NumberedNames
 from rbrl.exceptions import DataFormatError
 
 from .examples import dense, small

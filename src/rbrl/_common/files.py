@@ -53,7 +53,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def write_text_atomically(path: str | Path, text: str) -> None:
-    """Write a text file in UTF-8 with plain line ends, whole or not at all; its folder must exist."""
+    """Write a text file in UTF-8 with plain line ends, whole or not at all; its folder must exist.
+
+    Parameters
+    ----------
+    path : path
+    text : str
+    """
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 

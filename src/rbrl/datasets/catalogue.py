@@ -1,8 +1,22 @@
-"""The catalogue: a card of every data set, the paper's ten (Table 1) and others that are often used beside them."""
+"""The catalogue: a card of every data set, the paper's ten (Table 1) and others that are often used beside them.
 
+Copies of the same set differ in row order, in dense or sparse storage and in number types. A row's *content* is the
+byte string made of, all little-endian 64-bit: the number of its relevant labels, the number of its non-zero features,
+the indexes of both, and the values of those features as floats (any NaN as one NaN). Its *digest* is the SHA-256 of
+that. The canonical order sorts rows by digest; the content hash is the SHA-256 of the sizes followed by the sorted
+digests. Rows with equal digests are equal, so that their order among themselves changes nothing.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy import sparse
+
+from rbrl._common.typing import Array, IntArray, MatrixLike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +43,7 @@ class Address:
     openml: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Card:
     """Sizes, origin and content hash of a data set; loading checks the file against them.
 
@@ -43,7 +57,7 @@ class Card:
     sparse : bool
         X is given as a sparse array.
     sha256 : str
-        Content hash, as defined in `rbrl.datasets.dataset`.
+        Content hash, as defined at the top of this module.
     source : str
         Who made the set and where this version of it circulates.
     licence : str
@@ -85,18 +99,15 @@ class Card:
     @property
     def description(self) -> str:
         """A few lines of text for people."""
-        lines = [
-            f"{self.name} ({self.domain})",
-            f"{self.n_samples} samples, {self.n_features} features, {self.n_labels} labels",
-            f"labels per sample {self.cardinality:.3f}, density {self.density:.3f}",
-            f"source: {self.source}",
-            f"licence: {self.licence}",
-        ]
-        return "\n".join([*lines, self.note] if self.note else lines)
+        sizes = f"{self.n_samples} samples, {self.n_features} features, {self.n_labels} labels"
+        labels = f"labels per sample {self.cardinality:.3f}, density {self.density:.3f}"
+        origin = f"source: {self.source}\nlicence: {self.licence}"
+        return f"{self.name} ({self.domain})\n{sizes}\n{labels}\n{origin}\n{self.note}".rstrip("\n")
 
 
 MULAN = "https://raw.githubusercontent.com/tsoumakas/mulan/master/data/multi-label"
 NO_ADDRESS = "This version has no stable public address."
+REUTERS = "Reuters' terms for RCV1: research only"
 YAHOO = (
     "Ueda & Saito 2002, pages of the Yahoo directory; the version of Min-Ling Zhang with 5,000 rows, the most frequent "
     "words, and rows of unit length"
@@ -108,48 +119,36 @@ def _openml(number: int, n_labels: int) -> Address:
     return Address(urls=(f"https://www.openml.org/api/v1/json/data/{number}",), labels=-n_labels, openml=True)
 
 
-def _mulan(folder: str, n_labels: int, *files: str) -> Address:
-    return Address(urls=tuple(f"{MULAN}/{folder}/{file}" for file in files), labels=-n_labels)
+def _mulan(folder: str, n_labels: int, name: str = "", suffix: str = "") -> Address:
+    urls = tuple(f"{MULAN}/{folder}/{name or folder}-{part}{suffix}.arff" for part in ("train", "test"))
+    return Address(urls=urls, labels=-n_labels)
 
 
 def _yahoo(name: str, n_features: int, n_labels: int, cardinality: float, density: float, sha256: str) -> Card:
-    return Card(
-        name=name, n_samples=5000, n_features=n_features, n_labels=n_labels, cardinality=cardinality, density=density,
-        domain="text", sparse=True, model="linear", sha256=sha256, source=YAHOO, note=YAHOO_NOTE,
-    )  # fmt: skip
+    sizes = 5000, n_features, n_labels
+    return Card(name, *sizes, cardinality, density, "text", True, sha256, YAHOO, model="linear", note=YAHOO_NOTE)
 
 
+# Sizes, labels per sample, density and domain, in the order of the card's first fields; then what else it says.
 PAPER = (
-    Card(
-        name="emotions", n_samples=593, n_features=72, n_labels=6, cardinality=1.8685, density=0.3114, domain="music",
-        sparse=False, model="kernel", sha256="a7df668cff7a3b5874a3b2450dbf1fcbd70260250f9fd4f8c42cb11d98b051f6",
-        source="Trohidis et al. 2008 (Mulan); OpenML 40589", published=(("cardinality", 1.869),),
-        note="The split 'rbrl', where the file has it, is that of the paper's authors.", address=_openml(40589, 6),
-    ),
-    Card(
-        name="image", n_samples=2000, n_features=294, n_labels=5, cardinality=1.236, density=0.2472, domain="image",
-        sparse=False, model="kernel", sha256="cb805e2246d439b32d190f861c12ef8c48aea43a3a07f75a8302811538331b35",
-        source="Zhou & Zhang 2007, natural scenes, as feature vectors (Min-Ling Zhang)",
-        published=(("cardinality", 1.240), ("density", 0.248)), note=NO_ADDRESS,
-    ),
-    Card(
-        name="scene", n_samples=2407, n_features=294, n_labels=6, cardinality=1.0740, density=0.1790, domain="image",
-        sparse=False, model="kernel", sha256="24beeb7599843811138db4022a300f446778b8872a0a227730bef2d5a2f124e9",
-        source="Boutell et al. 2004 (Mulan); OpenML 40595", address=_openml(40595, 6),
-    ),
-    Card(
-        name="yeast", n_samples=2417, n_features=103, n_labels=14, cardinality=4.2371, density=0.3026, domain="biology",
-        sparse=False, model="kernel", sha256="b3a0630eff90d486d9721f4f1f9058603559c7fe8515de5d26d11bbae5dcd32d",
-        source="Elisseeff & Weston 2001 (Mulan); in the wheel of river; OpenML 40597",
-        note="The copy in river's wheel does not say which rows are the source's training part.",
-        address=_openml(40597, 14),
-    ),
-    Card(
-        name="enron", n_samples=1702, n_features=1001, n_labels=53, cardinality=3.3784, density=0.0637, domain="text",
-        sparse=True, model="linear", sha256="6030b8c006c21304b2f00e6476de189b9daae78c8fc306f058f2f86526ba3992",
-        source="UC Berkeley Enron Email Analysis Project, prepared by Read 2008 (Mulan)",
-        address=_mulan("enron", 53, "enron-train.arff", "enron-test.arff"),
-    ),
+    Card("emotions", 593, 72, 6, 1.8685, 0.3114, "music", sparse=False, model="kernel", address=_openml(40589, 6),
+         sha256="a7df668cff7a3b5874a3b2450dbf1fcbd70260250f9fd4f8c42cb11d98b051f6",
+         source="Trohidis et al. 2008 (Mulan); OpenML 40589", published=(("cardinality", 1.869),),
+         note="The split 'rbrl', where the file has it, is that of the paper's authors."),
+    Card("image", 2000, 294, 5, 1.236, 0.2472, "image", sparse=False, model="kernel", note=NO_ADDRESS,
+         sha256="cb805e2246d439b32d190f861c12ef8c48aea43a3a07f75a8302811538331b35",
+         source="Zhou & Zhang 2007, natural scenes, as feature vectors (Min-Ling Zhang)",
+         published=(("cardinality", 1.240), ("density", 0.248))),
+    Card("scene", 2407, 294, 6, 1.0740, 0.1790, "image", sparse=False, model="kernel", address=_openml(40595, 6),
+         sha256="24beeb7599843811138db4022a300f446778b8872a0a227730bef2d5a2f124e9",
+         source="Boutell et al. 2004 (Mulan); OpenML 40595"),
+    Card("yeast", 2417, 103, 14, 4.2371, 0.3026, "biology", sparse=False, model="kernel", address=_openml(40597, 14),
+         sha256="b3a0630eff90d486d9721f4f1f9058603559c7fe8515de5d26d11bbae5dcd32d",
+         source="Elisseeff & Weston 2001 (Mulan); in the wheel of river; OpenML 40597",
+         note="The copy in river's wheel does not say which rows are the source's training part."),
+    Card("enron", 1702, 1001, 53, 3.3784, 0.0637, "text", sparse=True, model="linear", address=_mulan("enron", 53),
+         sha256="6030b8c006c21304b2f00e6476de189b9daae78c8fc306f058f2f86526ba3992",
+         source="UC Berkeley Enron Email Analysis Project, prepared by Read 2008 (Mulan)"),
     _yahoo("arts", 462, 26, 1.6360, 0.0629, "57037bf2d5aab365fb6abe0edabff2b15cf570dc4206cd2a77582fa9ac3e18fd"),
     _yahoo("education", 550, 33, 1.4606, 0.0443, "c8c7246a7b24e3af4e2b6a0372a3d7596925c3074d578b639f3d68683d7c3e7e"),
     _yahoo("recreation", 606, 22, 1.4232, 0.0647, "2857e0e70d94286a240870174ee6898f0594ef2ef446a7628939f3c85558f9c9"),
@@ -158,54 +157,32 @@ PAPER = (
 )  # fmt: skip
 
 OTHERS = (
-    Card(
-        name="flags", n_samples=194, n_features=19, n_labels=7, cardinality=3.3918, density=0.4845, domain="image",
-        sparse=False, sha256="4038a16c57d9f332e93227bd95c71dc6eae040dd7ef4fbc5466ae3ca949d0639",
-        source="UCI Flags, prepared by Gonçalves, Plastino & Freitas 2013 (Mulan)",
-        note=f"Four columns are codes of categories. {NO_ADDRESS}",
-    ),
-    Card(
-        name="bibtex", n_samples=7395, n_features=1836, n_labels=159, cardinality=2.4019, density=0.0151, domain="text",
-        sparse=True, sha256="a4e94c254cbbb278b9974a376559bb0cb0dd2fcb8b948629158a59150bae178f",
-        source="Katakis, Tsoumakas & Vlahavas 2008 (Mulan)",
-        address=_mulan("bibtex", 159, "bibtex-train.arff", "bibtex-test.arff"),
-    ),
-    Card(
-        name="corel5k", n_samples=5000, n_features=499, n_labels=374, cardinality=3.5220, density=0.0094, domain="image",
-        sparse=True, sha256="535d7b91e97c009b01488a2d8c43a30759c06fb41764e31c83688f83cc940019",
-        source="Duygulu et al. 2002 (Mulan)",
-        address=_mulan("corel5k", 374, "Corel5k-train-sparse.arff", "Corel5k-test-sparse.arff"),
-    ),
-    Card(
-        name="rcv1subset1", n_samples=6000, n_features=47236, n_labels=101, cardinality=2.8797, density=0.0285,
-        domain="text", sparse=True, sha256="1c42ee1c172cc01c24f18d0b8f56f140ecf0f71b1e8deca19f4692f728ddb6aa",
-        source="Lewis et al. 2004, Reuters RCV1-v2, first subset (Mulan)",
-        licence="Reuters' terms for RCV1: research only", note=NO_ADDRESS,
-    ),
-    Card(
-        name="rcv1subset1_top944", n_samples=6000, n_features=944, n_labels=101, cardinality=2.8797, density=0.0285,
-        domain="text", sparse=True, sha256="0ba47a25fe2909f6570344434e57521edbb6777ca3278a082d1304b60f3cb091",
-        source="rcv1subset1 with its 944 most frequent terms as 0/1, as used by several papers",
-        licence="Reuters' terms for RCV1: research only", note=NO_ADDRESS,
-    ),
-    Card(
-        name="tmc2007_500", n_samples=28596, n_features=500, n_labels=22, cardinality=2.1579, density=0.0981, domain="text",
-        sparse=True, sha256="f19d6027b70b8874b06e62524ed102608bfab6749437e0e03d0125085dd7aebf",
-        source="SIAM text mining competition 2007, aviation safety reports, 500 words (Mulan)",
-        address=_mulan("tmc2007", 22, "tmc2007-500-train.arff", "tmc2007-500-test.arff"),
-    ),
-    Card(
-        name="delicious", n_samples=16105, n_features=500, n_labels=983, cardinality=19.0200, density=0.0193, domain="text",
-        sparse=True, sha256="c98f4ba0ee7c44595b9007c9a2a6d00b56565e2180b70ed231c2cabf8f913a00",
-        source="Tsoumakas, Katakis & Vlahavas 2008 (Mulan)",
-        address=_mulan("delicious", 983, "delicious-train.arff", "delicious-test.arff"),
-    ),
-    Card(
-        name="imdb", n_samples=120919, n_features=1001, n_labels=28, cardinality=1.9997, density=0.0714, domain="text",
-        sparse=True, sha256="72b34a76db9774b69af61dd3c34990c1bba6a8b5dd2474aab307ad6976784be3",
-        source="Read 2010, plot summaries of the Internet Movie Database (MEKA, IMDB-F)",
-        address=Address(urls=("https://downloads.sourceforge.net/project/meka/Datasets/IMDB-F.arff",), labels=28),
-    ),
+    Card("flags", 194, 19, 7, 3.3918, 0.4845, "image", sparse=False,
+         sha256="4038a16c57d9f332e93227bd95c71dc6eae040dd7ef4fbc5466ae3ca949d0639",
+         source="UCI Flags, prepared by Gonçalves, Plastino & Freitas 2013 (Mulan)",
+         note=f"Four columns are codes of categories. {NO_ADDRESS}"),
+    Card("bibtex", 7395, 1836, 159, 2.4019, 0.0151, "text", sparse=True, address=_mulan("bibtex", 159),
+         sha256="a4e94c254cbbb278b9974a376559bb0cb0dd2fcb8b948629158a59150bae178f",
+         source="Katakis, Tsoumakas & Vlahavas 2008 (Mulan)"),
+    Card("corel5k", 5000, 499, 374, 3.5220, 0.0094, "image", sparse=True, source="Duygulu et al. 2002 (Mulan)",
+         sha256="535d7b91e97c009b01488a2d8c43a30759c06fb41764e31c83688f83cc940019",
+         address=_mulan("corel5k", 374, "Corel5k", "-sparse")),
+    Card("rcv1subset1", 6000, 47236, 101, 2.8797, 0.0285, "text", sparse=True, licence=REUTERS, note=NO_ADDRESS,
+         sha256="1c42ee1c172cc01c24f18d0b8f56f140ecf0f71b1e8deca19f4692f728ddb6aa",
+         source="Lewis et al. 2004, Reuters RCV1-v2, first subset (Mulan)"),
+    Card("rcv1subset1_top944", 6000, 944, 101, 2.8797, 0.0285, "text", sparse=True, licence=REUTERS, note=NO_ADDRESS,
+         sha256="0ba47a25fe2909f6570344434e57521edbb6777ca3278a082d1304b60f3cb091",
+         source="rcv1subset1 with its 944 most frequent terms as 0/1, as used by several papers"),
+    Card("tmc2007_500", 28596, 500, 22, 2.1579, 0.0981, "text", address=_mulan("tmc2007", 22, "tmc2007-500"),
+         sha256="f19d6027b70b8874b06e62524ed102608bfab6749437e0e03d0125085dd7aebf", sparse=True,
+         source="SIAM text mining competition 2007, aviation safety reports, 500 words (Mulan)"),
+    Card("delicious", 16105, 500, 983, 19.0200, 0.0193, "text", sparse=True, address=_mulan("delicious", 983),
+         sha256="c98f4ba0ee7c44595b9007c9a2a6d00b56565e2180b70ed231c2cabf8f913a00",
+         source="Tsoumakas, Katakis & Vlahavas 2008 (Mulan)"),
+    Card("imdb", 120919, 1001, 28, 1.9997, 0.0714, "text", sparse=True,
+         sha256="72b34a76db9774b69af61dd3c34990c1bba6a8b5dd2474aab307ad6976784be3",
+         source="Read 2010, plot summaries of the Internet Movie Database (MEKA, IMDB-F)",
+         address=Address(urls=("https://downloads.sourceforge.net/project/meka/Datasets/IMDB-F.arff",), labels=28)),
 )  # fmt: skip
 
 CARDS = {card.name: card for card in PAPER + OTHERS}
@@ -216,26 +193,102 @@ COLUMNS = ["n_samples", "n_features", "n_labels", "cardinality", "density", "dom
 def catalogue() -> pd.DataFrame:
     """Return every card as a row of a DataFrame, by name.
 
+    Returns
+    -------
+    DataFrame
+        With sizes, label statistics, domain, the paper's model, licence and source.
+
     Examples
     --------
     >>> catalogue().loc["yeast", "n_labels"]
     np.int64(14)
     """
-    rows = {card.name: {key: getattr(card, key) for key in [*COLUMNS, "licence", "source"]} for card in CARDS.values()}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("dataset")
+    return _frame(CARDS.values(), [*COLUMNS, "licence", "source"])
 
 
 def table() -> pd.DataFrame:
     """Return Table 1 of the paper as a DataFrame, from the data; `note` says where the printed figures differ.
+
+    Returns
+    -------
+    DataFrame
+        A row for each of the paper's ten sets, by name.
 
     Examples
     --------
     >>> table().loc["image", "note"]
     'the paper prints cardinality 1.240, density 0.248'
     """
-    rows = {}
-    for card in PAPER:
-        printed = ", ".join(f"{key} {value:.3f}" for key, value in card.published)
-        note = f"the paper prints {printed}" if printed else ""
-        rows[card.name] = {key: getattr(card, key) for key in COLUMNS} | {"note": note}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("dataset")
+    printed = [", ".join(f"{key} {value:.3f}" for key, value in card.published) for card in PAPER]
+    return _frame(PAPER, COLUMNS).assign(note=[f"the paper prints {figures}" if figures else "" for figures in printed])
+
+
+def _frame(cards: Collection[Card], keys: Iterable[str]) -> pd.DataFrame:
+    names = pd.Index([card.name for card in cards], name="dataset")
+    return pd.DataFrame({key: [getattr(card, key) for card in cards] for key in keys}, index=names)
+
+
+def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
+    """Return an (n_samples, 4) array of big-endian words: the SHA-256 digest of each row's content.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+    Y : ndarray or sparse array of shape (n_samples, n_labels), optional
+        0/1 labels; left out of the content if None.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, 4)
+    """
+    rows = _nonzeros(X)
+    tags_of = _nonzeros(sparse.csr_array((rows.shape[0], 0)) if Y is None else Y)
+    values = rows.data.astype("<f8")
+    values[np.isnan(values)] = np.nan
+    features, labels = rows.indices.astype("<i8"), tags_of.indices.astype("<i8")
+    sizes = np.column_stack([np.diff(tags_of.indptr), np.diff(rows.indptr)]).astype("<i8")
+    digests = bytearray()
+    for i in range(rows.shape[0]):
+        row, tags = slice(*rows.indptr[i : i + 2]), slice(*tags_of.indptr[i : i + 2])
+        content = b"".join((sizes[i].tobytes(), labels[tags].tobytes(), features[row].tobytes(), values[row].tobytes()))
+        digests += hashlib.sha256(content).digest()
+    return np.frombuffer(bytes(digests), dtype=">u8").reshape(-1, 4)
+
+
+def canonical_order(digests: Array) -> IntArray:
+    """Return the permutation that sorts rows by digest; equal rows keep their order.
+
+    Parameters
+    ----------
+    digests : ndarray of shape (n_samples, 4)
+        Of `row_digests`.
+
+    Returns
+    -------
+    ndarray of int
+    """
+    return np.lexsort(digests.T[::-1])
+
+
+def content_hash(digests: Array, n_features: int, n_labels: int) -> str:
+    """Return the hexadecimal content hash of the rows with these digests, in any order.
+
+    Parameters
+    ----------
+    digests : ndarray of shape (n_samples, 4)
+        Of `row_digests`.
+    n_features, n_labels : int
+
+    Returns
+    -------
+    str
+    """
+    head = np.array([len(digests), n_features, n_labels], dtype="<i8").tobytes()
+    return hashlib.sha256(head + digests[canonical_order(digests)].tobytes()).hexdigest()
+
+
+def _nonzeros(A: Any) -> Any:
+    A = sparse.csr_array(A, copy=True)
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    return A

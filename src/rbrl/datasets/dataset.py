@@ -1,27 +1,20 @@
-"""`Dataset`: features, labels, names, and the splits that came with them.
+"""`Dataset`: features, labels, names, and the splits that came with them; and the columns that a model was fitted on."""
 
-Copies of the same set differ in row order, in dense or sparse storage and in number types. A row's *content* is the
-byte string made of, all little-endian 64-bit: the number of its relevant labels, the number of its non-zero features,
-the indexes of both, and the values of those features as floats (any NaN as one NaN). Its *digest* is the SHA-256 of
-that. The canonical order sorts rows by digest; the content hash is the SHA-256 of the sizes followed by the sorted
-digests. Rows with equal digests are equal, so that their order among themselves changes nothing.
-"""
-
-import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
-from rbrl.datasets.catalogue import Card
-from rbrl.datasets.names import Columns, NumberedNames, find_names
+from rbrl.datasets.catalogue import Card, canonical_order, row_digests
 from rbrl.exceptions import DataFormatError
 
 Split = tuple[IntArray, IntArray]
+PREFIXES = {"feature": "x", "label": "label"}  # of the numbers of columns without names
 
 
 def dense(A: Any) -> Array:
@@ -34,53 +27,113 @@ def stored_values(A: Any) -> Array:
     return A.data if sparse.issparse(A) else np.asarray(A)
 
 
-def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
-    """Return an (n_samples, 4) array of big-endian words: the SHA-256 digest of each row's content.
-
-    Parameters
-    ----------
-    X : ndarray or sparse array of shape (n_samples, n_features)
-    Y : ndarray or sparse array of shape (n_samples, n_labels), optional
-        0/1 labels; left out of the content if None.
-    """
-    rows = _nonzeros(X)
-    tags_of = _nonzeros(sparse.csr_array((rows.shape[0], 0)) if Y is None else Y)
-    values = rows.data.astype("<f8")
-    values[np.isnan(values)] = np.nan
-    features, labels = rows.indices.astype("<i8"), tags_of.indices.astype("<i8")
-    sizes = np.column_stack([np.diff(tags_of.indptr), np.diff(rows.indptr)]).astype("<i8")
-    digests = bytearray()
-    for i in range(rows.shape[0]):
-        row, tags = slice(*rows.indptr[i : i + 2]), slice(*tags_of.indptr[i : i + 2])
-        content = b"".join((sizes[i].tobytes(), labels[tags].tobytes(), features[row].tobytes(), values[row].tobytes()))
-        digests += hashlib.sha256(content).digest()
-    return np.frombuffer(bytes(digests), dtype=">u8").reshape(-1, 4)
-
-
-def canonical_order(digests: Array) -> IntArray:
-    """Return the permutation that sorts rows by digest; equal rows keep their order."""
-    return np.lexsort(digests.T[::-1])
-
-
-def content_hash(digests: Array, n_features: int, n_labels: int) -> str:
-    """Return the hexadecimal content hash of the rows with these digests, in any order."""
-    head = np.array([len(digests), n_features, n_labels], dtype="<i8").tobytes()
-    return hashlib.sha256(head + digests[canonical_order(digests)].tobytes()).hexdigest()
-
-
-def _nonzeros(A: Any) -> Any:
-    A = sparse.csr_array(A, copy=True)
-    A.sum_duplicates()
-    A.eliminate_zeros()
-    return A
+def stack_rows(blocks: Sequence[Any]) -> Any:
+    """Return the rows of all blocks as one matrix, sparse if one of them is."""
+    return (sparse.vstack if any(map(sparse.issparse, blocks)) else np.vstack)(blocks) if len(blocks) > 1 else blocks[0]
 
 
 def _sums(A: Any, axis: int) -> IntArray:
     return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
 
 
-def _ratio(part: int, whole: int) -> float:
-    return float(part / whole) if whole else 0.0
+class NumberedNames(Sequence[str]):
+    """The names `prefix1`, `prefix2`, …, made when asked for, so that a million columns cost nothing.
+
+    Examples
+    --------
+    >>> list(NumberedNames("x", 3))
+    ['x1', 'x2', 'x3']
+    """
+
+    def __init__(self, prefix: str, n_names: int):
+        self.prefix, self.n_names = prefix, int(n_names)
+
+    def __len__(self) -> int:
+        return self.n_names
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [f"{self.prefix}{i + 1}" for i in range(self.n_names)[index]]
+        return f"{self.prefix}{range(self.n_names)[index] + 1}"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NumberedNames):
+            return (self.prefix, self.n_names) == (other.prefix, other.n_names)
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __repr__(self) -> str:
+        return f"NumberedNames({self.prefix!r}, {self.n_names})"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a data set: what a model has to know of those it was fitted on, to read another file alike.
+
+    Parameters
+    ----------
+    n_features, n_labels : int, optional
+    feature_names, label_names : sequence of str, optional
+        None: they had no names.
+    first_feature, first_label : {0, 1}, optional
+        The numbers that a svmlight file counted its columns from.
+
+    Examples
+    --------
+    >>> Columns(n_features=2, feature_names=("length", "width")).n_features
+    2
+    """
+
+    n_features: int | None = None
+    n_labels: int | None = None
+    feature_names: Sequence[str] | None = None
+    label_names: Sequence[str] | None = None
+    first_feature: int | None = None
+    first_label: int | None = None
+
+
+def find_names(
+    what: str, names: Sequence[str] | None, wanted: Sequence[str] | None, owner: str = "the model was fitted on"
+) -> list[int] | None:
+    """Return the places of the columns `wanted` of a model among those of a file, or None if names do not tell.
+
+    Parameters
+    ----------
+    what : str
+        "feature" or "label".
+    names, wanted : sequence of str, or None
+        The names of the file, and of the model. Numbers that we gave to columns without names, `x1` and `label1` and so
+        on, tell nothing, unless the other side has them too.
+    owner : str
+        Whose columns are wanted, for messages.
+
+    Raises
+    ------
+    DataFormatError
+        One is missing, or there are several of its name.
+    """
+    if names is None or wanted is None or isinstance(names, NumberedNames):
+        return None
+    names, wanted = list(map(str, names)), list(map(str, wanted))
+    if names == wanted:
+        return list(range(len(names)))
+    places, times = {name: i for i, name in enumerate(names)}, Counter(names)
+    missing = [name for name in wanted if name not in places]
+    if len(missing) == len(wanted) and any(
+        own == list(NumberedNames(PREFIXES[what], len(own))) for own in (names, wanted)
+    ):
+        return None
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        others = ", ".join([*map(repr, names[:3]), *["…"][: len(names) > 3]])
+        raise DataFormatError(f"it has no {what} {missing[0]!r}{more}, which {owner}; it has {others}")
+    twice = next((name for name in wanted if times[name] > 1), None)
+    if twice is not None:
+        raise DataFormatError(f"the {what} {twice!r} is the name of several columns: they cannot be told apart")
+    return [places[name] for name in wanted]
 
 
 class Part(NamedTuple):
@@ -154,12 +207,14 @@ class Dataset:
         first_label: int | None = None,
     ):
         fields = vars(self)  # what is frozen is set here once
-        fields.update(X=_features(X), Y=_labels(Y), name=name, description=description)
-        fields.update(card=card, first_feature=first_feature, first_label=first_label)
+        fields["X"] = _stored(X, "X must be a matrix of numbers", np.float64)
+        fields["Y"] = _stored(Y, "Y must be a matrix of 0 and 1", np.int8)
+        fields |= {"name": name, "description": description, "card": card}
+        fields |= {"first_feature": first_feature, "first_label": first_label}
         if self.X.shape[0] != self.Y.shape[0]:
             raise DataFormatError(f"X and Y must have as many rows; got {self.X.shape[0]} and {self.Y.shape[0]}.")
-        fields["feature_names"] = _names("feature", feature_names, "x", self.n_features)
-        fields["label_names"] = _names("label", label_names, "label", self.n_labels)
+        fields["feature_names"] = _names("feature", feature_names, self.n_features)
+        fields["label_names"] = _names("label", label_names, self.n_labels)
         fields["categorical_index"] = _indexes("categorical_index", categorical_index, self.n_features)
         fields["splits"] = MappingProxyType({k: self._checked_split(k, v) for k, v in (splits or {}).items()})
 
@@ -198,9 +253,8 @@ class Dataset:
     @property
     def columns(self) -> Columns:
         """What a model fitted on this set knows of its columns: a :class:`Columns`."""
-        features, labels = (
-            None if isinstance(names, NumberedNames) else names for names in (self.feature_names, self.label_names)
-        )
+        names = (self.feature_names, self.label_names)
+        features, labels = (None if isinstance(own, NumberedNames) else own for own in names)
         return Columns(self.n_features, self.n_labels, features, labels, self.first_feature, self.first_label)
 
     def matching(self, columns: Columns, owner: str = "the model was fitted on") -> "Dataset":
@@ -214,13 +268,17 @@ class Dataset:
         owner : str
             Whose they are, for messages.
 
+        Returns
+        -------
+        Dataset
+
         Raises
         ------
         DataFormatError
             A column is missing, or a feature is not one of the model's.
         """
-        features = find_names("feature", self.feature_names, columns.feature_names, "x", owner)
-        labels = find_names("label", self.label_names, columns.label_names, "label", owner)
+        features = find_names("feature", self.feature_names, columns.feature_names, owner)
+        labels = find_names("label", self.label_names, columns.label_names, owner)
         if features is not None and len(features) < self.n_features:
             strange = min(set(range(self.n_features)) - set(features))
             raise DataFormatError(f"its feature {self.feature_names[strange]!r} is not one that {owner}: leave it out")
@@ -233,20 +291,25 @@ class Dataset:
         if features == all_features and labels == all_labels:
             return self
         place = {j: i for i, j in enumerate(features)}
-        return replace(
-            self,
-            X=self.X[:, features],
-            Y=self.Y[:, labels],
-            feature_names=[self.feature_names[j] for j in features],
-            label_names=[self.label_names[j] for j in labels],
-            categorical_index=np.array(sorted(place[j] for j in self.categorical_index.tolist() if j in place)),
-        )
+        coded = np.array(sorted(place[j] for j in self.categorical_index.tolist() if j in place))
+        names, label_names = [self.feature_names[j] for j in features], [self.label_names[j] for j in labels]
+        changes: dict[str, Any] = {"feature_names": names, "label_names": label_names, "categorical_index": coded}
+        return replace(self, X=self.X[:, features], Y=self.Y[:, labels], **changes)
 
     def __len__(self) -> int:
         return self.n_samples
 
     def take(self, rows: Any) -> Part:
-        """Return the given rows as a `Part`."""
+        """Return the given rows as a `Part`.
+
+        Parameters
+        ----------
+        rows : slice, or array of int or bool
+
+        Returns
+        -------
+        Part
+        """
         return Part(self.X[rows], self.Y[rows])
 
     def split(self, seed: int | str = 0, train_fraction: float = 0.6) -> tuple[Part, Part]:
@@ -258,6 +321,10 @@ class Dataset:
             Seed of the draw; or the name of a split that came with the data, such as "source".
         train_fraction : float, default=0.6
             Share of the rows to train on, the paper's 60 % by default; not used with a named split.
+
+        Returns
+        -------
+        train, test : Part
         """
         if isinstance(seed, str):
             if seed not in self.splits:
@@ -270,7 +337,17 @@ class Dataset:
         return self.take(train), self.take(test)
 
     def reorder(self, order: IntArray) -> "Dataset":
-        """Return the data set with row `order[i]` in place i; splits still mean the same rows."""
+        """Return the data set with row `order[i]` in place i; splits still mean the same rows.
+
+        Parameters
+        ----------
+        order : ndarray of int
+            A permutation of the rows.
+
+        Returns
+        -------
+        Dataset
+        """
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         splits = {name: (place[train], place[test]) for name, (train, test) in self.splits.items()}
@@ -286,6 +363,10 @@ class Dataset:
         `imbalance_mean` and `imbalance_max` are over the labels that occur: the count of the most frequent label divided
         by the label's own. `duplicate_rows` counts rows whose features equal those of an earlier row,
         `conflicting_duplicates` the feature vectors that occur with more than one label set.
+
+        Returns
+        -------
+        dict of str to str, int or float
         """
         X, Y, n_samples, n_labels = self.X, self.Y, self.n_samples, self.n_labels
         counts, per_row, nonzero = _sums(Y, 0), _sums(Y, 1), _sums(X != 0, 1)
@@ -297,9 +378,9 @@ class Dataset:
             "n_samples": n_samples,
             "n_features": self.n_features,
             "n_labels": n_labels,
-            "feature_density": _ratio(nonzero.sum(), n_samples * self.n_features),
-            "cardinality": _ratio(counts.sum(), n_samples),
-            "density": _ratio(counts.sum(), n_samples * n_labels),
+            "feature_density": float(nonzero.sum() / max(1, n_samples * self.n_features)),
+            "cardinality": float(counts.sum() / max(1, n_samples)),
+            "density": float(counts.sum() / max(1, n_samples * n_labels)),
             "distinct_label_sets": len(np.unique(row_digests(sparse.csr_array((n_samples, 0)), Y), axis=0)),
             "imbalance_mean": float(imbalance.mean()) if imbalance.size else 0.0,
             "imbalance_max": float(imbalance.max(initial=0.0)),
@@ -315,37 +396,24 @@ class Dataset:
     def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.X) else "dense"
         sizes = f"{self.n_samples} samples, {self.n_features} features ({kind}), {self.n_labels} labels"
-        lines = [
-            f"Dataset {self.name!r}: {sizes}",
-            f"  labels per sample {self.Y.sum(dtype=np.int64) / max(self.n_samples, 1):.3f}",
-            f"  features  {_some(self.feature_names)}",
-            f"  labels    {_some(self.label_names)}",
-        ]
-        lines += [f"  split {name!r}: {len(train)} / {len(test)}" for name, (train, test) in self.splits.items()]
-        return "\n".join(lines)
+        labels = f"  labels per sample {self.Y.sum(dtype=np.int64) / max(self.n_samples, 1):.3f}"
+        names = f"  features  {_some(self.feature_names)}\n  labels    {_some(self.label_names)}"
+        splits = [f"  split {name!r}: {len(train)} / {len(test)}" for name, (train, test) in self.splits.items()]
+        return "\n".join([f"Dataset {self.name!r}: {sizes}", labels, names, *splits])
 
 
-def _features(X: Any) -> Matrix:
-    if sparse.issparse(X):
-        return _compact(sparse.csr_array(X, dtype=np.float64))
-    X = np.asarray(X)
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise DataFormatError(f"X must be a matrix of numbers; got shape {X.shape} of type {X.dtype}.")
-    with np.errstate(invalid="ignore"):  # a signalling NaN of single precision is a NaN
-        return np.ascontiguousarray(X, dtype=np.float64)
-
-
-def _labels(Y: Any) -> Matrix:
-    Y = Y if sparse.issparse(Y) else np.asarray(Y)
-    if Y.ndim != 2 or Y.dtype.kind not in "biuf":
-        raise DataFormatError(f"Y must be a matrix of 0 and 1; got shape {Y.shape} of type {Y.dtype}.")
-    values = stored_values(Y)
-    odd = (values != 0) & (values != 1)
-    if odd.any():
+def _stored(A: Any, rule: str, dtype: type) -> Matrix:
+    """A matrix of features, or of labels as int8, checked and in the form that a data set keeps."""
+    A = A if sparse.issparse(A) else np.asarray(A)
+    if A.ndim != 2 or A.dtype.kind not in "biuf":
+        raise DataFormatError(f"{rule}; got shape {A.shape} of type {A.dtype}.")
+    values = stored_values(A)
+    if dtype is np.int8 and (odd := (values != 0) & (values != 1)).any():
         raise DataFormatError(f"labels must be 0 or 1; got {values[odd][0]!r}.")
-    if sparse.issparse(Y):
-        return _compact(sparse.csr_array(Y, dtype=np.int8))
-    return np.ascontiguousarray(Y, dtype=np.int8)
+    with np.errstate(invalid="ignore"):  # a signalling NaN of single precision is a NaN
+        return (
+            _compact(sparse.csr_array(A, dtype=dtype)) if sparse.issparse(A) else np.ascontiguousarray(A, dtype=dtype)
+        )
 
 
 def _compact(A: Any) -> Matrix:
@@ -358,8 +426,8 @@ def _compact(A: Any) -> Matrix:
     return A
 
 
-def _names(what: str, names: Iterable[object] | None, prefix: str, n_columns: int) -> Sequence[str]:
-    found = NumberedNames(prefix, n_columns) if names is None else tuple(str(name) for name in names)
+def _names(what: str, names: Iterable[object] | None, n_columns: int) -> Sequence[str]:
+    found = NumberedNames(PREFIXES[what], n_columns) if names is None else tuple(str(name) for name in names)
     if len(found) != n_columns:
         raise DataFormatError(f"there must be one {what} name per column: {n_columns}; got {len(found)}.")
     return found

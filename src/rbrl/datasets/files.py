@@ -4,18 +4,19 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import LabelChoice, ReadOptions, arff, bad, csv, mat, naming, npz, parquet, svmlight
+from rbrl.datasets.dataset import Columns, Dataset
+from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming
 from rbrl.datasets.formats.table import Table, feature_columns
-from rbrl.datasets.names import Columns
 from rbrl.exceptions import DataFormatError
 
-# A format is a module with `write`, and with `tables` or `read`.
-FORMATS: dict[str, Any] = {"arff": arff, "csv": csv, "mat": mat, "npz": npz, "parquet": parquet, "svmlight": svmlight}
+# A format is a module of `rbrl.datasets.formats`, with `write`, and with `tables` or `read`.
+NAMES = ("arff", "csv", "mat", "npz", "parquet", "svmlight")
+FORMATS: dict[str, Any] = {name: import_module(f"rbrl.datasets.formats.{name}") for name in NAMES}
 TABLES = {"arff", "csv", "parquet"}  # formats in which labels stand before or after the features
 OTHER_ENDINGS = {".tsv": "csv", ".pq": "parquet", ".svm": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight"}
 ENDINGS = {f".{name}": name for name in FORMATS} | OTHER_ENDINGS
@@ -91,6 +92,17 @@ def load_parts(
     Text and Parquet files are read with bounded memory; NPZ and MATLAB files are read whole. Words have the codes that
     they have in the whole file, over which CSV and svmlight need a pass before the first part.
 
+    Parameters
+    ----------
+    path, labels, format, **options
+        As for :func:`load_file`.
+    rows : int, default=50000
+        Of each part; the last may have fewer.
+
+    Yields
+    ------
+    Dataset
+
     Examples
     --------
     >>> from tempfile import mkdtemp
@@ -109,7 +121,7 @@ def load_parts(
 
 
 def _read_parts(path: Path, kind: str, options: ReadOptions, rows: int) -> Iterator[Dataset]:
-    parts = svmlight.parts(path, options, rows)
+    parts = FORMATS["svmlight"].parts(path, options, rows)
     if kind in TABLES:
         parts = (table.dataset(options) for table in FORMATS[kind].tables(path, options, rows))
     with naming(path):
@@ -174,7 +186,7 @@ def read_blocks(
         choose = partial(feature_columns, path, options, columns)
         blocks = (table.matrix for table in FORMATS[kind].tables(path, options, size, choose))
     elif kind == "svmlight":
-        blocks = svmlight.features(path, options, columns, size)
+        blocks = FORMATS["svmlight"].features(path, options, columns, size)
     else:
         blocks = row_blocks(load_file(path, labels, format=format, columns=columns).X, size)
     n_rows = 0
@@ -189,7 +201,17 @@ def read_blocks(
 
 
 def row_blocks(X: Matrix, size: int) -> Iterator[Matrix]:
-    """Yield the rows of a matrix, at most `size` at a time."""
+    """Yield the rows of a matrix, at most `size` at a time.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array
+    size : int
+
+    Yields
+    ------
+    ndarray or csr_array
+    """
     for start in range(0, X.shape[0], size):
         yield X[start : start + size]
 
@@ -228,6 +250,14 @@ def convert(
 ) -> Dataset:
     """Read the file `source` and write it as `target`, each in the format of its ending; options as for `load_file`.
 
+    Parameters
+    ----------
+    source, target : path
+    labels, **options
+        As for :func:`load_file`.
+    labels_first : bool, default=False
+        As for :func:`save_file`.
+
     Returns
     -------
     Dataset
@@ -248,7 +278,18 @@ def convert(
 
 
 def format_of(path: Path, name: str | None = None) -> str:
-    """Return the format of a file: `name`, or that of its ending."""
+    """Return the format of a file: `name`, or that of its ending.
+
+    Parameters
+    ----------
+    path : Path
+    name : str, optional
+        One of `FORMATS`.
+
+    Returns
+    -------
+    str
+    """
     packed = path.suffix == ".gz"
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     name = name or ENDINGS.get(ending)

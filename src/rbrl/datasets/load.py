@@ -17,16 +17,16 @@ import requests
 from scipy import sparse
 
 from rbrl._common.progress import Transfer
-from rbrl.datasets.catalogue import CARDS, Card
-from rbrl.datasets.dataset import Dataset, canonical_order, content_hash, dense, row_digests
+from rbrl.datasets.catalogue import CARDS, Card, canonical_order, content_hash, row_digests
+from rbrl.datasets.dataset import Dataset, dense
 from rbrl.datasets.files import load_file, save_file
+from rbrl.datasets.formats import join_parts
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
 ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
 PARTS = ("-train.arff", "-test.arff")
 MAX_DOWNLOAD = 512 << 20
 MAX_DESCRIPTION = 1 << 20
-YEAST_LABELS = 14
 
 
 class DownloadError(DatasetNotFoundError):
@@ -95,7 +95,12 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
 
 
 def cache_folder() -> Path:
-    """Return the folder that downloads are kept in: RBRL_CACHE, or the user's cache folder."""
+    """Return the folder that downloads are kept in: RBRL_CACHE, or the user's cache folder.
+
+    Returns
+    -------
+    Path
+    """
     return Path(os.environ.get("RBRL_CACHE") or pooch.os_cache("rbrl"))
 
 
@@ -103,12 +108,22 @@ def checked(dataset: Dataset, card: Card, place: str | Path) -> Dataset:
     """Return `dataset` in canonical order with its card, or raise if it is not the set the card describes.
 
     X is dense or sparse as the card has it, whatever the file's form was.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    card : Card
+    place : str or Path
+        Where it came from, for messages.
+
+    Returns
+    -------
+    Dataset
     """
     found = (dataset.n_samples, dataset.n_features, dataset.n_labels)
     if found != card.sizes:
-        raise DataFormatError(
-            f"{place}: {card.name} has (samples, features, labels) = {card.sizes}; this file has {found}."
-        )
+        sizes = f"(samples, features, labels) = {card.sizes}"
+        raise DataFormatError(f"{place}: {card.name} has {sizes}; this file has {found}.")
     digests = row_digests(dataset.X, dataset.Y)
     sha256 = content_hash(digests, card.n_features, card.n_labels)
     if sha256 != card.sha256:
@@ -125,6 +140,17 @@ def find_files(folder: str | Path, name: str) -> tuple[list[Path], Path | None]:
     """Return (files, XML file or None) of a data set in `folder`.
 
     The files are one, or a training and a test part, or none. Case is ignored, and `-` stands for `_`.
+
+    Parameters
+    ----------
+    folder : path
+        It need not exist.
+    name : str
+
+    Returns
+    -------
+    files : list of Path
+    xml : Path or None
     """
     present = {path.name.lower(): path for path in Path(folder).iterdir()} if Path(folder).is_dir() else {}
     for spelling in dict.fromkeys([name, name.replace("_", "-")]):
@@ -146,19 +172,25 @@ def read_files(paths: Sequence[Path], labels: Path | None, default_labels: int) 
     labels : path of an XML file, or None
     default_labels : int
         Where the labels stand, if neither `labels` nor the files say.
+
+    Returns
+    -------
+    Dataset
     """
-    train, *others = (load_file(path, labels, default_labels=default_labels) for path in paths)
-    if not others:
-        return train
-    (test,) = others
-    stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
-    split = np.arange(len(train)), np.arange(len(train), len(train) + len(test))
-    X, Y = stack([train.X, test.X]), np.vstack([train.Y, test.Y])
-    return replace(train, X=X, Y=Y, name="data", splits={"source": split})
+    datasets = [load_file(path, labels, default_labels=default_labels) for path in paths]
+    if len(datasets) == 1:
+        return datasets[0]
+    X, Y, splits = join_parts(*((part.X, part.Y) for part in datasets))
+    return replace(datasets[0], X=X, Y=Y, name="data", splits=splits)
 
 
 def yeast_path() -> Path | None:
-    """Return the path of river's yeast file, or None where river is absent or has no such file."""
+    """Return the path of river's yeast file, or None where river is absent or has no such file.
+
+    Returns
+    -------
+    Path or None
+    """
     spec = find_spec("river")  # a top-level name: finds the folder, runs none of its code
     folders = spec.submodule_search_locations if spec else None
     paths = [Path(folder, "datasets", "yeast.csv.gz") for folder in folders or ()]
@@ -166,15 +198,24 @@ def yeast_path() -> Path | None:
 
 
 def read_yeast(path: Path) -> Dataset:
-    """Read river's yeast: a column per feature, then one per label."""
+    """Read river's yeast, a column per feature, then one per label: several times as fast as any CSV file is read.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Dataset
+    """
+    n_labels = CARDS["yeast"].n_labels
     try:
         with gzip.open(path, "rt", encoding="utf-8") as stream:
             names = stream.readline().strip().split(",")
             values = np.loadtxt(stream, delimiter=",", ndmin=2)
     except (ValueError, OSError, EOFError) as error:
         raise DataFormatError(f"{path}: not the yeast file expected in river's wheel: {error}") from error
-    X, Y = values[:, :-YEAST_LABELS], values[:, -YEAST_LABELS:]
-    return Dataset(X, Y, names[:-YEAST_LABELS], names[-YEAST_LABELS:], name="yeast")
+    return Dataset(values[:, :-n_labels], values[:, -n_labels:], names[:-n_labels], names[-n_labels:], name="yeast")
 
 
 def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes: int = MAX_DOWNLOAD) -> Dataset:
@@ -190,6 +231,10 @@ def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes:
         Seconds for each file as a whole.
     max_bytes : int
         Larger files are refused.
+
+    Returns
+    -------
+    Dataset
 
     Raises
     ------

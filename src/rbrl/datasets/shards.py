@@ -10,15 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import check_number
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Dataset, Part
-from rbrl.datasets.files import ENDINGS, TABLES, format_of, load_file, load_parts
-from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming, npz
-from rbrl.datasets.names import Columns
+from rbrl.datasets.dataset import Columns, Dataset, Part, stack_rows
+from rbrl.datasets.files import ENDINGS, FORMATS, TABLES, format_of, load_file, load_parts
+from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming
 from rbrl.exceptions import DataFormatError
 
 ROWS_PER_SHARD = 50_000
@@ -78,7 +76,16 @@ class Shards(Sequence[Part]):
         return [str(path) for path in self.paths]
 
     def read(self, i: int) -> Dataset:
-        """Return shard i as a :class:`Dataset`, with the names of its columns."""
+        """Return shard i as a :class:`Dataset`, with the names of its columns.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        Dataset
+        """
         path = self.paths[i]
         dataset = self._copies.get(path)
         if dataset is None:
@@ -139,7 +146,7 @@ class _Copies:
         if copy is None or stamp != _stamp(path):
             return None
         options = ReadOptions(max_bytes=sys.maxsize, sparse_labels=self.options.get("sparse_labels", False))
-        return replace(npz.read(copy, options), **fields)
+        return replace(FORMATS["npz"].read(copy, options), **fields)
 
     def offer(self, path: Path, dataset: Dataset) -> None:
         """Take note of a file that was parsed; keep its rows if it was before."""
@@ -159,7 +166,7 @@ class _Copies:
         try:
             if room < 2 * (_n_bytes(dataset.X) + _n_bytes(dataset.Y)):
                 raise OSError(f"{room} bytes are free")
-            npz.write(Dataset(dataset.X, dataset.Y), copy, compressed=False)
+            FORMATS["npz"].write(Dataset(dataset.X, dataset.Y), copy, compressed=False)
         except OSError as error:
             warnings.warn(
                 f"There is no room in {self.folder.name} for the rows of {path} ({error}), so that they are parsed in every "
@@ -204,6 +211,7 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
 
     Examples
     --------
+    >>> import numpy as np
     >>> folder = tempfile.TemporaryDirectory()
     >>> _ = write_shards((np.eye(5), np.eye(5)), folder.name, rows_per_shard=2)
     >>> len(open_shards(f"{folder.name}/*.npz"))
@@ -260,6 +268,7 @@ def write_shards(
 
     Examples
     --------
+    >>> import numpy as np
     >>> folder = tempfile.TemporaryDirectory()
     >>> write_shards(((np.eye(2), np.eye(2)) for _ in range(4)), folder.name, rows_per_shard=3)
     Shards(3 files, 'part-00000.npz' to 'part-00002.npz')
@@ -276,7 +285,7 @@ def write_shards(
     paths: list[Path] = []
     for dataset in _regrouped(_parts(source, rows_per_shard, labels, options), rows_per_shard):
         paths.append(folder / f"part-{len(paths):05d}.npz")
-        npz.write(dataset, paths[-1], compressed=False)
+        FORMATS["npz"].write(dataset, paths[-1], compressed=False)
     if not paths:
         raise ValueError(f"There are no rows to write to {folder}: the source is empty.")
     return Shards(paths)
@@ -313,9 +322,5 @@ def _regrouped(parts: Iterable[Dataset], rows: int) -> Iterator[Dataset]:
 
 
 def _stacked(parts: Sequence[Part], named: Dataset) -> Dataset:
-    X, Y = (side[0] if len(side) == 1 else _stack(side) for side in zip(*parts))
-    return Dataset(X, Y, *(named.columns.feature_names, named.columns.label_names))
-
-
-def _stack(side: Sequence[Any]) -> Matrix:
-    return (sparse.vstack if sparse.issparse(side[0]) else np.vstack)(side)
+    X, Y = map(stack_rows, zip(*parts))
+    return Dataset(X, Y, named.columns.feature_names, named.columns.label_names)

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rbrl._common.typing import Array
-from rbrl.datasets.names import Columns
+import numpy as np
+from scipy import sparse
+
+from rbrl._common.typing import Array, Matrix
+from rbrl.datasets.dataset import Columns, Split, dense, stack_rows
 from rbrl.exceptions import DataFormatError
 
 MAX_BYTES = 4 << 30  # of a file once unpacked
@@ -73,21 +76,39 @@ class ReadOptions:
                 raise ValueError(f"{name} must be 0, 1 or None; got {getattr(self, name)!r}.")
 
 
-class _Flaw(DataFormatError):
-    """What is wrong with a file, and in which line; `naming` adds the file."""
-
-    def __init__(self, reason: str, line: int | None = None):
-        super().__init__(reason)
-        self.line = line
-
-
 def bad(reason: str, line: int | None = None) -> DataFormatError:
-    """Return the error for something wrong in the file that is read or written, to be raised under `naming`."""
-    return _Flaw(reason, line)
+    """Return the error for something wrong in the file that is read or written, to be raised under `naming`.
+
+    Parameters
+    ----------
+    reason : str
+    line : int, optional
+        Where it is wrong.
+
+    Returns
+    -------
+    DataFormatError
+        To which `naming` adds the file.
+    """
+    error = DataFormatError(reason)
+    error.line = line
+    return error
 
 
 def bad_word(name: str, word: str, line: int | None = None) -> DataFormatError:
-    """Return the error for a word in a block of a file that does not declare its words."""
+    """Return the error for a word in a block of a file that does not declare its words.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    word : str
+    line : int, optional
+
+    Returns
+    -------
+    DataFormatError
+    """
     reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
     return bad(f"column {quote(name)} has {quote(word)}: {reason}", line)
 
@@ -97,14 +118,19 @@ def naming(path: Path) -> Iterator[None]:
     """Say in errors which file is wrong, and where; or for which memory ran out, and what needs less.
 
     In the latter case nothing need be wrong with the file.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is read or written in the `with` block.
     """
     try:
         yield
     except DataFormatError as error:
-        line = getattr(error, "line", None)
         if str(error).startswith(str(path)):
             raise
-        raise DataFormatError(f"{path}, line {line}: {error}" if line else f"{path}: {error}") from error
+        place = f"{path}, line {error.line}" if error.line else path
+        raise DataFormatError(f"{place}: {error}") from error
     except MemoryError as error:
         why = f" ({error})" if str(error) else ""
         raise MemoryError(
@@ -115,22 +141,71 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def quote(value: object) -> str:
-    """Return `value` in quotes, cut to a length that fits a message."""
+    """Return `value` in quotes, cut to a length that fits a message.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    str
+    """
     text = value if isinstance(value, str) else repr(value)
     return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
 
 
-def dense_labels(Y: Any) -> Array:
-    """Return the sparse array Y as a dense one, unless it is too large."""
-    if Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
+def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
+    """Return the labels as a sparse array or, unless they are too large, as a dense one.
+
+    Parameters
+    ----------
+    Y : ndarray or sparse array of shape (n_samples, n_labels)
+    as_sparse : bool
+
+    Returns
+    -------
+    ndarray or csr_array
+    """
+    if as_sparse:
+        return sparse.csr_array(Y)
+    if sparse.issparse(Y) and Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
         raise bad(f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
-    return Y.toarray()
+    return dense(Y)
+
+
+def join_parts(train: tuple[Any, Any], test: tuple[Any, Any]) -> tuple[Any, Any, dict[str, Split]]:
+    """Return X and Y of all rows, and where those of the two parts are, as the split "source".
+
+    Parameters
+    ----------
+    train, test : (X, Y)
+        Matrices, dense or sparse.
+
+    Returns
+    -------
+    X, Y : ndarray or sparse array
+    splits : dict
+        {"source": (train_index, test_index)}.
+    """
+    n_train, n_samples = train[0].shape[0], train[0].shape[0] + test[0].shape[0]
+    X, Y = map(stack_rows, zip(train, test))
+    return X, Y, {"source": (np.arange(n_train), np.arange(n_train, n_samples))}
 
 
 def check_compressed(values: Array, indexes: Array, starts: Array, n_lines: int, length: int) -> None:
     """Raise ValueError unless the arrays are a CSR or CSC matrix of `n_lines` rows or columns of `length` places.
 
     SciPy's own check looks no further where the last start is 0, and what then decreases crashes the interpreter.
+
+    Parameters
+    ----------
+    values, indexes, starts : ndarray
+        The three arrays of the matrix.
+    n_lines : int
+        Rows of a CSR matrix, columns of a CSC matrix.
+    length : int
+        Places in each of them.
     """
     whole = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (indexes, starts))
     if not whole or values.ndim != 1:

@@ -8,14 +8,15 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray
-from rbrl.datasets.dataset import Dataset, dense
+from rbrl.datasets.dataset import Dataset, dense, stored_values
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, quote
 from rbrl.datasets.formats.table import Choice, Table, check_writable, write_labels, xml_path
 from rbrl.datasets.formats.text import Pairs, in_blocks, number, reading_text, spell, word_codes, writing_text
@@ -51,6 +52,11 @@ class Header:
         MEKA's `-C`: the first n attributes are labels, or the last -n.
     n_lines : int
         Lines read, `@data` included.
+
+    Examples
+    --------
+    >>> read_header(["@relation flowers", "@attribute width real", "@attribute red {0,1}", "@data"]).values
+    [None, ('0', '1')]
     """
 
     relation: str = ""
@@ -61,7 +67,17 @@ class Header:
 
 
 def read_header(stream: Iterable[str]) -> Header:
-    """Read up to and with `@data`."""
+    """Read up to and with `@data`.
+
+    Parameters
+    ----------
+    stream : iterable of str
+        The lines of the file; those after `@data` are left in it.
+
+    Returns
+    -------
+    Header
+    """
     header = Header()
     for line in stream:
         header.n_lines += 1
@@ -96,8 +112,8 @@ def _read_attribute(header: Header, rest: str) -> None:
         raise bad(f"an attribute needs a name and a type; got {quote(rest)}", header.n_lines)
     name, kind = _text(match), match["rest"]
     if not kind.startswith("{") and not NUMERIC.fullmatch(kind):
-        reason = f"attribute {quote(name)} has type {quote(kind)}; numeric and nominal ones can be read"
-        raise bad(reason, header.n_lines)
+        what = f"attribute {quote(name)} has type {quote(kind)}"
+        raise bad(f"{what}; numeric and nominal ones can be read", header.n_lines)
     header.names.append(name)
     header.values.append(_nominal(kind, header.n_lines) if kind.startswith("{") else None)
 
@@ -116,6 +132,14 @@ def _nominal(kind: str, line: int) -> tuple[str, ...]:
 
 def words(text: str, start: int = 0, close: str = "") -> tuple[list[tuple[str, bool]], int | None]:
     """Split `text` at commas outside quotes, up to `close` or, where that is empty, the end or a comment.
+
+    Parameters
+    ----------
+    text : str
+    start : int
+        Where the first word begins.
+    close : str
+        The letter that ends the list, or none.
 
     Returns
     -------
@@ -147,12 +171,10 @@ def _text(match: re.Match[str]) -> str:
     """The word that a pattern found: as it stands, or without its quotes and backslashes."""
     if match["plain"] is not None:
         return match["plain"]
-    return ESCAPE.sub(_letter, match["single"] if match["single"] is not None else match["double"])
-
-
-def _letter(match: re.Match[str]) -> str:
-    code = match[1]
-    return chr(int(code[1:], 16)) if len(code) == 5 else LETTERS.get(code, code)
+    quoted = match["single"] if match["single"] is not None else match["double"]
+    return ESCAPE.sub(
+        lambda code: chr(int(code[1][1:], 16)) if len(code[1]) == 5 else LETTERS.get(code[1], code[1]), quoted
+    )
 
 
 class Attributes:
@@ -171,6 +193,11 @@ class Attributes:
         Columns whose omitted value in a sparse row is not 0: ARFF omits the first value of a nominal attribute.
     kind : array of int
         Of each column: 0 numeric, -1 words, k > 0 those of the numbers ``allowed[k - 1]``.
+
+    Examples
+    --------
+    >>> Attributes(Header(names=["colour"], values=[("red", "blue")])).value(0, "blue", quoted=False, line=1)
+    1.0
     """
 
     def __init__(self, header: Header):
@@ -188,8 +215,28 @@ class Attributes:
         self.kind, self.allowed = np.array(kind, dtype=np.int32), [np.array(allowed) for allowed in kinds]
         self.wordy = np.flatnonzero(self.kind < 0).tolist()
 
-    def value(self, column: int, word: str, quoted: bool) -> float:
-        """Return the number that `word` is worth in `column`; raises ValueError with the reason otherwise."""
+    def value(self, column: int, word: str, quoted: bool, line: int) -> float:
+        """Return the number that `word` is worth in `column`.
+
+        Parameters
+        ----------
+        column : int
+        word : str
+        quoted : bool
+            Whether it stood in quotes, where `?` is a word as others are.
+        line : int
+            Where it stands, for messages.
+
+        Returns
+        -------
+        float
+            NaN for a missing value.
+
+        Raises
+        ------
+        DataFormatError
+            The attribute has no such value.
+        """
         if word == "?" and not quoted:
             return np.nan
         codes = self.codes.get(column)
@@ -198,15 +245,26 @@ class Attributes:
         value = number(word)
         if codes is None:
             if value is None:
-                raise ValueError(f"{quote(self.names[column])} is numeric; got {quote(word)}")
+                raise bad(f"{quote(self.names[column])} is numeric; got {quote(word)}", line)
             return value
         if value is not None and self.kind[column] >= 0 and (value != value or value in codes.values()):
             return value
         some = ", ".join(quote(word) for word in list(codes)[:FEW]) + (", …" if len(codes) > FEW else "")
-        raise ValueError(f"{quote(self.names[column])} must be one of {some}; got {quote(word)}")
+        raise bad(f"{quote(self.names[column])} must be one of {some}; got {quote(word)}", line)
 
     def are_valid(self, values: FloatArray, kind: Array) -> bool:
-        """Whether values, whose last axis has columns of these kinds, are allowed there, and none is infinite."""
+        """Whether values, whose last axis has columns of these kinds, are allowed there, and none is infinite.
+
+        Parameters
+        ----------
+        values : ndarray
+        kind : ndarray of int
+            Of each column, as in the attribute `kind`.
+
+        Returns
+        -------
+        bool
+        """
         parts = ((values[..., kind == k], allowed) for k, allowed in enumerate(self.allowed, 1))
         return not np.isinf(values).any() and all((np.isin(v, some) | np.isnan(v)).all() for v, some in parts)
 
@@ -221,12 +279,19 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
     size : int, optional
     choose : callable, optional
         Which columns are wanted.
+
+    Yields
+    ------
+    Table
     """
     with reading_text(path, options) as stream:
         header = read_header(stream)
         attributes, wanted = Attributes(header), choose(header.names, header.n_labels) if choose else None
         read = None
-        for block, lines in in_blocks(_rows(stream, header.n_lines), size):
+        # Without blank lines and comments.
+        numbered = enumerate(stream, header.n_lines + 1)
+        rows = ((line, i) for i, line in numbered if not line.isspace() and not line.lstrip().startswith("%"))
+        for block, lines in in_blocks(rows, size):
             read = read or (_sparse_rows if block[0].lstrip().startswith("{") else _dense_rows)
             matrix = read(attributes, block, lines)
             matrix = matrix if wanted is None else matrix[:, wanted]
@@ -236,18 +301,9 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
             raise bad("there are no rows after @data", header.n_lines)
 
 
-def _rows(stream: TextIO, n_lines: int) -> Iterator[tuple[str, int]]:
-    """Lines and their numbers, without blank ones and comments."""
-    for line_number, line in enumerate(stream, n_lines + 1):
-        if not line.isspace() and not line.lstrip().startswith("%"):
-            yield line, line_number
-
-
 def _dense_rows(attributes: Attributes, lines: list[str], numbers: list[int]) -> FloatArray:
     block = _plain_dense(attributes, lines)
-    if block is None:
-        block = np.array([_dense_row(attributes, line, place) for line, place in zip(lines, numbers)])
-    return block
+    return np.array([*map(partial(_dense_row, attributes), lines, numbers)]) if block is None else block
 
 
 def _plain_dense(attributes: Attributes, lines: list[str]) -> FloatArray | None:
@@ -274,17 +330,13 @@ def _dense_row(attributes: Attributes, line: str, line_number: int) -> list[floa
         found = [(word, False) for word in found[0][0].split()]  # Weka takes white space for commas
     if len(found) != n_columns:
         raise bad(f"a row has {len(found)} values, the header {n_columns} attributes", line_number)
-    try:
-        return [attributes.value(j, word, quoted) for j, (word, quoted) in enumerate(found)]
-    except ValueError as error:
-        raise bad(str(error), line_number) from error
+    return [attributes.value(j, word, quoted, line_number) for j, (word, quoted) in enumerate(found)]
 
 
 def _sparse_rows(attributes: Attributes, lines: list[str], numbers: list[int]) -> Any:
     pairs = _plain_sparse(attributes, lines)
     if pairs is None:
-        rows = [_sparse_row(attributes, line.strip(), place) for line, place in zip(lines, numbers)]
-        pairs = Pairs.of_rows(rows)
+        pairs = Pairs.of_rows([_sparse_row(attributes, line.strip(), place) for line, place in zip(lines, numbers)])
     shape = (len(lines), len(attributes.names))
     matrix = sparse.csr_array((pairs.values, pairs.indexes.astype(np.int32), pairs.starts), shape=shape)
     return _with_defaults(matrix, attributes.defaults)
@@ -318,10 +370,7 @@ def _sparse_row(attributes: Attributes, text: str, line: int) -> dict[int, float
             raise bad(f"index {column} is beyond the {len(attributes.names)} attributes (counted from 0)", line)
         if column in row:
             raise bad(f"index {column} occurs twice in a row", line)
-        try:
-            row[column] = attributes.value(column, _text(match), match["plain"] is None)
-        except ValueError as error:
-            raise bad(str(error), line) from error
+        row[column] = attributes.value(column, _text(match), match["plain"] is None, line)
         start, closed = match.end(), match["end"] == "}"
     rest = text[start:].strip()
     if rest and not rest.startswith("%"):
@@ -336,18 +385,21 @@ def _with_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
     columns, values = np.array(list(defaults)), np.array(list(defaults.values()))
     if matrix.shape[0] * len(columns) > MAX_DENSE_CELLS:
         raise bad(f"{len(columns)} nominal attributes begin with a value other than 0: too many")
-    place = np.full(matrix.shape[1], -1)
-    place[columns] = np.arange(len(columns))
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    there = place[matrix.indices] >= 0
-    absent = np.ones((matrix.shape[0], len(columns)), dtype=bool)
-    absent[rows[there], place[matrix.indices[there]]] = False
-    more, which = np.nonzero(absent)
-    return matrix + sparse.csr_array((values[which], (more, columns[which])), shape=matrix.shape)
+    there = sparse.csr_array((np.ones(matrix.nnz, dtype=bool), matrix.indices, matrix.indptr), shape=matrix.shape)
+    rows, which = np.nonzero(~there[:, columns].toarray())
+    return matrix + sparse.csr_array((values[which], (rows, columns[which])), shape=matrix.shape)
 
 
 def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-    """Write `path` and the XML file beside it; sparse rows if X is sparse. Missing values become `?`."""
+    """Write `path` and the XML file beside it; sparse rows if X is sparse. Missing values become `?`.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : Path
+    labels_first : bool
+        Put the labels before the features.
+    """
     check_writable(dataset, xml=True)
     is_sparse = sparse.issparse(dataset.X)
     Y = sparse.csr_array(dataset.Y, dtype=np.float64) if is_sparse else dense(dataset.Y)
@@ -372,8 +424,7 @@ def _enquoted(text: str) -> str:
 
 
 def _coded_kind(X: Any, column: int) -> str:
-    values = X[:, [column]]
-    values = np.unique(values.data if sparse.issparse(values) else values)
+    values = np.unique(stored_values(X[:, [column]]))
     values = values[~np.isnan(values)]
     if sparse.issparse(X):
         values = np.concatenate([[0.0], values[values != 0]])  # sparse rows leave out the first value declared

@@ -50,6 +50,10 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
     size : int, optional
     choose : callable, optional
         Which columns are wanted.
+
+    Yields
+    ------
+    Table
     """
     with _opened(path, options) as (names, _):
         pass
@@ -160,7 +164,16 @@ def _separator(head: list[str]) -> str:
 
 
 def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-    """Write a CSV file and Mulan's XML file beside it. Sparse rows are written out in full."""
+    """Write a CSV file and Mulan's XML file beside it. Sparse rows are written out in full.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : Path
+        Its ending, .csv or .tsv, decides between commas and tabs.
+    labels_first : bool
+        Put the labels before the features.
+    """
     check_writable(dataset, xml=True)
     if dataset.n_samples * (dataset.n_features + dataset.n_labels) > MAX_DENSE_CELLS:
         raise bad(f"X of shape {dataset.X.shape} is too large to be written out in full: use a sparse format")

@@ -10,7 +10,7 @@ import tokenize
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +18,7 @@ from scipy import sparse
 from rbrl._common.files import array_head, replacing
 from rbrl._common.typing import Array
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import ReadOptions, bad, check_compressed, dense_labels, quote
+from rbrl.datasets.formats import ReadOptions, bad, check_compressed, label_matrix, quote
 
 # What Python, NumPy and the unpackers raise for bytes that are not what they should be.
 BROKEN = (
@@ -30,13 +30,21 @@ PIECES = ("data", "indices", "indptr", "shape")
 
 
 def read(path: Path, options: ReadOptions) -> Dataset:
-    """Read an NPZ file; see the module's text for its keys."""
+    """Read an NPZ file; see the module's text for its keys.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+
+    Returns
+    -------
+    Dataset
+    """
     if options.labels is not None:
         raise bad(f"an NPZ file has its labels in Y; got labels={options.labels!r}")
     arrays = _arrays(path, options.max_bytes)
-    Y = _matrix(arrays, "Y")
-    if sparse.issparse(Y) != options.sparse_labels:
-        Y = sparse.csr_array(Y) if options.sparse_labels else dense_labels(Y)
+    X, Y = _matrix(arrays, "X"), label_matrix(_matrix(arrays, "Y"), options.sparse_labels)
     splits = {}
     for key in arrays:
         prefix = key.removesuffix("train_index")
@@ -44,30 +52,27 @@ def read(path: Path, options: ReadOptions) -> Dataset:
             splits[prefix.rstrip("_") or "source"] = arrays[key], arrays[f"{prefix}test_index"]
     names: Any = {key: arrays[key].ravel() for key in NAMES if key in arrays}
     coded = arrays.get("categorical_index", ())
-    return Dataset(_matrix(arrays, "X"), Y, name=path.stem, splits=splits, categorical_index=coded, **names)
+    return Dataset(X, Y, name=path.stem, splits=splits, categorical_index=coded, **names)
 
 
 def _arrays(path: Path, max_bytes: int) -> dict[str, Array]:
-    arrays, left = {}, max_bytes
     try:
         with zipfile.ZipFile(path) as archive:
-            for entry in archive.infolist():
-                left -= entry.file_size
-                if left < 0:
-                    raise bad(f"unpacks to more than {max_bytes} bytes")
-                with archive.open(entry) as stream:
-                    arrays[entry.filename.removesuffix(".npy")] = _array(stream, entry.file_size)
+            entries = archive.infolist()
+            if sum(entry.file_size for entry in entries) > max_bytes:
+                raise bad(f"unpacks to more than {max_bytes} bytes")
+            return {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
     except BROKEN as error:
         raise bad(f"not a readable NPZ file: {error}") from error
-    return arrays
 
 
-def _array(stream: IO[bytes], size: int) -> Array:
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
     """Read one array, after checking that it claims no more memory than its file has bytes."""
-    shape, fortran, dtype = array_head(stream, size)
-    if dtype.kind not in "biufU":
-        raise ValueError(f"type {dtype.str} is not numbers or text")
-    data = stream.read(math.prod(shape) * dtype.itemsize)
+    with archive.open(entry) as stream:
+        shape, fortran, dtype = array_head(stream, entry.file_size)
+        if dtype.kind not in "biufU":
+            raise ValueError(f"type {dtype.str} is not numbers or text")
+        data = stream.read(math.prod(shape) * dtype.itemsize)
     return np.frombuffer(data, dtype, count=math.prod(shape)).reshape(shape, order="F" if fortran else "C")
 
 
@@ -96,13 +101,18 @@ def _native(array: Array) -> Array:
 
 
 def write(dataset: Dataset, path: Path, compressed: bool = True) -> None:
-    """Write an NPZ file that `read` reads back; uncompressed ones are larger, and read several times faster."""
+    """Write an NPZ file that `read` reads back; uncompressed ones are larger, and read several times faster.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : Path
+    compressed : bool, default=True
+    """
     arrays: dict[str, Any] = {}
     for key, matrix in (("X", dataset.X), ("Y", dataset.Y)):
-        is_sparse = sparse.issparse(matrix)
-        arrays |= (
-            {f"{key}_{piece}": np.array(getattr(matrix, piece)) for piece in PIECES} if is_sparse else {key: matrix}
-        )
+        pieces = PIECES if sparse.issparse(matrix) else ()
+        arrays |= {f"{key}_{piece}": np.array(getattr(matrix, piece)) for piece in pieces} or {key: matrix}
     names = {key: getattr(dataset.columns, key) for key in NAMES}
     arrays |= {key: np.array(list(own), dtype=np.str_) for key, own in names.items() if own is not None}
     if len(dataset.categorical_index):

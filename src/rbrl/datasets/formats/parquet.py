@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.files import replacing
-from rbrl._common.typing import Array, FloatArray
+from rbrl._common.typing import FloatArray
 from rbrl.datasets.dataset import Dataset, dense
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, bad_word, quote
 from rbrl.datasets.formats.table import Choice, Table, check_names
@@ -35,6 +35,10 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
     size : int, optional
     choose : callable, optional
         Which columns are wanted.
+
+    Yields
+    ------
+    Table
     """
     pa, pq = _pyarrow()
     with _readable(pa, options.max_bytes), pq.ParquetFile(path) as file:
@@ -134,7 +138,15 @@ def _head(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
 
 
 def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-    """Write a Parquet file. Sparse columns are written out in full, one at a time."""
+    """Write a Parquet file. Sparse columns are written out in full, one at a time.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : Path
+    labels_first : bool
+        Put the labels before the features.
+    """
     pa, pq = _pyarrow()
     check_names([*dataset.feature_names, *dataset.label_names])
     if dataset.n_samples * dataset.n_features > MAX_DENSE_CELLS:
@@ -143,17 +155,13 @@ def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
     sides = sides[::-1] if labels_first else sides
     count = dataset.n_labels if labels_first else -dataset.n_labels
     head = {"labels": count, "categorical_index": dataset.categorical_index.tolist()}
-    arrays = [pa.array(column) for block, _ in sides for column in _columns(block)]
+    blocks = [sparse.csc_array(block) if sparse.issparse(block) else block for block, _ in sides]
+    columns = (dense(block[:, [j]])[:, 0] for block in blocks for j in range(block.shape[1]))
+    arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
     names = [name for _, names in sides for name in names]
     table = pa.Table.from_arrays(arrays, names=names).replace_schema_metadata({KEY: json.dumps(head)})
     with replacing(path) as temporary:
         pq.write_table(table, temporary)
-
-
-def _columns(block: Any) -> Iterator[Array]:
-    block = sparse.csc_array(block) if sparse.issparse(block) else block
-    for j in range(block.shape[1]):
-        yield np.ascontiguousarray(dense(block[:, [j]])[:, 0])
 
 
 def _pyarrow() -> tuple[Any, Any]:

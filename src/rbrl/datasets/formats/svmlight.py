@@ -10,7 +10,7 @@ programs skip.
 import json
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -21,35 +21,47 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import ReadOptions, bad, dense_labels, quote
+from rbrl.datasets.dataset import Columns, Dataset, find_names
+from rbrl.datasets.formats import ReadOptions, bad, label_matrix, quote
 from rbrl.datasets.formats.table import check_writable
 from rbrl.datasets.formats.text import Pairs, in_blocks, number, reading_text, spell, writing_text
-from rbrl.datasets.names import Columns, find_names
 from rbrl.exceptions import GuessWarning
 
 MARK = "# rbrl: "
 MAX_INDEX = 2**31 - 2
 FEATURE_0 = re.compile(r"(?<!\S)0+:")
+IN_COMMENT = ("n_features", "n_labels", "feature_names", "label_names")
 # What a reader has to know; the file, its reader or a model says it.
 FACTS = ("n_features", "n_labels", "first_feature", "first_label")
 
 
 @dataclass(frozen=True)
-class Head:
-    """What is known of a file: sizes, what columns count from, names. `n_rows` if the first line is no row."""
+class Head(Columns):
+    """What is known of a file: sizes, what columns count from, names. `n_rows` if the first line is no row.
 
-    n_features: int | None = None
-    n_labels: int | None = None
-    first_feature: int | None = None
-    first_label: int | None = None
+    Examples
+    --------
+    >>> Head(n_labels=2, first_label=0).settled(Path("a.svm"), features=[0, 4], labels=[]).n_features
+    5
+    """
+
     n_rows: int | None = None
-    feature_names: Sequence[str] | None = None
-    label_names: Sequence[str] | None = None
     said: str = "that the first line announces"
 
     def settled(self, path: Path, features: list[int], labels: list[int]) -> "Head":
-        """With sizes and what columns count from, as these numbers of columns show where it is not known."""
+        """With sizes and what columns count from, as these numbers of columns show where it is not known.
+
+        Parameters
+        ----------
+        path : Path
+            For the warning that something was guessed.
+        features, labels : list of int
+            Numbers of columns that occur in the file, the least and the greatest among them.
+
+        Returns
+        -------
+        Head
+        """
         found: dict[str, Any] = {}
         guessed = []
         for what, numbers in (("feature", features), ("label", labels)):
@@ -72,23 +84,43 @@ class _Block(NamedTuple):
 
 
 def read(path: Path, options: ReadOptions) -> Dataset:
-    """Read a multi-label svmlight file; see the module's text."""
+    """Read a multi-label svmlight file; see the module's text.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+
+    Returns
+    -------
+    Dataset
+    """
     with _opened(path, options) as (head, rows):
         blocks = list(_blocks(rows))
     if not blocks:
         said = quote({key: getattr(head, key, None) for key in FACTS})
         raise bad(f"there are no rows after its first line {said}" if head else "the file has no rows")
-    labels, features = Pairs.joined([b.labels for b in blocks]), Pairs.joined([b.features for b in blocks])
-    whole = _Block(labels, features, [line for block in blocks for line in block.lines])
+    labels, features, lines = zip(*blocks)
+    whole = _Block(Pairs.joined(labels), Pairs.joined(features), list(chain(*lines)))
     head = head or _told(options)
     if head.n_rows not in (None, len(whole.lines)):
         raise bad(f"the first line announces {head.n_rows} rows; there are {len(whole.lines)}", 1)
-    return _dataset(path, whole, head.settled(path, features.ends, labels.ends), options)
+    return _dataset(path, whole, head.settled(path, whole.features.ends, whole.labels.ends), options)
 
 
 def parts(path: Path, options: ReadOptions, rows: int) -> Iterator[Dataset]:
     """Yield the rows as data sets of `rows` rows. Where the file does not say its sizes and what columns count from, a
     pass over it, with bounded memory, finds them.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+    rows : int
+
+    Yields
+    ------
+    Dataset
     """
     features: list[int] = []
     labels: list[int] = []
@@ -104,6 +136,18 @@ def parts(path: Path, options: ReadOptions, rows: int) -> Iterator[Dataset]:
 def features(path: Path, options: ReadOptions, model: Columns, size: int) -> Iterator[Matrix]:
     """Yield X, at most `size` rows at a time. Where neither file nor model say what features count from, a pass over the
     file looks for a feature 0.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+    model : Columns
+        Those of the model that the file is for.
+    size : int
+
+    Yields
+    ------
+    csr_array of shape (n_rows, n_features)
     """
     with _opened(path, options) as (head, rows):
         if head is None:
@@ -114,7 +158,7 @@ def features(path: Path, options: ReadOptions, model: Columns, size: int) -> Ite
             head = Head(n_features=model.n_features, first_feature=first, said="that there should be")
     if head.n_features != model.n_features:
         raise bad(f"it has {head.n_features} features; there should be {model.n_features}")
-    order = find_names("feature", head.feature_names, model.feature_names, "x")
+    order = find_names("feature", head.feature_names, model.feature_names)
     with _opened(path, options) as (_, rows):
         for block in _blocks(rows, size):
             X = _matrix("feature", block.features, block.lines, head)
@@ -129,11 +173,10 @@ def _opened(path: Path, options: ReadOptions) -> Iterator[tuple[Head | None, Ite
     with reading_text(path, options) as stream:
         first = stream.readline()
         head = _head(first)
-        for name in ("first_feature", "first_label") if head else ():
-            said, told = getattr(head, name), getattr(options, name)
+        for what in ("feature", "label") if head else ():
+            said, told = (getattr(known, f"first_{what}") for known in (head, options))
             if told not in (None, said):
-                what = name.removeprefix("first_")
-                raise bad(f"by its first line, {what}s count from {said}; got {name}={told}", 1)
+                raise bad(f"by its first line, {what}s count from {said}; got first_{what}={told}", 1)
         lines = enumerate(chain([first] if head is None or head.n_rows is None else [""], stream), 1)
         yield head, ((text, i) for i, line in lines if (text := line.partition("#")[0].strip()))
 
@@ -143,21 +186,18 @@ def _head(line: str) -> Head | None:
     sizes = line.split()
     if len(sizes) == 3 and all(size.isdecimal() and len(size) < 10 for size in sizes):
         n_rows, n_features, n_labels = map(int, sizes)
-        return Head(n_features, n_labels, 0, 0, n_rows)
+        return Head(n_features, n_labels, first_feature=0, first_label=0, n_rows=n_rows)
     if not line.startswith(MARK):
         return None
     try:
         head = json.loads(line[len(MARK) :])
     except (ValueError, RecursionError) as error:
         raise bad(f"the comment {quote(line.strip())} is not JSON: {error}", 1) from error
-    if not isinstance(head, dict) or not _is_head(head):
+    *counts, features, labels = (head.get(key) if type(head) is dict else None for key in IN_COMMENT)
+    whole = all(type(count) is int and 0 < count <= MAX_INDEX for count in counts)
+    if not whole or not all(names is None or type(names) is list for names in (features, labels)):
         raise bad(f"the comment {quote(line.strip())} must give n_features and n_labels", 1)
-    return Head(head["n_features"], head["n_labels"], 1, 0, None, head.get("feature_names"), head.get("label_names"))
-
-
-def _is_head(head: dict[str, Any]) -> bool:
-    sizes = all(type(head.get(key)) is int and 0 < head[key] <= MAX_INDEX for key in ("n_features", "n_labels"))
-    return sizes and all(head.get(key) is None or type(head[key]) is list for key in ("feature_names", "label_names"))
+    return Head(**{key: head.get(key) for key in IN_COMMENT}, first_feature=1, first_label=0)
 
 
 def _told(options: ReadOptions) -> Head:
@@ -176,24 +216,18 @@ def _told(options: ReadOptions) -> Head:
 
 
 def _say_guess(path: Path, guessed: list[str]) -> None:
+    names, options = (" and ".join(form.format(what) for what in guessed) for form in ("{}s", "first_{}=0"))
+    text = f"its {names} are taken to count from 1, because none is 0; if they count from 0, pass {options}."
     if guessed:
-        names = " and ".join(f"{what}s" for what in guessed)
-        options = " and ".join(f"first_{what}=0" for what in guessed)
-        warnings.warn(
-            f"{path}: its {names} are taken to count from 1, because none is 0; if they count from 0, pass {options}.",
-            GuessWarning,
-            stacklevel=2,
-        )
+        warnings.warn(f"{path}: {text}", GuessWarning, stacklevel=2)
 
 
 def _blocks(rows: Iterator[tuple[str, int]], size: int | None = None) -> Iterator[_Block]:
     for texts, lines in in_blocks(rows, size):
-        parts = [_labels(text, line) for text, line in zip(texts, lines)]
-        tags = np.array([label for labels, _ in parts for label in labels], dtype=np.int64)
-        counts = np.array([len(labels) for labels, _ in parts], dtype=np.int64)
-        features = Pairs.read([rest for _, rest in parts], ":")
-        if features is None:
-            features = Pairs.of_rows([_row(rest, line) for (_, rest), line in zip(parts, lines)])
+        labels, rests = zip(*map(_labels, texts, lines))
+        tags = np.array(list(chain(*labels)), dtype=np.int64)
+        counts = np.array([len(own) for own in labels], dtype=np.int64)
+        features = Pairs.read(rests, ":") or Pairs.of_rows([*map(_row, rests, lines)])
         yield _Block(Pairs(tags, np.ones(len(tags), dtype=np.int8), counts), features, lines)
 
 
@@ -232,16 +266,9 @@ def _row(text: str, line: int) -> dict[int, float]:
 
 def _dataset(path: Path, block: _Block, head: Head, options: ReadOptions) -> Dataset:
     X = _matrix("feature", block.features, block.lines, head)
-    Y = _matrix("label", block.labels, block.lines, head)
-    return Dataset(
-        X,
-        Y if options.sparse_labels else dense_labels(Y),
-        feature_names=head.feature_names,
-        label_names=head.label_names,
-        name=path.name.split(".")[0],
-        first_feature=head.first_feature,
-        first_label=head.first_label,
-    )
+    Y = label_matrix(_matrix("label", block.labels, block.lines, head), options.sparse_labels)
+    known = {key: getattr(head, key) for key in ("feature_names", "label_names", "first_feature", "first_label")}
+    return Dataset(X, Y, name=path.name.split(".")[0], **known)
 
 
 def _matrix(what: str, pairs: Pairs, lines: list[int], head: Head) -> Matrix:
@@ -253,20 +280,25 @@ def _matrix(what: str, pairs: Pairs, lines: list[int], head: Head) -> Matrix:
     if outside.any():
         place = int(np.argmax(outside))
         line = lines[int(np.searchsorted(pairs.starts, place, side="right")) - 1]
-        reason = f"{what} {pairs.indexes[place]} is not among the {size} {head.said}, which count from {first}"
-        raise bad(reason, line)
+        named = f"{what} {pairs.indexes[place]}"
+        raise bad(f"{named} is not among the {size} {head.said}, which count from {first}", line)
     return sparse.csr_array((pairs.values, indexes, pairs.starts), shape=(len(pairs.counts), size))
 
 
 def write(dataset: Dataset, path: Path) -> None:
-    """Write a svmlight file; names go into a comment. Missing values cannot be written."""
+    """Write a svmlight file; names go into a comment. Missing values cannot be written.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : Path
+    """
     check_writable(dataset, missing=False)
     if not dataset.n_features:
         raise bad(f"a svmlight file needs features; got {dataset.n_features}")
     X, Y = sparse.csr_array(dataset.X, copy=True), sparse.csr_array(dataset.Y)
     X.eliminate_zeros()
-    columns = dataset.columns
-    head = {key: getattr(columns, key) for key in ("n_features", "n_labels", "feature_names", "label_names")}
+    head = {key: getattr(dataset.columns, key) for key in IN_COMMENT}
     with writing_text(path) as stream:
         stream.write(f"{MARK}{json.dumps(head)}\n")
         for i in range(dataset.n_samples):

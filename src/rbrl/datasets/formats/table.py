@@ -18,11 +18,10 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.typing import Array, Matrix
-from rbrl.datasets.dataset import Dataset, stored_values
-from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, dense_labels, naming, quote
+from rbrl._common.typing import Matrix
+from rbrl.datasets.dataset import Columns, Dataset, dense, find_names, stack_rows, stored_values
+from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, label_matrix, naming, quote
 from rbrl.datasets.formats.text import is_plain, reading_bytes, writing_text
-from rbrl.datasets.names import Columns, find_names
 from rbrl.exceptions import DataFormatError
 
 # From the names of a file's columns, and what it says itself about labels, to the columns that are wanted.
@@ -34,16 +33,20 @@ NAMESPACE = "http://mulan.sourceforge.net/labels"
 
 
 def read_labels(path: Path) -> list[str]:
-    """Return the label names in a Mulan XML file, those of a hierarchy in document order."""
+    """Return the label names in a Mulan XML file, those of a hierarchy in document order.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    list of str
+    """
     with naming(path), reading_bytes(path, MAX_XML_BYTES) as stream:
         content = stream.read()
         try:
-            try:
-                names = _names(content)
-            except ValueError as error:
-                if isinstance(error, DataFormatError | UnicodeError):
-                    raise
-                names = _names(_decoded(content))  # Expat knows no encoding in which a letter has several bytes
+            names = _names(content)
         except expat.ExpatError as error:
             raise bad(f"not XML: {expat.ErrorString(error.code)}", error.lineno) from error
         except (LookupError, UnicodeError) as error:
@@ -67,19 +70,28 @@ def _names(content: bytes | str) -> list[str]:
         raise bad(f"a DOCTYPE ({quote(name)}) is not allowed here", parser.CurrentLineNumber)
 
     parser.StartElementHandler, parser.StartDoctypeDeclHandler = start, refuse
-    parser.Parse(content, True)
+    try:
+        parser.Parse(content, True)
+    except ValueError as error:
+        if isinstance(error, DataFormatError | UnicodeError) or isinstance(content, str):
+            raise
+        declared = DECLARED.match(content)
+        if declared is None:
+            raise UnicodeError(f"its encoding is not declared; it begins {content[:20]!r}") from error
+        # Expat knows no encoding in which a letter has several bytes.
+        return _names(content.decode(declared[1].decode("ascii")))
     return names
 
 
-def _decoded(content: bytes) -> str:
-    declared = DECLARED.match(content)
-    if declared is None:
-        raise UnicodeError(f"its encoding is not declared; it begins {content[:20]!r}")
-    return content.decode(declared[1].decode("ascii"))
-
-
 def write_labels(names: Sequence[str], path: Path) -> None:
-    """Write a Mulan XML file, over another such file but never over XML of another kind."""
+    """Write a Mulan XML file, over another such file but never over XML of another kind.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the labels.
+    path : Path
+    """
     if path.exists():
         read_labels(path)  # raises where it is of another kind
     with writing_text(path) as stream:
@@ -105,6 +117,11 @@ def label_columns(
         What the file says itself; used when `labels` is None and there is no XML file.
     known : sequence of str or None
         The labels of the model that the file is for; used where the file says nothing, or names others.
+
+    Returns
+    -------
+    list of int
+        In the order in which Y has them.
     """
     if labels is None:
         beside = xml_path(path)
@@ -118,7 +135,10 @@ def label_columns(
             "beside it, or pass labels= (names, n for the first n columns, -n for the last)"
         )
     if isinstance(labels, Integral | int):
-        return _counted(len(names), int(labels))
+        count, places = int(labels), list(range(len(names)))
+        if count == 0 or abs(count) > len(places):
+            raise bad(f"{count} labels cannot be taken from {len(places)} columns")
+        return places[:count] if count > 0 else places[count:]
     if isinstance(labels, os.PathLike) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
         return sorted(_named(names, read_labels(Path(labels))))
     return _named(names, [labels] if isinstance(labels, str) else [str(label) for label in labels])
@@ -139,10 +159,14 @@ def feature_columns(
     options : ReadOptions
     columns : Columns
         Those of the model.
+
+    Returns
+    -------
+    list of int
     """
     labels = _labels_in(path, names, options.labels, columns, own)
     rest = [j for j in range(len(names)) if j not in labels]
-    found = find_names("feature", [names[j] for j in rest], columns.feature_names, "x")
+    found = find_names("feature", [names[j] for j in rest], columns.feature_names)
     if found is None:
         return rest
     strange = set(rest) - {rest[i] for i in found}
@@ -169,14 +193,17 @@ def _labels_in(path: Path, names: Sequence[str], labels: LabelChoice, columns: C
 
 
 def xml_path(path: Path) -> Path:
-    """Return where the XML file of a data file would be: the same name, .gz and the format's ending replaced."""
+    """Return where the XML file of a data file would be: the same name, .gz and the format's ending replaced.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Path
+    """
     return Path(path.parent, path.name.removesuffix(".gz")).with_suffix(".xml")
-
-
-def _counted(n_columns: int, count: int) -> list[int]:
-    if count == 0 or abs(count) > n_columns:
-        raise bad(f"{count} labels cannot be taken from {n_columns} columns")
-    return list(range(count)) if count > 0 else list(range(n_columns + count, n_columns))
 
 
 def _named(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
@@ -198,7 +225,16 @@ NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) -> None:
-    """Raise if `dataset` has names or values that a text file cannot hold."""
+    """Raise if `dataset` has names or values that a text file cannot hold.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    xml : bool
+        The names of the labels go into an XML file.
+    missing : bool
+        The format has a word for a missing value.
+    """
     values = stored_values(dataset.X)
     if np.isinf(values).any():
         raise bad(f"infinite values cannot be written: X has {np.isinf(values).sum()}")
@@ -206,15 +242,19 @@ def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) ->
         raise bad(f"missing values cannot be written in this format: X has {np.isnan(values).sum()}")
     if not dataset.n_labels or not dataset.n_samples:
         raise bad(f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
-    check_names(dataset.feature_names)
-    check_names(dataset.label_names)
+    check_names([*dataset.feature_names, *dataset.label_names])
     odd = next((name for name in dataset.label_names if xml and NOT_IN_XML.search(name)), None)
     if odd is not None:
         raise bad(f"the label name {quote(odd)} has a character that XML cannot hold")
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise if a name cannot be encoded."""
+    """Raise if a name cannot be encoded.
+
+    Parameters
+    ----------
+    names : sequence of str
+    """
     for name in names:
         if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
             raise bad(f"the name {quote(name)} is not valid text")
@@ -243,6 +283,12 @@ class Table:
     name : str
     hint : str
         What to think of where no column is left for the features.
+
+    Examples
+    --------
+    >>> table = Table(Path("flowers.csv"), ["width", "red"], np.array([[1.5, 0.0], [2.5, 1.0]]))
+    >>> table.dataset(ReadOptions(labels=["red"])).feature_names
+    ('width',)
     """
 
     path: Path
@@ -258,16 +304,31 @@ class Table:
 
     @classmethod
     def joined(cls, tables: Iterable["Table"]) -> "Table":
-        """The rows of all tables of a file."""
-        first, *others = tables
-        if not others:
-            return first
-        stack = sparse.vstack if sparse.issparse(first.matrix) else np.concatenate
-        lines = None if first.lines is None else np.concatenate([first.lines, *(table.lines for table in others)])
-        return replace(first, matrix=stack([first.matrix, *(table.matrix for table in others)]), lines=lines)
+        """The rows of all tables of a file.
+
+        Parameters
+        ----------
+        tables : iterable of Table
+
+        Returns
+        -------
+        Table
+        """
+        whole = list(tables)
+        matrices, lines = zip(*((table.matrix, table.lines) for table in whole))
+        return replace(whole[0], matrix=stack_rows(matrices), lines=None if lines[0] is None else np.concatenate(lines))
 
     def dataset(self, options: ReadOptions) -> Dataset:
-        """Return the `Dataset`, its label columns as `options.labels` or the file says."""
+        """Return the `Dataset`, its label columns as `options.labels` or the file says.
+
+        Parameters
+        ----------
+        options : ReadOptions
+
+        Returns
+        -------
+        Dataset
+        """
         if options.part and not self.declared:
             self._refuse_words()
         own = options.default_labels if self.own_labels is None else self.own_labels
@@ -278,11 +339,11 @@ class Table:
         if not features:
             columns = f"its {len(self.names)} columns are" if len(self.names) > 1 else "its only column is"
             raise bad(f"no feature is left, {columns} labels: {quote(list(self.names))}{self.hint}")
-        Y = self._label_matrix(labels, options.sparse_labels)
+        Y = label_matrix(self._labels(labels), options.sparse_labels)
         X, names = self.matrix[:, features], [self.names[j] for j in features]
         nominal = {i: self.codes[j] for i, j in enumerate(features) if len(self.codes.get(j, ())) > 2}
         if nominal and options.nominal == "onehot":
-            X, names, nominal = _onehot(X, names, nominal)
+            (X, names), nominal = _onehot(X, names, nominal), {}
         coded = self.own_coded if options.labels is None and self.own_coded else sorted(nominal)
         label_names = [self.names[j] for j in labels]
         return Dataset(X, Y, names, label_names, self.name or self.path.name.split(".")[0], categorical_index=coded)
@@ -297,47 +358,33 @@ class Table:
                     "data set: code them as numbers first"
                 )
 
-    def _label_matrix(self, labels: list[int], as_sparse: bool) -> Matrix:
+    def _labels(self, labels: list[int]) -> Matrix:
+        """Which labels are relevant; -1 stands for 0 in sparse rows, and in dense ones without a single 0."""
         for j in labels:
             if len(self.codes.get(j, ())) == 1 and not is_plain(next(iter(self.codes[j]))):
                 raise bad(f"the label {quote(self.names[j])} has one word only: {list(self.codes[j])}")
         Y = self.matrix[:, labels]
-        if not sparse.issparse(Y):
-            # -1 stands for 0 in a file without a single 0.
-            rows, columns = np.indices(Y.shape, sparse=True)
-            self._check_labels(labels, Y, rows, columns, signed=not (Y == 0).any())
-            return sparse.csr_array(Y > 0) if as_sparse else Y > 0
-        Y = sparse.coo_array(Y)
-        self._check_labels(labels, Y.data, Y.row, Y.col, signed=True)
-        Y = sparse.csr_array((Y.data > 0, (Y.row, Y.col)), shape=Y.shape)
-        Y.eliminate_zeros()
-        return Y if as_sparse else dense_labels(Y)
-
-    def _check_labels(self, labels: list[int], values: Array, rows: Array, columns: Array, signed: bool) -> None:
-        odd = ~((values == 0) | (values == 1) | ((values == -1) & signed))
-        if not odd.any():
-            return
-        row, column, value = (np.broadcast_to(array, odd.shape)[odd][0] for array in (rows, columns, values))
-        words = {code: word for word, code in self.codes.get(labels[column], {}).items()}
-        reason = "is missing" if np.isnan(value) else f"must be 0 or 1; got {quote(words.get(value, float(value)))}"
-        line = None if self.lines is None else int(self.lines[row])
-        raise bad(f"the label {quote(self.names[labels[column]])} {reason}", line)
+        is_sparse = sparse.issparse(Y)
+        values, rows, columns = Y, *np.indices(Y.shape, sparse=True)
+        if is_sparse:
+            values, (rows, columns) = Y.data, sparse.coo_array(Y).coords
+        odd = ~((values == 0) | (values == 1) | ((values == -1) & (is_sparse or not (Y == 0).any())))
+        if odd.any():
+            row, column, value = (np.broadcast_to(array, odd.shape)[odd][0] for array in (rows, columns, values))
+            words = {code: word for word, code in self.codes.get(labels[column], {}).items()}
+            got = "is missing" if np.isnan(value) else f"must be 0 or 1; got {quote(words.get(value, float(value)))}"
+            line = None if self.lines is None else int(self.lines[row])
+            raise bad(f"the label {quote(self.names[labels[column]])} {got}", line)
+        return Y > 0
 
 
-def _onehot(
-    X: Any, names: list[str], nominal: Mapping[int, Mapping[str, float]]
-) -> tuple[Any, list[str], dict[int, Mapping[str, float]]]:
+def _onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, float]]) -> tuple[Any, list[str]]:
     """Replace each nominal column by one 0/1 column per value, called `name=value`; a missing value has none."""
-    blocks, titles, start = [], [], 0
-    for j in [*sorted(nominal), X.shape[1]]:
-        if j > start:
-            blocks.append(X[:, start:j])
-            titles += names[start:j]
-        if j < X.shape[1]:
-            column = X[:, [j]]
-            column = column.toarray() if sparse.issparse(column) else column
-            blocks.append((column == np.array(list(nominal[j].values()))).astype(np.float64))
-            titles += [f"{names[j]}={word}" for word in nominal[j]]
-        start = j + 1
-    stack = sparse.hstack if sparse.issparse(X) else np.hstack
-    return stack([sparse.csr_array(b) for b in blocks] if sparse.issparse(X) else blocks), titles, {}
+    plain = [j for j in range(len(names)) if j not in nominal]
+    values = [(j, word, code) for j, codes in nominal.items() for word, code in codes.items()]
+    hot = (dense(X[:, [j for j, _, _ in values]]) == np.array([code for _, _, code in values])).astype(np.float64)
+    blocks = [X[:, plain], sparse.csr_array(hot) if sparse.issparse(X) else hot]
+    titles = [names[j] for j in plain] + [f"{names[j]}={word}" for j, word, _ in values]
+    order = np.argsort(plain + [j for j, _, _ in values], kind="stable")  # each stands where its feature stood
+    X = sparse.hstack(blocks, format="csr") if sparse.issparse(X) else np.hstack(blocks)
+    return X[:, order], [titles[i] for i in order]

@@ -38,7 +38,17 @@ Row = TypeVar("Row", bound=Sized)
 
 @contextmanager
 def reading_text(path: Path, options: ReadOptions) -> Iterator[TextIO]:
-    """Yield a stream of the text of `path`, unpacked, in the encoding that the options or a look at all bytes tell."""
+    """Yield a stream of the text of `path`, unpacked, in the encoding that the options or a look at all bytes tell.
+
+    Parameters
+    ----------
+    path : Path
+    options : ReadOptions
+
+    Yields
+    ------
+    text stream
+    """
     encoding = options.encoding or _encoding(path, options.max_bytes)
     with reading_bytes(path, options.max_bytes) as stream:
         try:
@@ -54,7 +64,17 @@ def reading_text(path: Path, options: ReadOptions) -> Iterator[TextIO]:
 
 @contextmanager
 def reading_bytes(path: Path, max_bytes: int) -> Iterator[Any]:
-    """Yield a stream of the bytes of `path`, unpacked; reading more than `max_bytes` of them raises an error."""
+    """Yield a stream of the bytes of `path`, unpacked; reading more than `max_bytes` of them raises an error.
+
+    Parameters
+    ----------
+    path : Path
+    max_bytes : int
+
+    Yields
+    ------
+    binary stream
+    """
     with open(path, "rb") as start:
         packed = start.read(2) == b"\x1f\x8b"
     raw = gzip.GzipFile(path, "rb") if packed else io.FileIO(path)
@@ -66,7 +86,19 @@ def reading_bytes(path: Path, max_bytes: int) -> Iterator[Any]:
 
 
 def in_blocks(rows: Iterable[tuple[Row, int]], size: int | None = None) -> Iterator[tuple[list[Row], list[int]]]:
-    """Yield rows, and the numbers of their lines: `size` at a time, or by default about four million characters."""
+    """Yield rows, and the numbers of their lines: `size` at a time, or by default about four million characters.
+
+    Parameters
+    ----------
+    rows : iterable of (row, int)
+        Rows, of any type that has a length, and their lines.
+    size : int, optional
+
+    Yields
+    ------
+    rows : list
+    lines : list of int
+    """
     block: list[Row] = []
     lines: list[int] = []
     length = 0
@@ -83,7 +115,16 @@ def in_blocks(rows: Iterable[tuple[Row, int]], size: int | None = None) -> Itera
 
 @contextmanager
 def writing_text(path: Path) -> Iterator[TextIO]:
-    """Yield a UTF-8 text stream for `path`, packed if its name ends in .gz; the file appears when complete."""
+    """Yield a UTF-8 text stream for `path`, packed if its name ends in .gz; the file appears when complete.
+
+    Parameters
+    ----------
+    path : Path
+
+    Yields
+    ------
+    text stream
+    """
     with replacing(path) as temporary:
         opener: Any = gzip.open if path.suffix == ".gz" else open
         with opener(temporary, "wt", encoding="utf-8", newline="\n") as stream:
@@ -130,7 +171,16 @@ class _Limited(io.RawIOBase):
 
 
 def number(text: str) -> float | None:
-    """Return the float that `text` spells, or None; stricter than `float`, which takes 1_0, inf and ٣."""
+    """Return the float that `text` spells, or None; stricter than `float`, which takes 1_0, inf and ٣.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    float or None
+    """
     value = _float(text)
     return None if value is None or math.isinf(value) else value
 
@@ -149,6 +199,14 @@ def word_codes(values: Sequence[str]) -> dict[str, float]:
 
     Numbers stand for themselves; true/false, yes/no, t/f, y/n in any case are 1/0; other words are numbered from 0.
 
+    Parameters
+    ----------
+    values : sequence of str
+
+    Returns
+    -------
+    dict of str to float
+
     Examples
     --------
     >>> word_codes(["TRUE", "FALSE"]), word_codes(["red", "green", "blue"])
@@ -164,7 +222,16 @@ def word_codes(values: Sequence[str]) -> dict[str, float]:
 
 
 def is_missing(word: str) -> bool:
-    """Whether `word`, without white space around it, is one of the usual spellings of a missing value, in any case."""
+    """Whether `word`, without white space around it, is one of the usual spellings of a missing value, in any case.
+
+    Parameters
+    ----------
+    word : str
+
+    Returns
+    -------
+    bool
+    """
     return word.lower() in MISSING
 
 
@@ -182,6 +249,10 @@ def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] 
         How often each word occurs, missing values left out; more than `MAX_WORDS` of them are refused.
     lines : mapping of str to int, optional
         Where each word occurs first, for messages.
+
+    Returns
+    -------
+    dict of str to float
 
     Raises
     ------
@@ -218,12 +289,30 @@ def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] 
 
 
 def is_plain(word: str) -> bool:
-    """Whether `word` alone says what it means: a number, or true, no, …"""
+    """Whether `word` alone says what it means: a number, or true, no, …
+
+    Parameters
+    ----------
+    word : str
+
+    Returns
+    -------
+    bool
+    """
     return number(word) is not None or any(word.lower() in words for words in TRUTH)
 
 
 def spell(value: float) -> str:
-    """Return the shortest text that reads back as the float `value`, integers without a point; `?` if it is missing."""
+    """Return the shortest text that reads back as the float `value`, integers without a point; `?` if it is missing.
+
+    Parameters
+    ----------
+    value : float
+
+    Returns
+    -------
+    str
+    """
     return repr(value).removesuffix(".0") if value == value else "?"
 
 
@@ -237,7 +326,13 @@ GRAMMARS = {
 
 
 class Pairs(NamedTuple):
-    """Entries of sparse rows, one row after the other: their columns, their values, and how many each row has."""
+    """Entries of sparse rows, one row after the other: their columns, their values, and how many each row has.
+
+    Examples
+    --------
+    >>> Pairs.of_rows([{3: 0.5, 7: 1.0}, {}]).starts
+    array([0, 2, 2])
+    """
 
     indexes: IntArray
     values: Array
@@ -245,14 +340,32 @@ class Pairs(NamedTuple):
 
     @classmethod
     def of_rows(cls, rows: Sequence[Mapping[int, float]]) -> "Pairs":
-        """The entries of rows that are given as {column: value}."""
+        """The entries of rows that are given as {column: value}.
+
+        Parameters
+        ----------
+        rows : sequence of mapping of int to float
+
+        Returns
+        -------
+        Pairs
+        """
         indexes = np.array([j for row in rows for j in row], dtype=np.int64)
         values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
         return cls(indexes, values, np.array([len(row) for row in rows], dtype=np.int64))
 
     @classmethod
     def joined(cls, blocks: Sequence["Pairs"]) -> "Pairs":
-        """The entries of all blocks."""
+        """The entries of all blocks.
+
+        Parameters
+        ----------
+        blocks : sequence of Pairs
+
+        Returns
+        -------
+        Pairs
+        """
         return blocks[0] if len(blocks) == 1 else cls(*(np.concatenate(pieces) for pieces in zip(*blocks)))
 
     @classmethod
@@ -267,6 +380,10 @@ class Pairs(NamedTuple):
             One row each, without a line end.
         mark : {",", ":"}
             Of ARFF, ``3 0.5, 7 1``, or of svmlight, ``3:0.5 7:1``.
+
+        Returns
+        -------
+        Pairs or None
 
         Examples
         --------
