@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rbrl._common.typing import Matrix
     from rbrl.datasets import Dataset
 
+STOPPED = 130  # the exit code of what was interrupted, as shells have it
+
 
 def argument(metavar: str, help: str, **more: Any) -> Any:
     """A positional argument as help shows it: the default, where there is one, is in its words."""
@@ -58,14 +60,13 @@ BASE = (
     "feature 0 occurs, and 1 if none does."
 )
 SEE_LIST = "See `rbrl data list`."
-DATA, A_MODEL = "A data set of the catalogue, or a file.", "A file that `rbrl fit` wrote."
-Data = Annotated[str, argument("DATA", DATA, autocompletion=_dataset_names)]
+Data = Annotated[str, argument("DATA", "A data set of the catalogue, or a file.", autocompletion=_dataset_names)]
 DatasetName = Annotated[str, argument("NAME", SEE_LIST, autocompletion=_dataset_names)]
 SEVERAL_DATA, SEVERAL_METHODS = "A data set or a file; may be repeated.", "A method; may be repeated."
 Datasets = Annotated[list[str] | None, option("--dataset", "-d", help=SEVERAL_DATA, autocompletion=_dataset_names)]
 Methods = Annotated[list[str] | None, option("--method", "-m", help=SEVERAL_METHODS, autocompletion=_method_names)]
 Method = Annotated[str, typer.Option("--method", "-m", help="The method.", autocompletion=_method_names)]
-Model = Annotated[Path, argument("MODEL", A_MODEL)]
+Model = Annotated[Path, argument("MODEL", "A file that `rbrl fit` wrote.")]
 Labels = Annotated[str | None, option(help=LABELS)]
 IndexBase = Annotated[Base, typer.Option(help=BASE)]
 LabelBase = Annotated[Base, typer.Option(help="What the labels of a svmlight file count from, likewise.")]

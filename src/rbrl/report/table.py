@@ -146,6 +146,19 @@ def seconds(value: float | None) -> Cell:
     return Cell(text if value >= 0.001 or value == 0 else "<0.001", float(value))
 
 
+def p_text(p_value: float) -> str:
+    """A p-value for people.
+
+    Examples
+    --------
+    >>> p_text(0.0416), p_text(0.0000213), p_text(0.0)
+    ('0.042', '2e-05', '<1e-16')
+    """
+    if p_value >= 0.001:
+        return f"{p_value:.3f}"
+    return f"{p_value:.0e}" if p_value >= 1e-16 else "<1e-16"
+
+
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "–": "--",

@@ -1,17 +1,108 @@
-"""Figures of a comparison: average ranks (Figure 1), critical differences (Figure 2), time against quality."""
+"""Figures of a comparison, of labels and of weights: colour-blind safe, readable without colour, always the same bytes.
 
-from collections.abc import Sequence
+Average ranks are the paper's Figure 1, critical differences its Figure 2.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
+from scipy import sparse
 
+from rbrl._common.files import replacing
+from rbrl._common.typing import ArrayLike, MatrixLike
 from rbrl.report.comparison import Comparison
-from rbrl.report.figures.style import ACCENT, INK, MUTED, RULE, drawing, plain_powers, short, style
 from rbrl.report.results import SHORTEST, heading
+
+__all__ = [
+    "HEAT", "INK", "MUTED", "draw_average_ranks", "draw_cooccurrence", "draw_critical_difference",
+    "draw_label_quality", "draw_singular_values", "draw_trade_off", "plain_powers", "save_figure", "styled",
+]  # fmt: skip
+
+INK, MUTED, RULE, ACCENT = "#1d1f24", "#667080", "#cfd4dc", "#0b5fa5"
+# Ordered by lightness, so that a print in grey keeps the order.
+HEAT = "viridis"
+LONGEST_NAME = 26
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# A fixed salt gives elements the same ids every time; names may hold a dollar sign, so no text is read as a formula.
+_RC: dict[Any, Any] = {
+    "svg.hashsalt": "rbrl", "text.parse_math": False,
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9, "text.color": INK,
+    "axes.titlecolor": INK, "axes.titlesize": 9.5, "axes.titleweight": "bold", "axes.titlelocation": "left",
+    "axes.edgecolor": RULE, "axes.labelcolor": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "axes.axisbelow": True, "grid.color": RULE, "grid.linewidth": 0.6, "lines.linewidth": 1.6,
+    "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelsize": 8, "ytick.labelsize": 8,
+    "legend.frameon": False, "legend.fontsize": 8,
+}  # fmt: skip
+
+
+def styled(more: Mapping[Any, Any] | None = None) -> AbstractContextManager[None]:
+    """The look of every figure, without touching the user's settings.
+
+    Parameters
+    ----------
+    more : mapping, optional
+        Further settings of matplotlib.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> with styled({"font.size": 12}):
+    ...     mpl.rcParams["svg.hashsalt"], mpl.rcParams["font.size"]
+    ('rbrl', 12.0)
+    """
+    return mpl.rc_context(_RC | dict(more or {}))
+
+
+@contextmanager
+def drawing(width: float, height: float, title: str = "") -> Iterator[tuple[Figure, Axes]]:
+    """A figure of so many inches with one pair of axes under a title, drawn in our style."""
+    with styled():
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_title(title)
+        yield figure, axes
+
+
+def short(name: str, length: int = LONGEST_NAME) -> str:
+    """A name that fits beside a line."""
+    name = "".join(letter if letter.isprintable() else " " for letter in " ".join(str(name).split()))
+    return name if len(name) <= length else name[: length - 1] + "…"
+
+
+def plain_powers(*axes: Axis) -> None:
+    """Label a logarithmic axis with plain text: matplotlib's own labels are formulas."""
+    for axis in axes:
+        axis.set_major_locator(LogLocator(numticks=7))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def power(value: float) -> str:
+    """A power of ten for people: 0.01, 1, 100, but 10⁻⁴ and 10⁵.
+
+    Examples
+    --------
+    >>> power(0.001), power(1e-6), power(1e4)
+    ('0.001', '10⁻⁶', '10⁴')
+    """
+    exponent = round(math.log10(value))
+    if abs(exponent) < 4 or not math.isclose(value, 10.0**exponent):
+        return f"{value:g}"
+    return "10" + str(exponent).translate(RAISED)
 
 
 def draw_average_ranks(ranks: pd.Series, title: str = "Average rank over all metrics") -> Figure:
@@ -79,7 +170,7 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
     levels = 1 + max((level for _, _, level in bars), default=-1)
     first_line = AXIS + 0.16 + levels * BAR + 0.14
     n_left = (len(ranks) + 1) // 2
-    with style():
+    with styled():
         # Drawn in inches on the whole figure, y downwards, with no axes of matplotlib's.
         height = first_line + n_left * LINE
         figure = Figure(figsize=(scale.width, height))
@@ -214,3 +305,114 @@ def _name_points(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
         side = next(free, 0)
         taken.append(boxes[side])
         axes.annotate(text, frame.loc[name, ["seconds", "rank"]], xytext=offsets[side], **look)
+
+
+MANY_LABELS = 40
+SMALLEST_SHARE = 1e-5  # of rows; a label that no row has is drawn here
+
+
+def draw_cooccurrence(
+    Y: MatrixLike, label_names: Sequence[str], title: str = "How often labels come together"
+) -> Figure:
+    """Draw the share of rows with the label of the line that also have the label of the column.
+
+    Parameters
+    ----------
+    Y : array or sparse array of 0/1, shape (n_samples, n_labels)
+    label_names : sequence of str
+    title : str
+
+    Examples
+    --------
+    >>> figure = draw_cooccurrence([[1, 1], [1, 0], [1, 1]], ["sea", "sand"])
+    >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    ['sea', 'sand']
+    """
+    Y = sparse.csr_array(Y).astype(float)
+    order = np.argsort(-np.asarray(Y.sum(axis=0)).ravel(), kind="stable")[:MANY_LABELS]
+    together = np.asarray((Y.T @ Y).toarray())[np.ix_(order, order)]
+    share = together / np.maximum(together.diagonal()[:, None], 1)
+    np.fill_diagonal(share, np.nan)
+    names = [short(label_names[i], 16) for i in order]
+    size = 1.6 + 0.17 * len(order)
+    with drawing(size + 0.8, size, title) as (figure, axes):
+        image = axes.imshow(share, cmap=HEAT, vmin=0)
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
+        axes.set_yticks(range(len(names)), names, fontsize=7)
+        axes.grid(visible=False)
+        figure.colorbar(image, ax=axes, shrink=0.7, label="share of the line's rows")
+    return figure
+
+
+def draw_singular_values(weights: ArrayLike, title: str = "Singular values of the weights") -> Figure:
+    """Draw the singular values of learned weights, relative to the largest: a low rank shows as a cliff.
+
+    Examples
+    --------
+    >>> figure = draw_singular_values([[3.0, 0.0], [0.0, 1.5]])
+    >>> figure.axes[0].lines[0].get_ydata().tolist()
+    [1.0, 0.5]
+    """
+    values = np.linalg.svd(np.asarray(weights, dtype=float), compute_uv=False)
+    relative = np.maximum(values / max(values.max(initial=0.0), np.finfo(float).tiny), 1e-16)
+    with drawing(4.8, 2.8, title) as (figure, axes):
+        axes.plot(np.arange(1, len(relative) + 1), relative, "o-", color=ACCENT, ms=4)
+        axes.set(yscale="log", xlabel="index", ylabel="singular value / largest")
+        plain_powers(axes.yaxis)
+    return figure
+
+
+def draw_label_quality(
+    frequency: ArrayLike, quality: ArrayLike, label_names: Sequence[str], measure: str = "F1"
+) -> Figure:
+    """Draw the quality of each label against its share of rows; the three worst are named.
+
+    Parameters
+    ----------
+    frequency, quality : array, shape (n_labels,)
+    label_names : sequence of str
+    measure : str
+        What `quality` is.
+
+    Examples
+    --------
+    >>> figure = draw_label_quality([0.5, 0.1], [0.8, 0.3], ["sea", "sand"])
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['sand', 'sea']
+    """
+    share, quality = np.maximum(np.asarray(frequency, dtype=float), SMALLEST_SHARE), np.asarray(quality, dtype=float)
+    look: dict[str, Any] = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 7.5, "color": MUTED}
+    with drawing(4.8, 3.2, f"{measure} of each label") as (figure, axes):
+        axes.scatter(share, quality, s=22, color=ACCENT)
+        axes.set(xscale="log", xlabel="share of rows with the label", ylabel=measure)
+        plain_powers(axes.xaxis)
+        for i in np.argsort(quality, kind="stable")[:3]:
+            axes.annotate(short(label_names[i], 18), (share[i], quality[i]), **look)
+    return figure
+
+
+def save_figure(figure: Figure, path: Path | str, formats: Sequence[str] = ("svg", "png")) -> list[Path]:
+    """Write a figure as `path` with each ending; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+    path : path
+        Without an ending.
+    formats : sequence of str
+        Endings.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    stem = Path(path)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = [stem.with_name(f"{stem.name}.{ending}") for ending in formats]
+    for target, ending in zip(paths, formats):
+        metadata = {"Date": None} if ending == "svg" else {"Software": None}
+        with styled(), replacing(target) as temporary:
+            figure.savefig(temporary, format=ending, dpi=200, facecolor="white", metadata=metadata)
+        figure.set_layout_engine("none")  # what was laid out for the first file serves the others
+    return paths
