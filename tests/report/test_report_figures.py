@@ -10,7 +10,6 @@ import pytest
 from fake_rows import make_rows, published_results
 
 from rbrl.report import Results, compare, figures, rank_table
-from rbrl.report.figures import bar_levels, undominated
 from rbrl.report.page import inline_svg
 
 
@@ -40,10 +39,16 @@ def test_names_in_critical_difference_diagrams_do_not_overlap(k):
     assert all(box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height for box in boxes)
 
 
-def test_bars_on_one_level_stay_apart():
-    bars = bar_levels([(0, 2), (1, 3), (2.5, 4), (3.2, 5), (3.5, 6)])
-    for level in {level for _, _, level in bars}:
-        spans = [(low, high) for low, high, at in bars if at == level]
+@pytest.mark.parametrize("k", [9, 17, 30])
+def test_bars_on_one_level_stay_apart(k):
+    """Methods in the same order on every data set: each stands in several groups."""
+    rows = make_rows([f"d{i}" for i in range(12)], [f"m{i}" for i in range(k)], n_splits=1)
+    (axes,) = figures.draw_critical_difference(compare(Results.from_rows(rows), "coverage")).axes
+    bars = [line for line in axes.lines if line.get_color() == figures.ACCENT]
+    levels = {bar.get_ydata()[0] for bar in bars}
+    assert 1 < len(levels) < len(bars)
+    for level in levels:
+        spans = sorted(tuple(bar.get_xdata()) for bar in bars if bar.get_ydata()[0] == level)
         assert all(first[1] < second[0] for first, second in pairwise(spans))
 
 
@@ -95,6 +100,8 @@ def test_inline_figures_are_xml_with_ids_of_their_own():
     assert "$x_1$" in text
 
 
-def test_undominated_methods():
-    frame = pd.DataFrame({"seconds": [1, 2, 3, 4], "rank": [4.0, 5.0, 2.0, 2.5]}, index=list("abcd"))
-    assert list(undominated(frame).index) == ["a", "c"]
+def test_a_line_joins_the_undominated_methods():
+    seconds, ranks = pd.Series([1, 2, 3, 4], index=list("abcd")), pd.Series([4.0, 5.0, 2.0, 2.5], index=list("abcd"))
+    (axes,) = figures.draw_trade_off(seconds, ranks).axes
+    assert axes.lines[0].get_xdata().tolist() == [1, 3]
+    assert axes.lines[0].get_ydata().tolist() == [4.0, 2.0]

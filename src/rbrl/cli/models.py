@@ -72,6 +72,14 @@ def fit(
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     """Parameters given as name=value; a value is JSON where it can be, and text otherwise.
 
+    Parameters
+    ----------
+    settings : list of str or None
+
+    Returns
+    -------
+    dict of str to value
+
     Examples
     --------
     >>> parse_settings(["ridge=0.1", "kernel=rbf", "non_empty=true"])

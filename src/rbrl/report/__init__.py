@@ -4,7 +4,7 @@ The figures are in `rbrl.report.figures`, which needs matplotlib; the page needs
 """
 
 from rbrl.report.comparison import Comparison, Verdict, compare, join, rank_table, verdict
-from rbrl.report.page import Report, render_page, write_page, write_report
+from rbrl.report.page import Report, render_page, save_table, write_page, write_report, write_text
 from rbrl.report.results import KEYS, Results, Sizes, as_shown, best_of, heading
 from rbrl.report.table import (
     FORMATS,
@@ -14,7 +14,6 @@ from rbrl.report.table import (
     count,
     number,
     p_text,
-    save_table,
     seconds,
     show_tables,
     spread,
@@ -25,7 +24,6 @@ from rbrl.report.table import (
     to_markdown,
     to_terminal,
     word,
-    write_text,
 )
 from rbrl.report.tables import (
     ablation_table,

@@ -42,6 +42,15 @@ class Comparison:
         Data sets on which a method has no value.
     without : tuple of str
         Methods that have no value anywhere.
+
+    Examples
+    --------
+    >>> means = {"br": [0.3, 0.2, 0.4], "clr": [0.2, 0.3, 0.3]}
+    >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
+    ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
+    >>> found = compare(Results.from_summary(summary), "ranking_loss")
+    >>> found.n_datasets, found.best, found.significant
+    (3, ['clr'], False)
     """
 
     metric: Metric
@@ -79,7 +88,16 @@ class Comparison:
         return self.distance is not None and self.distance <= len(self.ranks) - 1
 
     def beaten(self, method: str) -> list[str]:
-        """Methods that `method` is significantly better than, by Friedman's and then Nemenyi's test."""
+        """Methods that `method` is significantly better than, by Friedman's and then Nemenyi's test.
+
+        Parameters
+        ----------
+        method : str
+
+        Returns
+        -------
+        list of str
+        """
         if not self.significant or self.distance is None or not self.decides_pairs:
             return []
         return [name for name in self.ranks.index if self.ranks[name] - self.ranks[method] >= self.distance]
@@ -121,6 +139,10 @@ def compare(results: Results, metric: str | Metric, alpha: float = ALPHA) -> Com
     alpha : float, default=0.05
         Level of the tests.
 
+    Returns
+    -------
+    Comparison
+
     Examples
     --------
     >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
@@ -143,7 +165,13 @@ def compare(results: Results, metric: str | Metric, alpha: float = ALPHA) -> Com
 
 
 class CompletePart(NamedTuple):
-    """What methods can be ranked on; see `Comparison` for the names."""
+    """What methods can be ranked on; see `Comparison` for the names.
+
+    Examples
+    --------
+    >>> CompletePart(pd.DataFrame({"br": [0.1], "rbrl": [0.2]}, index=["sea"]), ("hill",), ()).left_out
+    ('hill',)
+    """
 
     values: pd.DataFrame
     left_out: tuple[str, ...]
@@ -151,7 +179,17 @@ class CompletePart(NamedTuple):
 
 
 def complete_part(results: Results, metric: Metric) -> CompletePart:
-    """The data sets on which every method has a value, of the methods that have a value anywhere."""
+    """The data sets on which every method has a value, of the methods that have a value anywhere.
+
+    Parameters
+    ----------
+    results : Results
+    metric : Metric
+
+    Returns
+    -------
+    CompletePart
+    """
     means = results.to_compare(metric)
     present = means.loc[:, means.notna().any()]
     values = present.dropna()
@@ -166,7 +204,17 @@ def _ranks(values: pd.DataFrame, metric: Metric, ties: str = "average") -> pd.Se
 
 
 def lowest(ranks: pd.Series) -> list[str]:
-    """Names of the lowest ranks; what differs by rounding only is equal."""
+    """Names of the lowest ranks; what differs by rounding only is equal.
+
+    Parameters
+    ----------
+    ranks : Series
+        By method.
+
+    Returns
+    -------
+    list of str
+    """
     return [name for name in ranks.index if np.isclose(ranks[name], ranks.min())]
 
 
@@ -178,6 +226,10 @@ def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     results : Results
     ties : {"average", "minimum"}
         What tied methods share; the paper's Table 4 has the minimum.
+
+    Returns
+    -------
+    DataFrame
     """
     rows = {metric.name: _ranks(complete_part(results, metric).values, metric, ties) for metric in results.metrics}
     table = pd.DataFrame(rows).T.reindex(columns=list(results.methods))
@@ -196,6 +248,14 @@ class Verdict:
     sentence : str
     evidence : str
         Statistics behind the sentence; why there are none.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["br", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> verdict(compare(results, "hamming_loss"), results).sentence
+    'On sea, rbrl is best with 0.100, before br with 0.200.'
     """
 
     metric: Metric
@@ -213,6 +273,10 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
         What `compare` says of the metric.
     results : Results
         What it was made of.
+
+    Returns
+    -------
+    Verdict
     """
     metric = comparison.metric
     if comparison.n_datasets == 0:
@@ -230,7 +294,18 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
 
 
 def headline(comparisons: Sequence[Comparison]) -> str:
-    """Who leads where, as far as it was tested; a description where it was not."""
+    """Who leads where, as far as it was tested; a description where it was not.
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        One per metric.
+
+    Returns
+    -------
+    str
+        A few sentences.
+    """
     tested = [comparison for comparison in comparisons if comparison.tested]
     if not tested:
         return "What follows describes these results; it names no winner."
@@ -337,6 +412,15 @@ def _evidence(comparison: Comparison, test: statistics.FriedmanResult) -> Iterat
 
 def join(names: Iterable[str]) -> str:
     """Names as in a sentence.
+
+    Parameters
+    ----------
+    names : iterable of str
+        At least one.
+
+    Returns
+    -------
+    str
 
     Examples
     --------

@@ -68,7 +68,7 @@ def styled(more: Mapping[Any, Any] | None = None) -> AbstractContextManager[None
 
 
 @contextmanager
-def drawing(width: float, height: float, title: str = "") -> Iterator[tuple[Figure, Axes]]:
+def _drawing(width: float, height: float, title: str = "") -> Iterator[tuple[Figure, Axes]]:
     """A figure of so many inches with one pair of axes under a title, drawn in our style."""
     with styled():
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -77,26 +77,31 @@ def drawing(width: float, height: float, title: str = "") -> Iterator[tuple[Figu
         yield figure, axes
 
 
-def short(name: str, length: int = LONGEST_NAME) -> str:
+def _short(name: str, length: int = LONGEST_NAME) -> str:
     """A name that fits beside a line."""
     name = "".join(letter if letter.isprintable() else " " for letter in " ".join(str(name).split()))
     return name if len(name) <= length else name[: length - 1] + "…"
 
 
 def plain_powers(*axes: Axis) -> None:
-    """Label a logarithmic axis with plain text: matplotlib's own labels are formulas."""
+    """Label a logarithmic axis with plain text: matplotlib's own labels are formulas.
+
+    Parameters
+    ----------
+    *axes : Axis
+    """
     for axis in axes:
         axis.set_major_locator(LogLocator(numticks=7))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
         axis.set_minor_formatter(NullFormatter())
 
 
-def power(value: float) -> str:
+def _power(value: float) -> str:
     """A power of ten for people: 0.01, 1, 100, but 10⁻⁴ and 10⁵.
 
     Examples
     --------
-    >>> power(0.001), power(1e-6), power(1e4)
+    >>> _power(0.001), _power(1e-6), _power(1e4)
     ('0.001', '10⁻⁶', '10⁴')
     """
     exponent = round(math.log10(value))
@@ -114,6 +119,10 @@ def draw_average_ranks(ranks: pd.Series, title: str = "Average rank over all met
         Average rank by method.
     title : str
 
+    Returns
+    -------
+    Figure
+
     Examples
     --------
     >>> figure = draw_average_ranks(pd.Series({"BR": 1.75, "RBRL": 1.25}))
@@ -121,9 +130,9 @@ def draw_average_ranks(ranks: pd.Series, title: str = "Average rank over all met
     [1.75, 1.25]
     """
     ranks = ranks.dropna().sort_values(ascending=False, kind="stable")
-    with drawing(4.8, 0.55 + 0.27 * len(ranks), title) as (figure, axes):
+    with _drawing(4.8, 0.55 + 0.27 * len(ranks), title) as (figure, axes):
         colours = [ACCENT if rank == ranks.min() else MUTED for rank in ranks]
-        bars = axes.barh([short(name) for name in ranks.index], ranks, color=colours, height=0.62)
+        bars = axes.barh([_short(name) for name in ranks.index], ranks, color=colours, height=0.62)
         axes.bar_label(bars, labels=[f"{rank:.2f}" for rank in ranks], padding=4, fontsize=8.5)
         axes.set_xlim(0, ranks.max() * 1.12)
         axes.tick_params(axis="y", length=0, labelsize=8.5)
@@ -149,6 +158,10 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
         Inches; the height follows from the number of methods.
     title : str, optional
         Default: the metric.
+
+    Returns
+    -------
+    Figure
     """
     if comparison.distance is None:
         raise ValueError(
@@ -162,11 +175,11 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
             f"{comparison.metric.name} on {comparison.n_datasets} data sets."
         )
     ranks = comparison.ranks.sort_values(kind="stable")
-    names = [short(name) for name in ranks.index]
+    names = [_short(name) for name in ranks.index]
     margin = (max(map(len, names)) + 7) * LETTER
     scale = _Scale(len(ranks), margin, max(width, 2 * margin + 1.4))
     spans = [ranks[list(group)] for group in comparison.groups]
-    bars = bar_levels([(scale(span.min()) - 0.04, scale(span.max()) + 0.04) for span in spans])
+    bars = _bar_levels([(scale(span.min()) - 0.04, scale(span.max()) + 0.04) for span in spans])
     levels = 1 + max((level for _, _, level in bars), default=-1)
     first_line = AXIS + 0.16 + levels * BAR + 0.14
     n_left = (len(ranks) + 1) // 2
@@ -229,12 +242,12 @@ def _draw_name(axes: Axes, scale: _Scale, name: str, rank: float, y: float, on_l
     axes.text(edge + (-0.05 if on_left else 0.05), y, text, ha=side, va="center", weight=weight, fontsize=9)
 
 
-def bar_levels(spans: Sequence[tuple[float, float]], gap: float = 0.08) -> list[tuple[float, float, int]]:
+def _bar_levels(spans: Sequence[tuple[float, float]], gap: float = 0.08) -> list[tuple[float, float, int]]:
     """Give each bar the lowest level at which it stays clear of all others.
 
     Examples
     --------
-    >>> bar_levels([(1, 3), (2, 5), (4, 6)])
+    >>> _bar_levels([(1, 3), (2, 5), (4, 6)])
     [(1, 3, 0), (2, 5, 1), (4, 6, 0)]
     """
     ends: list[float] = []
@@ -257,6 +270,10 @@ def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time agai
         Average rank by method.
     title : str
 
+    Returns
+    -------
+    Figure
+
     Examples
     --------
     >>> figure = draw_trade_off(pd.Series({"BR": 0.5, "RBRL": 4.0}), pd.Series({"BR": 1.75, "RBRL": 1.25}))
@@ -265,8 +282,9 @@ def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time agai
     """
     frame = pd.DataFrame({"seconds": seconds, "rank": ranks}).dropna().sort_values(["seconds", "rank"], kind="stable")
     frame["seconds"] = frame.seconds.clip(lower=SHORTEST)
-    front = undominated(frame)
-    with drawing(4.8, 3.3, title) as (figure, axes):
+    # No other method is both faster and better ranked than one of these.
+    front = frame[frame["rank"].eq(frame["rank"].cummin()) & ~frame["rank"].duplicated()]
+    with _drawing(4.8, 3.3, title) as (figure, axes):
         axes.plot(front.seconds, front["rank"], drawstyle="steps-post", color=RULE, lw=2)
         colours = np.where(frame.index.isin(front.index), ACCENT, MUTED)
         axes.scatter(frame.seconds, frame["rank"], c=colours, s=34, zorder=3)
@@ -276,12 +294,6 @@ def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time agai
         axes.invert_yaxis()
         _name_points(figure, axes, frame)
     return figure
-
-
-def undominated(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows such that no other is both faster and better ranked; sorted by seconds."""
-    best = frame["rank"].cummin()
-    return frame[frame["rank"].eq(best) & ~frame["rank"].duplicated()]
 
 
 LETTER_POINTS, LINE_POINTS = 5.2, 10
@@ -296,7 +308,7 @@ def _name_points(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
     taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in points]
     look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": 8}
     for (x, y), name in zip(points, frame.index):
-        text = short(name, 18)
+        text = _short(name, 18)
         width = len(text) * LETTER_POINTS
         offsets = [(right * (width / 2 + 6), up * 11) for right, up in SIDES]
         corners = [(x + right - width / 2, y + up - LINE_POINTS / 2) for right, up in offsets]
@@ -322,6 +334,10 @@ def draw_cooccurrence(
     label_names : sequence of str
     title : str
 
+    Returns
+    -------
+    Figure
+
     Examples
     --------
     >>> figure = draw_cooccurrence([[1, 1], [1, 0], [1, 1]], ["sea", "sand"])
@@ -333,9 +349,9 @@ def draw_cooccurrence(
     together = np.asarray((Y.T @ Y).toarray())[np.ix_(order, order)]
     share = together / np.maximum(together.diagonal()[:, None], 1)
     np.fill_diagonal(share, np.nan)
-    names = [short(label_names[i], 16) for i in order]
+    names = [_short(label_names[i], 16) for i in order]
     size = 1.6 + 0.17 * len(order)
-    with drawing(size + 0.8, size, title) as (figure, axes):
+    with _drawing(size + 0.8, size, title) as (figure, axes):
         image = axes.imshow(share, cmap=HEAT, vmin=0)
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
         axes.set_yticks(range(len(names)), names, fontsize=7)
@@ -347,6 +363,15 @@ def draw_cooccurrence(
 def draw_singular_values(weights: ArrayLike, title: str = "Singular values of the weights") -> Figure:
     """Draw the singular values of learned weights, relative to the largest: a low rank shows as a cliff.
 
+    Parameters
+    ----------
+    weights : array, shape (n_features, n_labels)
+    title : str
+
+    Returns
+    -------
+    Figure
+
     Examples
     --------
     >>> figure = draw_singular_values([[3.0, 0.0], [0.0, 1.5]])
@@ -355,7 +380,7 @@ def draw_singular_values(weights: ArrayLike, title: str = "Singular values of th
     """
     values = np.linalg.svd(np.asarray(weights, dtype=float), compute_uv=False)
     relative = np.maximum(values / max(values.max(initial=0.0), np.finfo(float).tiny), 1e-16)
-    with drawing(4.8, 2.8, title) as (figure, axes):
+    with _drawing(4.8, 2.8, title) as (figure, axes):
         axes.plot(np.arange(1, len(relative) + 1), relative, "o-", color=ACCENT, ms=4)
         axes.set(yscale="log", xlabel="index", ylabel="singular value / largest")
         plain_powers(axes.yaxis)
@@ -374,6 +399,10 @@ def draw_label_quality(
     measure : str
         What `quality` is.
 
+    Returns
+    -------
+    Figure
+
     Examples
     --------
     >>> figure = draw_label_quality([0.5, 0.1], [0.8, 0.3], ["sea", "sand"])
@@ -382,12 +411,12 @@ def draw_label_quality(
     """
     share, quality = np.maximum(np.asarray(frequency, dtype=float), SMALLEST_SHARE), np.asarray(quality, dtype=float)
     look: dict[str, Any] = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 7.5, "color": MUTED}
-    with drawing(4.8, 3.2, f"{measure} of each label") as (figure, axes):
+    with _drawing(4.8, 3.2, f"{measure} of each label") as (figure, axes):
         axes.scatter(share, quality, s=22, color=ACCENT)
         axes.set(xscale="log", xlabel="share of rows with the label", ylabel=measure)
         plain_powers(axes.xaxis)
         for i in np.argsort(quality, kind="stable")[:3]:
-            axes.annotate(short(label_names[i], 18), (share[i], quality[i]), **look)
+            axes.annotate(_short(label_names[i], 18), (share[i], quality[i]), **look)
     return figure
 
 

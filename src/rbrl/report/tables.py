@@ -221,7 +221,19 @@ def _titles(comparisons: list[Comparison]) -> str:
 
 
 def pairs_table(results: Results, alpha: float = ALPHA) -> Table:
-    """The method that ranks first on each metric against every other; the frame has all pairs."""
+    """The method that ranks first on each metric against every other; the frame has all pairs.
+
+    Parameters
+    ----------
+    results : Results
+    alpha : float, default=0.05
+        Level that the note speaks of.
+
+    Returns
+    -------
+    Table
+        Without rows where nothing is tested.
+    """
     found = [compare(results, metric, alpha) for metric in results.metrics]
     frames = [comparison.pairs() for comparison in found]
     rows = tuple(
@@ -323,7 +335,17 @@ def seconds_table(results: Results, column: str) -> Table:
 
 
 def parameters_table(results: Results) -> Table:
-    """For every data set and method, the parameters chosen most often, and in how many splits."""
+    """For every data set and method, the parameters chosen most often, and in how many splits.
+
+    Parameters
+    ----------
+    results : Results
+
+    Returns
+    -------
+    Table
+        One row per data set and method.
+    """
     runs, chosen = results.runs[results.runs.status == "ok"], []
     if "params" not in runs:
         runs = runs.assign(params="{}")
@@ -351,12 +373,29 @@ def _spell(params: object) -> str:
 
 
 def known_sizes(results: Results) -> dict[str, Card | Sizes | None]:
-    """What is known of each data set of a run: from the file it came from, or from its card; None for nothing."""
+    """What is known of each data set of a run: from the file it came from, or from its card; None for nothing.
+
+    Parameters
+    ----------
+    results : Results
+
+    Returns
+    -------
+    dict of str to Card, Sizes or None
+    """
     return {name: results.sizes.get(name) or CARDS.get(name) for name in results.datasets}
 
 
 def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
     """Table 1: sizes of data sets; of some only the name is known.
+
+    Parameters
+    ----------
+    known : mapping of str to Card, Sizes or None
+
+    Returns
+    -------
+    Table
 
     Examples
     --------
@@ -385,6 +424,10 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
         Methods of Table 6. Default: BRL and RBRL, where the run has both.
     ties : {"average", "minimum"}
         What tied methods share in the table of ranks.
+
+    Returns
+    -------
+    dict of str to Table
 
     Examples
     --------

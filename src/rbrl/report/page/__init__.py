@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from rbrl._common.files import write_text_atomically
 from rbrl.report import tables
 from rbrl.report.comparison import Comparison, compare, headline, join, lowest, rank_table, verdict
 from rbrl.report.results import Results
-from rbrl.report.table import USUAL_FORMATS, Table, save_table, seconds, word, write_text
+from rbrl.report.table import FORMATS, USUAL_FORMATS, Table, seconds, word
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -38,6 +39,12 @@ class Report:
     page : Path
     tables : dict of str to Table
     files : list of Path
+
+    Examples
+    --------
+    >>> report = Report(Path("report.html"), {}, [Path("report.html")])
+    >>> report.page.name
+    'report.html'
     """
 
     page: Path
@@ -77,6 +84,41 @@ def write_report(
     paths += _save_figures(results, folder / "figures")
     page = write_page(results, folder / "report.html", title=title, command=command, plan=plan)
     return Report(page, made, [page, *paths])
+
+
+def save_table(table: Table, folder: Path, formats: Sequence[str] = USUAL_FORMATS) -> list[Path]:
+    """Write `table` into `folder`, one file per format; return the paths.
+
+    Parameters
+    ----------
+    table : Table
+    folder : Path
+        Made where it is missing.
+    formats : sequence of str
+        Keys of `FORMATS`.
+
+    Returns
+    -------
+    list of Path
+    """
+    return [write_text(folder / f"{table.name}.{name}", FORMATS[name](table)) for name in formats]
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file, complete or not at all, into a folder that is made where it is missing; return its path.
+
+    Parameters
+    ----------
+    path : Path
+    text : str
+
+    Returns
+    -------
+    Path
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(path, text)
+    return path
 
 
 def _save_figures(results: Results, folder: Path) -> list[Path]:
@@ -120,7 +162,20 @@ def write_page(
 
 
 def render_page(rows: pd.DataFrame | Results, *, title: str = TITLE, command: str = "", plan: str = "") -> str:
-    """The page as text; see `write_page`."""
+    """The page as text; see `write_page`.
+
+    Parameters
+    ----------
+    rows : DataFrame or Results
+        Rows of a store, or results.
+    title, command, plan : str, optional
+        Shown on the page.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     from markupsafe import Markup
 
     results = rows if isinstance(rows, Results) else Results.from_rows(rows)
