@@ -10,15 +10,9 @@ import pandas as pd
 from rbrl import RankSVM, RBRLClassifier
 from rbrl.datasets import CARDS, Dataset, load, load_file
 from rbrl.report import compare, rank_table
-from rbrl.report.figures import (
-    draw_average_ranks,
-    draw_convergence,
-    draw_critical_difference,
-    draw_gamma,
-    draw_pairs,
-    save_figure,
-)
+from rbrl.report.figures import draw_average_ranks, draw_critical_difference, save_figure
 from reproduction import studies
+from reproduction.drawings import draw_convergence, draw_gamma, draw_pairs
 from reproduction.paper import OVERALL, as_published, key, published_results
 from reproduction.recorded import Recorded
 from reproduction.request import Request

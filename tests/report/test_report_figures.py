@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 from fake_rows import make_rows, published_results
 
-from rbrl.metrics import PAPER_METRICS
 from rbrl.report import Results, compare, figures, rank_table
-from rbrl.report.figures.comparison import bar_levels, undominated
+from rbrl.report.page import inline_svg
 
 
 def many(k):
@@ -40,10 +39,16 @@ def test_names_in_critical_difference_diagrams_do_not_overlap(k):
     assert all(box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height for box in boxes)
 
 
-def test_bars_on_one_level_stay_apart():
-    bars = bar_levels([(0, 2), (1, 3), (2.5, 4), (3.2, 5), (3.5, 6)])
-    for level in {level for _, _, level in bars}:
-        spans = [(low, high) for low, high, at in bars if at == level]
+@pytest.mark.parametrize("k", [9, 17, 30])
+def test_bars_on_one_level_stay_apart(k):
+    """Methods in the same order on every data set: each stands in several groups."""
+    rows = make_rows([f"d{i}" for i in range(12)], [f"m{i}" for i in range(k)], n_splits=1)
+    (axes,) = figures.draw_critical_difference(compare(Results.from_rows(rows), "coverage")).axes
+    bars = [line for line in axes.lines if line.get_color() == figures.ACCENT]
+    levels = {bar.get_ydata()[0] for bar in bars}
+    assert 1 < len(levels) < len(bars)
+    for level in levels:
+        spans = sorted(tuple(bar.get_xdata()) for bar in bars if bar.get_ydata()[0] == level)
         assert all(first[1] < second[0] for first, second in pairwise(spans))
 
 
@@ -63,33 +68,11 @@ def every_figure():
     results = published_results()
     ranks = rank_table(results).loc["Overall"]
     seconds = pd.Series(np.geomspace(1, 1000, len(ranks)), index=ranks.index)
-    names = [metric.name for metric in PAPER_METRICS]
-    steps = pd.DataFrame(
-        {"evaluations": [1, 2, 4], "seconds": [0.1, 0.3, 2.0], "objective": [9.0, 5.0, 4.0], "gap": [1.2, 0.2, 1e-9]}
-    )
-    curves = pd.concat([steps.assign(problem="$a", solver=solver) for solver in ("x", "y")])
-    gamma = pd.DataFrame(
-        [("RBRL", f, m, f) for f in (0.1, 1, 10) for m in names], columns=["method", "factor", "metric", "value"]
-    )
-    grid = [
-        (f, 1.0, a, b, c, m, a + b)
-        for f in ("ridge", "nuclear")
-        for a in (0.1, 1)
-        for b in (0.1, 1)
-        for c in (0.1, 1)
-        for m in names
-    ]
-    pairs = pd.DataFrame(grid, columns=["fixed", "at", "ridge", "ranking", "nuclear", "metric", "value"])
-    pairs = pairs[(pairs.fixed != "ridge") | (pairs.ridge == 1)]
-    pairs = pairs[(pairs.fixed != "nuclear") | (pairs.nuclear == 1)]
     Y = np.random.default_rng(0).integers(0, 2, (30, 5))
     return {
         "ranks": lambda: figures.draw_average_ranks(ranks),
         "cd": lambda: figures.draw_critical_difference(compare(results, "Ral")),
         "trade-off": lambda: figures.draw_trade_off(seconds, ranks),
-        "convergence": lambda: figures.draw_convergence(curves),
-        "gamma": lambda: figures.draw_gamma(gamma, "title"),
-        "pairs": lambda: figures.draw_pairs(pairs, "title"),
         "cooccurrence": lambda: figures.draw_cooccurrence(Y, list("abcde")),
         "singular-values": lambda: figures.draw_singular_values(np.diag([3.0, 1.0, 0.0])),
         "label-quality": lambda: figures.draw_label_quality(Y.mean(axis=0), np.linspace(0, 1, 5), list("abcde")),
@@ -107,7 +90,7 @@ def test_the_same_figure_gives_the_same_bytes(name, tmp_path):
 
 def test_inline_figures_are_xml_with_ids_of_their_own():
     figure = figures.draw_average_ranks(pd.Series({"<b>&\"'": 1.0, "$x_1$": 2.0}))
-    text = figures.inline_svg(figure, "a <title>", "a & b", "key")
+    text = inline_svg(figure, "a <title>", "a & b", "key")
     root = ElementTree.fromstring(text)
     assert root.find("{*}title").text == "a <title>"
     ids = re.findall(r'\bid="([^"]*)"', text)
@@ -117,6 +100,8 @@ def test_inline_figures_are_xml_with_ids_of_their_own():
     assert "$x_1$" in text
 
 
-def test_undominated_methods():
-    frame = pd.DataFrame({"seconds": [1, 2, 3, 4], "rank": [4.0, 5.0, 2.0, 2.5]}, index=list("abcd"))
-    assert list(undominated(frame).index) == ["a", "c"]
+def test_a_line_joins_the_undominated_methods():
+    seconds, ranks = pd.Series([1, 2, 3, 4], index=list("abcd")), pd.Series([4.0, 5.0, 2.0, 2.5], index=list("abcd"))
+    (axes,) = figures.draw_trade_off(seconds, ranks).axes
+    assert axes.lines[0].get_xdata().tolist() == [1, 3]
+    assert axes.lines[0].get_ydata().tolist() == [4.0, 2.0]

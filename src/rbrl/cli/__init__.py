@@ -1,4 +1,7 @@
-"""The command line: each command parses, calls the library and prints."""
+"""The command line: each command parses, calls the library and prints.
+
+Nothing heavy is imported before a command runs, so that help is quick.
+"""
 
 import os
 import re
@@ -6,22 +9,50 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+import typer
+
+from rbrl._version import __version__
+from rbrl.cli import compare, data, models
+from rbrl.cli.shared import STOPPED, say
+
 __all__ = ["main"]
 
-STOPPED = 130
+app = typer.Typer(
+    name="rbrl", help="Multi-label classification: compare methods, fit and predict.", no_args_is_help=True,
+    pretty_exceptions_enable=False, rich_markup_mode="markdown", context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+for command in (compare.compare, compare.report, models.fit, models.predict, models.evaluate):
+    app.command()(command)
+app.add_typer(data.app, name="data")
 # What the library calls its options, and what they are called here.
 OPTIONS = {
     "labels": "--labels", "first_feature": "--index-base", "first_label": "--label-base", "data_home": "--data-home"
 }  # fmt: skip
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"rbrl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_show_version, is_eager=True),
+) -> None:
+    pass
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `rbrl`; exit with 0, 1 if a run failed, or 2 if the call or its input was wrong.
 
     With the environment variable RBRL_DEBUG an error shows its traceback.
-    """
-    from rbrl.cli.app import app
 
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What is typed after `rbrl`; by default the arguments of the process.
+    """
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -32,12 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader, such as `head`, has seen enough; nothing more may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
-        _say("stopped")
+        say("rbrl: stopped")
         raise SystemExit(STOPPED) from None
     except Exception as error:
         if os.environ.get("RBRL_DEBUG") or not _is_users(error):
             raise
-        _say(_line(error))
+        say(f"rbrl: {_line(error)}")
         raise SystemExit(2) from None
 
 
@@ -60,8 +91,4 @@ def _spelled(text: str) -> str:
 
 
 def _show_warning(message: Warning | str, *where: object, **to: object) -> None:
-    _say(_spelled(str(message)))
-
-
-def _say(text: str) -> None:
-    print(f"rbrl: {text}", file=sys.stderr)
+    say(f"rbrl: {_spelled(str(message))}")

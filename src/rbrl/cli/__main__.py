@@ -1,6 +1,3 @@
-"""`python -m rbrl.cli` is `rbrl`."""
-
 from rbrl.cli import main
 
-if __name__ == "__main__":
-    main()
+main()

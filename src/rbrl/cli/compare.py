@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rbrl.cli import STOPPED, shared
-from rbrl.cli.shared import DataHome, Datasets, Json, Labels, Methods, Quiet, argument, option, say
+from rbrl.cli import shared
+from rbrl.cli.shared import STOPPED, DataHome, Datasets, Json, Labels, Methods, Quiet, argument, option, say
 
 if TYPE_CHECKING:
     from rbrl.experiments import Plan, Store
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 def compare(
     plan: Annotated[Path | None, argument("PLAN.toml", "What to compare.")] = None,
-    dataset: Datasets = None,
-    method: Methods = None,
+    dataset: Datasets = None, method: Methods = None,
     split: Annotated[
         list[int] | None, option("--split", "-s", min=0, help="A split, from 0; may be repeated. Default: all.")
     ] = None,
@@ -30,9 +29,8 @@ def compare(
     scheduler: Annotated[str | None, option(help="Address of a Dask scheduler.")] = None,
     data_home: DataHome = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs once more.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+    json: Json = False, quiet: Quiet = False,
+) -> None:  # fmt: skip
     """Tune, train and test methods on data sets; rank them, test the differences, write the report.
 
     It may be stopped at any moment: the same command goes on where it was. A plan's import paths run code. With a plan,
@@ -50,8 +48,7 @@ def compare(
 
     `rbrl compare plans/demo.toml --dataset yeast --method rbrl --split 0`
     """
-    from rbrl.experiments import Plan, Store, execute
-    from rbrl.experiments.progress import progress_for
+    from rbrl.experiments import Plan, Store, execute, progress_for
 
     entries = _datasets(dataset, labels)
     if plan:
@@ -66,18 +63,18 @@ def compare(
     except KeyboardInterrupt:
         say(f"rbrl: stopped; what is finished is kept in {folder}, and the same command goes on from there")
         raise typer.Exit(STOPPED) from None
-    counts = {name: getattr(summary, name) for name in ("n_done", "n_reused", "n_failed")}
-    failures = [dict(zip(("dataset", "method", "split", "error"), failure)) for failure in summary.failures]
-    facts = counts | {"failures": failures, "store": str(folder)}
+    facts: dict[str, Any] = {name: getattr(summary, name) for name in ("n_done", "n_reused", "n_failed")}
+    facts["failures"] = [dict(zip(("dataset", "method", "split", "error"), failure)) for failure in summary.failures]
+    facts["store"] = str(folder)
     if (kept.rows().status == "ok").any():
         typed = shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "rbrl"), *sys.argv[1:]])
         _report(kept, folder / "report", json, quiet, facts, command=typed)
         say(f"{summary.n_done} runs done, {summary.n_reused} reused, {summary.n_failed} failed", quiet or json)
     elif json:
         shared.show_json(facts)
-    if failures:
-        first = "{dataset} · {method} · split {split}".format(**failures[0])
-        why = f"the first, {first}: {' '.join(failures[0]['error'].split())}"
+    if summary.failures:
+        name, by, number, error = summary.failures[0]
+        why = f"the first, {name} · {by} · split {number}: {' '.join(error.split())}"
         many = f"{summary.n_failed} of {summary.n_runs} runs failed"
         say(f"rbrl: {many}; {why}; mend it, and --retry-failed does them again")
         raise typer.Exit(1)
@@ -113,9 +110,8 @@ def report(
     ablation: Annotated[
         str | None, option(metavar="A,B", help="Two methods for the ablation table; default: brl,rbrl.")
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+    json: Json = False, quiet: Quiet = False,
+) -> None:  # fmt: skip
     """Write the tables (CSV, LaTeX, Markdown, HTML), the figures (SVG, PNG) and one self-contained page of a run.
 
     Works on an unfinished run, too.

@@ -32,13 +32,9 @@ def list_(json: Json = False) -> None:
 
 @app.command("show")
 def show_(
-    name: DatasetName,
-    json: Json = False,
-    labels: Labels = None,
-    index_base: IndexBase = Base.auto,
-    label_base: LabelBase = Base.auto,
-    data_home: DataHome = None,
-) -> None:
+    name: DatasetName, json: Json = False, labels: Labels = None, index_base: IndexBase = Base.auto,
+    label_base: LabelBase = Base.auto, data_home: DataHome = None,
+) -> None:  # fmt: skip
     """Show one data set: origin, sizes, labels, peculiarities.
 
     Example: `rbrl data show yeast`
@@ -77,10 +73,8 @@ def convert(
         int | None,
         typer.Option(min=1, help="Write NPZ files of N rows into the folder OUT, with bounded memory.", metavar="N"),
     ] = None,
-    index_base: IndexBase = Base.auto,
-    label_base: LabelBase = Base.auto,
-    data_home: DataHome = None,
-) -> None:
+    index_base: IndexBase = Base.auto, label_base: LabelBase = Base.auto, data_home: DataHome = None,
+) -> None:  # fmt: skip
     """Convert a file; the endings tell the formats: .arff .csv .tsv .svm .npz .mat .parquet.
 
     Examples:

@@ -32,13 +32,9 @@ def fit(
     standardise: Annotated[
         bool, typer.Option(help="Scale features to mean 0 and deviation 1 first; sparse data keep their zeros.")
     ] = False,
-    labels: Labels = None,
-    index_base: IndexBase = Base.auto,
-    label_base: LabelBase = Base.auto,
-    data_home: DataHome = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+    labels: Labels = None, index_base: IndexBase = Base.auto, label_base: LabelBase = Base.auto,
+    data_home: DataHome = None, json: Json = False, quiet: Quiet = False,
+) -> None:  # fmt: skip
     """Learn a model from DATA and write it to a file that is safe to load.
 
     A folder or a pattern stands for shards, which are read one at a time and may be larger than memory.
@@ -75,6 +71,14 @@ def fit(
 
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     """Parameters given as name=value; a value is JSON where it can be, and text otherwise.
+
+    Parameters
+    ----------
+    settings : list of str or None
+
+    Returns
+    -------
+    dict of str to value
 
     Examples
     --------
@@ -155,17 +159,13 @@ class Answer(StrEnum):
 
 
 def predict(
-    model: Model,
-    data: Data,
+    model: Model, data: Data,
     output: Annotated[Path | None, option("--output", "-o", help="A CSV file; default: standard output.")] = None,
     write: Annotated[Answer, typer.Option(help="0/1 per label, the names of the labels, or scores.")] = Answer.labels,
     top: Annotated[int | None, option(min=1, help="Only the so many best labels, with their scores.")] = None,
     block_size: Annotated[int, typer.Option(min=0, help="Rows at a time; 0 reads everything first.")] = BLOCK,
-    labels: Labels = None,
-    index_base: IndexBase = Base.auto,
-    data_home: DataHome = None,
-    quiet: Quiet = False,
-) -> None:
+    labels: Labels = None, index_base: IndexBase = Base.auto, data_home: DataHome = None, quiet: Quiet = False,
+) -> None:  # fmt: skip
     """Predict the labels of DATA, in blocks, so that a file may be larger than memory.
 
     Columns are matched with those that the model was fitted on by their names. Label columns are not needed; where they are,
@@ -192,7 +192,7 @@ def predict(
             names = _label_names(fitted, answers.shape[1])
             if n_rows == 0:
                 rows.writerow(_header(write, top, names))
-            rows.writerows(_best(answers, top, names) if top else _lines(answers, write, names))
+            rows.writerows(_lines(answers, write, top, names))
             n_rows += len(answers)
     if output:
         say(f"{output}: {n_rows} rows", quiet)
@@ -224,34 +224,25 @@ def _header(write: Answer, top: int | None, names: list[str]) -> list[str]:
     return ["labels"] if write is Answer.names else names
 
 
-def _best(scores: "Array", top: int, names: list[str]) -> Iterator[list[str]]:
-    """Name and score of the best labels, in turn."""
+def _lines(answers: "Array", write: Answer, top: int | None, names: list[str]) -> Iterator[list[Any]]:
+    """What is written for each row: name and score of the best labels in turn, or one cell per label, or their names."""
     from rbrl.decision import top_labels
 
-    for labels, values in zip(*top_labels(scores, top)):
-        yield [cell for label, value in zip(labels, values) for cell in (names[label], f"{value:.9g}")]
-
-
-def _lines(answers: "Array", write: Answer, names: list[str]) -> Iterator[list[Any]]:
-    for row in answers.tolist():
-        if write is Answer.scores:
-            yield [f"{value:.9g}" for value in row]
-        elif write is Answer.labels:
-            yield [int(value > 0) for value in row]
-        else:
-            yield [";".join(name for name, value in zip(names, row) if value > 0)]
+    if top:
+        best = (zip(*row) for row in zip(*top_labels(answers, top)))
+        return ([cell for label, value in row for cell in (names[label], f"{value:.9g}")] for row in best)
+    rows = answers.tolist()
+    if write is Answer.names:
+        return ([";".join(name for name, value in zip(names, row) if value > 0)] for row in rows)
+    return ([f"{value:.9g}" if write is Answer.scores else int(value > 0) for value in row] for row in rows)
 
 
 def evaluate(
-    model: Model,
-    data: Data,
+    model: Model, data: Data,
     metric: Annotated[list[str] | None, option(help="A metric; may be repeated. Default: the paper's six.")] = None,
-    labels: Labels = None,
-    index_base: IndexBase = Base.auto,
-    label_base: LabelBase = Base.auto,
-    data_home: DataHome = None,
-    json: Json = False,
-) -> None:
+    labels: Labels = None, index_base: IndexBase = Base.auto, label_base: LabelBase = Base.auto,
+    data_home: DataHome = None, json: Json = False,
+) -> None:  # fmt: skip
     """Compare the predictions of a model with the labels of DATA.
 
     Features and labels are matched with those that the model was fitted on by their names.

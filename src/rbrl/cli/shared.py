@@ -18,14 +18,41 @@ if TYPE_CHECKING:
     from rbrl._common.typing import Matrix
     from rbrl.datasets import Dataset
 
+STOPPED = 130  # the exit code of what was interrupted, as shells have it
+
 
 def argument(metavar: str, help: str, **more: Any) -> Any:
-    """A positional argument as help shows it: the default, where there is one, is in its words."""
+    """A positional argument as help shows it: the default, where there is one, is in its words.
+
+    Parameters
+    ----------
+    metavar, help : str
+        What help calls it and says of it.
+    **more
+        Of `typer.Argument`.
+
+    Returns
+    -------
+    what `Annotated` takes
+    """
     return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
 
 
 def option(*flags: str, help: str, **more: Any) -> Any:
-    """An option whose default is nothing to show: its help says what happens without it."""
+    """An option whose default is nothing to show: its help says what happens without it.
+
+    Parameters
+    ----------
+    *flags : str
+        Such as ``--output``; by default the parameter's name.
+    help : str
+    **more
+        Of `typer.Option`.
+
+    Returns
+    -------
+    what `Annotated` takes
+    """
     return typer.Option(*flags, help=help, show_default=False, **more)
 
 
@@ -58,14 +85,13 @@ BASE = (
     "feature 0 occurs, and 1 if none does."
 )
 SEE_LIST = "See `rbrl data list`."
-DATA, A_MODEL = "A data set of the catalogue, or a file.", "A file that `rbrl fit` wrote."
-Data = Annotated[str, argument("DATA", DATA, autocompletion=_dataset_names)]
+Data = Annotated[str, argument("DATA", "A data set of the catalogue, or a file.", autocompletion=_dataset_names)]
 DatasetName = Annotated[str, argument("NAME", SEE_LIST, autocompletion=_dataset_names)]
 SEVERAL_DATA, SEVERAL_METHODS = "A data set or a file; may be repeated.", "A method; may be repeated."
 Datasets = Annotated[list[str] | None, option("--dataset", "-d", help=SEVERAL_DATA, autocompletion=_dataset_names)]
 Methods = Annotated[list[str] | None, option("--method", "-m", help=SEVERAL_METHODS, autocompletion=_method_names)]
 Method = Annotated[str, typer.Option("--method", "-m", help="The method.", autocompletion=_method_names)]
-Model = Annotated[Path, argument("MODEL", A_MODEL)]
+Model = Annotated[Path, argument("MODEL", "A file that `rbrl fit` wrote.")]
 Labels = Annotated[str | None, option(help=LABELS)]
 IndexBase = Annotated[Base, typer.Option(help=BASE)]
 LabelBase = Annotated[Base, typer.Option(help="What the labels of a svmlight file count from, likewise.")]
@@ -76,6 +102,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")
 
 def parse_labels(text: str | None) -> int | str | list[str] | None:
     """A number, a path or a list of names, as `load_file` takes it.
+
+    Parameters
+    ----------
+    text : str or None
+
+    Returns
+    -------
+    int, str, list of str or None
 
     Examples
     --------
@@ -93,6 +127,14 @@ def parse_labels(text: str | None) -> int | str | list[str] | None:
 def parse_bases(index_base: Base, label_base: Base = Base.auto) -> dict[str, Any]:
     """What `load_file` takes for the bases that were said.
 
+    Parameters
+    ----------
+    index_base, label_base : Base
+
+    Returns
+    -------
+    dict of str to int
+
     Examples
     --------
     >>> parse_bases(Base.zero)
@@ -103,7 +145,16 @@ def parse_bases(index_base: Base, label_base: Base = Base.auto) -> dict[str, Any
 
 
 def is_file(data: str) -> bool:
-    """Whether DATA means a file: it is there, or looks like a path."""
+    """Whether DATA means a file: it is there, or looks like a path.
+
+    Parameters
+    ----------
+    data : str
+
+    Returns
+    -------
+    bool
+    """
     from rbrl.datasets import CARDS
 
     path = Path(data)
@@ -111,7 +162,16 @@ def is_file(data: str) -> bool:
 
 
 def is_shards(data: str) -> bool:
-    """Whether DATA means several files: a folder, or a pattern."""
+    """Whether DATA means several files: a folder, or a pattern.
+
+    Parameters
+    ----------
+    data : str
+
+    Returns
+    -------
+    bool
+    """
     return Path(data).is_dir() or any(mark in data for mark in "*?[")
 
 
@@ -128,6 +188,10 @@ def load_data(
         What the columns of a svmlight file count from, where it was said.
     model : fitted model, optional
         That the data are for: they come with its columns, in its order.
+
+    Returns
+    -------
+    Dataset
     """
     from rbrl.datasets import load, load_file
     from rbrl.estimators.base import columns_of
@@ -144,7 +208,24 @@ def load_data(
 def load_blocks(
     data: str, model: Any, labels: str | None, size: int, data_home: Path | None, bases: dict[str, Any]
 ) -> Iterator["Matrix"]:
-    """Return the features of DATA that a model needs, block of rows by block; of a folder or a pattern, file by file."""
+    """Return the features of DATA that a model needs, block of rows by block; of a folder or a pattern, file by file.
+
+    Parameters
+    ----------
+    data : str
+        DATA of the command line.
+    model : fitted model
+    labels, data_home
+        As on the command line.
+    size : int
+        Rows of a block; 0: everything.
+    bases : dict
+        What the columns of a svmlight file count from, where it was said.
+
+    Returns
+    -------
+    iterator of matrix
+    """
     from rbrl.datasets import open_shards, read_blocks
     from rbrl.estimators.base import columns_of
 
@@ -156,13 +237,32 @@ def load_blocks(
 
 
 def row_blocks(X: "Matrix", size: int) -> Iterator["Matrix"]:
-    """The rows of a matrix, at most `size` at a time; 0: all of them."""
+    """The rows of a matrix, at most `size` at a time; 0: all of them.
+
+    Parameters
+    ----------
+    X : matrix
+    size : int
+
+    Returns
+    -------
+    iterator of matrix
+    """
     size = size or X.shape[0]
     return (X[start : start + size] for start in range(0, X.shape[0], size))
 
 
 def load_model(path: Path) -> Any:
-    """Read a model file."""
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    fitted model
+    """
     from rbrl.persistence import load
 
     if not path.is_file():
@@ -172,13 +272,26 @@ def load_model(path: Path) -> Any:
 
 
 def say(text: str, quiet: bool = False) -> None:
-    """Tell the user something that is not the answer."""
+    """Tell the user something that is not the answer.
+
+    Parameters
+    ----------
+    text : str
+    quiet : bool, default=False
+        Whether to say nothing.
+    """
     if not quiet:
         print(text, file=sys.stderr)
 
 
 def show_json(value: object) -> None:
-    """Print one JSON value; what is not a number becomes null."""
+    """Print one JSON value; what is not a number becomes null.
+
+    Parameters
+    ----------
+    value : object
+        Of dicts, lists, numbers and text.
+    """
     print(json.dumps(_plain(value), ensure_ascii=False, indent=2))
 
 

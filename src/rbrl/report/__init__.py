@@ -3,8 +3,8 @@
 The figures are in `rbrl.report.figures`, which needs matplotlib; the page needs Jinja2 as well. Tables need neither.
 """
 
-from rbrl.report.comparison import Comparison, CompletePart, compare, complete_part, rank_table
-from rbrl.report.page import render_page, write_page
+from rbrl.report.comparison import Comparison, Verdict, compare, join, rank_table, verdict
+from rbrl.report.page import Report, render_page, save_table, write_page, write_report, write_text
 from rbrl.report.results import KEYS, Results, Sizes, as_shown, best_of, heading
 from rbrl.report.table import (
     FORMATS,
@@ -13,7 +13,7 @@ from rbrl.report.table import (
     Table,
     count,
     number,
-    save_table,
+    p_text,
     seconds,
     show_tables,
     spread,
@@ -24,7 +24,6 @@ from rbrl.report.table import (
     to_markdown,
     to_terminal,
     word,
-    write_text,
 )
 from rbrl.report.tables import (
     ablation_table,
@@ -32,7 +31,6 @@ from rbrl.report.tables import (
     datasets_table,
     friedman_table,
     metric_table,
-    p_text,
     pairs_table,
     parameters_table,
     ranks_table,
@@ -40,12 +38,10 @@ from rbrl.report.tables import (
     seconds_table,
     time_table,
 )
-from rbrl.report.verdicts import Verdict, join, verdict
-from rbrl.report.write import Report, write_report
 
 __all__ = [
-    "FORMATS", "KEYS", "MISSING", "Cell", "Comparison", "CompletePart", "Report", "Results", "Sizes", "Table", "Verdict",
-    "ablation_table", "all_tables", "as_shown", "best_of", "compare", "complete_part", "count", "datasets_table",
+    "FORMATS", "KEYS", "MISSING", "Cell", "Comparison", "Report", "Results", "Sizes", "Table", "Verdict",
+    "ablation_table", "all_tables", "as_shown", "best_of", "compare", "count", "datasets_table",
     "friedman_table", "heading", "join", "metric_table", "number", "p_text", "pairs_table", "parameters_table",
     "rank_table", "ranks_table", "render_page", "results_table", "save_table", "seconds", "seconds_table", "show_tables",
     "spread", "time_table", "to_csv", "to_html", "to_json", "to_latex", "to_markdown", "to_terminal", "verdict", "word",

@@ -116,33 +116,82 @@ class Results:
         ----------
         summary : DataFrame
             Columns dataset, metric, method, mean and std.
+
+        Returns
+        -------
+        Results
         """
         summary = summary.assign(metric=[get_metric(name).name for name in summary.metric], n=0)
         columns = ["dataset", "metric", "method", "mean", "std", "n"]
         return cls(summary[columns], _in_order(summary.dataset), _in_order(summary.method), _metrics(summary.metric))
 
     def means(self, metric: str | Metric) -> pd.DataFrame:
-        """Means of one metric, data sets x methods; NaN where there is none."""
+        """Means of one metric, data sets x methods; NaN where there is none.
+
+        Parameters
+        ----------
+        metric : str or Metric
+
+        Returns
+        -------
+        DataFrame
+        """
         return self._wide(metric, "mean")
 
     def stds(self, metric: str | Metric) -> pd.DataFrame:
-        """Standard deviations of one metric, data sets x methods."""
+        """Standard deviations of one metric, data sets x methods.
+
+        Parameters
+        ----------
+        metric : str or Metric
+
+        Returns
+        -------
+        DataFrame
+        """
         return self._wide(metric, "std")
 
     def counts(self, metric: str | Metric) -> pd.DataFrame:
-        """Splits behind each mean, data sets x methods."""
+        """Splits behind each mean, data sets x methods.
+
+        Parameters
+        ----------
+        metric : str or Metric
+
+        Returns
+        -------
+        DataFrame
+        """
         return self._wide(metric, "n").fillna(0).astype(int)
 
     def decimals(self, metric: str | Metric, dataset: str) -> int:
         """Digits after the point that tables show: three, or more where all means are small, so that they differ.
 
         A Hamming loss over thousands of labels is 0.001 for every method.
+
+        Parameters
+        ----------
+        metric : str or Metric
+        dataset : str
+
+        Returns
+        -------
+        int
         """
         largest = self.means(metric).loc[dataset].abs().max()
         return DIGITS - 1 - floor(log10(largest)) if 0 < largest < SMALL else DIGITS
 
     def to_compare(self, metric: str | Metric) -> pd.DataFrame:
-        """Means that ranks and tests are made of, data sets x methods: as tables show them; see `as_printed`."""
+        """Means that ranks and tests are made of, data sets x methods: as tables show them; see `as_printed`.
+
+        Parameters
+        ----------
+        metric : str or Metric
+
+        Returns
+        -------
+        DataFrame
+        """
         means = self.means(metric)
         if not self.as_printed:
             return means
@@ -168,7 +217,17 @@ class Results:
         return self.runs.loc[self.runs.status == "failed", [*KEYS, "error"]].reset_index(drop=True)
 
     def seconds(self, column: str) -> pd.DataFrame:
-        """Mean seconds per run, data sets x methods; `column` is one of tune_seconds, train_seconds, test_seconds."""
+        """Mean seconds per run, data sets x methods; `column` is one of tune_seconds, train_seconds, test_seconds.
+
+        Parameters
+        ----------
+        column : {"tune_seconds", "train_seconds", "test_seconds"}
+
+        Returns
+        -------
+        DataFrame
+            NaN where there is no time.
+        """
         if column not in self.runs:
             return pd.DataFrame(index=list(self.datasets), columns=list(self.methods), dtype=float)
         good = self.runs[self.runs.status == "ok"].astype({column: float})
@@ -176,11 +235,27 @@ class Results:
         return wide.reindex(index=list(self.datasets), columns=list(self.methods))
 
     def training_seconds(self) -> pd.Series:
-        """Geometric mean over data sets of each method's seconds to train."""
+        """Geometric mean over data sets of each method's seconds to train.
+
+        Returns
+        -------
+        Series
+            By method.
+        """
         return np.exp(np.log(self.seconds("train_seconds").clip(lower=SHORTEST)).mean())
 
     def only(self, methods: Iterable[str]) -> Self:
-        """The same results for some of the methods, in the order given."""
+        """The same results for some of the methods, in the order given.
+
+        Parameters
+        ----------
+        methods : iterable of str
+            Of the run.
+
+        Returns
+        -------
+        Results
+        """
         methods = tuple(methods)
         unknown = [name for name in methods if name not in self.methods]
         if unknown:
@@ -191,6 +266,16 @@ class Results:
 
 def as_shown(values: pd.Series, digits: int) -> pd.Series:
     """Numbers rounded as text shows them: what looks equal is equal.
+
+    Parameters
+    ----------
+    values : Series
+    digits : int
+        After the point.
+
+    Returns
+    -------
+    Series
 
     Examples
     --------
@@ -203,6 +288,18 @@ def as_shown(values: pd.Series, digits: int) -> pd.Series:
 def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) -> set[str]:
     """Names of the best values as printed: those that look equal are all best.
 
+    Parameters
+    ----------
+    values : Series
+        By method; those that are missing are passed over.
+    greater_is_better : bool
+    digits : int, default=3
+        After the point.
+
+    Returns
+    -------
+    set of str
+
     Examples
     --------
     >>> sorted(best_of(pd.Series({"br": 0.1884, "rbrl": 0.1881, "clr": 0.2}), greater_is_better=False))
@@ -213,7 +310,16 @@ def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) ->
 
 
 def heading(metric: Metric) -> str:
-    """A metric's title with its direction, such as "Ranking loss ↓"."""
+    """A metric's title with its direction, such as "Ranking loss ↓".
+
+    Parameters
+    ----------
+    metric : Metric
+
+    Returns
+    -------
+    str
+    """
     return f"{metric.title} {metric.arrow}"
 
 

@@ -7,12 +7,9 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-
-from rbrl._common.files import write_text_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -95,12 +92,26 @@ class Table:
         return self.rows[len(self.rows) - self.n_foot :]
 
     def numeric(self, column: int) -> bool:
-        """Whether a column holds figures."""
+        """Whether a column holds figures.
+
+        Parameters
+        ----------
+        column : int
+
+        Returns
+        -------
+        bool
+        """
         cells = [row[column] for row in self.rows]
         return any(cell.is_number for cell in cells) or (bool(cells) and all(cell.text == MISSING for cell in cells))
 
     def blocks(self) -> Iterator[tuple[bool, tuple[Cell, ...]]]:
-        """Rows as printed: (whether a rule goes above, cells); a first key is shown once per block."""
+        """Rows as printed: (whether a rule goes above, cells); a first key is shown once per block.
+
+        Returns
+        -------
+        iterator of (bool, tuple of Cell)
+        """
         previous = None
         for i, row in enumerate(self.rows):
             footing = self.n_foot > 0 and i == len(self.rows) - self.n_foot
@@ -110,40 +121,120 @@ class Table:
             previous = row[0].text
 
     def records(self) -> list[dict[str, Any]]:
-        """The figures of the frame, a dict for each of its rows."""
+        """The figures of the frame, a dict for each of its rows.
+
+        Returns
+        -------
+        list of dict
+        """
         return self.frame.astype(object).to_dict(orient="records")
 
 
 def number(value: float | None, digits: int = DIGITS, best: bool = False) -> Cell:
-    """A figure with a fixed number of digits; a dash if it is missing."""
+    """A figure with a fixed number of digits; a dash if it is missing.
+
+    Parameters
+    ----------
+    value : float or None
+    digits : int, default=3
+        After the point.
+    best : bool, default=False
+
+    Returns
+    -------
+    Cell
+    """
     if value is None or value != value:
         return Cell(MISSING)
     return Cell(f"{value:.{digits}f}", float(value), best)
 
 
 def spread(mean: float, std: float, digits: int = DIGITS, best: bool = False, mark: str = "") -> Cell:
-    """Mean ± standard deviation."""
+    """Mean ± standard deviation.
+
+    Parameters
+    ----------
+    mean, std : float
+        A dash for both where the mean is missing.
+    digits : int, default=3
+        After the point.
+    best : bool, default=False
+    mark : str, optional
+        Put behind them.
+
+    Returns
+    -------
+    Cell
+    """
     if mean != mean:
         return Cell(MISSING)
     return Cell(f"{mean:.{digits}f} ± {std:.{digits}f}{mark}", float(mean), best)
 
 
 def word(text: object) -> Cell:
-    """A name or a sentence."""
+    """A name or a sentence.
+
+    Parameters
+    ----------
+    text : object
+
+    Returns
+    -------
+    Cell
+    """
     return Cell(str(text))
 
 
 def count(value: int | None) -> Cell:
-    """A whole number; a dash if it is missing."""
+    """A whole number; a dash if it is missing.
+
+    Parameters
+    ----------
+    value : int or None
+
+    Returns
+    -------
+    Cell
+    """
     return Cell(MISSING) if value is None else Cell(f"{value}", int(value))
 
 
 def seconds(value: float | None) -> Cell:
-    """A time with two or three significant digits."""
+    """A time with two or three significant digits.
+
+    Parameters
+    ----------
+    value : float or None
+
+    Returns
+    -------
+    Cell
+    """
     if value is None or value != value:
         return Cell(MISSING)
     text = f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 1 else f"{value:.2g}"
     return Cell(text if value >= 0.001 or value == 0 else "<0.001", float(value))
+
+
+def p_text(p_value: float) -> str:
+    """A p-value for people.
+
+    Parameters
+    ----------
+    p_value : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> p_text(0.0416), p_text(0.0000213), p_text(0.0)
+    ('0.042', '2e-05', '<1e-16')
+    """
+    if p_value >= 0.001:
+        return f"{p_value:.3f}"
+    return f"{p_value:.0e}" if p_value >= 1e-16 else "<1e-16"
 
 
 _LATEX = str.maketrans({
@@ -156,18 +247,45 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|])")
 
 
 def to_csv(table: Table) -> str:
-    """The figures in full precision, one per line."""
+    """The figures in full precision, one per line.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    str
+    """
     return table.frame.to_csv(index=False, lineterminator="\n")
 
 
 def to_json(table: Table) -> str:
-    """The figures in full precision, as a list of objects."""
+    """The figures in full precision, as a list of objects.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    str
+    """
     records = json.loads(table.frame.to_json(orient="records", double_precision=15))
     return json.dumps(records, ensure_ascii=False, indent=2)
 
 
 def to_markdown(table: Table) -> str:
-    """A GitHub table."""
+    """A GitHub table.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    str
+    """
 
     def escaped(text: str, mark: str = "") -> str:
         return mark + _MARKDOWN.sub(r"\\\1", text).replace("\n", " ") + mark
@@ -180,7 +298,16 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A floating table; needs the package booktabs."""
+    """A floating table; needs the package booktabs.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    str
+    """
     align = "".join("r" if table.numeric(j) else "l" for j in range(len(table.columns)))
     caption = f"{table.title}. {table.note}".rstrip().translate(_LATEX)
     heads = " & ".join(title.translate(_LATEX) for title in table.columns)
@@ -194,7 +321,16 @@ def to_latex(table: Table) -> str:
 
 
 def to_html(table: Table) -> str:
-    """A plain table element, with scopes; the page has its own, sortable one."""
+    """A plain table element, with scopes; the page has its own, sortable one.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    str
+    """
     heads = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in table.columns)
     rows = "\n".join(f"<tr>{''.join(_html_cells(table, row))}</tr>" for row in table.rows)
     note = f"\n<p>{html.escape(table.note)}</p>" if table.note else ""
@@ -217,25 +353,18 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 USUAL_FORMATS = ("csv", "tex", "md", "html")
 
 
-def save_table(table: Table, folder: Path, formats: Sequence[str] = USUAL_FORMATS) -> list[Path]:
-    """Write `table` into `folder`, one file per format; return the paths."""
-    return [write_text(folder / f"{table.name}.{name}", FORMATS[name](table)) for name in formats]
-
-
-def write_text(path: Path, text: str) -> Path:
-    """Write a file, complete or not at all, into a folder that is made where it is missing; return its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(path, text)
-    return path
-
-
 GAP = 3  # columns that Rich puts between two cells
 LONGEST_LINE = 40  # letters of a cell that is not broken into lines
 PIPE_WIDTH = 10_000
 
 
 def show_tables(*tables: Table) -> None:
-    """Print tables, in parts where the terminal is narrow; a pipe gets whole lines."""
+    """Print tables, in parts where the terminal is narrow; a pipe gets whole lines.
+
+    Parameters
+    ----------
+    *tables : Table
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -251,7 +380,18 @@ def show_tables(*tables: Table) -> None:
 
 
 def to_terminal(table: Table, console: "Console") -> "RenderableType":
-    """What Rich prints for `table`: names on the left again in every part, so that nothing is cut."""
+    """What Rich prints for `table`: names on the left again in every part, so that nothing is cut.
+
+    Parameters
+    ----------
+    table : Table
+    console : Console
+        Rich's, which knows the width.
+
+    Returns
+    -------
+    renderable
+    """
     from rich.console import Group
     from rich.text import Text
 

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from math import isinf
 from typing import Any
@@ -13,16 +14,25 @@ from rbrl.datasets import CARDS, Card
 from rbrl.metrics import Metric
 from rbrl.report.comparison import ALPHA, ONE_DATA_SET, Comparison, compare, complete_part, rank_table
 from rbrl.report.results import Results, Sizes, best_of, heading
-from rbrl.report.table import DIGITS, MISSING, Cell, Table, count, number, seconds, spread, word
+from rbrl.report.table import DIGITS, MISSING, Cell, Table, count, number, p_text, seconds, spread, word
 from rbrl.statistics import FriedmanResult, smallest_wilcoxon_p
 
 
 def results_table(results: Results) -> Table:
-    """Table 3: mean ± standard deviation of every metric, the best of each row in bold."""
+    """Table 3: mean ± standard deviation of every metric, the best of each row in bold.
+
+    Parameters
+    ----------
+    results : Results
+
+    Returns
+    -------
+    Table
+        One row per data set and metric.
+    """
     rows = tuple(
-        (word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *_line(results, metric, dataset))
-        for dataset in results.datasets
-        for metric in results.metrics
+        (word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *metric_cells(results, metric, dataset))
+        for dataset, metric in product(results.datasets, results.metrics)
     )
     title, titles = "Results, mean ± standard deviation", ("Data set", "Metric", *results.methods)
     note = " ".join(filter(None, [legend(results), _incomplete(results)]))
@@ -30,34 +40,67 @@ def results_table(results: Results) -> Table:
 
 
 def legend(results: Results) -> str:
-    """What the short names of the metrics stand for."""
+    """What the short names of the metrics stand for.
+
+    Parameters
+    ----------
+    results : Results
+
+    Returns
+    -------
+    str
+    """
     names = "; ".join(f"{metric.abbreviation}: {metric.title}" for metric in results.metrics)
     return f"{names}. ↓ lower is better, ↑ higher."
 
 
 def metric_table(results: Results, metric: Metric) -> Table:
-    """One metric of Table 3, data sets x methods."""
-    rows = tuple((word(name), *_line(results, metric, name)) for name in results.datasets)
+    """One metric of Table 3, data sets x methods.
+
+    Parameters
+    ----------
+    results : Results
+    metric : Metric
+
+    Returns
+    -------
+    Table
+    """
+    rows = tuple((word(name), *metric_cells(results, metric, name)) for name in results.datasets)
     frame = results.summary[results.summary.metric == metric.name]
     titles = ("Data set", *results.methods)
     return Table(metric.name, heading(metric), titles, rows, frame, note=_incomplete(results))
 
 
-def _line(results: Results, metric: Metric, dataset: str) -> Iterator[Cell]:
-    """One metric of all methods on a data set; a star where splits are missing."""
+def metric_cells(results: Results, metric: Metric, dataset: str, alone: bool = False) -> list[Cell]:
+    """One metric of all methods on a data set, mean ± standard deviation; a star where splits are missing.
+
+    Parameters
+    ----------
+    results : Results
+    metric : Metric
+    dataset : str
+    alone : bool, default=False
+        Whether the table is of this data set alone: it has no stars, and a single split has no deviation to show.
+
+    Returns
+    -------
+    list of Cell
+        In the order of `results.methods`.
+    """
     digits = results.decimals(metric, dataset)
     means, stds = results.means(metric).loc[dataset], results.stds(metric).loc[dataset]
-    counts = results.counts(metric).loc[dataset]
     best = best_of(means, metric.greater_is_better, digits)
-    for name in means.index:
-        mark = "*" if 0 < counts[name] < results.n_splits else ""
-        yield spread(means[name], stds[name], digits, name in best, mark)
+    if alone and results.n_splits == 1:
+        return [number(mean, digits, name in best) for name, mean in means.items()]
+    few = results.counts(metric).loc[dataset].between(0, results.n_splits, inclusive="neither")
+    marks = {name: "*" if few[name] and not alone else "" for name in means.index}
+    return [spread(means[name], stds[name], digits, name in best, mark) for name, mark in marks.items()]
 
 
 def _incomplete(results: Results) -> str:
-    n = results.n_splits
-    few = ((results.summary.n > 0) & (results.summary.n < n)).any()
-    return f"* mean over fewer than {n} splits: the others failed or are still to come." if few else ""
+    few = results.summary.n.between(0, results.n_splits, inclusive="neither").any()
+    return f"* mean over fewer than {results.n_splits} splits: the others failed or are still to come." if few else ""
 
 
 def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Table:
@@ -69,6 +112,11 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
     ties : {"average", "minimum"}
         What tied methods share.
     digits : int, default=2
+
+    Returns
+    -------
+    Table
+        One row per metric, and one for all of them.
     """
     ranks = rank_table(results, ties)
     names = {metric.name: heading(metric) for metric in results.metrics}
@@ -94,30 +142,40 @@ def _rank_notes(results: Results) -> Iterator[str]:
 
 
 def friedman_table(results: Results, alpha: float = ALPHA) -> Table:
-    """Table 5: Friedman's F_F with its critical value, and Nemenyi's critical distance."""
+    """Table 5: Friedman's F_F with its critical value, and Nemenyi's critical distance.
+
+    Parameters
+    ----------
+    results : Results
+    alpha : float, default=0.05
+        Level of the tests.
+
+    Returns
+    -------
+    Table
+        One row per metric.
+    """
     found = [compare(results, metric, alpha) for metric in results.metrics]
     rows = tuple(_friedman_row(comparison) for comparison in found)
-    frame = pd.DataFrame([_friedman_record(comparison) for comparison in found])
+    frame = pd.DataFrame([_friedman_record(comparison) for comparison in found], columns=FRIEDMAN_COLUMNS)
     titles = ("Metric", "F_F", "Critical value", "p", "Critical distance", "Methods differ")
     note = " ".join(_friedman_notes(found, alpha))
     return Table("friedman", "Friedman's test and Nemenyi's critical distance", titles, rows, frame, note=note)
 
 
-def _friedman_record(comparison: Comparison) -> dict[str, Any]:
+FRIEDMAN_COLUMNS = [
+    "metric", "F_F", "critical_value", "p_value", "critical_distance", "n_methods", "n_datasets", "p_from",
+    "smallest_p_value", "decides_pairs",
+]  # fmt: skip
+
+
+def _friedman_record(comparison: Comparison) -> tuple[Any, ...]:
     """The test of one metric as figures; None for those of a test that there is not."""
-    test = comparison.test
-    return {
-        "metric": comparison.metric.name,
-        "F_F": getattr(test, "f", None),
-        "critical_value": getattr(test, "critical_value", None),
-        "p_value": getattr(test, "p_value", None),
-        "critical_distance": comparison.distance,
-        "n_methods": comparison.values.shape[1],
-        "n_datasets": comparison.n_datasets,
-        "p_from": getattr(test, "distribution", None),
-        "smallest_p_value": getattr(test, "smallest_p_value", None),
-        "decides_pairs": comparison.decides_pairs,
-    }
+    names = ("f", "critical_value", "p_value", "distribution", "smallest_p_value")
+    f, critical, p_value, source, smallest = (getattr(comparison.test, name, None) for name in names)
+    sizes = comparison.values.shape[1], comparison.n_datasets
+    figures = (f, critical, p_value, comparison.distance, *sizes, source, smallest)
+    return (comparison.metric.name, *figures, comparison.decides_pairs)
 
 
 def _friedman_row(comparison: Comparison) -> tuple[Cell, ...]:
@@ -163,7 +221,19 @@ def _titles(comparisons: list[Comparison]) -> str:
 
 
 def pairs_table(results: Results, alpha: float = ALPHA) -> Table:
-    """The method that ranks first on each metric against every other; the frame has all pairs."""
+    """The method that ranks first on each metric against every other; the frame has all pairs.
+
+    Parameters
+    ----------
+    results : Results
+    alpha : float, default=0.05
+        Level that the note speaks of.
+
+    Returns
+    -------
+    Table
+        Without rows where nothing is tested.
+    """
     found = [compare(results, metric, alpha) for metric in results.metrics]
     frames = [comparison.pairs() for comparison in found]
     rows = tuple(
@@ -200,57 +270,82 @@ def _pairs_notes(found: list[Comparison], alpha: float) -> Iterator[str]:
     yield f"On {n_datasets} data sets the test gives {single} at least, corrected {p_text(smallest)}{end}."
 
 
-def p_text(p_value: float) -> str:
-    """A p-value for people.
-
-    Examples
-    --------
-    >>> p_text(0.0416), p_text(0.0000213), p_text(0.0)
-    ('0.042', '2e-05', '<1e-16')
-    """
-    if p_value >= 0.001:
-        return f"{p_value:.3f}"
-    return f"{p_value:.0e}" if p_value >= 1e-16 else "<1e-16"
-
-
 def ablation_table(results: Results, first: str, second: str) -> Table:
-    """Table 6: two methods side by side; by default what a term of the model is good for."""
-    both = results.only([first, second])
-    table = results_table(both)
+    """Table 6: two methods side by side; by default what a term of the model is good for.
+
+    Parameters
+    ----------
+    results : Results
+    first, second : str
+        Methods of the run.
+
+    Returns
+    -------
+    Table
+        As `results_table` gives it; the note counts who is better.
+    """
+    table = results_table(results.only([first, second]))
     wins = sum(row[3].best and not row[2].best for row in table.rows)
     losses = sum(row[2].best and not row[3].best for row in table.rows)
     note = f"{second} is better in {wins} of {len(table.rows)} lines, {first} in {losses}."
-    return Table("ablation", f"{first} and {second}", table.columns, table.rows, both.summary, n_keys=2, note=note)
+    return replace(table, name="ablation", title=f"{first} and {second}", note=note)
 
 
 def time_table(results: Results) -> Table:
-    """Table 7: mean seconds to train and to test, per run."""
-    times = {name: results.seconds(name) for name in ("train_seconds", "test_seconds", "tune_seconds")}
-    shown = (("train", times["train_seconds"]), ("test", times["test_seconds"]))
-    titles = ("Data set", *(f"{method} {kind}" for method in results.methods for kind, _ in shown))
+    """Table 7: mean seconds to train and to test, per run.
+
+    Parameters
+    ----------
+    results : Results
+
+    Returns
+    -------
+    Table
+        One row per data set; the frame has the seconds to tune, too.
+    """
+    wide = {name: results.seconds(name) for name in ("train_seconds", "test_seconds", "tune_seconds")}
+    # One row per (dataset, method), all data sets of a method together.
+    axes = {"index": "dataset", "columns": "method"}
+    times = pd.DataFrame({name: frame.rename_axis(**axes).unstack().swaplevel() for name, frame in wide.items()})
+    shown = list(product(results.methods, ("train", "test")))
     rows = tuple(
-        (word(name), *(seconds(frame.loc[name, method]) for method in results.methods for _, frame in shown))
+        (word(name), *(seconds(wide[f"{kind}_seconds"].loc[name, method]) for method, kind in shown))
         for name in results.datasets
     )
-    # One row per (dataset, method), all data sets of a method together.
-    columns = {
-        name: frame.rename_axis(index="dataset", columns="method").unstack().swaplevel()
-        for name, frame in times.items()
-    }
-    frame = pd.DataFrame(columns).reset_index()
-    return Table("time", "Seconds to train and to test", titles, rows, frame, note="Means over splits.")
+    titles = ("Data set", *(f"{method} {kind}" for method, kind in shown))
+    return Table("time", "Seconds to train and to test", titles, rows, times.reset_index(), note="Means over splits.")
 
 
 def seconds_table(results: Results, column: str) -> Table:
-    """Mean seconds per run of one kind, data sets x methods: half of Table 7."""
+    """Mean seconds per run of one kind, data sets x methods: half of Table 7.
+
+    Parameters
+    ----------
+    results : Results
+    column : {"tune_seconds", "train_seconds", "test_seconds"}
+
+    Returns
+    -------
+    Table
+    """
     values = results.seconds(column)
     title = f"Seconds to {column.removesuffix('_seconds')}"
-    rows = tuple((word(name), *(seconds(values.loc[name, m]) for m in results.methods)) for name in results.datasets)
+    rows = tuple((word(name), *map(seconds, values.loc[name])) for name in results.datasets)
     return Table(column.replace("_", "-"), title, ("Data set", *results.methods), rows, values.reset_index())
 
 
 def parameters_table(results: Results) -> Table:
-    """For every data set and method, the parameters chosen most often, and in how many splits."""
+    """For every data set and method, the parameters chosen most often, and in how many splits.
+
+    Parameters
+    ----------
+    results : Results
+
+    Returns
+    -------
+    Table
+        One row per data set and method.
+    """
     runs, chosen = results.runs[results.runs.status == "ok"], []
     if "params" not in runs:
         runs = runs.assign(params="{}")
@@ -278,27 +373,45 @@ def _spell(params: object) -> str:
 
 
 def known_sizes(results: Results) -> dict[str, Card | Sizes | None]:
-    """What is known of each data set of a run: from the file it came from, or from its card; None for nothing."""
+    """What is known of each data set of a run: from the file it came from, or from its card; None for nothing.
+
+    Parameters
+    ----------
+    results : Results
+
+    Returns
+    -------
+    dict of str to Card, Sizes or None
+    """
     return {name: results.sizes.get(name) or CARDS.get(name) for name in results.datasets}
 
 
 def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
     """Table 1: sizes of data sets; of some only the name is known.
 
+    Parameters
+    ----------
+    known : mapping of str to Card, Sizes or None
+
+    Returns
+    -------
+    Table
+
     Examples
     --------
     >>> [cell.text for cell in datasets_table({"yeast": CARDS["yeast"]}).rows[0]]
     ['yeast', '2417', '103', '14', '4.237', '0.303', 'biology']
     """
-    keys = ("n_samples", "n_features", "n_labels", "cardinality", "density", "domain")
-    rows, records = [], []
-    for name, one in known.items():
-        values = [getattr(one, key, None) for key in keys]
-        counts = [count(n) for n in values[:3]]
-        rows.append((word(name), *counts, number(values[3]), number(values[4]), word(values[5] or "")))
-        records.append((name, *values))
+    keys = Sizes._fields
+    records: list[tuple[Any, ...]] = [
+        (name, *(getattr(sizes, key, None) for key in keys)) for name, sizes in known.items()
+    ]
+    rows = tuple(
+        (word(name), *map(count, counts), number(cardinality), number(density), word(domain or ""))
+        for name, *counts, cardinality, density, domain in records
+    )
     titles = ("Data set", "Samples", "Features", "Labels", "Labels per sample", "Density", "Domain")
-    return Table("datasets", "Data sets", titles, tuple(rows), pd.DataFrame(records, columns=["dataset", *keys]))
+    return Table("datasets", "Data sets", titles, rows, pd.DataFrame(records, columns=["dataset", *keys]))
 
 
 def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: str = "average") -> dict[str, Table]:
@@ -311,6 +424,10 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
         Methods of Table 6. Default: BRL and RBRL, where the run has both.
     ties : {"average", "minimum"}
         What tied methods share in the table of ranks.
+
+    Returns
+    -------
+    dict of str to Table
 
     Examples
     --------

@@ -1,8 +1,13 @@
-"""The page of a comparison: one self-contained HTML file that a person likes to read."""
+"""The report of a run in one folder: tables, figures, and the page, one HTML file that a person likes to read."""
 
 import base64
 import hashlib
+import html
+import io
 import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -10,19 +15,127 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rbrl.metrics import Metric
+from rbrl._common.files import write_text_atomically
 from rbrl.report import tables
-from rbrl.report.comparison import Comparison, compare, lowest, rank_table
-from rbrl.report.results import Results, best_of
-from rbrl.report.table import Cell, Table, number, seconds, spread, word, write_text
-from rbrl.report.verdicts import headline, join, verdict
+from rbrl.report.comparison import Comparison, compare, headline, join, lowest, rank_table, verdict
+from rbrl.report.results import Results
+from rbrl.report.table import FORMATS, USUAL_FORMATS, Table, seconds, word
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from matplotlib.figure import Figure
 
 TITLE = "Comparison of multi-label methods"
 FACTS = {"version": "rbrl", "machine": "Machine", "seed": "Seeds"}
 MANY_VALUES = 12  # of a fact; the rest become dots
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written.
+
+    Attributes
+    ----------
+    page : Path
+    tables : dict of str to Table
+    files : list of Path
+
+    Examples
+    --------
+    >>> report = Report(Path("report.html"), {}, [Path("report.html")])
+    >>> report.page.name
+    'report.html'
+    """
+
+    page: Path
+    tables: dict[str, Table]
+    files: list[Path]
+
+
+def write_report(
+    rows: pd.DataFrame | Results, folder: Path | str, *, title: str = TITLE, command: str = "", plan: str = "",
+    ablation: tuple[str, str] | None = None, formats: Sequence[str] = USUAL_FORMATS, datasets: pd.DataFrame | None = None,
+) -> Report:  # fmt: skip
+    """Write tables, figures and the page of a run.
+
+    Parameters
+    ----------
+    rows : DataFrame or Results
+        Rows of a store, or results.
+    folder : path
+        Gets report.html, tables/ and figures/.
+    title, command, plan : str
+        Shown on the page.
+    ablation : pair of str, optional
+        Methods of the ablation table; BRL and RBRL where the run has both.
+    formats : sequence of str
+        Of the tables: csv, json, tex, md, html.
+    datasets : DataFrame, optional
+        Sizes of data sets outside the catalogue; see `Results.from_rows`.
+
+    Returns
+    -------
+    Report
+        The page, the tables, and all files that were written.
+    """
+    results, folder = rows if isinstance(rows, Results) else Results.from_rows(rows, datasets), Path(folder)
+    made = tables.all_tables(results, ablation)
+    paths = [path for table in made.values() for path in save_table(table, folder / "tables", formats)]
+    paths += _save_figures(results, folder / "figures")
+    page = write_page(results, folder / "report.html", title=title, command=command, plan=plan)
+    return Report(page, made, [page, *paths])
+
+
+def save_table(table: Table, folder: Path, formats: Sequence[str] = USUAL_FORMATS) -> list[Path]:
+    """Write `table` into `folder`, one file per format; return the paths.
+
+    Parameters
+    ----------
+    table : Table
+    folder : Path
+        Made where it is missing.
+    formats : sequence of str
+        Keys of `FORMATS`.
+
+    Returns
+    -------
+    list of Path
+    """
+    return [write_text(folder / f"{table.name}.{name}", FORMATS[name](table)) for name in formats]
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file, complete or not at all, into a folder that is made where it is missing; return its path.
+
+    Parameters
+    ----------
+    path : Path
+    text : str
+
+    Returns
+    -------
+    Path
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(path, text)
+    return path
+
+
+def _save_figures(results: Results, folder: Path) -> list[Path]:
+    """Write the figures that a run has: ranks, critical differences, time against quality."""
+    from rbrl.report import figures
+
+    drawn, ranks = {}, rank_table(results).loc["Overall"].dropna()
+    if len(ranks):
+        drawn["average-ranks"] = figures.draw_average_ranks(ranks)
+    for comparison in (compare(results, metric) for metric in results.metrics):
+        if comparison.decides_pairs:
+            name = f"critical-difference-{comparison.metric.name}"
+            drawn[name] = figures.draw_critical_difference(comparison)
+    seconds = results.training_seconds().reindex(ranks.index).dropna()
+    if len(seconds):
+        drawn["time-against-quality"] = figures.draw_trade_off(seconds, ranks)
+    return [path for name, figure in drawn.items() for path in figures.save_figure(figure, folder / name)]
 
 
 def write_page(
@@ -49,7 +162,20 @@ def write_page(
 
 
 def render_page(rows: pd.DataFrame | Results, *, title: str = TITLE, command: str = "", plan: str = "") -> str:
-    """The page as text; see `write_page`."""
+    """The page as text; see `write_page`.
+
+    Parameters
+    ----------
+    rows : DataFrame or Results
+        Rows of a store, or results.
+    title, command, plan : str, optional
+        Shown on the page.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     from markupsafe import Markup
 
     results = rows if isinstance(rows, Results) else Results.from_rows(rows)
@@ -84,7 +210,7 @@ def _content(results: Results) -> dict[str, Any]:
     # Why nothing was tested, if it is the same for all metrics: it is then said once.
     reasons = {one.evidence if one.level == "untested" else "" for one in verdicts}
     details = [_detail(results, name) for name in results.datasets]
-    alone = len(details) == 1
+    alone, kinds = len(details) == 1, ("train", "test") if results.has_runs else ()
     return {
         "lead": _lead(results, ranks, comparisons),
         "counts": _counts(results),
@@ -102,9 +228,7 @@ def _content(results: Results) -> dict[str, Any]:
         "datasets_table": tables.datasets_table(tables.known_sizes(results)),
         "details": [] if alone else details,
         "trade_off": _trade_off(results, ranks) if results.has_runs else None,
-        "time_tables": [
-            tables.seconds_table(results, f"{kind}_seconds") for kind in ("train", "test") if results.has_runs
-        ],
+        "time_tables": [tables.seconds_table(results, f"{kind}_seconds") for kind in kinds],
         "parameters": tables.parameters_table(results) if results.has_runs else None,
         "failures": _failures(results),
         "facts": _facts(results.runs),
@@ -135,7 +259,7 @@ def _diagram(comparison: Comparison) -> str:
     description = f"Average ranks: {order}. Critical distance {comparison.distance:.2f}. "
     description += f"No significant difference within: {groups}."
     figure = figures.draw_critical_difference(comparison, width=4.6)
-    return figures.inline_svg(figure, f"Critical-difference diagram, {metric.title}", description, f"cd-{metric.name}")
+    return inline_svg(figure, f"Critical-difference diagram, {metric.title}", description, f"cd-{metric.name}")
 
 
 def _trade_off(results: Results, ranks: pd.Series) -> str | None:
@@ -146,41 +270,29 @@ def _trade_off(results: Results, ranks: pd.Series) -> str | None:
         return None
     points = "; ".join(f"{name}: {train[name]:.3g} s, rank {ranks[name]:.2f}" for name in train.index)
     figure = figures.draw_trade_off(train, ranks, title="")
-    return figures.inline_svg(figure, "Training time against average rank", points, "trade-off")
+    return inline_svg(figure, "Training time against average rank", points, "trade-off")
 
 
 def _detail(results: Results, dataset: str) -> dict[str, Any]:
     """One data set: every metric of every method, with times."""
     known = tables.known_sizes(results)[dataset]
     line = f"{known.n_samples:,} samples, {known.n_features:,} features, {known.n_labels} labels" if known else ""
-    times = {kind: results.seconds(f"{kind}_seconds").loc[dataset] for kind in ("tune", "train", "test")}
-    times = times if results.has_runs else {}
-    columns = [_figures(results, metric, dataset) for metric in results.metrics]
-    rows = tuple(
-        (word(method), *(column[method] for column in columns), *(seconds(time[method]) for time in times.values()))
-        for method in results.methods
-    )
+    kinds = ("tune", "train", "test") if results.has_runs else ()
+    columns = [tables.metric_cells(results, metric, dataset, alone=True) for metric in results.metrics]
+    columns += [[seconds(time) for time in results.seconds(f"{kind}_seconds").loc[dataset]] for kind in kinds]
+    rows = tuple((word(method), *cells) for method, *cells in zip(results.methods, *columns))
     metrics = [f"{metric.abbreviation} {metric.arrow}" for metric in results.metrics]
-    titles = ("Method", *metrics, *(f"{kind.capitalize()}, s" for kind in times))
+    titles = ("Method", *metrics, *(f"{kind.capitalize()}, s" for kind in kinds))
     name = re.sub(r"[^a-z0-9]+", "-", dataset.lower()).strip("-") or "x"
     table = Table(f"detail-{name}", dataset, titles, rows, pd.DataFrame(), note=tables.legend(results))
     return {"name": dataset, "line": line, "table": table}
-
-
-def _figures(results: Results, metric: Metric, dataset: str) -> dict[str, Cell]:
-    """One metric of each method; a single split has no deviation to show."""
-    digits, means, stds = results.decimals(metric, dataset), results.means(metric), results.stds(metric)
-    best = best_of(means.loc[dataset], metric.greater_is_better, digits)
-    if results.n_splits == 1:
-        return {name: number(mean, digits, name in best) for name, mean in means.loc[dataset].items()}
-    return {name: spread(m, stds.loc[dataset, name], digits, name in best) for name, m in means.loc[dataset].items()}
 
 
 def _failures(results: Results) -> Table | None:
     failed = results.failures
     if failed.empty:
         return None
-    rows = tuple((word(f.dataset), word(f.method), word(f.split), word(f.error)) for f in failed.itertuples())
+    rows = tuple(tuple(map(word, line)) for line in failed.itertuples(index=False))
     return Table("failures", "Runs that failed", ("Data set", "Method", "Split", "Error"), rows, failed)
 
 
@@ -193,3 +305,46 @@ def _facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
     if "gap" in runs and runs.gap.notna().any():
         facts.append(("Largest certified gap", f"{runs.gap.max():.1e}"))
     return facts
+
+
+def inline_svg(figure: "Figure", title: str, description: str, key: str) -> str:
+    """The figure as an element for a page: text stays text, colours follow the page, a screen reader reads it.
+
+    Parameters
+    ----------
+    figure : Figure
+    title, description : str
+        What a screen reader says.
+    key : str
+        Unique on the page; goes before every id.
+
+    Returns
+    -------
+    str
+        An svg element.
+    """
+    from rbrl.report.figures import ACCENT, INK, MUTED, RULE, styled
+
+    stream = io.StringIO()
+    with styled({"svg.fonttype": "none"}), warnings.catch_warnings():
+        # Text stays text, so a letter that matplotlib's font lacks is the browser's to find.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = stream.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'\bid="([^"]*)"', rf'id="{key}-\1"', text)
+    text = re.sub(r'(url\(#|href="#)', rf"\g<1>{key}-", text)
+    text = re.sub(r"font: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font: \1inherit", text)
+    # The figure takes the colours of the page, light or dark.
+    for colour, variable in {INK: "ink", MUTED: "muted", RULE: "rule", ACCENT: "accent"}.items():
+        text = text.replace(colour, f"var(--{variable})")
+    head = re.match(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', text)
+    assert head is not None, "matplotlib writes an svg element with a viewBox"
+    # Points are 4/3 of a CSS pixel; a figure may be shown a little larger than it was drawn.
+    largest = float(head[1].split()[2]) * 1.6
+    return (
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{head[1]}" role="img" '
+        f'aria-labelledby="{key}-title {key}-description" style="max-width: {largest:.0f}px">'
+        f'<title id="{key}-title">{html.escape(title)}</title>'
+        f'<desc id="{key}-description">{html.escape(description)}</desc>{text[head.end() :].strip()}'
+    )
