@@ -5,6 +5,7 @@ the one's second derivatives and the other's singular values, so neither can be 
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -174,8 +175,6 @@ class Objective:
     ----------
     shape : tuple (n_columns, n_labels)
         Of the weights.
-    lines_are_exact : bool
-        Whether ``loss.line`` is known from all rows; a step found with an estimate has to be confirmed.
     reached : callable or None
         Told every gap that a solver certifies.
 
@@ -190,7 +189,6 @@ class Objective:
     0.5
     """
 
-    lines_are_exact: bool = True
     reached: Callable[[float], None] | None = None
 
     def __init__(
@@ -208,7 +206,13 @@ class Objective:
 
     def with_ridge(self, ridge: float) -> "Objective":
         """The same objective with another ridge weight; the design, and its count of products, is shared."""
-        return Objective(self.design, self.Y, self.loss, ridge, self.nuclear.weight, self.sample_weight)
+        other = copy(self)
+        other.ridge = Ridge(float(ridge), self.design.ridge_weights)
+        return other
+
+    def lines_are_exact(self) -> bool:
+        """Whether ``loss.line`` is known from all rows; a step found with an estimate has to be confirmed."""
+        return True
 
     @property
     def evaluations(self) -> float:
@@ -236,7 +240,7 @@ class Objective:
     def value_at(self, W: FloatArray, scores: Any) -> float:
         """The objective where scores are known, to the eight digits that the Gram matrix of W leaves: for comparisons."""
         nuclear = self.nuclear.weight * float(gram_singular_values(W).sum()) if self.nuclear.weight else 0.0
-        if self.lines_are_exact:
+        if self.lines_are_exact():
             loss = self.loss.evaluate(self.Y, scores, self.sample_weight)[0].value
         else:
             loss = self.loss.estimate(scores)

@@ -194,11 +194,18 @@ class BlockObjective(SummedObjective):
     """
 
     design: BlockDesign
-    # They are estimated on a sample of the rows.
-    lines_are_exact = False
 
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
+
+    def lines_are_exact(self) -> bool:
+        """No: lines are estimated on a sample of the rows.
+
+        Returns
+        -------
+        bool
+        """
+        return False
 
     def reached(self, gap: float) -> None:
         """Tell those who watch the passes.

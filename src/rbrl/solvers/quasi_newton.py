@@ -102,7 +102,7 @@ class _Run(Run):
         self.full, self.caution, self.stalled, self.lost = False, 0.0, False, False
         # The full Hessian pays after iterations that cost as much as ten factorisations, at most half of those allowed.
         self.patience = np.inf
-        if np.prod(objective.shape) <= FULL_HESSIAN_SIZE and objective.lines_are_exact:
+        if np.prod(objective.shape) <= FULL_HESSIAN_SIZE and objective.lines_are_exact():
             (n, k), l = objective.design.shape, objective.Y.shape[1]
             # Its flops, ten times faster in such large products, in iterations of the quasi-Newton method.
             cost = (n * k**2 * l * (l + 1) + (k * l) ** 3 / 3) / max(10 * 4 * n * k * l, 1)
@@ -178,7 +178,7 @@ class _Run(Run):
         D, slope = self.memory.descent(now.gradient, seed)
         scores = objective.design.scores(D)
         t = step_lengths(Ray(objective, now, D, scores), slope, self.joint)
-        if not objective.lines_are_exact:
+        if not objective.lines_are_exact():
             ray = Ray(objective, now, D, scores, objective.loss.exact_line)
             t = first_descent(ray, t if t.any() else t + 1, self.joint)
         if t.any():
