@@ -58,7 +58,7 @@ class BlockScores:
     def T(self) -> "_Transposed":
         """Transposed, for products with other scores."""
         # With Z'Z as far as the design knows it: its diagonal.
-        return _Transposed(self._design.gram_diagonal[:, None] * self.weights)
+        return _Transposed(self.weights, self._design.gram_diagonal[:, None])
 
 
 class BlockResidual:
@@ -90,12 +90,13 @@ class BlockResidual:
 
 
 class _Transposed(NamedTuple):
-    """A', of which only Z'A is known."""
+    """A', of which only Z'A is known: `image`, its rows times `factors`."""
 
-    adjoint: FloatArray
+    image: FloatArray
+    factors: FloatArray | float = 1.0
 
     def __matmul__(self, scores: BlockScores) -> FloatArray:
-        return self.adjoint.T @ scores.weights
+        return self.image.T @ (self.factors * scores.weights)
 
 
 # Evaluations that are remembered, beside that of zero weights: a solver comes back to where it was.
