@@ -246,7 +246,18 @@ class ProductFilter:
 
 
 def squared_distances(A: Matrix, i: IntArray, B: Matrix, j: IntArray) -> FloatArray:
-    """The numbers of the pairs of rows A[i], B[j]: a sum in the order of the features, whatever the processor."""
+    """The numbers of the pairs of rows A[i], B[j]: a sum in the order of the features, whatever the processor.
+
+    Parameters
+    ----------
+    A, B : array or sparse matrix
+        Rows.
+    i, j : array (n_pairs,) of int
+
+    Returns
+    -------
+    array (n_pairs,)
+    """
     numbers = np.empty(len(i))
     # Of sparse rows, `size` counts the stored entries.
     step = max(1, NUMBER_ENTRIES // (A.size // max(A.shape[0], 1) + B.size // B.shape[0] + 1))

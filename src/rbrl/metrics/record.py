@@ -59,12 +59,9 @@ class Metric:
     convention: str = CONVENTIONS[0]
 
     def value(
-        self,
-        Y: MatrixLike,
-        labels: MatrixLike | None = None,
-        scores: MatrixLike | None = None,
+        self, Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
         convention: str | None = None,
-    ) -> float:
+    ) -> float:  # fmt: skip
         """The metric of predicted labels or scores, whichever it needs; `convention` goes before the record's own.
 
         Parameters
@@ -255,12 +252,9 @@ def get_metric(metric: str | Metric) -> Metric:
 
 
 def evaluate(
-    Y: MatrixLike,
-    labels: MatrixLike | None = None,
-    scores: MatrixLike | None = None,
-    metrics: Iterable[str | Metric] = PAPER_METRICS,
-    convention: str = CONVENTIONS[0],
-) -> dict[str, float]:
+    Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
+    metrics: Iterable[str | Metric] = PAPER_METRICS, convention: str = CONVENTIONS[0],
+) -> dict[str, float]:  # fmt: skip
     """Compute several metrics of one prediction.
 
     Parameters
