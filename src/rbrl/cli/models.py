@@ -151,7 +151,13 @@ def _learn_shards(model: Any, data: str, labels: str | None, bases: dict[str, An
 
 
 class Answer(StrEnum):
-    """What is written for each row."""
+    """What is written for each row.
+
+    Examples
+    --------
+    >>> f"--write {Answer.names}"
+    '--write names'
+    """
 
     labels = "labels"
     names = "names"

@@ -69,7 +69,13 @@ def _method_names(incomplete: str) -> list[str]:
 
 
 class Base(StrEnum):
-    """What the columns of a svmlight file count from."""
+    """What the columns of a svmlight file count from.
+
+    Examples
+    --------
+    >>> Base("auto") is Base.auto
+    True
+    """
 
     zero = "0"
     one = "1"
