@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from problems import central_differences
+from rbrl._common.linalg import small_gram
 from rbrl.problem.objective import SmoothedNuclear
 
 WEIGHT = 0.7
@@ -13,7 +14,7 @@ every_shape = pytest.mark.parametrize("shape", [(9, 4), (4, 9)], ids=["tall", "w
 
 
 def smoothed(W, width=0.1):
-    return SmoothedNuclear.at(W, WEIGHT, width)
+    return SmoothedNuclear(*small_gram(W), WEIGHT, width)
 
 
 def weights(rank=4, seed=0, shape=(9, 4)):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from problems import central_differences, random_design, random_labels, rbrl_loss
+from rbrl._common.linalg import small_gram
 from rbrl.problem import EigenDesign, SpectralDesign
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.factored import Factors
@@ -68,7 +69,7 @@ def test_pencil_solver_survives_a_singular_pencil(second):
 
 def reweighted(rng, shape, left):
     """A smoothed nuclear norm at random weights of the given shape, and its Hessian in all of them."""
-    nuclear = SmoothedNuclear.at(rng.standard_normal(shape), 0.6, 0.1)
+    nuclear = SmoothedNuclear(*small_gram(rng.standard_normal(shape)), 0.6, 0.1)
     assert nuclear.left == left
     eye = np.eye(shape[1] if left else shape[0])
     return nuclear, np.kron(nuclear.hessian, eye) if left else np.kron(eye, nuclear.hessian)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rbrl._common.linalg import gram_eigh, gram_singular_values, small_gram, threshold_singular_values
+from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
 from rbrl._common.typing import Array, FloatArray
 from rbrl.losses.base import Loss, RowWeights, Terms
 from rbrl.problem.design import Design
@@ -86,13 +86,24 @@ class NuclearNorm:
 
 
 class SmoothedNuclear:
-    r"""Smoothed nuclear norm at given weights.
+    r"""Smoothed nuclear norm at weights W, given by the smaller of their Gram matrices.
 
     .. math:: \lambda \sum_j \sqrt{\sigma_j^2 + \varepsilon^2}, \qquad
               \text{gradient } W H, \quad H = \lambda V \operatorname{diag}((\sigma^2 + \varepsilon^2)^{-1/2}) V'
 
     with V from W'W. Where labels outnumber the columns of the design, the same gradient is H W, with V from WW': then H is
     the better model of how the norm curves, because weights of full row rank may turn to any labels.
+
+    Parameters
+    ----------
+    gram : array
+        W'W, or WW' where that is smaller.
+    left : bool
+        Whether it is WW'; H then stands on the left of the weights.
+    weight : float
+        :math:`\lambda`.
+    width : float, default=None
+        :math:`\varepsilon`; None leaves it to :meth:`smooth`.
 
     Attributes
     ----------
@@ -102,33 +113,24 @@ class SmoothedNuclear:
         Singular values, ascending.
     hessian : array
         The reweighted ridge H that has the same gradient, as wide as the smaller Gram matrix.
-    left : bool
-        Whether H stands on the left of the weights.
-    width : float
-        :math:`\varepsilon`.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from rbrl._common.linalg import small_gram
     >>> from rbrl.problem.objective import SmoothedNuclear
-    >>> norm = SmoothedNuclear.at(np.diag([3.0, 0.0]), weight=1.0, width=4.0)
+    >>> norm = SmoothedNuclear(*small_gram(np.diag([3.0, 0.0])), weight=1.0, width=4.0)
     >>> norm.exact, norm.value
     (3.0, 9.0)
     """
 
-    def __init__(self, gram: FloatArray, weight: float, width: float | None = None, left: bool = False) -> None:
+    def __init__(self, gram: FloatArray, left: bool, weight: float, width: float | None = None) -> None:
         self.gram, self.weight, self.left = gram, weight, left
         self._squares, self.V = gram_eigh(gram)
         self.sigma = np.sqrt(self._squares)
         self.exact = weight * float(self.sigma.sum())
         if width is not None:
             self.smooth(width)
-
-    @classmethod
-    def at(cls, W: FloatArray, weight: float, width: float | None = None) -> "SmoothedNuclear":
-        """The norm at W, through its smaller Gram matrix."""
-        gram, left = small_gram(W)
-        return cls(gram, weight, width, left)
 
     def smooth(self, width: float) -> None:
         """Set eps; it is never below what squaring leaves of the singular values."""

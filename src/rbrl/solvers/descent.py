@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rbrl._common.linalg import small_gram
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
 from rbrl.losses.base import LineValue
@@ -37,7 +38,7 @@ class Iterate(SmoothedPoint):
 
     def __init__(self, objective: Objective, W: FloatArray, scores: Any, tol: float) -> None:
         weight = objective.nuclear.weight
-        nuclear = SmoothedNuclear.at(W, weight) if weight else None
+        nuclear = SmoothedNuclear(*small_gram(W), weight) if weight else None
         super().__init__(objective, scores, objective.ridge.value(W), nuclear, tol)
         self.W, self.adjoint = W, objective.design.adjoint(self.residual)
         self.gradient = self.smooth_gradient = self.adjoint + objective.ridge.gradient(W)
@@ -157,13 +158,15 @@ class Ray:
         if norm.left:
             # Small matrices over columns of the design.
             moved = here.W + D * t
-            there = SmoothedNuclear.at(moved, norm.weight, norm.width)
+            there = SmoothedNuclear(*small_gram(moved), norm.weight, norm.width)
             first, second = (np.sum(there.reweigh(V) * D, axis=0) for V in (moved, D))
             jointly = second.sum()
         else:
             # Small matrices over labels alone.
             cross, square = self._cross * t, self._square
-            there = SmoothedNuclear(norm.gram + cross + cross.T + t[:, None] * square * t, norm.weight, norm.width)
+            there = SmoothedNuclear(
+                norm.gram + cross + cross.T + t[:, None] * square * t, False, norm.weight, norm.width
+            )
             first = ((self._cross.T + square * t) * there.hessian).sum(axis=1)
             second = square.diagonal() * there.hessian.diagonal()
             jointly = np.vdot(square, there.hessian)

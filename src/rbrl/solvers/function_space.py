@@ -67,7 +67,7 @@ class _Function(SmoothedPoint):
         gram, weight = A.T @ scores, objective.nuclear.weight
         gram = 0.5 * (gram + gram.T)
         ridge = 0.5 * objective.ridge.weight * float(np.trace(gram))
-        super().__init__(objective, scores, ridge, SmoothedNuclear(gram, weight) if weight else None, tol)
+        super().__init__(objective, scores, ridge, SmoothedNuclear(gram, False, weight) if weight else None, tol)
         self.A, self.pull = A, objective.ridge.weight * np.eye(A.shape[1])
         if self.nuclear is not None:
             self.pull = self.pull + self.nuclear.hessian

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dsygvd
 
-from rbrl._common.linalg import clip_singular_values, gram_eigh
+from rbrl._common.linalg import clip_singular_values, gram_eigh, small_gram
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
 from rbrl.problem.objective import Objective, SmoothedNuclear
@@ -126,7 +126,7 @@ def model_start(objective: Objective, rounds: int = 20) -> FloatArray:
     model = MeanModel(objective, zero)
     W = model.inverse()(pull)
     for _ in range(rounds if objective.nuclear.weight else 0):
-        nuclear = SmoothedNuclear.at(W, objective.nuclear.weight)
+        nuclear = SmoothedNuclear(*small_gram(W), objective.nuclear.weight)
         if nuclear.sigma[-1] == 0:
             break
         nuclear.smooth(SLIGHTLY * nuclear.sigma[-1])
@@ -144,7 +144,7 @@ def label_coupling(objective: Objective, W: FloatArray) -> float:
     H = MeanModel(objective, objective.zero_scores()).hessian
     typical = np.median(objective.design.gram_diagonal) * H
     typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
-    nuclear = SmoothedNuclear.at(W, objective.nuclear.weight) if objective.nuclear.weight else None
+    nuclear = SmoothedNuclear(*small_gram(W), objective.nuclear.weight) if objective.nuclear.weight else None
     if nuclear is not None and nuclear.sigma[-1] > 0 and not nuclear.left:
         nuclear.smooth(SLIGHTLY * nuclear.sigma[-1])
         typical = typical + nuclear.hessian

@@ -155,6 +155,6 @@ class BatchSteps:
         l = self.weights.shape[1]
         if not nuclear or not self.weights.any():
             return np.zeros((l, l))
-        norm = SmoothedNuclear(self.weights.T @ self.weights, nuclear)
+        norm = SmoothedNuclear(self.weights.T @ self.weights, False, nuclear)
         norm.smooth(SMOOTH * norm.sigma[-1])
         return norm.hessian
