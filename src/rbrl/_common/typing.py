@@ -1,6 +1,6 @@
-"""Types that signatures share: arrays, what users may give as features or labels, scikit-learn's classes for mypy."""
+"""Types that signatures share: arrays, and what users may give as features or labels."""
 
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,24 +20,10 @@ if TYPE_CHECKING:
     def issparse(X: object) -> TypeGuard[sparse.csr_array]:
         """SciPy's, of which mypy learns that what is not sparse is an array."""
 
-    # scikit-learn has no types: with its own classes as bases every attribute would be Any, a misspelt one too.
-    class BaseEstimator:
-        """What our estimators inherit from scikit-learn."""
-
-        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-        def set_params(self, **params: Any) -> Self: ...
-        def __sklearn_tags__(self) -> Any: ...
-
-    class ClassifierMixin:
-        """What our classifiers inherit from scikit-learn."""
-
-        def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float: ...
-
 else:
     from scipy.sparse import issparse
-    from sklearn.base import BaseEstimator, ClassifierMixin
 
 __all__ = [
-    "Array", "ArrayLike", "BaseEstimator", "BoolArray", "ClassifierMixin", "FloatArray", "IntArray", "Matrix", "MatrixLike",
+    "Array", "ArrayLike", "BoolArray", "FloatArray", "IntArray", "Matrix", "MatrixLike",
     "issparse",
 ]  # fmt: skip

@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.bases import BaseEstimator
 from rbrl._common.order import best_columns
-from rbrl._common.typing import Array, ArrayLike, BaseEstimator, BoolArray, FloatArray, IntArray, MatrixLike
+from rbrl._common.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
 
 
 def relevant_labels(scores: MatrixLike, never_empty: bool = False) -> BoolArray:

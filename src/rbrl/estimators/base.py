@@ -11,8 +11,9 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from rbrl._common.bases import BaseEstimator, ClassifierMixin
 from rbrl._common.checks import check_number, check_row_weights
-from rbrl._common.typing import Array, BaseEstimator, ClassifierMixin, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import relevant_labels, top_labels
 from rbrl.rows.places import column_names, feature_blocks

@@ -15,8 +15,9 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from rbrl._common.bases import BaseEstimator
 from rbrl._common.checks import check_choice, check_number
-from rbrl._common.typing import ArrayLike, BaseEstimator, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.problem.kernel import gram
 

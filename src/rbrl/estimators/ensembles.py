@@ -14,8 +14,9 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
+from rbrl._common.bases import BaseEstimator
 from rbrl._common.checks import check_number
-from rbrl._common.typing import BaseEstimator, BoolArray, FloatArray, IntArray, Matrix
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
 from rbrl.estimators.base_learners import (
     Inputs,
     Learner,

@@ -7,7 +7,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy import sparse
 
-from rbrl._common.typing import BaseEstimator, BoolArray, FloatArray, IntArray, Matrix
+from rbrl._common.bases import BaseEstimator
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base_learners import (
     Inputs,

@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import MetaEstimatorMixin, clone
 
+from rbrl._common.bases import BaseEstimator, ClassifierMixin
 from rbrl._common.checks import hint
-from rbrl._common.typing import Array, BaseEstimator, ClassifierMixin, Matrix
+from rbrl._common.typing import Array, Matrix
 from rbrl.decision import non_empty as best_where_empty
 from rbrl.exceptions import PlanError, in_words
 from rbrl.experiments.plan import Plan

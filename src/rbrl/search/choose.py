@@ -8,7 +8,8 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.metrics import get_scorer
 
-from rbrl._common.typing import Array, BaseEstimator, BoolArray, ClassifierMixin, FloatArray
+from rbrl._common.bases import BaseEstimator, ClassifierMixin
+from rbrl._common.typing import Array, BoolArray, FloatArray
 from rbrl.metrics import METRICS, PAPER_METRICS, Metric, get_metric
 from rbrl.statistics import ranks
 from rbrl.targets import SignedTargets

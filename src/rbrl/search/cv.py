@@ -18,9 +18,10 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rbrl._common.bases import BaseEstimator, ClassifierMixin
 from rbrl._common.checks import check_number, check_row_weights
 from rbrl._common.threads import one_thread
-from rbrl._common.typing import Array, BaseEstimator, ClassifierMixin, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base import FLOATS
 from rbrl.estimators.convex import ObjectiveClassifier

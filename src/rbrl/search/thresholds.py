@@ -9,7 +9,8 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.utils import check_array, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rbrl._common.typing import Array, BaseEstimator, ClassifierMixin, FloatArray, MatrixLike
+from rbrl._common.bases import BaseEstimator, ClassifierMixin
+from rbrl._common.typing import Array, FloatArray, MatrixLike
 from rbrl.decision import DecisionRule, LabelThresholds, relevant_labels
 from rbrl.metrics import scores_of
 from rbrl.targets import SignedTargets, check_not_label_sets
