@@ -16,6 +16,8 @@ from rbrl.exceptions import PlanError
 from rbrl.experiments.specs import TUNE_ON, DataSpec, MethodSpec
 from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric
 
+STANDARDISE = ("dense", "all", "none")
+PAPER_NAMES = tuple(metric.name for metric in PAPER_METRICS)
 # Keys that TOML takes without quotes.
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 Spec = TypeVar("Spec", DataSpec, MethodSpec)
@@ -67,6 +69,36 @@ class Tuning:
             check_one_of("tuning.criterion", self.criterion, ("mean_rank", *metrics))
 
 
+def _metrics(where: str, names: Any) -> tuple[str, ...]:
+    for name in check_list(where, names):
+        try:
+            get_metric(name)
+        except ValueError:
+            check_one_of("a metric", name, METRICS)
+    return tuple(_distinct(where, [get_metric(name).name for name in names]))
+
+
+def _datasets(where: str, entries: Any) -> tuple[DataSpec, ...]:
+    datasets = tuple(DataSpec.parse(entry, f"{where}[{i}]") for i, entry in enumerate(check_list(where, entries)))
+    _distinct(where, [data.name for data in datasets])
+    return datasets
+
+
+def _methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
+    if isinstance(tables, list):
+        tables = {check_text(f"a method of the list {where}", name): {} for name in tables}
+    if not checks.check_table(where, tables):
+        raise PlanError(f"{where} must name at least one method. Got {tables!r} instead.")
+    return tuple(MethodSpec.parse(name, table) for name, table in tables.items())
+
+
+def _distinct(where: str, names: list[str]) -> list[str]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PlanError(f"{where} has {twice[0]!r} more than once; each must have a name of its own.")
+    return names
+
+
 @dataclass(frozen=True)
 class Plan:
     """A comparison: data sets, methods, splits, tuning, metrics.
@@ -99,11 +131,11 @@ class Plan:
     (3, 'hamming_loss')
     """
 
-    datasets: tuple[DataSpec, ...]
-    methods: tuple[MethodSpec, ...]
-    splits: Splits = Splits()
-    tuning: Tuning = Tuning()
-    metrics: tuple[str, ...] = tuple(metric.name for metric in PAPER_METRICS)
+    datasets: tuple[DataSpec, ...] = field(metadata=checked(_datasets))
+    methods: tuple[MethodSpec, ...] = field(metadata=checked(_methods))
+    splits: Splits = field(default=Splits(), metadata=checked(checks.read_as, cls=Splits))
+    tuning: Tuning = field(default=Tuning(), metadata=checked(checks.read_as, cls=Tuning))
+    metrics: tuple[str, ...] = field(default=PAPER_NAMES, metadata=checked(_metrics))
     convention: str = field(default="paper", metadata=checked(check_one_of, allowed=CONVENTIONS))
     standardise: str = "dense"
     seed: int = field(default=0, metadata=checked(check_whole, at_least=0))
@@ -136,8 +168,7 @@ class Plan:
         """Check a plan given as nested dicts, and fill in the defaults."""
         said = checked_table("", table, CHECKS, required=["datasets", "methods"])
         only, preprocessing = said.pop("only", {}), said.pop("preprocessing", {})
-        splits, tuning = Splits(**said.pop("splits", {})), Tuning(**said.pop("tuning", {}))
-        plan = cls(**said, **preprocessing, splits=splits, tuning=tuning, folder=Path(folder or Path.cwd()))
+        plan = cls(**said, **preprocessing, folder=Path(folder or Path.cwd()))
         plan.tuning.check_criterion(plan.metrics)
         for method in plan.methods:
             method.check_datasets([data.name for data in plan.datasets])
@@ -192,37 +223,10 @@ class Plan:
         )
 
 
-def _metrics(where: str, names: Any) -> tuple[str, ...]:
-    for name in check_list(where, names):
-        try:
-            get_metric(name)
-        except ValueError:
-            check_one_of("a metric", name, METRICS)
-    return tuple(_distinct(where, [get_metric(name).name for name in names]))
-
-
-def _datasets(where: str, entries: Any) -> tuple[DataSpec, ...]:
-    datasets = tuple(DataSpec.parse(entry, f"{where}[{i}]") for i, entry in enumerate(check_list(where, entries)))
-    _distinct(where, [data.name for data in datasets])
-    return datasets
-
-
-def _methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
-    if isinstance(tables, list):
-        tables = {check_text(f"a method of the list {where}", name): {} for name in tables}
-    if not checks.check_table(where, tables):
-        raise PlanError(f"{where} must name at least one method. Got {tables!r} instead.")
-    return tuple(MethodSpec.parse(name, table) for name, table in tables.items())
-
-
-STANDARDISE = partial(check_one_of, allowed=("dense", "all", "none"))
 # What a plan may say.
 CHECKS: dict[str, Check] = {
     **checks.checked_fields(Plan),
-    **{"datasets": _datasets, "methods": _methods, "metrics": _metrics},
-    "splits": partial(checked_table, checks=checks.checked_fields(Splits)),
-    "tuning": partial(checked_table, checks=checks.checked_fields(Tuning)),
-    "preprocessing": partial(checked_table, checks={"standardise": STANDARDISE}),
+    "preprocessing": partial(checked_table, checks={"standardise": partial(check_one_of, allowed=STANDARDISE)}),
     "only": partial(checked_table, checks=dict.fromkeys(("datasets", "methods", "splits"), check_list)),
 }
 
@@ -234,13 +238,6 @@ def _chosen(what: str, specs: Iterable[Spec], names: Collection[str] | None) -> 
         if name not in known:
             raise PlanError(f"the plan has no {what} {name!r}.{checks.hint(name, known)}")
     return tuple(spec for name, spec in known.items() if not names or name in names)
-
-
-def _distinct(where: str, names: list[str]) -> list[str]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise PlanError(f"{where} has {twice[0]!r} more than once; each must have a name of its own.")
-    return names
 
 
 def _extended(table: dict[str, Any], folder: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from rbrl.experiments.data import Shelf
+from rbrl._version import __version__
 from rbrl.experiments.database import Database, Owner, is_alive
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.runs import Fold, Outcome, Place, Result, Run, expand
+from rbrl.experiments.runs import Fold, Outcome, Place, Result, Run, Shelf, expand
 
 ROWS = [
     *("dataset", "method", "split", "metric", "value", "status", "error", "params"),
@@ -194,18 +194,15 @@ class Store:
             _insert(cursor, "claims", [(key, self._owner.name)])
         return "ours"
 
-    def save(self, run: Run, outcome: Outcome, version: str) -> None:
-        """Write a run and its tuning, and give up the claim, at once."""
+    def save(self, run: Run, outcome: Outcome) -> None:
+        """Write a run, its tuning, and what its fits have shown of its `others`, and give up the claim, at once."""
         with self._database.writing() as cursor:
-            _insert(cursor, "runs", [_record(run, outcome, version)])
-            _insert(cursor, "folds", _lines(run, outcome.tuning))
+            for one, result in [(run, outcome), *zip(run.others, outcome.others)]:
+                if one is run or result.status == "ok":
+                    _insert(cursor, "runs", [_record(one, result)])
+                folds = [(one.tune_key, *fold[:2], json.dumps(fold.values), *fold[3:]) for fold in result.tuning]
+                _insert(cursor, "folds", folds)
             cursor.execute("DELETE FROM claims WHERE key = ?", (run.key,))
-
-    def save_other(self, run: Run, tuning: list[Fold], outcome: Outcome | None, version: str) -> None:
-        """Write what the fits of another run have shown of this one: its tuning, and its result unless it is None."""
-        with self._database.writing() as cursor:
-            _insert(cursor, "folds", _lines(run, tuning))
-            _insert(cursor, "runs", [] if outcome is None else [_record(run, outcome, version)])
 
     def close(self) -> None:
         """Give up all claims and close the file; the store can be used again."""
@@ -242,14 +239,10 @@ def _insert(cursor: Cursor, table: str, lines: list[tuple[Any, ...]]) -> None:
         cursor.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(lines[0]))})", lines)
 
 
-def _record(run: Run, outcome: Outcome, version: str) -> tuple[Any, ...]:
+def _record(run: Run, outcome: Outcome) -> tuple[Any, ...]:
     return (
         *(run.key, outcome.status, outcome.error, outcome.trace, int(outcome.again)),
         *(json.dumps(outcome.values), json.dumps(outcome.params)),
         *(outcome.tune_seconds, outcome.train_seconds, outcome.test_seconds, outcome.processor_seconds),
-        *(outcome.gap, outcome.evaluations, run.task.seed, version, outcome.machine, time.time()),
+        *(outcome.gap, outcome.evaluations, run.seed, __version__, outcome.machine, time.time()),
     )
-
-
-def _lines(run: Run, folds: list[Fold]) -> list[tuple[Any, ...]]:
-    return [(run.tune_key, one.point, one.fold, json.dumps(one.values), *one[3:]) for one in folds]
