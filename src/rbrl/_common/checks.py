@@ -64,6 +64,17 @@ def check_number(
 def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     """Return `value` if it is one of `choices`; list them otherwise.
 
+    Parameters
+    ----------
+    owner, name : str
+        The class, and its parameter.
+    value : object
+    choices : collection
+
+    Returns
+    -------
+    object
+
     Examples
     --------
     >>> check_choice("APG", "stop", "never", ("gap", "paper"))
@@ -75,7 +86,17 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
 
 
 def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
-    """Row weights as float64, or ones; refuse negative ones and an all-zero vector."""
+    """Row weights as float64, or ones; refuse negative ones and an all-zero vector.
+
+    Parameters
+    ----------
+    weights : array of shape (n_samples,), number or None
+    n_samples : int
+
+    Returns
+    -------
+    array of shape (n_samples,)
+    """
     if weights is None:
         return np.ones(n_samples)
     weights = np.asarray(weights, dtype=np.float64)
@@ -92,6 +113,16 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
 
 def hint(value: object, allowed: Iterable[object]) -> str:
     """The end of a message: the close match if there is one, and everything that is allowed.
+
+    Parameters
+    ----------
+    value : object
+        What was given.
+    allowed : iterable
+
+    Returns
+    -------
+    str
 
     Examples
     --------
@@ -110,7 +141,15 @@ def check_table(where: str, value: Any) -> dict[str, Any]:
 
 
 def check_keys(where: str, table: Any, allowed: Iterable[str], required: Iterable[str] = ()) -> None:
-    """Refuse keys that mean nothing here, and the absence of those that must be there."""
+    """Refuse keys that mean nothing here, and the absence of those that must be there.
+
+    Parameters
+    ----------
+    where : str
+        The table's place in the plan; empty for the plan itself.
+    table : object
+    allowed, required : iterable of str
+    """
     inside = f" in {where}" if where else ""
     for key in check_table(where or "a plan", table):
         if key not in allowed:
@@ -121,7 +160,18 @@ def check_keys(where: str, table: Any, allowed: Iterable[str], required: Iterabl
 
 
 def checked(check: Callable[..., Any], **options: Any) -> dict[str, Check]:
-    """Metadata of a dataclass's field whose value in a plan is checked; `options` are those of the check."""
+    """Metadata of a dataclass's field whose value in a plan is checked; `options` are those of the check.
+
+    Parameters
+    ----------
+    check : callable
+        From the place and the value to what is read.
+    **options : object
+
+    Returns
+    -------
+    dict
+    """
     return {"check": partial(check, **options)}
 
 
@@ -143,6 +193,18 @@ def checked_fields(cls: type) -> dict[str, Check]:
 def checked_table(where: str, table: Any, checks: Mapping[str, Check], required: Iterable[str] = ()) -> dict[str, Any]:
     """Return a copy of `table` in which every value is what the check of its key returns; refuse other keys.
 
+    Parameters
+    ----------
+    where : str
+        Its place in the plan, for messages.
+    table : object
+    checks : mapping of str to callable
+    required : iterable of str
+
+    Returns
+    -------
+    dict
+
     Examples
     --------
     >>> checked_table("splits", {"stratified": True}, {"stratified": check_flag})
@@ -156,7 +218,20 @@ def checked_table(where: str, table: Any, checks: Mapping[str, Check], required:
 
 
 def read_as(where: str, table: Any, cls: type[T]) -> T:
-    """Return a dataclass made of a table whose values its fields check."""
+    """Return a dataclass made of a table whose values its fields check.
+
+    Parameters
+    ----------
+    where : str
+        Its place in the plan, for messages.
+    table : object
+    cls : type
+        The dataclass.
+
+    Returns
+    -------
+    object
+    """
     return cls(**checked_table(where, table, checked_fields(cls)))
 
 
@@ -166,14 +241,38 @@ def unchecked(where: str, value: T) -> T:
 
 
 def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
-    """Return `value` if it is one of `allowed`."""
+    """Return `value` if it is one of `allowed`.
+
+    Parameters
+    ----------
+    where : str
+        Its place in the plan, for messages.
+    value : object
+    allowed : iterable of str
+
+    Returns
+    -------
+    str
+    """
     if not isinstance(value, str) or value not in allowed:
         raise PlanError(f"{where} = {value!r} is not possible.{hint(value, allowed)}")
     return value
 
 
 def check_whole(where: str, value: Any, at_least: int) -> int:
-    """Return `value` if it is a whole number that is large enough."""
+    """Return `value` if it is a whole number that is large enough.
+
+    Parameters
+    ----------
+    where : str
+        Its place in the plan, for messages.
+    value : object
+    at_least : int
+
+    Returns
+    -------
+    int
+    """
     ok = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
     return _required(ok, where, f"be a whole number >= {at_least}", value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -15,10 +15,9 @@ from rbrl._common.checks import check_one_of, check_whole
 from rbrl.exceptions import RBRLError
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import Progress
-from rbrl.experiments.runs import Fold, Outcome, Result, Run, Shelf, changes, expand, missing_points
+from rbrl.experiments.runs import Fold, Outcome, Run, Shelf, changes, expand, missing_points
 from rbrl.experiments.store import Store
 
-BACKENDS = ("serial", "processes", "dask")
 # Seconds between two looks at the runs that another process does.
 POLL_SECONDS = 0.5
 # Names of Dask's errors that mean that a worker was lost; their classes are there only where Dask is installed.
@@ -123,10 +122,8 @@ def _client(scheduler: Any) -> tuple[Any, bool]:
     if isinstance(scheduler, Client):
         return scheduler, False
     if scheduler is None:
-        try:
+        with suppress(ValueError):
             return default_client(), False
-        except ValueError:
-            pass
     return Client(scheduler, set_as_default=False), True
 
 
@@ -135,34 +132,43 @@ def _backend(backend: str | None, jobs: int, scheduler: Any) -> Serial:
     jobs = (os.cpu_count() or 1) if jobs == -1 else check_whole("jobs", jobs, 1)
     if backend is None:
         backend = "dask" if scheduler is not None else "processes" if jobs > 1 else "serial"
-    if check_one_of("backend", backend, BACKENDS) == "dask":
+    if check_one_of("backend", backend, ("serial", "processes", "dask")) == "dask":
         return Dask(scheduler, jobs)
     return Processes(jobs) if backend == "processes" else Serial()
 
 
 class Session:
-    """One call of `execute`.
+    """What one call of `execute` does with the runs of `todo`; `finished` are the keys of those that have a result.
 
     A run waits for its turn in `waiting`, for another process in `elsewhere`, and for its worker in `flying`. When a
     worker dies, all runs in flight are lost and nobody knows whose fault it was: each is tried again `alone`.
+
+    Parameters
+    ----------
+    todo : list of Run
+    finished : set of str
+        Keys of the runs that have a result.
+    store : Store
+    shelf : Shelf
+    backend : Serial
+    progress : Progress
     """
 
-    def __init__(self, plan: Plan, store: Store, shelf: Shelf, backend: Serial, progress: Progress) -> None:
+    def __init__(
+        self, todo: list[Run], finished: set[str], store: Store, shelf: Shelf, backend: Serial, progress: Progress
+    ) -> None:
         self.store, self.shelf, self.backend, self.progress = store, shelf, backend, progress
-        self.specs = {data.name: data for data in plan.datasets}
-        self.n_done = 0
-        self.waiting: list[Run] = []
+        self.n_done, self.waiting, now = 0, list(todo), time.time()
         self.elsewhere: list[Run] = []
         self.alone: list[Run] = []
         self.flying: dict[Future[Outcome], Run] = {}
         self.lost: set[str] = set()
-
-    def do(self, todo: list[Run], finished: dict[str, Result]) -> None:
-        """Do the runs of `todo`, or wait until others have done them."""
-        self.waiting, now = list(todo), time.time()
         # A result that was there at the start does not count for a run that is to be done anew.
         self.since = {run.key: now if run.key in finished else 0.0 for run in todo}
-        self.settled = set(finished) - {run.key for run in todo}
+        self.settled = finished - {run.key for run in todo}
+
+    def do(self) -> None:
+        """Do the runs, or wait until others have done them."""
         while self.waiting or self.elsewhere or self.flying or self.alone:
             self._fill()
             if self.flying:
@@ -203,8 +209,7 @@ class Session:
     def _start(self, run: Run) -> None:
         self.progress.started(run)
         try:
-            known = self._known(run)
-            data = self.shelf.get(self.specs[run.dataset])
+            known, data = self._known(run), self.shelf.get(run.data)
         except (RBRLError, OSError) as error:
             self._keep(run, Outcome().fail(error, again=not isinstance(error, TuningFailed)))
         else:
@@ -324,7 +329,7 @@ def execute(
     store = store if isinstance(store, Store) else Store(Path(store))
     shelf = Shelf(plan.folder, data_home)
     runs = expand(plan, shelf)
-    session = Session(plan, store, shelf, _backend(backend, jobs, scheduler), progress)
+    workers = _backend(backend, jobs, scheduler)
     try:
         sizes = {data.name: shelf.sizes(data) for data in plan.datasets if data.file is not None}
         before, finished = store.begin(plan, runs, sizes), store.finished()
@@ -333,8 +338,9 @@ def execute(
         progress.planned(plan, len(runs), len(runs) - len(todo))
         for note in notes:
             progress.noted(note)
-        with session.backend:
-            session.do(todo, finished)
+        with workers:
+            session = Session(todo, set(finished), store, shelf, workers, progress)
+            session.do()
         results = store.finished()
         failures = [(*run.place, results[run.key].error) for run in runs if results[run.key].status == "failed"]
         n_reused, seconds = len(runs) - session.n_done - len(failures), time.perf_counter() - began

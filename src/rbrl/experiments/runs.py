@@ -100,8 +100,9 @@ class Run:
     key : str
         Hash of the identity.
     plan : Plan
+    data : DataSpec
     spec : MethodSpec
-        What the plan says of the method.
+        What the plan says of the data set and of the method.
     params : dict
         Those of the method on this data set.
     points : tuple of str
@@ -125,6 +126,7 @@ class Run:
     split: int
     key: str
     plan: Plan = field(repr=False)
+    data: DataSpec = field(repr=False)
     spec: MethodSpec = field(repr=False)
     params: dict[str, Any] = field(repr=False)
     points: tuple[str, ...] = field(repr=False)
@@ -169,16 +171,38 @@ class Fold(NamedTuple):
 
 @dataclass
 class Outcome:
-    """The result of a run, complete or failed; `again` says that a new start may try it once more.
+    """The result of a run, complete or failed.
 
-    `others` has, for each other rule that the run was to be judged by, what the fits have shown: the tuning, and the
-    values unless it has failed, because it would choose other parameters or with the error that judging raised.
+    Attributes
+    ----------
+    status : {"ok", "failed"}
+    error, trace : str
+        What was raised, in a line and as a whole.
+    values : dict of str to float
+        By the name of the metric.
+    again : bool
+        Whether a new start may try a failed run once more.
+    version : str
+        Of rbrl.
+    params : dict
+        Those of the plan, and those that were chosen.
+    tune_seconds, train_seconds, test_seconds, processor_seconds : float
+    gap, evaluations : float
+        Of the last fit.
+    tuning : list of Fold
+        What was tuned for this run.
+    others : list of Outcome
+        What the fits have shown of each of the run's `others`: the tuning, and the values unless it has failed, because
+        it would choose other parameters or with the error that judging raised.
+    machine : str
     """
 
     status: str = "failed"
     error: str = ""
-    trace: str = ""
     values: dict[str, float] = field(default_factory=dict)
+    again: bool = False
+    version: str = __version__
+    trace: str = ""
     params: dict[str, Any] = field(default_factory=dict)
     tune_seconds: float = 0.0
     train_seconds: float = 0.0
@@ -189,17 +213,45 @@ class Outcome:
     tuning: list[Fold] = field(default_factory=list)
     others: list[Outcome] = field(default_factory=list)
     machine: str = ""
-    again: bool = False
 
     def fail(self, error: BaseException, again: bool = False) -> Outcome:
-        """Make this the outcome of an error."""
+        """Make this the outcome of an error.
+
+        Parameters
+        ----------
+        error : exception
+        again : bool, default=False
+
+        Returns
+        -------
+        Outcome
+        """
         self.status, self.error, self.again = "failed", in_words(error), again
         self.trace = "".join(traceback.format_exception(error))
         return self
 
+    def lacks(self, run: Run) -> list[str]:
+        """Metrics that the run now asks for, and that were not measured."""
+        return sorted(set(run.plan.metrics) - set(self.values)) if self.status == "ok" else []
+
+    def is_open(self, run: Run, retry_failed: bool) -> bool:
+        """Whether the run is to be done once more."""
+        return bool(self.again) or retry_failed if self.status == "failed" else bool(self.lacks(run))
+
 
 def by_point(run: Run, folds: Iterable[Fold]) -> dict[str, dict[str, list[float]]]:
-    """Values of the plan's metrics on the folds, by grid point: only points of the grid, and only complete ones."""
+    """Values of the plan's metrics on the folds, by grid point: only points of the grid, and only complete ones.
+
+    Parameters
+    ----------
+    run : Run
+    folds : iterable of Fold
+
+    Returns
+    -------
+    dict of str to dict
+        By the grid point and by the metric, a list with a value for each fold.
+    """
     found: dict[str, dict[int, dict[str, float]]] = {point: {} for point in run.points}
     metrics = run.plan.metrics
     for one in folds:
@@ -213,27 +265,19 @@ def by_point(run: Run, folds: Iterable[Fold]) -> dict[str, dict[str, list[float]
 
 
 def missing_points(run: Run, known: Iterable[Fold]) -> list[str]:
-    """Grid points of which not every fold and metric is known."""
+    """Grid points of which not every fold and metric is known.
+
+    Parameters
+    ----------
+    run : Run
+    known : iterable of Fold
+
+    Returns
+    -------
+    list of str
+    """
     complete = by_point(run, known)
     return [point for point in run.points if point not in complete]
-
-
-class Result(NamedTuple):
-    """What a store says of a run that was done."""
-
-    status: str
-    error: str
-    metrics: set[str]
-    again: bool
-    version: str
-
-    def lacks(self, run: Run) -> list[str]:
-        """Metrics that the run now asks for, and that were not measured."""
-        return sorted(set(run.plan.metrics) - self.metrics) if self.status == "ok" else []
-
-    def is_open(self, run: Run, retry_failed: bool) -> bool:
-        """Whether the run is to be done once more."""
-        return self.again or retry_failed if self.status == "failed" else bool(self.lacks(run))
 
 
 @cache
@@ -255,6 +299,15 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
 
     A method that is tuned on the first split needs it, also where only other splits are asked for.
 
+    Parameters
+    ----------
+    plan : Plan
+    shelf : Shelf
+
+    Returns
+    -------
+    list of Run
+
     Examples
     --------
     >>> from rbrl.experiments import Plan
@@ -273,11 +326,8 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
             content = shelf.fingerprint(data)
         except (OSError, ValueError) as error:
             raise PlanError(f"the data set {data.name!r} cannot be read: {error}") from error
-        firsts = {
-            method.name: _run(plan, data, method, 0, content)
-            for method in plan.methods
-            if method.tuned_on(data, plan.tuning.on) == "first"
-        }
+        once = [method for method in plan.methods if method.tuned_on(data, plan.tuning.on) == "first"]
+        firsts = {method.name: _run(plan, data, method, 0, content) for method in once}
         for split, method in itertools.product(range(plan.splits.number), plan.methods):
             first = firsts.get(method.name)
             if split in plan.splits.chosen or (split == 0 and first and first.tune_key):
@@ -315,11 +365,9 @@ def _run(plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: st
         identity |= {"grid": sorted(points), "tuned": tuned, "criterion": _criterion(plan)}
     key = _key(identity)
     others = (_run(plan, data, other, split, content, first) for other in method.under_other_rules())
-    return Run(
-        *(data.name, method.name, split, key, plan, method, params, points, convention, seed, identity, tune_key),
-        first=first or key,
-        others=tuple(other for other in others if other.key != key),
-    )
+    different = tuple(other for other in others if other.key != key)
+    said = plan, data, method, params, points, convention, seed
+    return Run(data.name, method.name, split, key, *said, identity, tune_key, first or key, different)
 
 
 def _key(identity: dict[str, Any]) -> str:
@@ -345,7 +393,7 @@ WORDS = {
 
 
 def changes(
-    before: dict[Place, dict[str, Any]], runs: list[Run], todo: list[Run], finished: dict[str, Result]
+    before: dict[Place, dict[str, Any]], runs: list[Run], todo: list[Run], finished: dict[str, Outcome]
 ) -> list[str]:
     """Return sentences about runs that cannot be reused.
 
@@ -355,7 +403,7 @@ def changes(
         Identities under the last plan.
     runs, todo : list of Run
         Those of this plan, and those of them that will be done.
-    finished : dict of str to Result
+    finished : dict of str to Outcome
         As `Store.finished` gives it.
 
     Returns
@@ -366,24 +414,21 @@ def changes(
     for run in todo:
         old = before.get(run.place)
         if old is not None and old != run.identity:
-            names = sorted(set(old) | set(run.identity))
-            changed = [WORDS[name] for name in names if old.get(name) != run.identity.get(name)]
-            reasons[run.method, ", ".join(changed)] += 1
+            changed = (name for name in sorted({*old, *run.identity}) if old.get(name) != run.identity.get(name))
+            reasons[run.method, ", ".join(WORDS[name] for name in changed)] += 1
         elif run.key in finished:
             lacking = ", ".join(finished[run.key].lacks(run))
             why = f"the metrics, now with {lacking}" if lacking else "nothing, they had failed"
             reasons[run.method, why] += 1
     notes = [
-        f"{number} run{'s' if number > 1 else ''} of {method} done anew; changed: {why}."
-        for (method, why), number in reasons.items()
+        f"{n} run{'s' if n > 1 else ''} of {method} done anew; changed: {why}." for (method, why), n in reasons.items()
     ]
     gone = len(set(before) - {run.place for run in runs})
     if gone:
         notes.append(f"{gone} runs of the last plan are not in this one; the store keeps them.")
     redone = {run.key for run in todo}
     reused = [finished[run.key].version for run in runs if run.key not in redone]
-    return notes + [
-        f"{reused.count(other)} runs are reused from rbrl {other}; this is {__version__}. "
-        "Use a new folder to have all from one version."
-        for other in sorted(set(reused) - {__version__})
-    ]
+    for other in sorted(set(reused) - {__version__}):
+        what = f"{reused.count(other)} runs are reused from rbrl {other}; this is {__version__}"
+        notes.append(f"{what}. Use a new folder to have all from one version.")
+    return notes

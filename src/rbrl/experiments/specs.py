@@ -29,12 +29,10 @@ class Spec:
         -------
         dict
         """
-        default = {
-            one.name: one.default if one.default_factory is MISSING else one.default_factory()
-            for one in fields(self)
-            if "check" in one.metadata
-        }
-        return {name: getattr(self, name) for name in default if getattr(self, name) != default[name]}
+        own = [one for one in fields(self) if "check" in one.metadata]
+        defaults = [one.default if one.default_factory is MISSING else one.default_factory() for one in own]
+        said = ((one.name, getattr(self, one.name)) for one in own)
+        return {name: value for (name, value), default in zip(said, defaults) if value != default}
 
 
 @dataclass(frozen=True)
@@ -72,31 +70,34 @@ class DataSpec(Spec):
 
     @classmethod
     def parse(cls, entry: Any, where: str) -> Self:
-        """Read an entry of `datasets`: a table, or text, a name of the catalogue or else a path."""
+        """Read an entry of `datasets`: a table, or text, a name of the catalogue or else a path.
+
+        Parameters
+        ----------
+        entry : str or dict
+        where : str
+            Its place in the plan, for messages.
+
+        Returns
+        -------
+        DataSpec
+        """
         if isinstance(entry, str):
             check_text(where, entry)
             is_path = "/" in entry or "\\" in entry or Path(entry.removesuffix(".gz")).suffix.lower() in ENDINGS
             entry = {"file": entry} if is_path and entry not in CARDS else {"name": entry}
         table = checked_table(where, entry, checks.checked_fields(cls))
         if "file" in table:
-            table.setdefault("name", Path(table["file"]).name.partition(".")[0])
-        else:
-            table.setdefault("model", CARDS[_catalogue_name(table, where)].model)
-        return cls(**table)
-
-
-def _catalogue_name(table: dict[str, Any], where: str) -> str:
-    checks.check_keys(where, table, table, required=["name"])
-    name = table["name"]
-    if name not in CARDS:
-        raise PlanError(
-            f"{where} = {name!r} is no data set of the catalogue; for a file of your own write its path, with its "
-            f"ending.{hint(name, sorted(CARDS))}"
-        )
-    for key in ("labels", "format", "nominal"):
-        if key in table:
-            raise PlanError(f"{where}.{key} = {table[key]!r} goes with a file; {name!r} is in the catalogue.")
-    return name
+            return cls(**{"name": Path(table["file"]).name.partition(".")[0], **table})
+        checks.check_keys(where, table, table, required=["name"])
+        name = table["name"]
+        if name not in CARDS:
+            words = "is no data set of the catalogue; for a file of your own write its path, with its ending."
+            raise PlanError(f"{where} = {name!r} {words}{hint(name, sorted(CARDS))}")
+        for key in ("labels", "format", "nominal"):
+            if key in table:
+                raise PlanError(f"{where}.{key} = {table[key]!r} goes with a file; {name!r} is in the catalogue.")
+        return cls(**{"model": CARDS[name].model, **table})
 
 
 def _params(where: str, params: Any) -> dict[str, Any]:
@@ -114,10 +115,8 @@ def _check_value(where: str, value: Any) -> None:
         checks.check_keys(where, value, ("use", "params"), required=["use"])
         _params(f"{where}.params", value.get("params", {}))
     elif not isinstance(value, bool | int | float | str) or (isinstance(value, float) and math.isnan(value)):
-        raise PlanError(
-            f"{where} = {value!r} is not possible. Allowed: numbers, text, true, false, lists of them, and tables with "
-            "the keys use and params."
-        )
+        allowed = "numbers, text, true, false, lists of them, and tables with the keys use and params"
+        raise PlanError(f"{where} = {value!r} is not possible. Allowed: {allowed}.")
 
 
 def _grids(where: str, grids: Any) -> list[dict[str, list[Any]]]:
@@ -201,19 +200,43 @@ class MethodSpec(Spec):
 
     @classmethod
     def parse(cls, name: str, table: Any) -> Self:
-        """Read the table `methods.NAME`."""
+        """Read the table `methods.NAME`.
+
+        Parameters
+        ----------
+        name : str
+        table : dict
+
+        Returns
+        -------
+        MethodSpec
+        """
         where = f"methods.{check_text('a method name', name)}"
         return cls(name, **{"use": name, **checked_table(where, table, checks.checked_fields(cls))})
 
     def check_datasets(self, names: Collection[str]) -> None:
-        """Refuse parameters for data sets that the plan has not."""
+        """Refuse parameters for data sets that the plan has not.
+
+        Parameters
+        ----------
+        names : collection of str
+        """
         for key in self.by_dataset:
             if key not in names:
                 where = f"methods.{self.name}.by_dataset.{key}"
                 raise PlanError(f"{where} names no data set of the plan.{hint(key, names)}")
 
     def restricted(self, names: Collection[str]) -> Self:
-        """The same method without what it says of other data sets than these."""
+        """The same method without what it says of other data sets than these.
+
+        Parameters
+        ----------
+        names : collection of str
+
+        Returns
+        -------
+        MethodSpec
+        """
         return replace(self, by_dataset={key: value for key, value in self.by_dataset.items() if key in names})
 
     def under_other_rules(self) -> list[Self]:
@@ -222,7 +245,17 @@ class MethodSpec(Spec):
         return [replace(plain, **{**rule, "params": self.params | rule["params"]}) for rule in self.also_judged]
 
     def on(self, data: DataSpec) -> tuple[dict[str, Any], list[dict[str, list[Any]]]]:
-        """(params, grid) on one data set."""
+        """(params, grid) on one data set.
+
+        Parameters
+        ----------
+        data : DataSpec
+
+        Returns
+        -------
+        params : dict
+        grid : list of dict of lists
+        """
         params, grid = dict(self.params), self.grid
         for layer in self._layers(data):
             params |= layer.get("params", {})
@@ -230,7 +263,18 @@ class MethodSpec(Spec):
         return params, [{key: list(one[key]) for key in sorted(one)} for one in grid]
 
     def tuned_on(self, data: DataSpec, default: str) -> str:
-        """On which splits of one data set it is tuned."""
+        """On which splits of one data set it is tuned.
+
+        Parameters
+        ----------
+        data : DataSpec
+        default : {"every", "first"}
+            What the plan says.
+
+        Returns
+        -------
+        str
+        """
         own = [layer["tune_on"] for layer in self._layers(data) if "tune_on" in layer]
         return own[-1] if own else self.tune_on or default
 

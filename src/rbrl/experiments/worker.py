@@ -74,9 +74,7 @@ def _built(run: Run, seed: int | None = None) -> Classifier:
     return build(run.spec.use, run.params, run.plan.folder, non_empty=run.spec.non_empty, seed=seed)
 
 
-def _work(
-    outcome: Outcome, run: Run, X: Matrix, Y: IntArray, known: Sequence[Fold], others: Sequence[OtherRule]
-) -> None:
+def _work(outcome: Outcome, run: Run, X: Matrix, Y: IntArray, known: Sequence[Fold], others: list[OtherRule]) -> None:
     estimator, chosen, earlier, used = _built(run, run.seed), {}, 0.0, time.process_time()
     train, test = _split(run, Y)
     X_train, X_test = prepare(X, train, test, run.plan.standardise)
@@ -154,8 +152,6 @@ class OtherRule:
         What judging by this rule raised. It is no error of the run that is done; this one then needs a run of its own.
     """
 
-    parameters: dict[str, Any]
-
     def __init__(self, run: Run, known: list[Fold]) -> None:
         self.run, self.known, self.error = run, known, ""
         self.tuning: list[Fold] = []
@@ -171,6 +167,18 @@ class OtherRule:
         """What this run gives, from the `done` one, its fitted estimator, and the grid point that was chosen for it.
 
         It has failed if it would choose other parameters, or if it cannot be judged; its `error` then says why.
+
+        Parameters
+        ----------
+        chosen : dict
+            The grid point.
+        done : Outcome
+        estimator : classifier
+        X_test, Y_test : arrays
+
+        Returns
+        -------
+        Outcome
         """
         run, folds = self.run, [*self.known, *self.tuning]
         if not self.error and (not run.points or (not missing_points(run, folds) and _choice(run, folds) == chosen)):
@@ -185,7 +193,7 @@ class OtherRule:
 
 def _tune_missing(
     outcome: Outcome, run: Run, estimator: Classifier, X: Matrix, Y: IntArray, known: Sequence[Fold],
-    others: Sequence[OtherRule],
+    others: list[OtherRule],
 ) -> float:  # fmt: skip
     """Tune the grid points that are not known; return the processor time of those that are, as far as it was recorded.
 
