@@ -19,7 +19,7 @@ from pathlib import Path
 from rbrl.experiments import Plan, Progress, execute
 
 MOMENTS = ("before it begins", "after a statement", "before the commit", "during the commit", "after the commit")
-# Of a life: one begins the plan, then every run takes one to claim it and one to save it, or more with other rules.
+# Of a life: one begins the plan, then every run takes one to claim it and one to save it.
 TRANSACTIONS = range(1, 14)
 STATEMENTS = range(1, 5)
 

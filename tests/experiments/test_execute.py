@@ -17,8 +17,8 @@ from sklearn.model_selection import KFold, ParameterGrid
 from rbrl.datasets import load_file
 from rbrl.estimators import RBRLClassifier
 from rbrl.experiments import PlainProgress, Plan, PlanError, Progress, Store, execute
-from rbrl.experiments.data import prepare
 from rbrl.experiments.progress import RichProgress
+from rbrl.experiments.worker import prepare
 from rbrl.metrics import evaluate
 from rbrl.splits import random_split
 

@@ -7,9 +7,8 @@ import pytest
 
 from rbrl import BinaryRelevance, BRLClassifier
 from rbrl.experiments import Plan, execute
-from rbrl.experiments.data import Shelf
 from rbrl.experiments.methods import first_defaults, resolved
-from rbrl.experiments.runs import expand
+from rbrl.experiments.runs import Shelf, expand
 from rbrl.registry import REGISTRY
 
 

@@ -9,7 +9,7 @@ import numbers
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
 from functools import partial
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,14 +21,32 @@ T = TypeVar("T")
 Check: TypeAlias = Callable[[str, Any], Any]
 
 
-def _refuse(error: type[Exception], what: str, rule: str, value: object) -> NoReturn:
-    raise error(f"{what} must be {rule}. Got {value!r} instead.")
+def _required(ok: object, what: str, rule: str, value: T, error: type[Exception] = PlanError) -> T:
+    """Return `value` if it is `ok`; say what it must do otherwise."""
+    if not ok:
+        raise error(f"{what} must {rule}. Got {value!r} instead.")
+    return value
 
 
 def check_number(
     owner: str, name: str, value: Any, *, low: float = 0.0, strict: bool = False, integer: bool = False
 ) -> Any:
     """Return `value` if it is a finite number above `low`; name owner, rule and value otherwise.
+
+    Parameters
+    ----------
+    owner, name : str
+        The class, and its parameter.
+    value : object
+    low : float, default=0.0
+    strict : bool, default=False
+        Whether `low` itself is refused.
+    integer : bool, default=False
+        Whether only whole numbers are allowed.
+
+    Returns
+    -------
+    number
 
     Examples
     --------
@@ -38,14 +56,24 @@ def check_number(
     """
     kind = numbers.Integral if integer else numbers.Real
     ok = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)  # type: ignore[call-overload]
-    if not (ok and (value > low if strict else value >= low)):
-        rule = f"{'an integer' if integer else 'a finite number'} {'>' if strict else '>='} {low:g}"
-        _refuse(ValueError, f"The {name} parameter of {owner}", rule, value)
-    return value
+    rule = f"be {'an integer' if integer else 'a finite number'} {'>' if strict else '>='} {low:g}"
+    is_above = ok and (value > low if strict else value >= low)
+    return _required(is_above, f"The {name} parameter of {owner}", rule, value, ValueError)
 
 
 def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     """Return `value` if it is one of `choices`; list them otherwise.
+
+    Parameters
+    ----------
+    owner, name : str
+        The class, and its parameter.
+    value : object
+    choices : collection
+
+    Returns
+    -------
+    object
 
     Examples
     --------
@@ -53,13 +81,22 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     Traceback (most recent call last):
     ValueError: The stop parameter of APG must be one of 'gap', 'paper'. Got 'never' instead.
     """
-    if value not in choices:
-        _refuse(ValueError, f"The {name} parameter of {owner}", f"one of {', '.join(map(repr, choices))}", value)
-    return value
+    rule = f"be one of {', '.join(map(repr, choices))}"
+    return _required(value in choices, f"The {name} parameter of {owner}", rule, value, ValueError)
 
 
 def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
-    """Row weights as float64, or ones; refuse negative ones and an all-zero vector."""
+    """Row weights as float64, or ones; refuse negative ones and an all-zero vector.
+
+    Parameters
+    ----------
+    weights : array of shape (n_samples,), number or None
+    n_samples : int
+
+    Returns
+    -------
+    array of shape (n_samples,)
+    """
     if weights is None:
         return np.ones(n_samples)
     weights = np.asarray(weights, dtype=np.float64)
@@ -77,6 +114,16 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
 def hint(value: object, allowed: Iterable[object]) -> str:
     """The end of a message: the close match if there is one, and everything that is allowed.
 
+    Parameters
+    ----------
+    value : object
+        What was given.
+    allowed : iterable
+
+    Returns
+    -------
+    str
+
     Examples
     --------
     >>> hint("rigde", ["ridge", "nuclear"])
@@ -90,11 +137,19 @@ def hint(value: object, allowed: Iterable[object]) -> str:
 
 def check_table(where: str, value: Any) -> dict[str, Any]:
     """Return `value` if it is a table (a dict with text keys)."""
-    return value if isinstance(value, dict) else _refuse(PlanError, where, "a table", value)
+    return _required(isinstance(value, dict), where, "be a table", value)
 
 
 def check_keys(where: str, table: Any, allowed: Iterable[str], required: Iterable[str] = ()) -> None:
-    """Refuse keys that mean nothing here, and the absence of those that must be there."""
+    """Refuse keys that mean nothing here, and the absence of those that must be there.
+
+    Parameters
+    ----------
+    where : str
+        The table's place in the plan; empty for the plan itself.
+    table : object
+    allowed, required : iterable of str
+    """
     inside = f" in {where}" if where else ""
     for key in check_table(where or "a plan", table):
         if key not in allowed:
@@ -105,7 +160,18 @@ def check_keys(where: str, table: Any, allowed: Iterable[str], required: Iterabl
 
 
 def checked(check: Callable[..., Any], **options: Any) -> dict[str, Check]:
-    """Metadata of a dataclass's field whose value in a plan is checked; `options` are those of the check."""
+    """Metadata of a dataclass's field whose value in a plan is checked; `options` are those of the check.
+
+    Parameters
+    ----------
+    check : callable
+        From the place and the value to what is read.
+    **options : object
+
+    Returns
+    -------
+    dict
+    """
     return {"check": partial(check, **options)}
 
 
@@ -118,7 +184,7 @@ def checked_fields(cls: type) -> dict[str, Check]:
     >>> @dataclass
     ... class Splits:
     ...     number: int = field(default=10, metadata=checked(check_whole, at_least=1))
-    >>> Splits(**checked_table("splits", {"number": 3}, checked_fields(Splits)))
+    >>> read_as("splits", {"number": 3}, Splits)
     Splits(number=3)
     """
     return {one.name: one.metadata["check"] for one in fields(cls) if "check" in one.metadata}
@@ -126,6 +192,18 @@ def checked_fields(cls: type) -> dict[str, Check]:
 
 def checked_table(where: str, table: Any, checks: Mapping[str, Check], required: Iterable[str] = ()) -> dict[str, Any]:
     """Return a copy of `table` in which every value is what the check of its key returns; refuse other keys.
+
+    Parameters
+    ----------
+    where : str
+        Its place in the plan, for messages.
+    table : object
+    checks : mapping of str to callable
+    required : iterable of str
+
+    Returns
+    -------
+    dict
 
     Examples
     --------
@@ -139,48 +217,82 @@ def checked_table(where: str, table: Any, checks: Mapping[str, Check], required:
     return {key: checks[key](f"{where}.{key}" if where else key, value) for key, value in table.items()}
 
 
+def read_as(where: str, table: Any, cls: type[T]) -> T:
+    """Return a dataclass made of a table whose values its fields check.
+
+    Parameters
+    ----------
+    where : str
+        Its place in the plan, for messages.
+    table : object
+    cls : type
+        The dataclass.
+
+    Returns
+    -------
+    object
+    """
+    return cls(**checked_table(where, table, checked_fields(cls)))
+
+
 def unchecked(where: str, value: T) -> T:
     """Return `value`; who uses it knows better."""
     return value
 
 
 def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
-    """Return `value` if it is one of `allowed`."""
+    """Return `value` if it is one of `allowed`.
+
+    Parameters
+    ----------
+    where : str
+        Its place in the plan, for messages.
+    value : object
+    allowed : iterable of str
+
+    Returns
+    -------
+    str
+    """
     if not isinstance(value, str) or value not in allowed:
         raise PlanError(f"{where} = {value!r} is not possible.{hint(value, allowed)}")
     return value
 
 
 def check_whole(where: str, value: Any, at_least: int) -> int:
-    """Return `value` if it is a whole number that is large enough."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
-        _refuse(PlanError, where, f"a whole number >= {at_least}", value)
-    return value
+    """Return `value` if it is a whole number that is large enough.
+
+    Parameters
+    ----------
+    where : str
+        Its place in the plan, for messages.
+    value : object
+    at_least : int
+
+    Returns
+    -------
+    int
+    """
+    ok = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+    return _required(ok, where, f"be a whole number >= {at_least}", value)
 
 
 def check_share(where: str, value: Any) -> float:
     """Return `value` if it lies between 0 and 1, both excluded."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < 1:
-        raise PlanError(f"{where} must lie between 0 and 1, both excluded. Got {value!r} instead.")
-    return float(value)
+    ok = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < 1
+    return float(_required(ok, where, "lie between 0 and 1, both excluded", value))
 
 
 def check_flag(where: str, value: Any) -> bool:
     """Return `value` if it is true or false."""
-    return value if isinstance(value, bool) else _refuse(PlanError, where, "true or false", value)
+    return _required(isinstance(value, bool), where, "be true or false", value)
 
 
 def check_text(where: str, value: Any) -> str:
     """Return `value` if it is text that is not empty."""
-    return (
-        value
-        if isinstance(value, str) and value.strip()
-        else _refuse(PlanError, where, "text that is not empty", value)
-    )
+    return _required(isinstance(value, str) and value.strip(), where, "be text that is not empty", value)
 
 
 def check_list(where: str, value: Any) -> list[Any]:
     """Return `value` if it is a list that is not empty."""
-    if not isinstance(value, list | tuple) or not value:
-        _refuse(PlanError, where, "a list that is not empty", value)
-    return list(value)
+    return list(_required(isinstance(value, list | tuple) and value, where, "be a list that is not empty", value))

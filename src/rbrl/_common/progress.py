@@ -34,20 +34,41 @@ class Display:
     """
 
     def line(self, text: str) -> None:
-        """Something happened, in the words of a log."""
+        """Something happened, in the words of a log.
+
+        Parameters
+        ----------
+        text : str
+        """
 
     def above(self, text: str, style: str) -> None:
-        """Something happened that stays to be read above a live view."""
+        """Something happened that stays to be read above a live view.
+
+        Parameters
+        ----------
+        text, style : str
+            The style is one of Rich's.
+        """
 
     def view(self, draw: "Callable[[], RenderableType]") -> None:
-        """Something has changed; `draw` returns what a live view shows now."""
+        """Something has changed; `draw` returns what a live view shows now.
+
+        Parameters
+        ----------
+        draw : callable
+        """
 
     def close(self) -> None:
         """Nothing more will come."""
 
 
 class Lines(Display):
-    """A line for everything that happens, for logs and pipes; standard error by default."""
+    """A line for everything that happens, for logs and pipes; standard error by default.
+
+    Parameters
+    ----------
+    stream : text stream, default=sys.stderr
+    """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
@@ -99,7 +120,19 @@ class Live(Display):
 
 
 def display_for(verbose: bool = True, stream: TextIO | None = None, patience: float = 0.0) -> Display:
-    """A live view if `stream` (standard error by default) is a terminal, else lines if `verbose`, else silence."""
+    """A live view if `stream` (standard error by default) is a terminal, else lines if `verbose`, else silence.
+
+    Parameters
+    ----------
+    verbose : bool, default=True
+    stream : text stream, default=sys.stderr
+    patience : float, default=0
+        Seconds before a live view opens.
+
+    Returns
+    -------
+    Display
+    """
     stream = stream or sys.stderr
     if not stream.isatty():
         return Lines(stream) if verbose else Display()
@@ -109,7 +142,19 @@ def display_for(verbose: bool = True, stream: TextIO | None = None, patience: fl
 
 
 def bar(done: float, total: float, text: str, space: int = 1) -> "Table":
-    """A bar with a text beside it, for a live view."""
+    """A bar with a text beside it, for a live view.
+
+    Parameters
+    ----------
+    done, total : float
+    text : str
+    space : int, default=1
+        Columns between the two.
+
+    Returns
+    -------
+    rich.table.Table
+    """
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
@@ -120,6 +165,14 @@ def bar(done: float, total: float, text: str, space: int = 1) -> "Table":
 
 def duration(seconds: float) -> str:
     """Seconds as people say them.
+
+    Parameters
+    ----------
+    seconds : float
+
+    Returns
+    -------
+    str
 
     Examples
     --------
@@ -164,13 +217,24 @@ class Passes:
         self.display.close()
 
     def advance(self, n_done: int, n_blocks: int) -> None:
-        """Some blocks of a pass are done."""
+        """Some blocks of a pass are done.
+
+        Parameters
+        ----------
+        n_done, n_blocks : int
+            Of this pass.
+        """
         self.n_passes += n_done == n_blocks
         self._share = n_done / n_blocks
         self.display.view(self._drawn)
 
     def reached(self, gap: float) -> None:
-        """The solver has certified this gap."""
+        """The solver has certified this gap.
+
+        Parameters
+        ----------
+        gap : float
+        """
         self.gap, self._share = gap, 1.0
         if 0 < gap < math.inf:
             self._gaps = [*self._gaps[-RECENT:], (self.n_passes, math.log(gap))]
@@ -198,7 +262,19 @@ class Passes:
 
 
 def passes_for(tol: float, verbose: bool | int, stream: TextIO | None = None) -> Passes:
-    """Passes with a bar on a terminal, with lines elsewhere if `verbose`, silent otherwise."""
+    """Passes with a bar on a terminal, with lines elsewhere if `verbose`, silent otherwise.
+
+    Parameters
+    ----------
+    tol : float
+        The gap at which training ends.
+    verbose : bool or int
+    stream : text stream, default=sys.stderr
+
+    Returns
+    -------
+    Passes
+    """
     return Passes(tol, display_for(bool(verbose), stream, PATIENCE_SECONDS))
 
 
@@ -219,7 +295,12 @@ class Transfer:
         self._display.view(self._columns.get_renderable)
 
     def received(self, done: int | None = None, total: int | None = None) -> None:
-        """So many bytes are there; so many there will be."""
+        """So many bytes are there; so many there will be.
+
+        Parameters
+        ----------
+        done, total : int, optional
+        """
         self._columns.update(self._task, completed=done, total=total)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Types that signatures share: arrays, and what users may give as features or labels."""
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

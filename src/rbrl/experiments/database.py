@@ -7,9 +7,10 @@ import sqlite3
 import threading
 import tomllib
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from rbrl.exceptions import StoreError
 
@@ -26,8 +27,9 @@ PATIENCE = 60.0
 NO_SPACE = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 # What a store holds is text that rbrl wrote: where it cannot be read, the file was changed by something else.
 UNREADABLE = (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError)
-LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+# Of columns that are read as "name [json]".
+sqlite3.register_converter("json", json.loads)
 
 
 if os.name == "nt":
@@ -46,6 +48,11 @@ class Owner:
     """A name in whose favour claims are made, alive until `close` or the end of the process.
 
     A process number would not do: it is given again to another process, and means nothing on another machine.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the lock files; made if it is not there.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,25 +69,40 @@ class Owner:
 
 
 def is_alive(folder: Path, name: str) -> bool:
-    """Whether the owner's process still holds the name; the file of one that does not is removed."""
+    """Whether the owner's process still holds the name; the file of one that does not is removed.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str
+        That of an `Owner`.
+
+    Returns
+    -------
+    bool
+    """
     path = folder / name
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        file = path.open("r+b")
     except FileNotFoundError:
         return False
-    try:
-        _lock(descriptor)
-    except OSError:
-        return True
-    else:
+    with file:
+        try:
+            _lock(file.fileno())
+        except OSError:
+            return True
         path.unlink(missing_ok=True)
-        return False
-    finally:
-        os.close(descriptor)
+    return False
 
 
 class Database:
-    """One connection, usable from any thread; every block of statements is a transaction."""
+    """One connection, usable from any thread; every block of statements is a transaction.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the file is, or will be.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
@@ -93,8 +115,7 @@ class Database:
         with self._lock, self._in_words():
             if self._connection is None and not self.path.exists():
                 with closing(sqlite3.connect(":memory:")) as empty:
-                    empty.executescript(TABLES)
-                    yield empty.cursor()
+                    yield empty.executescript(TABLES)
             else:
                 yield self._opened().cursor()
 
@@ -103,8 +124,7 @@ class Database:
         """Yield a cursor in a transaction that is complete at the end, or undone by an error."""
         with self._lock, self._in_words():
             connection = self._opened()
-            cursor = connection.cursor()
-            cursor.execute("BEGIN IMMEDIATE")
+            cursor = connection.cursor().execute("BEGIN IMMEDIATE")
             try:
                 yield cursor
                 connection.commit()
@@ -128,7 +148,7 @@ class Database:
     def _open(self) -> sqlite3.Connection:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            return self._connect("", self._prepare)
+            return self._connect()
         except (sqlite3.OperationalError, OSError):
             if not self.path.exists() or (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)):
                 raise
@@ -137,24 +157,25 @@ class Database:
     def _open_to_read(self) -> sqlite3.Connection:
         """Open a file that may not be written. What was killed leaves results in its write-ahead log: they count too."""
         try:
-            return self._connect("?mode=ro", self._look_through)
+            return self._connect("?mode=ro")
         except sqlite3.OperationalError as error:
             log = self.path.with_name(f"{FILE}-wal")
             if log.exists() and log.stat().st_size:
-                raise StoreError(
-                    f"{self.path} has results in {log.name} that cannot be read without writing ({error}). Copy the folder "
-                    "to where you may write, and read the copy. What was finished before is safe."
-                ) from error
+                words = "Copy the folder to where you may write, and read the copy. What was finished before is safe."
+                what = f"{self.path} has results in {log.name} that cannot be read without writing ({error})"
+                raise StoreError(f"{what}. {words}") from error
             # Without a log there is nobody who changes the file.
-            return self._connect("?mode=ro&immutable=1", self._look_through)
+            return self._connect("?mode=ro&immutable=1")
 
-    def _connect(self, mode: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
-        path = self.path.absolute().as_posix().replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-        connection = sqlite3.connect(
-            f"file:{path}{mode}", timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=True
-        )
+    def _connect(self, mode: str = "") -> sqlite3.Connection:
+        address = f"{self.path.absolute().as_uri()}{mode}"
+        options: dict[str, Any] = {"timeout": PATIENCE, "isolation_level": None, "check_same_thread": False}
+        connection = sqlite3.connect(address, uri=True, detect_types=sqlite3.PARSE_COLNAMES, **options)
         try:
-            prepare(connection)
+            if not mode:
+                self._prepare(connection)
+            elif self._version(connection) == BEFORE:
+                connection.execute(VIEW)
         except BaseException:
             connection.close()
             raise
@@ -174,18 +195,12 @@ class Database:
                 connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
 
-    def _look_through(self, connection: sqlite3.Connection) -> None:
-        """See the tables of the format before as today's."""
-        if self._version(connection) == BEFORE:
-            connection.execute(VIEW)
-
     def _version(self, connection: sqlite3.Connection) -> int:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version not in (0, BEFORE, VERSION):
-            raise StoreError(
-                f"{self.path} has format {version}; this version of rbrl reads formats {BEFORE} and {VERSION}. Choose "
-                "another folder, or use the version of rbrl that wrote it."
-            )
+            words = "Choose another folder, or use the version of rbrl that wrote it."
+            what = f"{self.path} has format {version}; this version of rbrl reads formats {BEFORE} and {VERSION}"
+            raise StoreError(f"{what}. {words}")
         return version
 
     @contextmanager
@@ -199,11 +214,11 @@ class Database:
 
     def _explain(self, error: Exception) -> str:
         """What happened, what has become of the results, and the way out; no more is said to be safe than is."""
-        kept, path, number, text = (
-            "What was finished before is safe",
+        path, text, number, kept = (
             self.path,
-            getattr(error, "errno", None),
             str(error),
+            getattr(error, "errno", None),
+            "What was finished before is safe",
         )
         kind = getattr(error, "sqlite_errorcode", -1) & 0xFF  # the primary code; of other errors none that SQLite has
         if kind == sqlite3.SQLITE_FULL or number in NO_SPACE:
@@ -211,16 +226,14 @@ class Database:
         if kind == sqlite3.SQLITE_NOTADB:
             return f"{path} is not a store of rbrl, or a damaged one ({text}). Choose another folder."
         if kind == sqlite3.SQLITE_CORRUPT or isinstance(error, UNREADABLE) or "decode" in text:
-            return (
-                f"{path} is damaged ({text}): some of what was finished before may be lost. Put back a copy of the "
-                "folder if there is one, or choose another folder, where all is done anew."
-            )
+            words = "Put back a copy of the folder if there is one, or choose another folder, where all is done anew."
+            return f"{path} is damaged ({text}): some of what was finished before may be lost. {words}"
         if kind == sqlite3.SQLITE_IOERR or number == errno.EIO:
-            return (
-                f"{path} could not be read or written ({text}): its disk is full, gone or failing. What was finished "
-                "before is in the file as far as the disk has kept it: mend that, and start again."
+            words = (
+                "What was finished before is in the file as far as the disk has kept it: mend that, and start again."
             )
-        if kind in LOCKED:
+            return f"{path} could not be read or written ({text}): its disk is full, gone or failing. {words}"
+        if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return f"another process has kept {path} locked for {PATIENCE:.0f} s ({text}). {kept}: start again."
         if isinstance(error, OSError) or kind in NOT_WRITABLE:
             return f"{path} cannot be written ({text}). Choose a folder that you may write to. {kept}."

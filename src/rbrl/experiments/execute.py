@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from rbrl._common.checks import check_one_of, check_whole
-from rbrl._version import __version__
 from rbrl.exceptions import RBRLError
-from rbrl.experiments.data import Shelf
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import Progress
-from rbrl.experiments.runs import Fold, Outcome, Result, Run, changes, expand, missing_points
+from rbrl.experiments.runs import Fold, Outcome, Run, Shelf, changes, expand, missing_points
 from rbrl.experiments.store import Store
 
-BACKENDS = ("serial", "processes", "dask")
 # Seconds between two looks at the runs that another process does.
 POLL_SECONDS = 0.5
-# Names of Dask's errors that mean that a worker was lost.
+# Names of Dask's errors that mean that a worker was lost; their classes are there only where Dask is installed.
 DASK_LOST = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
 
 
@@ -35,12 +32,15 @@ class WorkerLost(RBRLError):
     """A worker ended in the middle of a run."""
 
 
-class Serial:
-    """Runs one after the other, in this process; the interface of the other backends, too."""
+class Serial(AbstractContextManager["Serial"]):
+    """Runs one after the other, in this process; the interface of the other backends, too.
+
+    Leaving its `with` block lets the workers go; after an error, at once.
+    """
 
     n_workers = 1
 
-    def submit(self, *what: Any) -> Any:
+    def submit(self, *what: Any) -> Future[Outcome]:
         """Do the run, and return a future that has its outcome; the arguments are those of `worker.work`."""
         # Here, and not above: who reads a store should not wait for every method.
         from rbrl.experiments.worker import work
@@ -49,33 +49,29 @@ class Serial:
         future.set_result(work(*what))
         return future
 
-    def first_done(self, futures: Iterable[Any]) -> Iterable[Any]:
-        """Wait for one of the futures; return those that are done."""
-        return wait(futures, return_when=FIRST_COMPLETED).done
-
-    def died(self, error: BaseException) -> bool:
-        """Whether the error says that a worker was lost, not that a run failed."""
-        return isinstance(error, BrokenExecutor | CancelledError)
-
-    def close(self, kill: bool = False) -> None:
-        """Let the workers go; with `kill`, at once."""
+    def __exit__(self, *error: object) -> None:
+        pass
 
 
 class Processes(Serial):
-    """Worker processes on this machine (joblib's loky); they are replaced when one of them dies."""
+    """Worker processes on this machine (joblib's loky); they are replaced when one of them dies.
+
+    Parameters
+    ----------
+    n_workers : int
+    """
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
 
-    def submit(self, *what: Any) -> Any:
+    def submit(self, *what: Any) -> Future[Outcome]:
         """Send the run to a worker."""
         from rbrl.experiments.worker import work_apart
 
         return self._executor().submit(work_apart, *what)
 
-    def close(self, kill: bool = False) -> None:
-        """Stop the workers."""
-        self._executor().shutdown(wait=True, kill_workers=kill)
+    def __exit__(self, *error: object) -> None:
+        self._executor().shutdown(wait=True, kill_workers=error[0] is not None)
 
     def _executor(self) -> Any:
         from joblib.externals.loky import get_reusable_executor
@@ -96,33 +92,23 @@ class Dask(Serial):
 
     def __init__(self, scheduler: Any, n_workers: int) -> None:
         self._client, self._ours = _client(scheduler)
+        self._executor = self._client.get_executor(pure=False)
         self.n_workers = n_workers if n_workers > 1 else max(1, sum(self._client.nthreads().values()))
         self._sent: dict[int, tuple[Any, Any]] = {}
 
-    def submit(self, *what: Any) -> Any:
+    def submit(self, *what: Any) -> Future[Outcome]:
         """Send the run to the cluster."""
         from rbrl.experiments.worker import work_apart
 
-        task, X, Y, *rest = what
+        run, X, Y, *rest = what
         if id(X) not in self._sent:
             # The data itself is kept beside its copies: its id may otherwise be given to other data.
             self._sent = {id(X): (X, self._client.scatter([X, Y], hash=False))}
-        return self._client.submit(work_apart, task, *self._sent[id(X)][1], *rest, pure=False)
+        return self._executor.submit(work_apart, run, *self._sent[id(X)][1], *rest)
 
-    def first_done(self, futures: Iterable[Any]) -> Iterable[Any]:
-        """Wait for one of the futures; return those that are done."""
-        from distributed import wait as wait_for
-
-        with self._client.as_current():
-            return wait_for(list(futures), return_when="FIRST_COMPLETED").done
-
-    def died(self, error: BaseException) -> bool:
-        """Whether the error says that a worker was lost."""
-        return type(error).__name__ in DASK_LOST
-
-    def close(self, kill: bool = False) -> None:
-        """Forget the data; close the client if it was made here."""
+    def __exit__(self, *error: object) -> None:
         self._sent = {}
+        self._executor.shutdown(wait=error[0] is None)
         if self._ours:
             self._client.close()
 
@@ -136,10 +122,8 @@ def _client(scheduler: Any) -> tuple[Any, bool]:
     if isinstance(scheduler, Client):
         return scheduler, False
     if scheduler is None:
-        try:
+        with suppress(ValueError):
             return default_client(), False
-        except ValueError:
-            pass
     return Client(scheduler, set_as_default=False), True
 
 
@@ -148,38 +132,47 @@ def _backend(backend: str | None, jobs: int, scheduler: Any) -> Serial:
     jobs = (os.cpu_count() or 1) if jobs == -1 else check_whole("jobs", jobs, 1)
     if backend is None:
         backend = "dask" if scheduler is not None else "processes" if jobs > 1 else "serial"
-    if check_one_of("backend", backend, BACKENDS) == "dask":
+    if check_one_of("backend", backend, ("serial", "processes", "dask")) == "dask":
         return Dask(scheduler, jobs)
     return Processes(jobs) if backend == "processes" else Serial()
 
 
 class Session:
-    """One call of `execute`.
+    """What one call of `execute` does with the runs of `todo`; `finished` are the keys of those that have a result.
 
     A run waits for its turn in `waiting`, for another process in `elsewhere`, and for its worker in `flying`. When a
     worker dies, all runs in flight are lost and nobody knows whose fault it was: each is tried again `alone`.
+
+    Parameters
+    ----------
+    todo : list of Run
+    finished : set of str
+        Keys of the runs that have a result.
+    store : Store
+    shelf : Shelf
+    backend : Serial
+    progress : Progress
     """
 
-    def __init__(self, plan: Plan, store: Store, shelf: Shelf, backend: Serial, progress: Progress) -> None:
+    def __init__(
+        self, todo: list[Run], finished: set[str], store: Store, shelf: Shelf, backend: Serial, progress: Progress
+    ) -> None:
         self.store, self.shelf, self.backend, self.progress = store, shelf, backend, progress
-        self.specs = {data.name: data for data in plan.datasets}
-        self.n_done = 0
-        self.waiting: list[Run] = []
+        self.n_done, self.waiting, now = 0, list(todo), time.time()
         self.elsewhere: list[Run] = []
         self.alone: list[Run] = []
-        self.flying: dict[Any, Run] = {}
+        self.flying: dict[Future[Outcome], Run] = {}
         self.lost: set[str] = set()
-
-    def do(self, todo: list[Run], finished: dict[str, Result]) -> None:
-        """Do the runs of `todo`, or wait until others have done them."""
-        self.waiting, now = list(todo), time.time()
         # A result that was there at the start does not count for a run that is to be done anew.
         self.since = {run.key: now if run.key in finished else 0.0 for run in todo}
-        self.settled = set(finished) - {run.key for run in todo}
+        self.settled = finished - {run.key for run in todo}
+
+    def do(self) -> None:
+        """Do the runs, or wait until others have done them."""
         while self.waiting or self.elsewhere or self.flying or self.alone:
             self._fill()
             if self.flying:
-                for future in self.backend.first_done(set(self.flying)):
+                for future in wait(self.flying, return_when=FIRST_COMPLETED).done:
                     self._land(self.flying.pop(future), future)
             elif self.elsewhere:
                 time.sleep(POLL_SECONDS)
@@ -216,32 +209,29 @@ class Session:
     def _start(self, run: Run) -> None:
         self.progress.started(run)
         try:
-            known = self._known(run)
-            data = self.shelf.get(self.specs[run.dataset])
-        except TuningFailed as error:
-            self._keep(run, Outcome().fail(error))
+            known, data = self._known(run), self.shelf.get(run.data)
         except (RBRLError, OSError) as error:
-            self._keep(run, Outcome().fail(error, again=True))
+            self._keep(run, Outcome().fail(error, again=not isinstance(error, TuningFailed)))
         else:
-            others = [(other.task, self.store.known(other.tune_key)) for other in run.others]
-            self.flying[self.backend.submit(run.task, *data, known, run.tunes, others)] = run
+            others = [self.store.known(other.tune_key) for other in run.others]
+            self.flying[self.backend.submit(run, *data, known, others)] = run
 
     def _known(self, run: Run) -> list[Fold]:
         known = self.store.known(run.tune_key)
-        if run.tune_key and not run.tunes and missing_points(run.task, known):
+        if run.tune_key and not run.tunes and missing_points(run, known):
             first = self.store.finished().get(run.first)
             why = f"{first.status}: {first.error}" if first else "absent: it has no result"
             raise TuningFailed(f"the first split, which is tuned on, has no complete tuning ({why}).")
         return known
 
-    def _land(self, run: Run, future: Any) -> None:
+    def _land(self, run: Run, future: Future[Outcome]) -> None:
         try:  # returned, not raised, so that an interrupt that is raised is the user's
             error = future.exception()
         except CancelledError as cancelled:
             error = cancelled
         if error is None:
             self._keep(run, future.result())
-        elif not self.backend.died(error):
+        elif not isinstance(error, BrokenExecutor | CancelledError) and type(error).__name__ not in DASK_LOST:
             raise error
         elif run.key in self.lost:
             lost = WorkerLost(f"the worker ended during the run; was there enough memory? ({type(error).__name__})")
@@ -251,11 +241,9 @@ class Session:
             self.alone.append(run)
 
     def _keep(self, run: Run, outcome: Outcome) -> None:
-        self.store.save(run, outcome, __version__)
-        for other, (tuning, result, error) in zip(run.others, outcome.others):
-            self.store.save_other(other, tuning, result, __version__)
-            if error:
-                self.progress.noted(f"{run.title}: judging by another rule failed, and is left to its own run: {error}")
+        self.store.save(run, outcome)
+        for error in (other.error for other in outcome.others if other.error):
+            self.progress.noted(f"{run.title}: judging by another rule failed, and is left to its own run: {error}")
         self.settled.add(run.key)
         if outcome.status == "ok":
             self.n_done += 1
@@ -292,16 +280,10 @@ class Summary:
 
 
 def execute(
-    plan: Plan | str | PathLike[str],
-    store: Store | str | PathLike[str],
-    *,
-    jobs: int = 1,
-    backend: str | None = None,
-    scheduler: Any = None,
-    progress: Progress | None = None,
-    data_home: str | PathLike[str] | None = None,
+    plan: Plan | str | PathLike[str], store: Store | str | PathLike[str], *, jobs: int = 1, backend: str | None = None,
+    scheduler: Any = None, progress: Progress | None = None, data_home: str | PathLike[str] | None = None,
     retry_failed: bool = False,
-) -> Summary:
+) -> Summary:  # fmt: skip
     """Do what is missing of a plan, and keep every result in a store.
 
     It may be interrupted at any moment, and called again: only the runs in flight are lost. Several processes may work
@@ -347,34 +329,22 @@ def execute(
     store = store if isinstance(store, Store) else Store(Path(store))
     shelf = Shelf(plan.folder, data_home)
     runs = expand(plan, shelf)
-    session = Session(plan, store, shelf, _backend(backend, jobs, scheduler), progress)
+    workers = _backend(backend, jobs, scheduler)
     try:
         sizes = {data.name: shelf.sizes(data) for data in plan.datasets if data.file is not None}
         before, finished = store.begin(plan, runs, sizes), store.finished()
-        todo = [run for run in runs if _is_open(run, finished.get(run.key), retry_failed)]
-        notes = changes(before, runs, todo, finished, __version__)
+        todo = [run for run in runs if run.key not in finished or finished[run.key].is_open(run, retry_failed)]
+        notes = changes(before, runs, todo, finished)
         progress.planned(plan, len(runs), len(runs) - len(todo))
         for note in notes:
             progress.noted(note)
-        try:
-            session.do(todo, finished)
-        except BaseException:
-            session.backend.close(kill=True)
-            raise
-        session.backend.close()
+        with workers:
+            session = Session(todo, set(finished), store, shelf, workers, progress)
+            session.do()
         results = store.finished()
-        failed = [run for run in runs if run.key in results and results[run.key].status == "failed"]
-        failures = [(*run.place, results[run.key].error) for run in failed]
-        n_reused = len(runs) - session.n_done - len(failures)
-        seconds = time.perf_counter() - began
+        failures = [(*run.place, results[run.key].error) for run in runs if results[run.key].status == "failed"]
+        n_reused, seconds = len(runs) - session.n_done - len(failures), time.perf_counter() - began
         return Summary(len(runs), session.n_done, n_reused, len(failures), seconds, notes, failures)
     finally:
         progress.closed()
         store.close()
-
-
-def _is_open(run: Run, result: Result | None, retry_failed: bool) -> bool:
-    """Whether a run is to be done, given what the store has of it."""
-    if result is None or result.status == "failed":
-        return result is None or result.again or retry_failed
-    return bool(result.lacks(run))

@@ -6,7 +6,8 @@ import importlib.util
 import inspect
 import json
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -53,16 +54,44 @@ class NonEmptyClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.estimator = estimator
 
     def fit(self, X: Matrix, y: Array) -> Self:
-        """Fit a copy of the classifier."""
+        """Fit a copy of the classifier.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples, n_labels)
+
+        Returns
+        -------
+        NonEmptyClassifier
+        """
         self.estimator_ = clone(self.estimator).fit(X, y)
         return self
 
     def decision_function(self, X: Matrix) -> Array:
-        """The classifier's scores."""
+        """The classifier's scores.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_labels)
+        """
         return scores_of(self.estimator_, X)
 
     def predict(self, X: Matrix) -> Array:
-        """Labels, 0/1, none of the rows empty."""
+        """Labels, 0/1, none of the rows empty.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_labels)
+        """
         labels = self.estimator_.predict(X)
         labels = labels.toarray() if sparse.issparse(labels) else np.array(labels)
         empty = np.flatnonzero(~(labels > 0).any(axis=1))
@@ -81,6 +110,10 @@ def find_class(use: str, folder: str | Path) -> type[Classifier]:
     folder : path
         Where relative file paths start.
 
+    Returns
+    -------
+    type
+
     Examples
     --------
     >>> find_class("brl", ".").__name__, find_class("sklearn.svm:SVC", ".").__name__
@@ -89,17 +122,11 @@ def find_class(use: str, folder: str | Path) -> type[Classifier]:
     place, colon, name = use.rpartition(":")
     if not colon:
         if use not in REGISTRY:
-            raise PlanError(
-                f"no method is called {use!r}; a class of your own is 'module:Class' or 'file.py:Class'."
-                f"{hint(use, REGISTRY)}"
-            )
+            words = "a class of your own is 'module:Class' or 'file.py:Class'"
+            raise PlanError(f"no method is called {use!r}; {words}.{hint(use, REGISTRY)}")
         return REGISTRY[use]
-    try:
+    with _foreign_code(f"{use!r} cannot be imported"):
         module = _from_file(_file(place, folder)) if place.endswith(".py") else importlib.import_module(place)
-    except PlanError:
-        raise
-    except (Exception, SystemExit) as error:  # importing runs foreign code, which may raise anything
-        raise PlanError(f"{use!r} cannot be imported: {in_words(error)}.") from error
     if not hasattr(module, name):
         classes = [one for one, value in vars(module).items() if isinstance(value, type)]
         raise PlanError(f"{use!r}: {place} has no {name!r}.{hint(name, classes)}")
@@ -107,27 +134,41 @@ def find_class(use: str, folder: str | Path) -> type[Classifier]:
 
 
 def code_of(use: str, folder: str | Path) -> str | None:
-    """Content hash of the file that `use` names, so that an edited class is run anew; None for anything else."""
+    """Content hash of the file that `use` names, so that an edited class is run anew; None for anything else.
+
+    Parameters
+    ----------
+    use, folder
+        As for `find_class`.
+    """
     place, _, _ = use.rpartition(":")
     return hashlib.sha256(_file(place, folder).read_bytes()).hexdigest()[:20] if place.endswith(".py") else None
 
 
 def check_method(plan: Plan, method: MethodSpec) -> None:
-    """Refuse a class, a parameter, or an estimator in a parameter that does not exist, and a rule that needs another fit."""
+    """Refuse a class, a parameter, or an estimator in a parameter that does not exist, and a rule that needs another fit.
+
+    Parameters
+    ----------
+    plan : Plan
+    method : MethodSpec
+        One of the plan's.
+    """
     where, cls = f"methods.{method.name}", find_class(method.use, plan.folder)
     if method.also_judged:
         _check_rules(f"{where}.also_judged", cls, [name for rule in method.also_judged for name in rule["params"]])
+    known = getattr(cls, "_get_param_names")() if issubclass(cls, BaseEstimator) else None  # noqa: B009
     for data in plan.datasets:
         params, grids = method.on(data)
-        known = getattr(cls, "_get_param_names")() if issubclass(cls, BaseEstimator) else None  # noqa: B009
         for name in (*params, *(name for grid in grids for name in grid)):
             # A name with `__` reaches inside, and only its start is checked.
             if known is not None and name.partition("__")[0] not in known:
-                place = f"{where} (on {data.name})"
-                raise PlanError(f"{place}: {cls.__name__} has no parameter {name!r}.{hint(name, known)}")
+                words = f"has no parameter {name!r}.{hint(name, known)}"
+                raise PlanError(f"{where} (on {data.name}): {cls.__name__} {words}")
         for value in params.values():
             if isinstance(value, dict):
-                _check_made(where, value, plan.folder)
+                with _foreign_code(f"{where}: {value['use']!r} cannot be made with these params"):
+                    _value(value, plan.folder)
 
 
 def _check_rules(where: str, cls: type[Classifier], names: Iterable[str]) -> None:
@@ -141,13 +182,15 @@ def _check_rules(where: str, cls: type[Classifier], names: Iterable[str]) -> Non
             raise PlanError(f"{where}: {name!r} would need another fit of {cls.__name__}; allowed: {', '.join(known)}.")
 
 
-def _check_made(where: str, value: dict[str, Any], folder: str | Path) -> None:
+@contextmanager
+def _foreign_code(what: str) -> Iterator[None]:
+    """Tell whatever a class of a plan raises, be it imported or made, as an error of the plan."""
     try:
-        _value(value, folder)
+        yield
     except PlanError:
         raise
-    except (Exception, SystemExit) as error:  # a class of a plan may raise anything
-        raise PlanError(f"{where}: {value['use']!r} cannot be made with these params: {in_words(error)}.") from error
+    except (Exception, SystemExit) as error:
+        raise PlanError(f"{what}: {in_words(error)}.") from error
 
 
 @cache
@@ -184,7 +227,7 @@ def resolved(use: str, params: dict[str, Any], folder: str | Path, but: Collecti
     for name, parameter in inspect.signature(cls.__init__).parameters.items() if first else ():
         if parameter.default is not parameter.empty and name not in params and name not in but:
             default = json.loads(json.dumps(parameter.default, default=repr))
-            if name not in first or first[name] != default:
+            if first.get(name, parameter.empty) != default:
                 found[name] = default
     return found
 
@@ -221,6 +264,10 @@ def build(
     seed : int, optional
         Its random_state, if it has one that `params` leaves open.
 
+    Returns
+    -------
+    classifier
+
     Examples
     --------
     >>> build("rakel", {"estimator": {"use": "br", "params": {"C": 2.0}}}, ".", seed=3)
@@ -233,15 +280,24 @@ def build(
     own = estimator.get_params(deep=False)
     if seed is not None and "random_state" in own and "random_state" not in params:
         estimator.set_params(random_state=seed)
-    if non_empty is None:
-        return estimator
-    if "non_empty" in own:
+    if non_empty is not None and "non_empty" in own:
         return estimator.set_params(non_empty=non_empty)
     return NonEmptyClassifier(estimator) if non_empty else estimator
 
 
 def inner_names(estimator: Classifier, table: dict[str, Any]) -> dict[str, Any]:
-    """The keys of `table`, parameters of a plan's method, as `estimator` calls them."""
+    """The keys of `table`, parameters of a plan's method, as `estimator` calls them.
+
+    Parameters
+    ----------
+    estimator : classifier
+        As `build` gives it.
+    table : dict
+
+    Returns
+    -------
+    dict
+    """
     prefix = "estimator__" if isinstance(estimator, NonEmptyClassifier) else ""
     return {f"{prefix}{key}": value for key, value in table.items()}
 

@@ -16,6 +16,7 @@ from rbrl.exceptions import PlanError
 from rbrl.experiments.specs import TUNE_ON, DataSpec, MethodSpec
 from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric
 
+PAPER_NAMES = tuple(metric.name for metric in PAPER_METRICS)
 # Keys that TOML takes without quotes.
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 Spec = TypeVar("Spec", DataSpec, MethodSpec)
@@ -23,7 +24,16 @@ Spec = TypeVar("Spec", DataSpec, MethodSpec)
 
 @dataclass(frozen=True)
 class Splits:
-    """Repeated splits; split i is drawn with seed + i, so each can be had alone: `only` has the numbers of some."""
+    """Repeated splits; split i is drawn with seed + i, so each can be had alone: `only` has the numbers of some.
+
+    Parameters
+    ----------
+    number, seed : int
+    train_fraction : float
+    stratified : bool
+    only : tuple of int
+        Numbers of the splits that are used; all if there are none.
+    """
 
     number: int = field(default=10, metadata=checked(check_whole, at_least=1))
     seed: int = field(default=0, metadata=checked(check_whole, at_least=0))
@@ -32,7 +42,16 @@ class Splits:
     only: tuple[int, ...] = ()
 
     def part(self, only: Collection[int]) -> Self:
-        """The same splits, of which only some are used; all if `only` is empty."""
+        """The same splits, of which only some are used; all if `only` is empty.
+
+        Parameters
+        ----------
+        only : collection of int
+
+        Returns
+        -------
+        Splits
+        """
         for split in only:
             if check_whole("a split", split, 0) >= self.number:
                 raise PlanError(f"a split must be a number from 0 to {self.number - 1}. Got {split!r} instead.")
@@ -51,6 +70,12 @@ class Tuning:
     `criterion` is the name of a metric, a list of them, of which the mean of a grid point's ranks counts, or
     "mean_rank": all metrics of the plan.
     `on` is "every" split, or only the "first", whose choice then serves all splits.
+
+    Parameters
+    ----------
+    folds : int
+    criterion : str or list of str
+    on : {"every", "first"}
     """
 
     folds: int = field(default=5, metadata=checked(check_whole, at_least=2))
@@ -59,12 +84,48 @@ class Tuning:
     on: str = field(default="every", metadata=checked(check_one_of, allowed=TUNE_ON))
 
     def check_criterion(self, metrics: Sequence[str]) -> None:
-        """Refuse metrics that are not among those of the plan."""
+        """Refuse metrics that are not among those of the plan.
+
+        Parameters
+        ----------
+        metrics : sequence of str
+            Names of those of the plan.
+        """
         if isinstance(self.criterion, list):
             for name in check_list("tuning.criterion", self.criterion):
                 check_one_of("a metric of tuning.criterion", name, metrics)
         else:
             check_one_of("tuning.criterion", self.criterion, ("mean_rank", *metrics))
+
+
+def _metrics(where: str, names: Any) -> tuple[str, ...]:
+    for name in check_list(where, names):
+        try:
+            get_metric(name)
+        except ValueError:
+            check_one_of("a metric", name, METRICS)
+    return tuple(_distinct(where, [get_metric(name).name for name in names]))
+
+
+def _datasets(where: str, entries: Any) -> tuple[DataSpec, ...]:
+    datasets = tuple(DataSpec.parse(entry, f"{where}[{i}]") for i, entry in enumerate(check_list(where, entries)))
+    _distinct(where, [data.name for data in datasets])
+    return datasets
+
+
+def _methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
+    if isinstance(tables, list):
+        tables = {check_text(f"a method of the list {where}", name): {} for name in tables}
+    if not checks.check_table(where, tables):
+        raise PlanError(f"{where} must name at least one method. Got {tables!r} instead.")
+    return tuple(MethodSpec.parse(name, table) for name, table in tables.items())
+
+
+def _distinct(where: str, names: list[str]) -> list[str]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PlanError(f"{where} has {twice[0]!r} more than once; each must have a name of its own.")
+    return names
 
 
 @dataclass(frozen=True)
@@ -99,11 +160,11 @@ class Plan:
     (3, 'hamming_loss')
     """
 
-    datasets: tuple[DataSpec, ...]
-    methods: tuple[MethodSpec, ...]
-    splits: Splits = Splits()
-    tuning: Tuning = Tuning()
-    metrics: tuple[str, ...] = tuple(metric.name for metric in PAPER_METRICS)
+    datasets: tuple[DataSpec, ...] = field(metadata=checked(_datasets))
+    methods: tuple[MethodSpec, ...] = field(metadata=checked(_methods))
+    splits: Splits = field(default=Splits(), metadata=checked(checks.read_as, cls=Splits))
+    tuning: Tuning = field(default=Tuning(), metadata=checked(checks.read_as, cls=Tuning))
+    metrics: tuple[str, ...] = field(default=PAPER_NAMES, metadata=checked(_metrics))
     convention: str = field(default="paper", metadata=checked(check_one_of, allowed=CONVENTIONS))
     standardise: str = "dense"
     seed: int = field(default=0, metadata=checked(check_whole, at_least=0))
@@ -112,7 +173,17 @@ class Plan:
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Self:
-        """Read a plan file; raise PlanError, with the file's name, if it cannot be followed."""
+        """Read a plan file; raise PlanError, with the file's name, if it cannot be followed.
+
+        Parameters
+        ----------
+        path : path
+            Relative paths in the plan start at its folder.
+
+        Returns
+        -------
+        Plan
+        """
         path = Path(path)
         try:
             return cls.from_text(path.read_text(encoding="utf-8"), path.resolve().parent)
@@ -125,19 +196,40 @@ class Plan:
 
     @classmethod
     def from_text(cls, text: str, folder: str | PathLike[str]) -> Self:
-        """Read a plan from TOML text; relative paths start at `folder`.
+        """Read a plan from TOML text.
 
         With ``extends = "other.toml"`` it is another plan of that folder with some keys changed.
+
+        Parameters
+        ----------
+        text : str
+        folder : path
+            Where relative paths start.
+
+        Returns
+        -------
+        Plan
         """
         return cls.from_dict(_extended(tomllib.loads(text), Path(folder)), folder=folder)
 
     @classmethod
     def from_dict(cls, table: dict[str, Any], folder: str | PathLike[str] | None = None) -> Self:
-        """Check a plan given as nested dicts, and fill in the defaults."""
+        """Check a plan given as nested dicts, and fill in the defaults.
+
+        Parameters
+        ----------
+        table : dict
+            As a plan file has it.
+        folder : path, optional
+            Where relative paths start; the working directory by default.
+
+        Returns
+        -------
+        Plan
+        """
         said = checked_table("", table, CHECKS, required=["datasets", "methods"])
         only, preprocessing = said.pop("only", {}), said.pop("preprocessing", {})
-        splits, tuning = Splits(**said.pop("splits", {})), Tuning(**said.pop("tuning", {}))
-        plan = cls(**said, **preprocessing, splits=splits, tuning=tuning, folder=Path(folder or Path.cwd()))
+        plan = cls(**said, **preprocessing, folder=Path(folder or Path.cwd()))
         plan.tuning.check_criterion(plan.metrics)
         for method in plan.methods:
             method.check_datasets([data.name for data in plan.datasets])
@@ -169,12 +261,21 @@ class Plan:
         return len(self.datasets) * len(self.methods) * len(self.splits.chosen)
 
     def part(
-        self,
-        datasets: Sequence[str] | None = None,
-        methods: Sequence[str] | None = None,
+        self, datasets: Sequence[str] | None = None, methods: Sequence[str] | None = None,
         splits: Sequence[int] | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """The same plan for some data sets, methods and splits only; its runs are those of the whole plan.
+
+        Parameters
+        ----------
+        datasets, methods : sequence of str, optional
+            Names; all by default.
+        splits : sequence of int, optional
+            Numbers; by default those that the plan has.
+
+        Returns
+        -------
+        Plan
 
         Examples
         --------
@@ -184,44 +285,14 @@ class Plan:
         """
         chosen = _chosen("data set", self.datasets, datasets)
         names = {data.name for data in chosen}
-        return replace(
-            self,
-            datasets=chosen,
-            methods=tuple(method.restricted(names) for method in _chosen("method", self.methods, methods)),
-            splits=self.splits.part(splits or self.splits.only),
-        )
-
-
-def _metrics(where: str, names: Any) -> tuple[str, ...]:
-    for name in check_list(where, names):
-        try:
-            get_metric(name)
-        except ValueError:
-            check_one_of("a metric", name, METRICS)
-    return tuple(_distinct(where, [get_metric(name).name for name in names]))
-
-
-def _datasets(where: str, entries: Any) -> tuple[DataSpec, ...]:
-    datasets = tuple(DataSpec.parse(entry, f"{where}[{i}]") for i, entry in enumerate(check_list(where, entries)))
-    _distinct(where, [data.name for data in datasets])
-    return datasets
-
-
-def _methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
-    if isinstance(tables, list):
-        tables = {check_text(f"a method of the list {where}", name): {} for name in tables}
-    if not checks.check_table(where, tables):
-        raise PlanError(f"{where} must name at least one method. Got {tables!r} instead.")
-    return tuple(MethodSpec.parse(name, table) for name, table in tables.items())
+        kept = tuple(method.restricted(names) for method in _chosen("method", self.methods, methods))
+        return replace(self, datasets=chosen, methods=kept, splits=self.splits.part(splits or self.splits.only))
 
 
 STANDARDISE = partial(check_one_of, allowed=("dense", "all", "none"))
 # What a plan may say.
 CHECKS: dict[str, Check] = {
     **checks.checked_fields(Plan),
-    **{"datasets": _datasets, "methods": _methods, "metrics": _metrics},
-    "splits": partial(checked_table, checks=checks.checked_fields(Splits)),
-    "tuning": partial(checked_table, checks=checks.checked_fields(Tuning)),
     "preprocessing": partial(checked_table, checks={"standardise": STANDARDISE}),
     "only": partial(checked_table, checks=dict.fromkeys(("datasets", "methods", "splits"), check_list)),
 }
@@ -236,13 +307,6 @@ def _chosen(what: str, specs: Iterable[Spec], names: Collection[str] | None) -> 
     return tuple(spec for name, spec in known.items() if not names or name in names)
 
 
-def _distinct(where: str, names: list[str]) -> list[str]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise PlanError(f"{where} has {twice[0]!r} more than once; each must have a name of its own.")
-    return names
-
-
 def _extended(table: dict[str, Any], folder: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Put the keys of `table` into the plan that it extends, if it extends one; tables are merged key by key."""
     if "extends" not in table:
@@ -250,9 +314,8 @@ def _extended(table: dict[str, Any], folder: Path, seen: tuple[Path, ...] = ()) 
     name = table["extends"]
     path = folder / str(name)
     if not isinstance(name, str) or path in seen:
-        raise PlanError(
-            f"extends must be the path of another plan, not of one that extends this. Got {name!r} instead."
-        )
+        rule = "must be the path of another plan, not of one that extends this"
+        raise PlanError(f"extends {rule}. Got {name!r} instead.")
     try:
         base = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -261,12 +324,11 @@ def _extended(table: dict[str, Any], folder: Path, seen: tuple[Path, ...] = ()) 
     return _merged(_extended(base, path.parent, (*seen, path)), own)
 
 
-def _merged(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """`base` with the values of `change`; what is a table in both is merged in its turn."""
-    tables = {
-        key for key in base.keys() & change.keys() if isinstance(base[key], dict) and isinstance(change[key], dict)
-    }
-    return base | change | {key: _merged(base[key], change[key]) for key in tables}
+def _merged(base: Any, change: Any) -> Any:
+    """`change`, or where both are tables `base` with the values of `change`, merged in their turn."""
+    if not (isinstance(base, dict) and isinstance(change, dict)):
+        return change
+    return base | {key: _merged(base.get(key), value) for key, value in change.items()}
 
 
 def _sections(table: dict[str, Any], prefix: str = "") -> str:

@@ -28,32 +28,64 @@ class Progress:
     """
 
     def planned(self, plan: "Plan", n_runs: int, n_reused: int) -> None:
-        """Before the first run: how many runs the plan has, and how many are done already."""
+        """Before the first run: how many runs the plan has, and how many are done already.
+
+        Parameters
+        ----------
+        plan : Plan
+        n_runs, n_reused : int
+        """
 
     def noted(self, text: str) -> None:
-        """Something worth knowing, for people."""
+        """Something worth knowing, for people.
+
+        Parameters
+        ----------
+        text : str
+        """
 
     def started(self, run: "Run") -> None:
-        """A run was given to a worker."""
+        """A run was given to a worker.
+
+        Parameters
+        ----------
+        run : Run
+        """
 
     def finished(self, run: "Run", outcome: "Outcome") -> None:
-        """A run is in the store."""
+        """A run is in the store.
+
+        Parameters
+        ----------
+        run : Run
+        outcome : Outcome
+        """
 
     def failed(self, run: "Run", outcome: "Outcome") -> None:
-        """A run failed; its error is in the store."""
+        """A run failed; its error is in the store.
+
+        Parameters
+        ----------
+        run : Run
+        outcome : Outcome
+        """
 
     def closed(self) -> None:
         """Nothing more will come, whether all was done or not."""
 
 
 class ShownProgress(Progress):
-    """A comparison on a display: lines have each run, a live view the means so far; notes and errors stay above it."""
+    """A comparison on a display: lines have each run, a live view the means so far; notes and errors stay above it.
+
+    Parameters
+    ----------
+    display : Display
+    """
 
     def __init__(self, display: Display) -> None:
-        self.display = display
+        self.display, self._dataset, self._n_new = display, "", 0
         self._values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         self._running: list[str] = []
-        self._dataset, self._n_new = "", 0
 
     def planned(self, plan: "Plan", n_runs: int, n_reused: int) -> None:
         """Show how much there is to do."""
@@ -148,5 +180,14 @@ class RichProgress(ShownProgress):
 
 
 def progress_for(stream: TextIO | None = None) -> Progress:
-    """Return the live view if `stream` (standard error by default) is a terminal, and plain lines otherwise."""
+    """Return the live view if `stream` (standard error by default) is a terminal, and plain lines otherwise.
+
+    Parameters
+    ----------
+    stream : text stream, default=sys.stderr
+
+    Returns
+    -------
+    Progress
+    """
     return ShownProgress(display_for(True, stream))

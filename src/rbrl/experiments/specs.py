@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from rbrl._common import checks
 from rbrl._common.checks import Check, check_list, check_one_of, check_table, check_text, checked, checked_table, hint
@@ -18,8 +17,26 @@ MODELS = ("kernel", "linear")
 TUNE_ON = ("every", "first")
 
 
+class Spec:
+    """What a plan says of something; the fields that a plan may give have a check."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a plan file says: the fields that are not as they would be by default.
+
+        Returns
+        -------
+        dict
+        """
+        own = [one for one in fields(self) if "check" in one.metadata]
+        defaults = [one.default if one.default_factory is MISSING else one.default_factory() for one in own]
+        said = ((one.name, getattr(self, one.name)) for one in own)
+        return {name: value for (name, value), default in zip(said, defaults) if value != default}
+
+
 @dataclass(frozen=True)
-class DataSpec:
+class DataSpec(Spec):
     """One data set of a plan.
 
     Parameters
@@ -53,44 +70,91 @@ class DataSpec:
 
     @classmethod
     def parse(cls, entry: Any, where: str) -> Self:
-        """Read an entry of `datasets`: text, or a table."""
-        entry = _from_text(entry, where) if isinstance(entry, str) else entry
+        """Read an entry of `datasets`: a table, or text, a name of the catalogue or else a path.
+
+        Parameters
+        ----------
+        entry : str or dict
+        where : str
+            Its place in the plan, for messages.
+
+        Returns
+        -------
+        DataSpec
+        """
+        if isinstance(entry, str):
+            check_text(where, entry)
+            is_path = "/" in entry or "\\" in entry or Path(entry.removesuffix(".gz")).suffix.lower() in ENDINGS
+            entry = {"file": entry} if is_path and entry not in CARDS else {"name": entry}
         table = checked_table(where, entry, checks.checked_fields(cls))
         if "file" in table:
-            table.setdefault("name", Path(table["file"]).name.partition(".")[0])
-        else:
-            table.setdefault("model", CARDS[_catalogue_name(table, where)].model)
-        return cls(**table)
-
-    def to_dict(self) -> dict[str, Any]:
-        """What a plan file says."""
-        said = {key: value for key, value in self.__dict__.items() if value is not None}
-        return {key: value for key, value in said.items() if (key, value) != ("nominal", "codes")}
-
-
-def _from_text(text: str, where: str) -> dict[str, Any]:
-    """A name of the catalogue, or else a path."""
-    check_text(where, text)
-    is_file = "/" in text or "\\" in text or Path(text.removesuffix(".gz")).suffix.lower() in ENDINGS
-    return {"file": text} if is_file and text not in CARDS else {"name": text}
+            return cls(**{"name": Path(table["file"]).name.partition(".")[0], **table})
+        checks.check_keys(where, table, table, required=["name"])
+        name = table["name"]
+        if name not in CARDS:
+            words = "is no data set of the catalogue; for a file of your own write its path, with its ending."
+            raise PlanError(f"{where} = {name!r} {words}{hint(name, sorted(CARDS))}")
+        for key in ("labels", "format", "nominal"):
+            if key in table:
+                raise PlanError(f"{where}.{key} = {table[key]!r} goes with a file; {name!r} is in the catalogue.")
+        return cls(**{"model": CARDS[name].model, **table})
 
 
-def _catalogue_name(table: dict[str, Any], where: str) -> str:
-    checks.check_keys(where, table, table, required=["name"])
-    name = table["name"]
-    if name not in CARDS:
-        raise PlanError(
-            f"{where} = {name!r} is no data set of the catalogue; for a file of your own write its path, with its "
-            f"ending.{hint(name, sorted(CARDS))}"
-        )
-    for key in ("labels", "format", "nominal"):
-        if key in table:
-            raise PlanError(f"{where}.{key} = {table[key]!r} goes with a file; {name!r} is in the catalogue.")
-    return name
+def _params(where: str, params: Any) -> dict[str, Any]:
+    for key, value in check_table(where, params).items():
+        _check_value(f"{where}.{key}", value)
+    return dict(params)
+
+
+def _check_value(where: str, value: Any) -> None:
+    """Numbers, text, true, false, lists of them, and tables that name a class: what a store can write down."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            _check_value(where, one)
+    elif isinstance(value, dict):
+        checks.check_keys(where, value, ("use", "params"), required=["use"])
+        _params(f"{where}.params", value.get("params", {}))
+    elif not isinstance(value, bool | int | float | str) or (isinstance(value, float) and math.isnan(value)):
+        allowed = "numbers, text, true, false, lists of them, and tables with the keys use and params"
+        raise PlanError(f"{where} = {value!r} is not possible. Allowed: {allowed}.")
+
+
+def _grids(where: str, grids: Any) -> list[dict[str, list[Any]]]:
+    """One table, or a list of them; what has nothing to tune is left out."""
+    several = [grids] if isinstance(grids, dict) or grids == [] else check_list(where, grids)
+    return [_grid(where, grid) for grid in several if grid not in ({}, [])]
+
+
+def _grid(where: str, grid: Any) -> dict[str, list[Any]]:
+    for key, values in check_table(where, grid).items():
+        for value in check_list(f"{where}.{key}", values):
+            if isinstance(value, dict):
+                raise PlanError(f"{where}.{key} has {value!r}: classes cannot be tuned over; make each a method.")
+            _check_value(f"{where}.{key}", value)
+    return {key: list(values) for key, values in grid.items()}
+
+
+def _rules(where: str, rules: Any) -> list[dict[str, Any]]:
+    allowed = _checks_of("params", "non_empty", "convention")
+    read = [checked_table(f"{where}[{i}]", rule, allowed) for i, rule in enumerate(rules and check_list(where, rules))]
+    return [{**rule, "params": rule.get("params", {})} for rule in read]
+
+
+def _layers(where: str, entries: Any, names: Collection[str] = ()) -> dict[str, dict[str, Any]]:
+    """What holds for some data sets only, by the name of the data set or of the model, which is one of `names`."""
+    table, allowed = check_table(where, entries), _checks_of("params", "grid", "tune_on")
+    for key in table if names else ():
+        check_one_of(f"a key of {where}", key, names)
+    return {key: checked_table(f"{where}.{key}", entry, allowed) for key, entry in table.items()}
+
+
+def _checks_of(*names: str) -> dict[str, Check]:
+    """The checks of some of the keys of a method."""
+    return {name: check for name, check in checks.checked_fields(MethodSpec).items() if name in names}
 
 
 @dataclass(frozen=True)
-class MethodSpec:
+class MethodSpec(Spec):
     """One method of a plan.
 
     Parameters
@@ -124,36 +188,55 @@ class MethodSpec:
     """
 
     name: str
-    use: str
-    params: dict[str, Any] = field(default_factory=dict)
-    grid: list[dict[str, list[Any]]] = field(default_factory=list)
-    tune_on: str | None = None
-    non_empty: bool | None = None
-    convention: str | None = None
-    also_judged: list[dict[str, Any]] = field(default_factory=list)
-    by_model: dict[str, dict[str, Any]] = field(default_factory=dict)
-    by_dataset: dict[str, dict[str, Any]] = field(default_factory=dict)
+    use: str = field(metadata=checked(check_text))
+    params: dict[str, Any] = field(default_factory=dict, metadata=checked(_params))
+    grid: list[dict[str, list[Any]]] = field(default_factory=list, metadata=checked(_grids))
+    tune_on: str | None = field(default=None, metadata=checked(check_one_of, allowed=TUNE_ON))
+    non_empty: bool | None = field(default=None, metadata=checked(checks.check_flag))
+    convention: str | None = field(default=None, metadata=checked(check_one_of, allowed=CONVENTIONS))
+    also_judged: list[dict[str, Any]] = field(default_factory=list, metadata=checked(_rules))
+    by_model: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=checked(_layers, names=MODELS))
+    by_dataset: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=checked(_layers))
 
     @classmethod
     def parse(cls, name: str, table: Any) -> Self:
-        """Read the table `methods.NAME`."""
-        where = f"methods.{check_text('a method name', name)}"
-        return cls(name, **{"use": name, **checked_table(where, table, METHOD)})
+        """Read the table `methods.NAME`.
 
-    def to_dict(self) -> dict[str, Any]:
-        """What a plan file says."""
-        table = {key: getattr(self, key) for key in METHOD}
-        return {key: value for key, value in table.items() if value not in (None, {}, [])}
+        Parameters
+        ----------
+        name : str
+        table : dict
+
+        Returns
+        -------
+        MethodSpec
+        """
+        where = f"methods.{check_text('a method name', name)}"
+        return cls(name, **{"use": name, **checked_table(where, table, checks.checked_fields(cls))})
 
     def check_datasets(self, names: Collection[str]) -> None:
-        """Refuse parameters for data sets that the plan has not."""
+        """Refuse parameters for data sets that the plan has not.
+
+        Parameters
+        ----------
+        names : collection of str
+        """
         for key in self.by_dataset:
             if key not in names:
                 where = f"methods.{self.name}.by_dataset.{key}"
                 raise PlanError(f"{where} names no data set of the plan.{hint(key, names)}")
 
     def restricted(self, names: Collection[str]) -> Self:
-        """The same method without what it says of other data sets than these."""
+        """The same method without what it says of other data sets than these.
+
+        Parameters
+        ----------
+        names : collection of str
+
+        Returns
+        -------
+        MethodSpec
+        """
         return replace(self, by_dataset={key: value for key, value in self.by_dataset.items() if key in names})
 
     def under_other_rules(self) -> list[Self]:
@@ -162,7 +245,17 @@ class MethodSpec:
         return [replace(plain, **{**rule, "params": self.params | rule["params"]}) for rule in self.also_judged]
 
     def on(self, data: DataSpec) -> tuple[dict[str, Any], list[dict[str, list[Any]]]]:
-        """(params, grid) on one data set."""
+        """(params, grid) on one data set.
+
+        Parameters
+        ----------
+        data : DataSpec
+
+        Returns
+        -------
+        params : dict
+        grid : list of dict of lists
+        """
         params, grid = dict(self.params), self.grid
         for layer in self._layers(data):
             params |= layer.get("params", {})
@@ -170,72 +263,21 @@ class MethodSpec:
         return params, [{key: list(one[key]) for key in sorted(one)} for one in grid]
 
     def tuned_on(self, data: DataSpec, default: str) -> str:
-        """On which splits of one data set it is tuned."""
+        """On which splits of one data set it is tuned.
+
+        Parameters
+        ----------
+        data : DataSpec
+        default : {"every", "first"}
+            What the plan says.
+
+        Returns
+        -------
+        str
+        """
         own = [layer["tune_on"] for layer in self._layers(data) if "tune_on" in layer]
         return own[-1] if own else self.tune_on or default
 
     def _layers(self, data: DataSpec) -> list[dict[str, Any]]:
         """What holds for this data set alone, the last entry before the others."""
         return [self.by_model.get(data.model or "", {}), self.by_dataset.get(data.name, {})]
-
-
-def _params(where: str, params: Any) -> dict[str, Any]:
-    for key, value in check_table(where, params).items():
-        _check_value(f"{where}.{key}", value)
-    return dict(params)
-
-
-def _grids(where: str, grids: Any) -> list[dict[str, list[Any]]]:
-    """One table, or a list of them; what has nothing to tune is left out."""
-    several = [grids] if isinstance(grids, dict) or grids == [] else check_list(where, grids)
-    return [_grid(where, grid) for grid in several if grid not in ({}, [])]
-
-
-def _grid(where: str, grid: Any) -> dict[str, list[Any]]:
-    for key, values in check_table(where, grid).items():
-        for value in check_list(f"{where}.{key}", values):
-            if isinstance(value, dict):
-                raise PlanError(f"{where}.{key} has {value!r}: classes cannot be tuned over; make each a method.")
-            _check_value(f"{where}.{key}", value)
-    return {key: list(values) for key, values in grid.items()}
-
-
-def _check_value(where: str, value: Any) -> None:
-    """Numbers, text, true, false, lists of them, and tables that name a class: what a store can write down."""
-    if isinstance(value, list | tuple):
-        for one in value:
-            _check_value(where, one)
-    elif isinstance(value, dict):
-        checks.check_keys(where, value, ("use", "params"), required=["use"])
-        for key, one in check_table(f"{where}.params", value.get("params", {})).items():
-            _check_value(f"{where}.params.{key}", one)
-    elif not isinstance(value, bool | int | float | str) or (isinstance(value, float) and math.isnan(value)):
-        raise PlanError(
-            f"{where} = {value!r} is not possible. Allowed: numbers, text, true, false, lists of them, and tables with "
-            "the keys use and params."
-        )
-
-
-def _other_rules(where: str, rules: Any) -> list[dict[str, Any]]:
-    read = [checked_table(f"{where}[{i}]", rule, RULE) for i, rule in enumerate(rules and check_list(where, rules))]
-    return [{**rule, "params": rule.get("params", {})} for rule in read]
-
-
-def _by_dataset(where: str, entries: Any) -> dict[str, dict[str, Any]]:
-    return {
-        key: checked_table(f"{where}.{key}", entry, OVERRIDES) for key, entry in check_table(where, entries).items()
-    }
-
-
-def _by_model(where: str, entries: Any) -> dict[str, dict[str, Any]]:
-    for key in check_table(where, entries):
-        check_one_of(f"a key of {where}", key, MODELS)
-    return _by_dataset(where, entries)
-
-
-# What may be said of a method on some data sets, as another rule to judge it by, and in general, in the order of writing.
-OVERRIDES: dict[str, Check] = {"params": _params, "grid": _grids, "tune_on": partial(check_one_of, allowed=TUNE_ON)}
-CONVENTION = partial(check_one_of, allowed=CONVENTIONS)
-RULE: dict[str, Check] = {"params": _params, "non_empty": checks.check_flag, "convention": CONVENTION}
-INNER: dict[str, Check] = {"also_judged": _other_rules, "by_model": _by_model, "by_dataset": _by_dataset}
-METHOD: dict[str, Check] = {"use": check_text, **OVERRIDES, **RULE, **INNER}

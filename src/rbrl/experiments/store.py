@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from sqlite3 import Cursor
@@ -12,24 +13,24 @@ from typing import Any
 
 import pandas as pd
 
-from rbrl.experiments.data import Shelf
 from rbrl.experiments.database import Database, Owner, is_alive
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.runs import Fold, Outcome, Place, Result, Run, expand
+from rbrl.experiments.runs import Fold, Outcome, Place, Run, Shelf, expand
 
 ROWS = [
-    *("dataset", "method", "split", "metric", "value", "status", "error", "params"),
-    *("tune_seconds", "train_seconds", "test_seconds", "processor_seconds"),
-    *("gap", "evaluations", "seed", "version", "machine"),
-]
+    "dataset", "method", "split", "metric", "value", "status", "error", "params", "tune_seconds", "train_seconds",
+    "test_seconds", "processor_seconds", "gap", "evaluations", "seed", "version", "machine",
+]  # fmt: skip
 TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations"]
 EFFORT = ["dataset", "method", "split", "n_fits", "seconds", "evaluations", "gap", "certified", "processor_seconds"]
 DATASETS = ["dataset", "n_samples", "n_features", "n_labels", "cardinality", "density"]
-FAILURES = ["dataset", "method", "split", "error", "trace"]
 NUMBERS = {"value", "gap", "evaluations", "seconds", "certified", *(name for name in ROWS if name.endswith("_seconds"))}
-FOLDS = "point, fold, vals, fit_seconds, gap, evaluations"
+# The column that holds JSON, decoded as it is read: text that cannot be decoded is then damage like any other.
+VALUES = 'vals AS "vals [json]"'
+FOLDS = f"point, fold, {VALUES}, fit_seconds, gap, evaluations"
+# A fit is certified if its gap is at most 1e-3.
 MEANS = """
-count(*), sum(fit_seconds), avg(evaluations), max(gap), avg(gap <= ?),
+count(*), sum(fit_seconds), avg(evaluations), max(gap), avg(gap <= 1e-3),
 CASE WHEN count(processor_seconds) = count(*) THEN sum(processor_seconds) END
 """
 
@@ -67,7 +68,7 @@ class Store:
             found = cursor.execute("SELECT toml, folder FROM plans ORDER BY id DESC LIMIT 1").fetchone()
             return None if found is None else Plan.from_text(*found)
 
-    def rows(self, plan: Plan | None = None, everything: bool = False) -> pd.DataFrame:
+    def rows(self, plan: Plan | None = None) -> pd.DataFrame:
         """Return one row per (data set, method, split, metric) of a plan.
 
         Parameters
@@ -75,8 +76,6 @@ class Store:
         plan : Plan, optional
             Default: the one that was started last. A run belongs to every plan that would do the same, so a store may
             serve several plans, and rows of one be asked for that was never started.
-        everything : bool, default=False
-            Also the metrics that this plan does not ask for.
 
         Returns
         -------
@@ -87,19 +86,19 @@ class Store:
             was searched before; older stores leave that out of the processor's time, see :meth:`effort`. Runs that are
             still to be done have no rows; a failed run has them without values.
         """
-        chosen, records = plan or self.plan(), []
-        metrics = None if chosen is None or everything else chosen.metrics
-        query = f"SELECT vals, {', '.join(ROWS[5:])} FROM runs WHERE key = ?"
-        asked = self._asked(plan)
-        with self._database.reading() as cursor:
-            for place, key, _ in asked:
-                for vals, *rest in cursor.execute(query, (key,)).fetchall():
-                    values = json.loads(vals)
-                    records += [(*place, metric, values.get(metric), *rest) for metric in metrics or values]
-        return _frame(records, ROWS)
+        chosen = plan or self.plan()
+        lines = self._select(f"SELECT {VALUES}, {', '.join(ROWS[5:])} FROM runs WHERE key = ?", self._asked(plan))
+        metrics = chosen.metrics if chosen else ()
+        found = ((*place, metric, vals.get(metric), *rest) for place, vals, *rest in lines for metric in metrics)
+        return _frame(found, ROWS)
 
     def tuning(self, plan: Plan | None = None) -> pd.DataFrame:
-        """Return what every grid point of a plan gave on every fold; by default of the plan that was started last.
+        """Return what every grid point of a plan gave on every fold.
+
+        Parameters
+        ----------
+        plan : Plan, optional
+            Default: the one that was started last.
 
         Returns
         -------
@@ -107,41 +106,52 @@ class Store:
             With the columns dataset, method, split, params (JSON), fold, metric, value, fit_seconds, gap, evaluations.
             `split` is the one whose training part was tuned on.
         """
-        records, query = [], f"SELECT {FOLDS} FROM folds WHERE tune_key = ? ORDER BY point, fold"
-        tuned = _tuned(self._asked(plan))
-        with self._database.reading() as cursor:
-            for place, tune_key in tuned:
-                for point, fold, vals, *rest in cursor.execute(query, (tune_key,)).fetchall():
-                    values = json.loads(vals).items()
-                    records += [(*place, point, fold, metric, value, *rest) for metric, value in values]
-        return _frame(records, TUNING)
+        lines = self._select(f"SELECT {FOLDS} FROM folds WHERE tune_key = ? ORDER BY point, fold", self._tuned(plan))
+        found = ((*p, point, fold, *value, *rest) for p, point, fold, vals, *rest in lines for value in vals.items())
+        return _frame(found, TUNING)
 
-    def effort(self, plan: Plan | None = None, within: float = 1e-3) -> pd.DataFrame:
+    def effort(self, plan: Plan | None = None) -> pd.DataFrame:
         """Return what tuning cost: one row for each data set, method and split that was tuned on.
+
+        Parameters
+        ----------
+        plan : Plan, optional
+            Default: the one that was started last.
 
         Returns
         -------
         DataFrame
             With the columns dataset, method, split, n_fits, seconds (of all fits), evaluations (mean per fit), gap (the
-            largest), certified (share of the fits with a gap of at most `within`), processor_seconds (of the whole
+            largest), certified (share of the fits with a gap of at most 1e-3), processor_seconds (of the whole
             search, judging included; NaN where a part was searched before this was recorded).
         """
-        query = f"SELECT {MEANS} FROM folds WHERE tune_key = ?"
-        tuned = _tuned(self._asked(plan))
-        with self._database.reading() as cursor:
-            records = [(*place, *cursor.execute(query, (within, key)).fetchone()) for place, key in tuned]
-        return _frame([record for record in records if record[3]], EFFORT)
+        lines = self._select(f"SELECT {MEANS} FROM folds WHERE tune_key = ?", self._tuned(plan))
+        return _frame(((*place, *line) for place, *line in lines if line[0]), EFFORT)
 
     def failures(self, plan: Plan | None = None) -> pd.DataFrame:
-        """Return one row per failed run: dataset, method, split, error, trace (the whole traceback)."""
-        query = "SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'"
-        asked = self._asked(plan)
-        with self._database.reading() as cursor:
-            records = [(*place, *line) for place, key, _ in asked for line in cursor.execute(query, (key,)).fetchall()]
-        return _frame(records, FAILURES)
+        """Return one row per failed run.
+
+        Parameters
+        ----------
+        plan : Plan, optional
+            Default: the one that was started last.
+
+        Returns
+        -------
+        DataFrame
+            With the columns dataset, method, split, error, trace (the whole traceback).
+        """
+        lines = self._select("SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'", self._asked(plan))
+        return _frame(((*place, *line) for place, *line in lines), ["dataset", "method", "split", "error", "trace"])
 
     def datasets(self) -> pd.DataFrame:
-        """Return what is known of data sets that came from files: dataset, n_samples, n_features, n_labels, …"""
+        """Return what is known of data sets that came from files.
+
+        Returns
+        -------
+        DataFrame
+            With the columns dataset, n_samples, n_features, n_labels, cardinality, density.
+        """
         with self._database.reading() as cursor:
             return _frame(cursor.execute("SELECT * FROM datasets ORDER BY rowid").fetchall(), DATASETS)
 
@@ -153,37 +163,83 @@ class Store:
             found = cursor.execute("SELECT dataset, method, split, key, tune_key FROM current ORDER BY position")
             return [((dataset, method, split), *keys) for dataset, method, split, *keys in found.fetchall()]
 
-    def begin(self, plan: Plan, runs: list[Run], sizes: dict[str, tuple[Any, ...]]) -> dict[Place, dict[str, Any]]:
-        """Make `plan` the current one; return what the store held before: {(dataset, method, split): identity}.
+    def _tuned(self, plan: Plan | None) -> list[tuple[Place, str]]:
+        """Place and key of each tuning; where runs of a method share one, the first of them."""
+        first: dict[tuple[str, str, str], tuple[Place, str]] = {}
+        for place, _, tune_key in self._asked(plan):
+            if tune_key:
+                first.setdefault((*place[:2], tune_key), (place, tune_key))
+        return list(first.values())
 
-        `sizes` are those of the data sets that come from files, by name; see `Shelf.sizes`.
+    def _select(self, query: str, keys: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """The lines of a query for each (place, key), with the place before them."""
+        with self._database.reading() as cursor:
+            return [(place, *line) for place, key, *_ in keys for line in cursor.execute(query, (key,)).fetchall()]
+
+    def begin(self, plan: Plan, runs: list[Run], sizes: dict[str, tuple[Any, ...]]) -> dict[Place, dict[str, Any]]:
+        """Make `plan` the current one.
+
+        Parameters
+        ----------
+        plan : Plan
+        runs : list of Run
+            As `expand` gives them.
+        sizes : dict of str to tuple
+            Those of the data sets that come from files, by name; see `Shelf.sizes`.
+
+        Returns
+        -------
+        dict of (dataset, method, split) to dict
+            Identities of the runs of the plan that was the current one before.
         """
         lines = [(i, *run.place, run.key, run.tune_key, json.dumps(run.identity)) for i, run in enumerate(runs)]
         with self._database.writing() as cursor:
-            before = cursor.execute("SELECT dataset, method, split, identity FROM current").fetchall()
+            query = 'SELECT dataset, method, split, identity AS "identity [json]" FROM current'
+            before = {(*place,): identity for *place, identity in cursor.execute(query).fetchall()}
             cursor.execute("DELETE FROM current")
             _insert(cursor, "current", lines)
             _insert(cursor, "datasets", [(name, *one) for name, one in sizes.items()])
             cursor.execute("INSERT INTO plans (toml, folder) VALUES (?, ?)", (plan.to_toml(), str(plan.folder)))
-            return {(dataset, method, split): json.loads(identity) for dataset, method, split, identity in before}
+            return before
 
-    def finished(self) -> dict[str, Result]:
+    def finished(self) -> dict[str, Outcome]:
         """Return what is known of every run that has a result, by its key."""
         with self._database.reading() as cursor:
-            found = cursor.execute("SELECT key, status, error, vals, again, version FROM runs").fetchall()
-            return {
-                key: Result(status, error, set(json.loads(vals)), bool(again), version)
-                for key, status, error, vals, again, version in found
-            }
+            found = cursor.execute(f"SELECT key, status, error, {VALUES}, again, version FROM runs").fetchall()
+            return {key: Outcome(*result) for key, *result in found}
 
     def known(self, tune_key: str | None) -> list[Fold]:
-        """Return what was tuned under this key; nothing for a run that is not tuned."""
+        """Return what was tuned under this key; nothing for a run that is not tuned.
+
+        Parameters
+        ----------
+        tune_key : str or None
+
+        Returns
+        -------
+        list of Fold
+        """
         query = f"SELECT {FOLDS}, processor_seconds FROM folds WHERE tune_key = ?"
         with self._database.reading() as cursor:
-            return [_fold(*line) for line in cursor.execute(query, (tune_key,)).fetchall()]
+            found = cursor.execute(query, (tune_key,)).fetchall()
+            # SQLite keeps NaN as NULL.
+            return [Fold._make(math.nan if value is None else value for value in line) for line in found]
 
     def claim(self, key: str, since: float) -> str:
-        """Claim a run; return "ours", "theirs" (a living process has it) or "done" (it has a result after `since`)."""
+        """Claim a run, so that no other process does it.
+
+        Parameters
+        ----------
+        key : str
+            That of the run.
+        since : float
+            Older results do not count.
+
+        Returns
+        -------
+        {"ours", "theirs", "done"}
+            "theirs": a living process has it; "done": it has a result.
+        """
         self._owner = self._owner or Owner(self.path / "locks")
         with self._database.writing() as cursor:
             if cursor.execute("SELECT 1 FROM runs WHERE key = ? AND finished >= ?", (key, since)).fetchone():
@@ -194,18 +250,21 @@ class Store:
             _insert(cursor, "claims", [(key, self._owner.name)])
         return "ours"
 
-    def save(self, run: Run, outcome: Outcome, version: str) -> None:
-        """Write a run and its tuning, and give up the claim, at once."""
-        with self._database.writing() as cursor:
-            _insert(cursor, "runs", [_record(run, outcome, version)])
-            _insert(cursor, "folds", _lines(run, outcome.tuning))
-            cursor.execute("DELETE FROM claims WHERE key = ?", (run.key,))
+    def save(self, run: Run, outcome: Outcome) -> None:
+        """Write a run, its tuning, and what its fits have shown of its `others`, and give up the claim, at once.
 
-    def save_other(self, run: Run, tuning: list[Fold], outcome: Outcome | None, version: str) -> None:
-        """Write what the fits of another run have shown of this one: its tuning, and its result unless it is None."""
+        Parameters
+        ----------
+        run : Run
+        outcome : Outcome
+        """
         with self._database.writing() as cursor:
-            _insert(cursor, "folds", _lines(run, tuning))
-            _insert(cursor, "runs", [] if outcome is None else [_record(run, outcome, version)])
+            for one, result in [(run, outcome), *zip(run.others, outcome.others)]:
+                if one is run or result.status == "ok":
+                    _insert(cursor, "runs", [_record(one, result)])
+                folds = [(one.tune_key, *fold[:2], json.dumps(fold.values), *fold[3:]) for fold in result.tuning]
+                _insert(cursor, "folds", folds)
+            cursor.execute("DELETE FROM claims WHERE key = ?", (run.key,))
 
     def close(self) -> None:
         """Give up all claims and close the file; the store can be used again."""
@@ -218,22 +277,9 @@ class Store:
         return f"Store({str(self.path)!r})"
 
 
-def _tuned(asked: list[tuple[Place, str, str | None]]) -> list[tuple[Place, str]]:
-    """Place and key of each tuning; where runs of a method share one, the first of them."""
-    first: dict[tuple[str, str, str], Place] = {}
-    for (dataset, method, split), _, tune_key in asked:
-        if tune_key:
-            first.setdefault((dataset, method, tune_key), (dataset, method, split))
-    return [(place, tune_key) for (_, _, tune_key), place in first.items()]
-
-
-def _frame(records: list[Any], columns: list[str]) -> pd.DataFrame:
-    frame = pd.DataFrame.from_records(records, columns=columns)
+def _frame(records: Iterable[Any], columns: list[str]) -> pd.DataFrame:
+    frame = pd.DataFrame.from_records(list(records), columns=columns)
     return frame.astype({name: float for name in columns if name in NUMBERS})
-
-
-def _fold(point: str, fold: int, values: str, *measured: float | None) -> Fold:
-    return Fold(point, fold, json.loads(values), *(math.nan if one is None else one for one in measured))
 
 
 def _insert(cursor: Cursor, table: str, lines: list[tuple[Any, ...]]) -> None:
@@ -242,14 +288,10 @@ def _insert(cursor: Cursor, table: str, lines: list[tuple[Any, ...]]) -> None:
         cursor.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(lines[0]))})", lines)
 
 
-def _record(run: Run, outcome: Outcome, version: str) -> tuple[Any, ...]:
+def _record(run: Run, outcome: Outcome) -> tuple[Any, ...]:
     return (
         *(run.key, outcome.status, outcome.error, outcome.trace, int(outcome.again)),
         *(json.dumps(outcome.values), json.dumps(outcome.params)),
         *(outcome.tune_seconds, outcome.train_seconds, outcome.test_seconds, outcome.processor_seconds),
-        *(outcome.gap, outcome.evaluations, run.task.seed, version, outcome.machine, time.time()),
+        *(outcome.gap, outcome.evaluations, run.seed, outcome.version, outcome.machine, time.time()),
     )
-
-
-def _lines(run: Run, folds: list[Fold]) -> list[tuple[Any, ...]]:
-    return [(run.tune_key, one.point, one.fold, json.dumps(one.values), *one[3:]) for one in folds]

@@ -10,45 +10,35 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 
 from rbrl._common.threads import one_thread
 from rbrl._common.typing import Array, IntArray, Matrix
 from rbrl.exceptions import ConvergenceWarning, in_words
-from rbrl.experiments.data import prepare, split_rows
 from rbrl.experiments.methods import Classifier, build, inner_names
-from rbrl.experiments.runs import Fold, Outcome, Task, by_point, machine, missing_points, processor_seconds
-from rbrl.metrics import evaluate, get_metric
-from rbrl.search import tune
-from rbrl.search.choose import choose
+from rbrl.experiments.runs import Fold, Outcome, Run, by_point, machine, missing_points
+from rbrl.metrics import evaluate
+from rbrl.search import choose, tune
 from rbrl.search.grid import predictions
+from rbrl.splits import IterativeStratifiedShuffleSplit, random_split
 
-# A run under another decision rule, and what is already tuned of it.
-Other: TypeAlias = tuple[Task, list[Fold]]
 Grid: TypeAlias = dict[str, list[Any]]
 
 
-def work(
-    task: Task,
-    X: Matrix,
-    Y: IntArray,
-    known: Iterable[Fold] = (),
-    owns_tuning: bool = True,
-    others: Iterable[Other] = (),
-) -> Outcome:
-    """Do one run.
+def work(run: Run, X: Matrix, Y: IntArray, known: Sequence[Fold] = (), others: Iterable[list[Fold]] = ()) -> Outcome:
+    """Do one run; its fits are judged by its other decision rules too.
 
     Parameters
     ----------
-    task : Task
+    run : Run
     X, Y
         The whole data set.
-    known : iterable of Fold
+    known : sequence of Fold
         What is already tuned.
-    owns_tuning : bool, default=True
-        Whether grid points that are not known are tuned here; False where another run tunes for this one.
-    others : iterable of (Task, list of Fold)
-        The same run under other decision rules, by which the fits are judged too, and what is already tuned of it.
+    others : iterable of list of Fold
+        What is already tuned of each of the run's `others`.
 
     Returns
     -------
@@ -61,7 +51,7 @@ def work(
         with one_thread(), warnings.catch_warnings():
             # How far a fit is from its optimum is a column of its own; a line per fit would drown the progress.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            _work(outcome, task, X, Y, list(known), owns_tuning, [OtherRule(*other) for other in others])
+            _work(outcome, run, X, Y, known, [OtherRule(*other) for other in zip(run.others, others)])
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001  # a method of a plan may raise anything, and the other runs go on
@@ -80,45 +70,69 @@ def work_apart(*what: Any) -> Outcome:
         return Outcome(machine=machine()).fail(error, again=True)
 
 
-def _built(task: Task, seed: int | None = None) -> Classifier:
-    return build(task.method.use, task.params, task.plan.folder, non_empty=task.method.non_empty, seed=seed)
+def _built(run: Run, seed: int | None = None) -> Classifier:
+    return build(run.spec.use, run.params, run.plan.folder, non_empty=run.spec.non_empty, seed=seed)
 
 
-def _work(
-    outcome: Outcome, task: Task, X: Matrix, Y: IntArray, known: list[Fold], owns_tuning: bool, others: list[OtherRule]
-) -> None:
-    plan, estimator, chosen = task.plan, _built(task, task.seed), {}
-    used, earlier = time.process_time(), 0.0
-    train, test = split_rows(Y, plan.splits.seed + task.split, plan.splits.train_fraction, plan.splits.stratified)
-    X_train, X_test = prepare(X, train, test, plan.standardise)
-    if task.points:
-        if owns_tuning:
-            earlier = processor_seconds(task, known)
-            outcome.tuning, outcome.tune_seconds = _tune_missing(task, estimator, X_train, Y[train], known, others)
-        chosen = choose(by_point(task, [*known, *outcome.tuning]), plan.tuning.criterion, plan.metrics)
+def _work(outcome: Outcome, run: Run, X: Matrix, Y: IntArray, known: Sequence[Fold], others: list[OtherRule]) -> None:
+    estimator, chosen, earlier, used = _built(run, run.seed), {}, 0.0, time.process_time()
+    train, test = _split(run, Y)
+    X_train, X_test = prepare(X, train, test, run.plan.standardise)
+    if run.tunes:
+        earlier = _tune_missing(outcome, run, estimator, X_train, Y[train], known, others)
+    if run.points:
+        chosen = _choice(run, [*known, *outcome.tuning])
         estimator = clone(estimator).set_params(**inner_names(estimator, chosen))
     started = time.perf_counter()
     estimator.fit(X_train, Y[train])
     fitted = time.perf_counter()
-    predicted = predictions(estimator, X_test, task.metrics)
+    predicted = predictions(estimator, X_test, run.plan.metrics)
     outcome.train_seconds, outcome.test_seconds = fitted - started, time.perf_counter() - fitted
-    outcome.values = _judge(Y[test], predicted, task)
+    outcome.values = _judge(Y[test], predicted, run)
     outcome.processor_seconds = earlier + time.process_time() - used
     outcome.gap = float(getattr(estimator, "gap_", math.nan))
     outcome.evaluations = float(getattr(estimator, "n_evaluations_", math.nan))
-    outcome.params = {**task.params, **chosen}
+    outcome.params = {**run.params, **chosen}
     outcome.status = "ok"
-    for other in others:
-        result = other.outcome(chosen, outcome, estimator, X_test, Y[test])
-        outcome.others.append((other.tuning, result, other.error))
+    outcome.others = [other.outcome(chosen, outcome, estimator, X_test, Y[test]) for other in others]
 
 
-def _judge(Y: IntArray, predicted: tuple[Array | None, Array | None], task: Task) -> dict[str, float]:
+def _split(run: Run, Y: IntArray) -> tuple[IntArray, IntArray]:
+    """Return (train, test) row numbers."""
+    splits, seed = run.plan.splits, run.plan.splits.seed + run.split
+    if splits.stratified:
+        return next(IterativeStratifiedShuffleSplit(1, splits.train_fraction, random_state=seed).split(Y, Y))
+    return random_split(len(Y), seed, splits.train_fraction)
+
+
+def prepare(X: Any, train: IntArray, test: IntArray, standardise: str) -> tuple[Matrix, Matrix]:
+    """Return the training and test rows of X, standardised by the training part where it is asked for.
+
+    Parameters
+    ----------
+    X : array or sparse matrix
+    train, test : arrays of int
+        Row numbers.
+    standardise : {"dense", "all", "none"}
+        As in a plan.
+    """
+    if standardise == "none" or (standardise == "dense" and sparse.issparse(X)):
+        return X[train], X[test]
+    X = X.toarray() if sparse.issparse(X) else X
+    scaler = StandardScaler().fit(X[train])
+    return scaler.transform(X[train]), scaler.transform(X[test])
+
+
+def _choice(run: Run, folds: Iterable[Fold]) -> dict[str, Any]:
+    return choose(by_point(run, folds), run.plan.tuning.criterion, run.plan.metrics)
+
+
+def _judge(Y: IntArray, predicted: tuple[Array | None, Array | None], run: Run) -> dict[str, float]:
     """Return {metric name: value}; refuse labels and scores of another shape than Y."""
     for what, found in zip(("labels", "scores"), predicted):
         if found is not None and found.shape != Y.shape:
             raise ValueError(f"the method's {what} must have the shape of Y, {Y.shape}. Got {found.shape} instead.")
-    return evaluate(Y, *predicted, task.metrics, task.convention)
+    return evaluate(Y, *predicted, run.plan.metrics, run.convention)
 
 
 class OtherRule:
@@ -126,83 +140,87 @@ class OtherRule:
 
     Parameters
     ----------
-    task : Task
+    run : Run
     known : list of Fold
-        What is already tuned of it; `tuning` adds what the fits of the run itself have shown.
+        What is already tuned of it; `tuning` adds what the fits of the run that is done have shown.
 
     Attributes
     ----------
     parameters : dict
         Those that make a fitted model follow this rule.
     error : str
-        What judging by this rule raised. It is no error of the run itself; this one then needs a run of its own.
+        What judging by this rule raised. It is no error of the run that is done; this one then needs a run of its own.
     """
 
-    parameters: dict[str, Any]
-
-    def __init__(self, task: Task, known: list[Fold]) -> None:
-        self.task, self.known, self.error = task, known, ""
+    def __init__(self, run: Run, known: list[Fold]) -> None:
+        self.run, self.known, self.error = run, known, ""
         self.tuning: list[Fold] = []
         try:
-            estimator = _built(task)
+            estimator = _built(run)
             self.parameters = {name: getattr(estimator, name) for name in estimator.decision_parameters}
         except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
             self.error = in_words(error)
 
     def outcome(
         self, chosen: dict[str, Any], done: Outcome, estimator: Classifier, X_test: Matrix, Y_test: IntArray
-    ) -> Outcome | None:
+    ) -> Outcome:
         """What this run gives, from the `done` one, its fitted estimator, and the grid point that was chosen for it.
 
-        None if it would choose other parameters, or if it cannot be judged; `error` then says why.
+        It has failed if it would choose other parameters, or if it cannot be judged; its `error` then says why.
+
+        Parameters
+        ----------
+        chosen : dict
+            The grid point.
+        done : Outcome
+        estimator : classifier
+        X_test, Y_test : arrays
+
+        Returns
+        -------
+        Outcome
         """
-        task = self.task
-        if self.error:
-            return None
-        if task.points:
-            points = by_point(task, [*self.known, *self.tuning])
-            if len(points) < len(task.points) or choose(points, task.plan.tuning.criterion, task.metrics) != chosen:
-                return None
-        try:
-            predicted = predictions(estimator.set_params(**self.parameters), X_test, task.metrics)
-            values = _judge(Y_test, predicted, task)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
-            self.error = in_words(error)
-            return None
-        return replace(done, values=values, params={**task.params, **chosen}, tuning=[], others=[])
+        run, folds = self.run, [*self.known, *self.tuning]
+        if not self.error and (not run.points or (not missing_points(run, folds) and _choice(run, folds) == chosen)):
+            try:
+                predicted = predictions(estimator.set_params(**self.parameters), X_test, run.plan.metrics)
+                values, params = _judge(Y_test, predicted, run), {**run.params, **chosen}
+                return replace(done, values=values, params=params, tuning=self.tuning, others=[])
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
+                self.error = in_words(error)
+        return Outcome(error=self.error, tuning=self.tuning)
 
 
 def _tune_missing(
-    task: Task, estimator: Classifier, X: Matrix, Y: IntArray, known: list[Fold], others: Sequence[OtherRule]
-) -> tuple[list[Fold], float]:
-    """Tune the grid points that are not known; return (folds, seconds), the seconds those of the known ones too.
+    outcome: Outcome, run: Run, estimator: Classifier, X: Matrix, Y: IntArray, known: Sequence[Fold],
+    others: list[OtherRule],
+) -> float:  # fmt: skip
+    """Tune the grid points that are not known; return the processor time of those that are, as far as it was recorded.
 
-    The same fits are judged by the `others`, whose `tuning` grows, or whose `error` says why it does not.
+    The outcome gets the new folds, and the seconds of all. The same fits are judged by the `others`, whose `tuning`
+    grows, or whose `error` says why it does not.
     """
-    missing = missing_points(task, known)
-    seconds = sum(fold.fit_seconds for fold in known if fold.point in set(task.points) - set(missing))
-    if not missing:
-        return [], seconds
-    started, folds = time.perf_counter(), []
-    options = {
-        "folds": task.plan.tuning.folds,
-        "seed": task.seed,
-        "metrics": [get_metric(name) for name in task.metrics],
-    }
+    missing, metrics, started = missing_points(run, known), run.plan.metrics, time.perf_counter()
+    folds: list[Fold] = []
     followed = [other for other in others if not other.error]
-    rules = [(other.parameters, other.task.convention) for other in followed]
+    rules = [(other.parameters, other.run.convention) for other in followed]
+    options: dict[str, Any] = {"folds": run.plan.tuning.folds, "seed": run.seed, "metrics": metrics, "others": rules}
     for grid in _as_grids(missing):
         used, named = time.process_time(), inner_names(estimator, grid)
-        table = tune(estimator, named, X, Y, convention=task.convention, others=rules, **options)
+        table = tune(estimator, named, X, Y, convention=run.convention, **options)
         # What the search took, shared out by the time of the fits; under each rule its rows add up to it.
         weights = table.fit_seconds.to_numpy() + 1e-9
         table["processor_seconds"] = (time.process_time() - used) * (1 + len(rules)) * weights / weights.sum()
-        folds += _folds(table[table.rule == 0] if rules else table, grid, named, task.metrics)
+        folds += _folds(table[table.rule == 0] if rules else table, grid, named, metrics)
         for i, other in enumerate(followed, 1):
             part = table[table.rule == i]
             other.error = other.error or next(filter(None, part.error), "")
-            other.tuning += _folds(part[part.error == ""], grid, named, task.metrics)
-    return folds, seconds + time.perf_counter() - started
+            other.tuning += _folds(part[part.error == ""], grid, named, metrics)
+    searched = time.perf_counter() - started if missing else 0.0
+    before = [fold for fold in known if fold.point in set(run.points) - set(missing)]
+    # All at once and at the end: what a search found before it failed is no tuning.
+    outcome.tuning, outcome.tune_seconds = folds, sum(fold.fit_seconds for fold in before) + searched
+    return sum(fold.processor_seconds for fold in before if not math.isnan(fold.processor_seconds))
 
 
 def _as_grids(points: Iterable[str]) -> list[Grid]:
@@ -223,10 +241,8 @@ def _folds(table: Any, grid: Grid, named: Iterable[str], metrics: Iterable[str])
     folds = []
     for row in table.to_dict("records"):
         # The grid's own values, since a table makes 10.0 of 10 in a column with 0.5.
-        point = {
-            name: next(value for value in tried if value == row[f"param_{inner}"])
-            for (name, tried), inner in zip(grid.items(), named)
-        }
+        tried = zip(grid, grid.values(), (row[f"param_{name}"] for name in named))
+        point = {name: next(value for value in values if value == found) for name, values, found in tried}
         measured = (float(row[name]) for name in ("fit_seconds", "gap", "evaluations", "processor_seconds"))
         values = {metric: float(row[metric]) for metric in metrics}
         folds.append(Fold(json.dumps(point, sort_keys=True), int(row["fold"]), values, *measured))
