@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from rbrl.problem import SpectralDesign
 from rbrl.solvers import APG, QuasiNewton, solve_kernel
-from rbrl.solvers.posed import SMALLEST
+from rbrl.solvers.solve import SMALLEST
 
 WEIGHTS = (1, 0.01, 0.1)
 TEXT = """RBF kernel 1/m, ridge 1, ranking 0.01, nuclear 0.1. Our own compiled APG with the paper's constant runs until the

@@ -43,7 +43,7 @@ def fit(folder, place):
         resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
     from rbrl import RBRLClassifier
     from rbrl.datasets import open_shards
-    from rbrl.rows import LocalBlocks
+    from rbrl.out_of_core import LocalBlocks
 
     shards = open_shards(folder)
     warm = shards[0].X[:200], shards[0].Y[:200]

@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from rbrl import RBRLClassifier, datasets
 from rbrl.datasets import Dataset, open_shards, save_file
-from rbrl.rows import BlockDesign, LocalBlocks
-from rbrl.rows.design import BlockObjective
+from rbrl.out_of_core import BlockDesign, LocalBlocks
+from rbrl.out_of_core.design import BlockObjective
 
 SETS = ("arts", "enron", "slashdot", "tmc2007_500", "imdb")
 RIDGES = (1.0, 10.0)

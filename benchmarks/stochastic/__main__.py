@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from rbrl import RBRLClassifier, datasets
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.metrics import ranking_loss
-from rbrl.rows import fit as streaming
+from rbrl.out_of_core import fit as streaming
 from rbrl.solvers import QuasiNewton
 
 LEVELS, BATCH = (1e-2, 1e-3, 1e-4), 1000

@@ -3,9 +3,9 @@
 import numpy as np
 
 from rbrl.losses import WeightedSum
+from rbrl.out_of_core import BlockDesign, LocalBlocks
+from rbrl.out_of_core.design import BlockObjective
 from rbrl.problem.design import add_adjoint, scores
-from rbrl.rows import BlockDesign, LocalBlocks
-from rbrl.rows.design import BlockObjective
 from rbrl.solvers import QuasiNewton
 from rbrl.solvers.preconditioner import PencilSolver
 from rbrl.solvers.quasi_newton import Iterate, best_scale, model_start

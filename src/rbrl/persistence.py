@@ -25,8 +25,8 @@ import skops
 import skops.io
 
 from rbrl import decision, estimators, ranking_svm, search, solvers, targets
+from rbrl._common.atomic_files import array_head, replacing
 from rbrl._common.bases import BaseEstimator
-from rbrl._common.files import array_head, replacing
 from rbrl._version import __version__
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
 

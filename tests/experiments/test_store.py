@@ -16,7 +16,7 @@ import pytest
 from comparison import environment, timeless
 
 from rbrl.experiments import Plan, Store, StoreError, execute
-from rbrl.experiments.database import VERSION, Owner, is_alive
+from rbrl.experiments.sqlite import VERSION, Owner, is_alive
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_errors_of_the_system_are_explained(two, monkeypatch, error):
     def refuse(self):
         raise error
 
-    monkeypatch.setattr("rbrl.experiments.database.Database._open", refuse)
+    monkeypatch.setattr("rbrl.experiments.sqlite.Database._open", refuse)
     with pytest.raises(
         StoreError, match="no space is left for" if error.errno == errno.ENOSPC else "cannot be written"
     ):
@@ -189,8 +189,8 @@ def test_a_store_of_the_format_before_is_read_where_nothing_may_be_written(forme
     def refuse(self, connection):
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
-    monkeypatch.setattr("rbrl.experiments.database.Database._prepare", refuse)
-    monkeypatch.setattr("rbrl.experiments.database.os.access", lambda *_: False)
+    monkeypatch.setattr("rbrl.experiments.sqlite.Database._prepare", refuse)
+    monkeypatch.setattr("rbrl.experiments.sqlite.os.access", lambda *_: False)
     pd.testing.assert_frame_equal(store.rows(), rows)
     pd.testing.assert_frame_equal(store.tuning(), tuning)
     assert store.effort().processor_seconds.isna().all()

@@ -10,8 +10,15 @@ from fake_rows import failing, make_rows, published_results
 from rich.console import Console
 
 from rbrl.report import Results, all_tables, save_table, write_text
+from rbrl.report.comparison_tables import (
+    ablation_table,
+    friedman_table,
+    pairs_table,
+    ranks_table,
+    results_table,
+    time_table,
+)
 from rbrl.report.table import FORMATS, Cell, Table, to_csv, to_json, to_latex, to_markdown, to_terminal
-from rbrl.report.tables import ablation_table, friedman_table, pairs_table, ranks_table, results_table, time_table
 
 HOSTILE = "<script>alert(1)</script>|&_%$#{}\\*[x](y)"
 

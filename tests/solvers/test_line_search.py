@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, central_differences, random_objective
-from rbrl.solvers.descent import Ray, step_lengths, wolfe_step
+from rbrl.solvers.lbfgs import Ray, step_lengths, wolfe_step
 from rbrl.solvers.quasi_newton import Iterate
 
 

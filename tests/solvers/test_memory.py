@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rbrl.solvers.descent import Memory
+from rbrl.solvers.lbfgs import Memory
 
 K, L = 8, 3
 

@@ -14,7 +14,8 @@ from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem import SpectralDesign
 from rbrl.problem.objective import Objective
 from rbrl.search import PathSearchCV
-from rbrl.solvers import APG, QuasiNewton, posed, solve_kernel
+from rbrl.solvers import APG, QuasiNewton, solve_kernel
+from rbrl.solvers import solve as posed
 from rbrl.solvers.certificate import prove_kernel
 
 WEIGHTS = list(itertools.product((1e-4, 1e-2, 1.0, 1e2), (0.0, 1.0), (0.0, 1e-2, 10.0)))

@@ -14,7 +14,7 @@ from rbrl.decision.rules import (
     relevant_labels,
     top_labels,
 )
-from rbrl.decision.tuning import (
+from rbrl.decision.thresholds import (
     GlobalThreshold,
     LabelThresholds,
     RowThreshold,

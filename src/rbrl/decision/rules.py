@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.bases import BaseEstimator
-from rbrl._common.order import best_columns
+from rbrl._common.top_k import best_columns
 from rbrl._common.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
 
 

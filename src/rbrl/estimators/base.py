@@ -16,7 +16,7 @@ from rbrl._common.checks import check_number, check_row_weights
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import relevant_labels, top_labels
-from rbrl.rows.places import column_names, feature_blocks
+from rbrl.out_of_core.sources import column_names, feature_blocks
 from rbrl.targets import SignedTargets, check_not_label_sets
 
 FLOATS = [np.float64, np.float32]

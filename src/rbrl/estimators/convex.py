@@ -19,10 +19,10 @@ from rbrl.estimators.base import FLOATS, MultiLabelClassifier, Rows, remember_co
 from rbrl.estimators.convex_problem import ConvexProblem, enough_memory, mapped, present_rows, solver_of
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.losses import Loss
+from rbrl.out_of_core import Blocks, LabelCounts, as_blocks, fit_blocks, label_counts
+from rbrl.out_of_core.fit import learn_batch, streamed_coefficients
+from rbrl.out_of_core.sources import column_names
 from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, gram
-from rbrl.rows import Blocks, LabelCounts, as_blocks, fit_blocks, label_counts
-from rbrl.rows.fit import learn_batch, streamed_coefficients
-from rbrl.rows.places import column_names
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
 from rbrl.targets import SignedTargets, check_not_label_sets
 
@@ -341,7 +341,7 @@ class StreamingClassifier(ObjectiveClassifier):
     Attributes
     ----------
     stream_ : dict
-        After `partial_fit`: what is remembered of the rows; see :func:`rbrl.rows.fit.learn_batch`.
+        After `partial_fit`: what is remembered of the rows; see :func:`rbrl.out_of_core.fit.learn_batch`.
     n_samples_seen_ : int
         After `partial_fit`, or a fit of rows in blocks.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from rbrl.estimators.convex import StreamingClassifier
 from rbrl.losses import Loss, PairwiseSquaredHinge, SquaredHinge, WeightedSum
-from rbrl.rows import LabelCounts
+from rbrl.out_of_core import LabelCounts
 from rbrl.solvers import Solver
 
 

@@ -162,7 +162,7 @@ class MethodSpec(Spec):
     name : str
         In rows and tables.
     use : str
-        A name of `rbrl.estimators.REGISTRY`, "module:Class", or "file.py:Class" relative to the plan's folder.
+        A name of `rbrl.registry.REGISTRY`, "module:Class", or "file.py:Class" relative to the plan's folder.
     params : dict
         Fixed parameters.
     grid : list of dict of lists

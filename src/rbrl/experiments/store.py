@@ -13,9 +13,9 @@ from typing import Any
 
 import pandas as pd
 
-from rbrl.experiments.database import Database, Owner, is_alive
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.runs import Fold, Outcome, Place, Run, Shelf, expand
+from rbrl.experiments.sqlite import Database, Owner, is_alive
 
 ROWS = [
     "dataset", "method", "split", "metric", "value", "status", "error", "params", "tune_seconds", "train_seconds",

@@ -21,7 +21,7 @@ from rbrl.metrics.ranking import (
     ranking_loss,
     recall_at_k,
 )
-from rbrl.metrics.record import METRICS, PAPER_METRICS, Metric, evaluate, get_metric, metric_at_k, scores_of
+from rbrl.metrics.registry import METRICS, PAPER_METRICS, Metric, evaluate, get_metric, metric_at_k, scores_of
 
 __all__ = [
     "CONVENTIONS", "METRICS", "PAPER_METRICS", "Metric", "accuracy_example", "auc_macro", "auc_micro", "average_precision",

@@ -4,6 +4,19 @@ The figures are in `rbrl.report.figures`, which needs matplotlib; the page needs
 """
 
 from rbrl.report.comparison import Comparison, Verdict, compare, join, rank_table, verdict
+from rbrl.report.comparison_tables import (
+    ablation_table,
+    all_tables,
+    datasets_table,
+    friedman_table,
+    metric_table,
+    pairs_table,
+    parameters_table,
+    ranks_table,
+    results_table,
+    seconds_table,
+    time_table,
+)
 from rbrl.report.page import Report, render_page, save_table, write_page, write_report, write_text
 from rbrl.report.results import KEYS, Results, Sizes, as_shown, best_of, heading
 from rbrl.report.table import (
@@ -24,19 +37,6 @@ from rbrl.report.table import (
     to_markdown,
     to_terminal,
     word,
-)
-from rbrl.report.tables import (
-    ablation_table,
-    all_tables,
-    datasets_table,
-    friedman_table,
-    metric_table,
-    pairs_table,
-    parameters_table,
-    ranks_table,
-    results_table,
-    seconds_table,
-    time_table,
 )
 
 __all__ = [

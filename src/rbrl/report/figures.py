@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 from scipy import sparse
 
-from rbrl._common.files import replacing
+from rbrl._common.atomic_files import replacing
 from rbrl._common.typing import ArrayLike, MatrixLike
 from rbrl.report.comparison import Comparison
 from rbrl.report.results import SHORTEST, heading

@@ -3,6 +3,6 @@
 from rbrl.search.choose import choose
 from rbrl.search.cv import PAPER_GRID, PathSearchCV, RBRLClassifierCV, solve_grid
 from rbrl.search.grid import tune
-from rbrl.search.thresholds import TunedThresholdClassifier
+from rbrl.search.tuned_threshold import TunedThresholdClassifier
 
 __all__ = ["PAPER_GRID", "PathSearchCV", "RBRLClassifierCV", "TunedThresholdClassifier", "choose", "solve_grid", "tune"]

@@ -7,8 +7,8 @@ from rbrl.solvers.base import Solver, SolverResult
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.factored import LowRank
 from rbrl.solvers.function_space import KernelBlocks
-from rbrl.solvers.posed import Posed, Solution, posed_blocks, solve_kernel, solve_posed
 from rbrl.solvers.quasi_newton import QuasiNewton
+from rbrl.solvers.solve import Posed, Solution, posed_blocks, solve_kernel, solve_posed
 
 SOLVERS = {"auto": QuasiNewton, "apg": partial(APG, restart=True), "low-rank": LowRank}
 

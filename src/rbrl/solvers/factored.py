@@ -16,7 +16,7 @@ from rbrl._common.linalg import EXACT_BELOW, leading_singular
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import Run, SmoothedPoint, SolverResult, Start
-from rbrl.solvers.descent import FADING, Memory, wolfe_step
+from rbrl.solvers.lbfgs import FADING, Memory, wolfe_step
 from rbrl.solvers.preconditioner import MeanModel, factor_blocks, full_factor_hessian, model_start
 
 # With the full Hessian, singular values above this share of the largest are worth keeping.

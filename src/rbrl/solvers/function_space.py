@@ -15,7 +15,7 @@ from rbrl._common.linalg import gram_eigh
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import Run, SmoothedPoint, SolverResult, Start
-from rbrl.solvers.descent import InverseHessian, Memory, wolfe_step
+from rbrl.solvers.lbfgs import InverseHessian, Memory, wolfe_step
 from rbrl.solvers.preconditioner import MeanModel, PencilSolver
 
 

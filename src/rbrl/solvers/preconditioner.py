@@ -19,7 +19,7 @@ from rbrl._common.linalg import clip_singular_values, gram_eigh, small_gram
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
 from rbrl.problem.objective import Objective, SmoothedNuclear
-from rbrl.solvers.descent import InverseHessian
+from rbrl.solvers.lbfgs import InverseHessian
 
 # With more labels than this, what is cubic in their number is looked at twice.
 MANY_LABELS = 50

@@ -9,8 +9,8 @@ from rbrl._common.checks import check_choice
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective
 from rbrl.solvers.base import Run, SolverResult, Start
-from rbrl.solvers.descent import FADING, Iterate, Memory, Ray, first_descent, step_lengths
 from rbrl.solvers.factored import FAINT, descend, join_violations, split
+from rbrl.solvers.lbfgs import FADING, Iterate, Memory, Ray, first_descent, step_lengths
 from rbrl.solvers.preconditioner import MeanModel, full_hessian, label_coupling, model_start
 
 # Steps, in coordinates that are not whitened, before the rank of the weights is believed.

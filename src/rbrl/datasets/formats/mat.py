@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import io, sparse
 
-from rbrl._common.files import replacing
+from rbrl._common.atomic_files import replacing
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.dataset import Dataset, stored_values
 from rbrl.datasets.formats import ReadOptions, bad, check_compressed, join_parts, label_matrix, quote

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.files import array_head, replacing
+from rbrl._common.atomic_files import array_head, replacing
 from rbrl._common.typing import Array
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import ReadOptions, bad, check_compressed, label_matrix, quote

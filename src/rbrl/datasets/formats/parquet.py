@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.files import replacing
+from rbrl._common.atomic_files import replacing
 from rbrl._common.typing import FloatArray
 from rbrl.datasets.dataset import Dataset, dense
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, bad_word, quote

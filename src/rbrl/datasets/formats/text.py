@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TextIO, TypeVar
 
 import numpy as np
 
-from rbrl._common.files import replacing
+from rbrl._common.atomic_files import replacing
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.formats import MAX_WORDS, ReadOptions, bad, quote
 from rbrl.exceptions import DataFormatError

@@ -6,13 +6,13 @@ from scipy import sparse
 
 from problems import ALL_LOSSES, random_labels, rbrl_loss
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
+from rbrl.out_of_core import BlockDesign, BlockLoss, LocalBlocks
+from rbrl.out_of_core.design import BlockObjective, take_survey
 from rbrl.problem import EigenDesign, with_ones
 from rbrl.problem.features import RotatedDesign
 from rbrl.problem.objective import Objective
-from rbrl.rows import BlockDesign, BlockLoss, LocalBlocks
-from rbrl.rows.design import BlockObjective, take_survey
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.descent import Ray, first_descent
+from rbrl.solvers.lbfgs import Ray, first_descent
 
 CUTS = ((0, 3), (3, 3), (3, 20), (20, 31), (31, 60))  # one block is empty
 
@@ -118,7 +118,7 @@ def test_the_certificate_is_that_of_arrays(seed):
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_line_is_exact_where_it_starts_and_everywhere_if_the_sample_is_whole(whole, monkeypatch):
     if not whole:
-        monkeypatch.setattr("rbrl.rows.design.SAMPLE_ROWS", 20)
+        monkeypatch.setattr("rbrl.out_of_core.design.SAMPLE_ROWS", 20)
     arrays, blocks = pair()
     W, D, t = weights(blocks.design), weights(blocks.design, seed=5), np.linspace(0.1, 2, 5)
     X, Y = arrays.design.transform(with_ones(rows()[0])), arrays.Y
@@ -159,7 +159,7 @@ def test_a_step_that_misleads_is_shortened(joint):
 
 
 def test_a_sample_of_few_rows_still_finds_the_way(monkeypatch):
-    monkeypatch.setattr("rbrl.rows.design.SAMPLE_ROWS", 5)
+    monkeypatch.setattr("rbrl.out_of_core.design.SAMPLE_ROWS", 5)
     arrays, blocks = pair()
     found = QuasiNewton().solve(blocks, tol=1e-6)
     assert len(blocks.design.sample[1]) <= 10

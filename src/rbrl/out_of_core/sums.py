@@ -13,11 +13,11 @@ import numpy as np
 from rbrl._common.typing import Array, FloatArray
 from rbrl.losses import Loss, Terms
 from rbrl.losses.base import LineValue, row_weights
+from rbrl.out_of_core.sources import Block
 from rbrl.problem.design import Design, add_adjoint, extended_scores, scores, signed, slices
-from rbrl.rows.places import Block
 
 if TYPE_CHECKING:
-    from rbrl.rows.design import BlockDesign
+    from rbrl.out_of_core.design import BlockDesign
 
 
 class BlockScores:

@@ -12,11 +12,11 @@ from rbrl._common.linalg import gram_matrix, squares, whiten
 from rbrl._common.typing import Array, FloatArray, Matrix
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.losses import Loss
+from rbrl.out_of_core.sources import Block, Blocks
+from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
 from rbrl.problem.design import Design, add_adjoint, scores, signed
 from rbrl.problem.features import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
-from rbrl.rows.places import Block, Blocks
-from rbrl.rows.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
 LARGEST_GRAM = 5000
@@ -113,7 +113,7 @@ class BlockDesign(SummedDesign):
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.rows import BlockDesign, LocalBlocks
+    >>> from rbrl.out_of_core import BlockDesign, LocalBlocks
     >>> X, Y = np.eye(4, 3), np.ones((4, 2))
     >>> BlockDesign(LocalBlocks([(X[:2], Y[:2]), (X[2:], Y[2:])])).shape
     (4, 4)
@@ -186,7 +186,7 @@ class BlockObjective(SummedObjective):
     --------
     >>> import numpy as np
     >>> from rbrl.losses import SquaredHinge
-    >>> from rbrl.rows import BlockDesign, BlockObjective, LocalBlocks
+    >>> from rbrl.out_of_core import BlockDesign, BlockObjective, LocalBlocks
     >>> design = BlockDesign(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]))
     >>> objective = BlockObjective(design, SquaredHinge(), ridge=1.0, nuclear=0.0)
     >>> objective.value(objective.zeros())
@@ -272,7 +272,7 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.rows import LocalBlocks
+    >>> from rbrl.out_of_core import LocalBlocks
     >>> found = take_survey(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]), largest_gram=5000)
     >>> found.n_samples, found.n_labels, found.gram.shape
     (4, 2, (3, 3))

@@ -15,10 +15,10 @@ from rbrl._common.progress import passes_for
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.losses import Loss, Terms
 from rbrl.losses.base import row_weights
+from rbrl.out_of_core.design import LARGEST_GRAM, BlockDesign, BlockObjective, SummedDesign, SummedObjective, Survey
+from rbrl.out_of_core.sources import Blocks
+from rbrl.out_of_core.sums import BlockResidual, BlockScores, LabelCounts, block_label_counts
 from rbrl.problem import Design, with_ones
-from rbrl.rows.design import LARGEST_GRAM, BlockDesign, BlockObjective, SummedDesign, SummedObjective, Survey
-from rbrl.rows.places import Blocks
-from rbrl.rows.sums import BlockResidual, BlockScores, LabelCounts, block_label_counts
 from rbrl.solvers import QuasiNewton, Solution, Solver, posed_blocks, solve_posed
 from rbrl.solvers.preconditioner import model_start
 from rbrl.solvers.stream import BATCH_ROWS, BatchSteps
@@ -56,7 +56,7 @@ def fit_blocks(
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl.losses import SquaredHinge
-    >>> from rbrl.rows import LocalBlocks, fit_blocks
+    >>> from rbrl.out_of_core import LocalBlocks, fit_blocks
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> parts = LocalBlocks([(X[:30], Y[:30]), (X[30:], Y[30:])])
     >>> found, solution = fit_blocks(parts, lambda count_labels: SquaredHinge(), ridge=1.0, nuclear=0.1)
@@ -200,7 +200,7 @@ def learn_batch(
     --------
     >>> import numpy as np
     >>> from rbrl.losses import SquaredHinge
-    >>> from rbrl.rows.fit import learn_batch, streamed_coefficients
+    >>> from rbrl.out_of_core.fit import learn_batch, streamed_coefficients
     >>> X, Y = np.array([[1.0], [-1.0]]), np.array([[1], [-1]], dtype=np.int8)
     >>> state = learn_batch({}, X, Y, None, SquaredHinge(), ridge=2.0, nuclear=0.0, intercept=False)
     >>> state = learn_batch(state, X, Y, None, SquaredHinge(), ridge=2.0, nuclear=0.0, intercept=False)

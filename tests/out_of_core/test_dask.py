@@ -11,7 +11,7 @@ from sklearn.datasets import make_multilabel_classification
 
 from rbrl import RBRLClassifier, datasets
 from rbrl.losses import WeightedSum
-from rbrl.rows import LocalBlocks
+from rbrl.out_of_core import LocalBlocks
 
 dask = pytest.importorskip("dask", reason="the extra `dask` is not installed")
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
@@ -67,7 +67,7 @@ def test_futures_stay_where_they_are(expected):
 
 
 def test_a_sum_does_not_depend_on_the_place():
-    from rbrl.rows.places import DaskBlocks
+    from rbrl.out_of_core.sources import DaskBlocks
 
     def count(block, factor):
         return len(block.Y), factor * block.Y.sum(axis=0), [block.name]
@@ -80,7 +80,7 @@ def test_a_sum_does_not_depend_on_the_place():
 
 
 def test_large_coefficients_bring_no_warning():
-    from rbrl.rows.places import DaskBlocks
+    from rbrl.out_of_core.sources import DaskBlocks
 
     with cluster(1) as local, distributed.Client(local), warnings.catch_warnings():
         blocks = DaskBlocks([dask.delayed((X, Y))])

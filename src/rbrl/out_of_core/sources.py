@@ -100,7 +100,7 @@ class LocalBlocks(Blocks):
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.rows import LocalBlocks
+    >>> from rbrl.out_of_core import LocalBlocks
     >>> blocks = LocalBlocks([(np.ones((3, 2)), np.ones((3, 1))), (np.ones((4, 2)), np.ones((4, 1)))])
     >>> blocks.total(lambda block: (len(block.X),))
     (7,)
