@@ -1,3 +1,6 @@
-from rbrl.cli import main
+"""`python -m rbrl.cli` is `rbrl`."""
 
-main()
+if __name__ == "__main__":
+    from rbrl.cli import main
+
+    main()
