@@ -56,9 +56,10 @@ def check_number(
     """
     kind = numbers.Integral if integer else numbers.Real
     ok = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)  # type: ignore[call-overload]
+    if ok and (value > low if strict else value >= low):
+        return value
     rule = f"be {'an integer' if integer else 'a finite number'} {'>' if strict else '>='} {low:g}"
-    is_above = ok and (value > low if strict else value >= low)
-    return _required(is_above, f"The {name} parameter of {owner}", rule, value, ValueError)
+    return _required(False, f"The {name} parameter of {owner}", rule, value, ValueError)
 
 
 def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
@@ -81,8 +82,10 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     Traceback (most recent call last):
     ValueError: The stop parameter of APG must be one of 'gap', 'paper'. Got 'never' instead.
     """
+    if value in choices:
+        return value
     rule = f"be one of {', '.join(map(repr, choices))}"
-    return _required(value in choices, f"The {name} parameter of {owner}", rule, value, ValueError)
+    return _required(False, f"The {name} parameter of {owner}", rule, value, ValueError)
 
 
 def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:

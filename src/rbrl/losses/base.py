@@ -1,4 +1,4 @@
-"""What a loss is: a sum over rows of a convex function of labels and scores; and sums of losses.
+"""What a loss is: a sum over rows of a convex function of labels and scores; sums of losses; and the squared hinges.
 
 Conventions: ``Y`` (n, l) int8 in {-1, +1}, ``F`` (n, l) scores, ``weights`` (n,) row weights or None for ones.
 A loss never sees features or model weights, so the same loss serves dense, sparse, kernel, chunked and
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
+from rbrl._loops import rows
 
 # Weights of the rows, or None for ones.
 RowWeights = FloatArray | None
@@ -173,3 +174,169 @@ class WeightedSum(Loss):
             return LineValue(0.0, np.zeros(F.shape[1]), np.zeros(F.shape[1]), 0.0)
         totals: list[Any] = [sum(c * part[k] for c, part in parts) for k in range(4)]
         return LineValue(*totals)
+
+
+class _LabelwiseHinge(Loss):
+    """Squares of slacks of one score at a time: the dual terms are the sum of cost x slack, and the loss itself.
+
+    Labels do not couple: the Hessian is its diagonal.
+    """
+
+    costs: float | FloatArray
+
+    def accumulate(self, Y: Array, F: FloatArray, weights: RowWeights, scale: float, R: FloatArray) -> Terms:
+        costs = np.ones(Y.shape[1]) * self.costs
+        value, linear = rows.squared_hinge(Y, F, row_weights(weights, len(Y)), scale, costs, R)
+        return Terms(value, linear, value)
+
+    def hessian_diagonal(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        H, costs = np.zeros_like(F), np.ones(Y.shape[1]) * self.costs
+        rows.squared_hinge_diagonal(Y, F, row_weights(weights, len(Y)), 1.0, costs, H)
+        return H
+
+    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None) -> FloatArray:
+        return self.hessian_diagonal(Y, F, weights) * D
+
+    def label_hessian(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        M, costs = np.zeros((F.shape[1], F.shape[1])), np.ones(Y.shape[1]) * self.costs
+        rows.squared_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, costs, M)
+        return M
+
+    def curvature(self, Y: Array, weights: RowWeights = None) -> FloatArray:
+        """The highest cost in the row."""
+        return np.where(Y > 0, self.costs, 1.0).max(axis=1) * row_weights(weights, len(Y))
+
+    def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: RowWeights = None) -> LineValue:
+        w, costs = row_weights(weights, len(Y)), np.ones(Y.shape[1]) * self.costs
+        slopes, curvatures = np.zeros((2, F.shape[1]))
+        value, joint = rows.squared_hinge_line(Y, F, D, t, w, 1.0, costs, slopes, curvatures)
+        return LineValue(value, slopes, curvatures, joint)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(_LabelwiseHinge):
+    r"""Squared hinge of every label: the Hamming part of RBRL, eq. (8).
+
+    .. math:: \tfrac12 \sum_{ij} |1 - y_{ij} f_{ij}|_+^2
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> SquaredHinge().value(np.array([[1, -1]], dtype=np.int8), np.array([[0.5, 0.0]]))
+    0.625
+    """
+
+    costs = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class CostWeightedSquaredHinge(_LabelwiseHinge):
+    r"""Squared hinge of every label, relevant entries at the cost of their label: the loss of CPNL.
+
+    .. math:: \tfrac12 \sum_{ij} c_{ij} |1 - y_{ij} f_{ij}|_+^2, \qquad
+              c_{ij} = c_j \text{ if } y_{ij} = 1, \text{ else } 1
+
+    Parameters
+    ----------
+    costs : array (n_labels,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import CostWeightedSquaredHinge
+    >>> loss = CostWeightedSquaredHinge(np.array([4.0, 1.0]))
+    >>> loss.value(np.array([[1, -1]], dtype=np.int8), np.array([[0.5, 0.0]]))
+    1.0
+    """
+
+    costs: FloatArray
+
+
+def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float = 0.5) -> FloatArray:
+    r"""Costs of relevant entries that rise with their rarity.
+
+    .. math:: c_j = (n_j^- / n_j^+)^\beta
+
+    Parameters
+    ----------
+    relevant, irrelevant : arrays (n_labels,)
+        How often each label is so.
+    power : float
+        :math:`\beta`.
+
+    Returns
+    -------
+    array (n_labels,)
+        1 for a label that is nowhere relevant: it has no entry to be used on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses.base import costs_of_counts
+    >>> costs_of_counts(np.array([1, 3]), np.array([4, 2]), power=1.0).round(2).tolist()
+    [4.0, 0.67]
+    """
+    ratio = np.divide(irrelevant, relevant, out=np.ones(len(relevant)), where=relevant > 0)
+    return ratio**power
+
+
+@dataclass(frozen=True)
+class PairwiseSquaredHinge(Loss):
+    r"""Squared hinge over each row's (relevant, irrelevant) label pairs: the ranking part of RBRL, eq. (16).
+
+    .. math:: \tfrac12 \sum_i \tfrac{1}{|Y_i^+||Y_i^-|} \sum_{p \in Y_i^+,\, q \in Y_i^-} |c - (f_{ip} - f_{iq})|_+^2
+
+    A row whose labels are all relevant or all irrelevant has no pair and contributes 0.
+
+    Parameters
+    ----------
+    margin : float, default=2
+        The margin c. Two is what a relevant score of +1 and an irrelevant one of -1 leave between them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import PairwiseSquaredHinge
+    >>> PairwiseSquaredHinge().value(np.array([[1, -1]], dtype=np.int8), np.array([[0.5, 0.0]]))
+    1.125
+    """
+
+    margin: float = 2.0
+
+    def accumulate(self, Y: Array, F: FloatArray, weights: RowWeights, scale: float, R: FloatArray) -> Terms:
+        """Add scale x gradient to R; the dual terms are the margin times the sum of slacks, and the loss itself."""
+        value, linear = rows.pairwise_hinge(Y, F, row_weights(weights, len(Y)), scale, float(self.margin), R)
+        return Terms(value, linear, value)
+
+    def hessian_diagonal(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """Diagonal of the generalised Hessian: (n, l)."""
+        # A coupling of 0 leaves the entries off the diagonal out.
+        H, w, coupling = np.zeros_like(F), row_weights(weights, len(Y)), 0.0
+        rows.pairwise_hinge_product(Y, F, np.ones_like(F), w, 1.0, float(self.margin), coupling, H)
+        return H
+
+    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """Generalised Hessian at F times D: (n, l)."""
+        P, w, coupling = np.zeros_like(F), row_weights(weights, len(Y)), 1.0
+        rows.pairwise_hinge_product(Y, F, D, w, 1.0, float(self.margin), coupling, P)
+        return P
+
+    def label_hessian(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+        """Sum of the rows' generalised Hessians: (n_labels, n_labels)."""
+        M = np.zeros((F.shape[1], F.shape[1]))
+        rows.pairwise_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, float(self.margin), M)
+        return M
+
+    def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: RowWeights = None) -> LineValue:
+        """The loss along directions, one step length per label: one pass over the pairs."""
+        w, (slopes, curvatures) = row_weights(weights, len(Y)), np.zeros((2, F.shape[1]))
+        value, joint = rows.pairwise_hinge_line(Y, F, D, t, w, 1.0, float(self.margin), slopes, curvatures)
+        return LineValue(value, slopes, curvatures, joint)
+
+    def curvature(self, Y: Array, weights: RowWeights = None) -> FloatArray:
+        """The Hessian of a row is at most the Laplacian of a complete bipartite graph over |Y+||Y-|: l / (|Y+||Y-|)."""
+        p = np.count_nonzero(Y > 0, axis=1)
+        pairs = p * (Y.shape[1] - p)
+        largest = np.divide(Y.shape[1], pairs, out=np.zeros(len(Y)), where=pairs > 0)
+        return largest * row_weights(weights, len(Y))
