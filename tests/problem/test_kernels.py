@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rbrl.problem.kernel import check_gram, gram
+from rbrl.problem.kernel import _is_far, check_gram, gram
 
 X = np.random.default_rng(0).standard_normal((5, 3))
 Z = np.random.default_rng(1).standard_normal((4, 3))
@@ -65,3 +65,9 @@ def test_rounding_asymmetry_is_averaged_away():
 def test_a_kernel_function_must_return_one_value_per_pair():
     with pytest.raises(ValueError, match=r"shape \(5, 4\). Got \(5,\)"):
         gram(X, Z, kernel=lambda a, b: np.ones(len(a)))
+
+
+def test_a_column_is_far_where_its_squares_reach_the_bound():
+    X = np.array([[0.0, 99.0, -101.0], [1.0, 98.0, 7.0]])
+    np.testing.assert_array_equal(_is_far(1.0, X), [False, False, True])
+    np.testing.assert_array_equal(_is_far(1.0, sparse.csr_array(X)), [False, False, True])

@@ -69,3 +69,9 @@ def test_right_singular_vectors_are_those_of_the_weights(shape):
     np.testing.assert_allclose(V.T @ V, np.eye(2), atol=1e-9)
     np.testing.assert_allclose(np.linalg.norm(W @ V, axis=0), sigma)
     np.testing.assert_allclose((W @ V) @ V.T, W, atol=1e-9)
+
+
+def test_no_width_is_below_what_squaring_leaves_of_the_largest_singular_value():
+    norm = smoothed(np.diag([1e-6, 1.0, 1e6]), width=0.0)
+    assert norm.width == pytest.approx(1e-13 * 1e6)
+    assert smoothed(np.zeros((3, 2)), width=0.0).width > 0

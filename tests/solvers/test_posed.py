@@ -1,5 +1,6 @@
 """Problems as they were posed: what a fit reports holds for the original X or K and the coefficients as stored."""
 
+import inspect
 import itertools
 import warnings
 
@@ -12,6 +13,7 @@ from rbrl import BRLClassifier, RBRLClassifier
 from rbrl.estimators import CPNL
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem import SpectralDesign
+from rbrl.problem.kernel import fit_feature_map, gram
 from rbrl.problem.objective import Objective
 from rbrl.search import PathSearchCV
 from rbrl.solvers import APG, QuasiNewton, solve_kernel
@@ -196,3 +198,15 @@ class TestKernels:
         assert single.gap_ <= 1e-6
         assert not np.array_equal(single.dual_coef_, double.dual_coef_)
         np.testing.assert_allclose(single.decision_function(X), double.decision_function(X), atol=2e-3)
+
+
+SHARED = ("tol", "max_iter", "gamma", "degree", "coef0", "random_state")
+
+
+@pytest.mark.parametrize(
+    "function", [solve_kernel, posed.solve_posed, fit_feature_map, gram, QuasiNewton.solve, APG.solve]
+)
+def test_defaults_are_those_of_the_classifier(function):
+    own, classifier = (inspect.signature(f).parameters for f in (function, RBRLClassifier))
+    for name in (name for name in SHARED if name in own and own[name].default is not inspect.Parameter.empty):
+        assert own[name].default == classifier[name].default, name

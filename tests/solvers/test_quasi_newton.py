@@ -15,6 +15,7 @@ from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_ones
 from rbrl.problem.kernel import gram
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, QuasiNewton
+from rbrl.solvers.quasi_newton import _Run
 
 LAMBDAS = (0.0, 1e-4, 1e-2, 1.0, 1e2)
 KINDS = (
@@ -227,6 +228,19 @@ def test_running_out_of_iterations_is_a_warning_that_names_the_gap():
         )
     assert not result.converged
     assert result.n_iter == 3
+    # Singular values are dropped where that costs a tenth of `tol`, not more, before the gap is reached as well.
+    assert result.history[-1] <= min(result.history[:-1]) * (1 + 1e-12)
+
+
+def test_a_path_comes_down_from_the_highest_ridge_to_ten_times_the_problems_own(monkeypatch):
+    seen, original = [], Objective.with_ridge
+    monkeypatch.setattr(Objective, "with_ridge", lambda self, ridge: seen.append(ridge) or original(self, ridge))
+    objective = random_objective(np.random.default_rng(6), lambdas=(1e-3, 1.0, 1e-3))
+    run = _Run(objective, QuasiNewton(), 1e-4, 400)
+    run.begin(None)
+    run.follow_path()
+    np.testing.assert_allclose(seen, [1.0, 0.1, 0.01])
+    assert run.now.value <= run.history[0]
 
 
 @pytest.mark.parametrize("lambdas", [(1.0, 0.5, 0.3), (0.0, 0.5, 0.3), (1.0, 0.0, 0.0), (1e-4, 1e2, 1e2)])
