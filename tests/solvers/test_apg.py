@@ -7,7 +7,7 @@ import pytest
 
 from problems import DESIGNS, random_design, random_labels, random_objective, rbrl_loss
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.losses import SquaredHinge
+from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, SquaredHinge, WeightedSum
 from rbrl.problem import MatrixDesign
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, SOLVERS
@@ -133,3 +133,13 @@ def test_the_papers_constant_is_for_the_papers_loss():
         ValueError, match=r"lipschitz='paper' is defined for the losses of RBRL and CPNL only. Got 'exponential'"
     ):
         paper(objective)
+
+
+def test_cpnls_constant_by_hand():
+    """X = (3, 4)': squares 25, X'X = 25. Costs 2 and 5, of which only the first has a relevant label; graph norm 0.5 * 6."""
+    X, Y = np.array([[3.0], [4.0]]), np.array([[1, -1], [-1, -1]])
+    loss = WeightedSum((1.0, CostWeightedSquaredHinge(np.array([2.0, 5.0]))), (0.5, LabelGraph(np.diag([6.0, 0.0]))))
+    objective = Objective(MatrixDesign(X), Y, loss, ridge=10.0, nuclear=0.0)
+    expected = 2 * np.sqrt((25 * 2) ** 2 + 10**2 + (0.5 * 6 * 25) ** 2)
+    assert paper(objective) == pytest.approx(expected)
+    assert paper(objective) >= rigorous(objective)
