@@ -291,3 +291,8 @@ def test_mistakes_are_named(call, message):
 def test_learned_rules_must_be_learned_first(rule):
     with pytest.raises(NotFittedError):
         clone(rule).labels([[1.0, 2.0]])
+
+
+def test_the_threshold_of_equal_scores_lies_beyond_them():
+    assert best_global_threshold([[1.0], [1.0]], [[0], [0]], "hamming_loss") == pytest.approx(1.1)
+    assert best_global_threshold([[-1.0], [-1.0]], [[1], [1]], "hamming_loss") == pytest.approx(-1.1)

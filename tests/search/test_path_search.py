@@ -10,11 +10,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold, ParameterGrid
+from sklearn.utils import get_tags
 
+from problems import random_objective
 from rbrl import BRLClassifier, RankSVM, RBRLClassifier, RBRLClassifierCV
 from rbrl.metrics import PAPER_METRICS, evaluate, hamming_loss
 from rbrl.search import PAPER_GRID, PathSearchCV, solve_grid, tune
 from rbrl.search.choose import EXTRA, Scoring, best_index, best_point, choose, results_table
+from rbrl.search.cv import _best_start
 
 X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
 GRID = {"ridges": [0.1, 1, 10], "rankings": [0.01, 1], "nuclears": [0.1, 3]}
@@ -207,3 +210,19 @@ def test_one_class_of_two_is_never_an_empty_answer():
     plain = RBRLClassifierCV(**options).fit(X, Y[:, 0])
     for name in ("mean_test_hamming_loss", "mean_test_accuracy"):
         np.testing.assert_array_equal(filled.cv_results_[name], plain.cv_results_[name])
+
+
+def test_a_model_starts_from_the_neighbour_with_the_lowest_objective():
+    objective = random_objective(np.random.default_rng(0))
+    known = [
+        (W, objective.design.scores(W)) for W in (objective.zeros(), 0.1 + objective.zeros(), 9 + objective.zeros())
+    ]
+    lowest = min(range(3), key=lambda i: objective.value(known[i][0]))
+    for order in ([0, 1, 2], [2, 1, 0]):
+        assert _best_start(objective, [known[i] for i in order])[0] is known[lowest][0]
+    assert _best_start(objective, []) == (None, None)
+
+
+def test_a_search_says_that_it_takes_several_labels():
+    tags = get_tags(PathSearchCV(RBRLClassifier(), {"ridge": [1.0]})).target_tags
+    assert tags.multi_output
