@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from problems import random_gram, random_labels, rbrl_loss
 from rbrl import BRLClassifier, RBRLClassifier
@@ -16,7 +17,7 @@ from rbrl.problem import SpectralDesign
 from rbrl.problem.kernel import fit_feature_map, gram
 from rbrl.problem.objective import Objective
 from rbrl.search import PathSearchCV
-from rbrl.solvers import APG, QuasiNewton, solve_kernel
+from rbrl.solvers import APG, QuasiNewton, certificate, solve_kernel
 from rbrl.solvers import solve as posed
 from rbrl.solvers.certificate import prove_kernel
 
@@ -210,3 +211,30 @@ def test_defaults_are_those_of_the_classifier(function):
     own, classifier = (inspect.signature(f).parameters for f in (function, RBRLClassifier))
     for name in (name for name in SHARED if name in own and own[name].default is not inspect.Parameter.empty):
         assert own[name].default == classifier[name].default, name
+
+
+def small_problem(n=30, l=4):
+    rng = np.random.default_rng(3)
+    return rng.standard_normal((n, 5)), random_labels(rng, n, l)
+
+
+@pytest.mark.parametrize("low_rank", ["coefficients", "function"])
+def test_what_rounding_can_have_added_to_the_objective_is_in_the_gap(monkeypatch, low_rank):
+    kernel_value = certificate._kernel_value
+    model = RBRLClassifier(kernel="rbf", low_rank=low_rank, tol=1e-3)
+    fitted = model.fit(*small_problem())
+    monkeypatch.setattr(certificate, "_kernel_value", lambda *args: (kernel_value(*args)[0], 0.5 * fitted.objective_))
+    with pytest.warns(ConvergenceWarning):
+        assert 0.5 < clone(model).fit(*small_problem()).gap_ < 0.51
+
+
+def test_a_kernel_model_without_ridge_is_certified():
+    model = RBRLClassifier(kernel="rbf", ridge=0.0, nuclear=5.0, tol=1e-2).fit(*small_problem())
+    assert model.gap_ <= 1e-2
+
+
+def test_an_approximated_kernel_with_a_small_ridge_is_certified():
+    model = RBRLClassifier(
+        kernel="rbf", approximation="nystroem", n_components=10, ridge=0.05, nuclear=0.5, random_state=0
+    )
+    assert model.fit(*small_problem()).gap_ <= model.tol

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from problems import central_differences, random_design, random_labels, rbrl_loss
+from problems import central_differences, random_design, random_labels, random_objective, rbrl_loss
 from rbrl._common.linalg import small_gram
 from rbrl.problem import EigenDesign, SpectralDesign
 from rbrl.problem.objective import Objective, SmoothedNuclear
@@ -183,3 +183,10 @@ def test_a_truncated_spectrum_keeps_its_blocks():
     D = -MeanModel(objective, now.scores).inverse()(now.gradient)
     assert D.shape == (4, 3)
     assert np.vdot(D, now.gradient) < 0
+
+
+def test_labels_are_their_own_eigenvectors_only_where_there_are_many():
+    for n_labels, own in ((MANY_LABELS, False), (MANY_LABELS + 1, True)):
+        rng = np.random.default_rng(0)
+        objective = random_objective(rng, lambdas=(1.0, 0.0, 0.0), l=n_labels)
+        assert (MeanModel(objective, objective.zero_scores()).curvatures[1] is None) == own

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_ones
 from rbrl.problem.kernel import gram
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, QuasiNewton
-from rbrl.solvers.quasi_newton import _Run
+from rbrl.solvers.quasi_newton import LOW_RANK, SMALL_RANK, _Run
 
 LAMBDAS = (0.0, 1e-4, 1e-2, 1.0, 1e2)
 KINDS = (
@@ -284,3 +285,24 @@ def test_float32_features_give_the_model_of_float64(kernel):
 def test_an_unknown_stop_is_refused():
     with pytest.raises(ValueError, match=r"The stop parameter of QuasiNewton must be one of .* Got 'never'"):
         QuasiNewton(stop="never").solve(random_objective(np.random.default_rng(0)))
+
+
+def test_factors_pay_at_a_low_rank_or_where_steps_are_small():
+    run = _Run(random_objective(np.random.default_rng(0)), QuasiNewton(), 1e-4, 100)
+
+    def pay(sigma):
+        run.now = SimpleNamespace(nuclear=SimpleNamespace(sigma=np.asarray(sigma)))
+        return run.factors_pay()
+
+    full = np.ones(4 * SMALL_RANK)
+    few = np.where(np.arange(len(full)) < (1 - LOW_RANK) * len(full), 0.0, 1.0)
+    assert (pay(full), pay(few), pay(full[:SMALL_RANK])) == (False, True, True)
+    run.steps, run.history = 11, list(np.linspace(2.0, 1.0, 11))
+    assert not pay(full)
+    run.history = [1.0] * 11
+    assert pay(full)
+
+
+def test_the_full_hessian_is_tried_after_half_of_the_iterations_at_most():
+    costly = random_objective(np.random.default_rng(0), l=30)
+    assert [_Run(costly, QuasiNewton(), 1e-4, most).patience for most in (100, 10)] == [50, 40]
