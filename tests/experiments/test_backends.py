@@ -52,18 +52,32 @@ def test_dask(plan, expected, tmp_path, cluster):
     assert_same_rows(Store(tmp_path), expected)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs kill")
-@pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", "os._exit(0)"])
-def test_a_worker_that_dies_fails_its_run_only(table, place, tmp_path, how):
-    (tmp_path / "killer.py").write_text(KILLER.format(how=how))
+def with_a_killer(how, table, place, folder):
+    """A plan of a method that ends its worker before one that works, on the same data."""
+    (folder / "killer.py").write_text(KILLER.format(how=how))
     table["datasets"][0]["file"] = str(place / "mine.csv")
     table["splits"]["number"] = 1
     table["methods"] = {"killer": {"use": "killer.py:Killer"}, "brl": {}}
-    plan = Plan.from_dict(table, folder=tmp_path)
-    summary = execute(plan, tmp_path / "store", jobs=2)
+    return Plan.from_dict(table, folder=folder)
+
+
+def assert_only_the_killer_failed(summary, store):
     assert (summary.n_done, summary.n_failed) == (1, 1)
     assert "WorkerLost: the worker ended during the run" in summary.failures[0][3]
-    assert set(Store(tmp_path / "store").rows().query("status == 'ok'").method) == {"brl"}
+    assert set(Store(store).rows().query("status == 'ok'").method) == {"brl"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs kill")
+@pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", "os._exit(0)"])
+def test_a_worker_that_dies_fails_its_run_only(table, place, tmp_path, how):
+    plan = with_a_killer(how, table, place, tmp_path)
+    assert_only_the_killer_failed(execute(plan, tmp_path / "store", jobs=2), tmp_path / "store")
+
+
+def test_data_that_died_with_a_dask_worker_is_sent_again(table, place, tmp_path, cluster):
+    plan = with_a_killer("os._exit(0)", table, place, tmp_path)
+    summary = execute(plan, tmp_path / "store", backend="dask", scheduler=cluster.scheduler_address)
+    assert_only_the_killer_failed(summary, tmp_path / "store")
 
 
 def test_dask_missing_is_said_plainly(plan, tmp_path, monkeypatch):

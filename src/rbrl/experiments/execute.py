@@ -49,6 +49,9 @@ class Serial(AbstractContextManager["Serial"]):
         future.set_result(work(*what))
         return future
 
+    def lost(self) -> None:
+        """A run ended without an outcome: what its worker alone held is gone, and the next run needs it again."""
+
     def __exit__(self, *error: object) -> None:
         pass
 
@@ -105,6 +108,10 @@ class Dask(Serial):
             # The data itself is kept beside its copies: its id may otherwise be given to other data.
             self._sent = {id(X): (X, self._client.scatter([X, Y], hash=False))}
         return self._executor.submit(work_apart, run, *self._sent[id(X)][1], *rest)
+
+    def lost(self) -> None:
+        """Send the data to the workers that are left."""
+        self._sent = {}
 
     def __exit__(self, *error: object) -> None:
         self._sent = {}
@@ -230,10 +237,11 @@ class Session:
         except CancelledError as cancelled:
             error = cancelled
         if error is None:
-            self._keep(run, future.result())
-        elif not isinstance(error, BrokenExecutor | CancelledError) and type(error).__name__ not in DASK_LOST:
+            return self._keep(run, future.result())
+        if not isinstance(error, BrokenExecutor | CancelledError) and type(error).__name__ not in DASK_LOST:
             raise error
-        elif run.key in self.lost:
+        self.backend.lost()
+        if run.key in self.lost:
             lost = WorkerLost(f"the worker ended during the run; was there enough memory? ({type(error).__name__})")
             self._keep(run, Outcome().fail(lost, again=True))
         else:

@@ -197,6 +197,7 @@ class BlockObjective(SummedObjective):
 
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
+        self.reached = design.blocks.progress.reached
 
     def lines_are_exact(self) -> bool:
         """No: lines are estimated on a sample of the rows.
@@ -206,16 +207,6 @@ class BlockObjective(SummedObjective):
         bool
         """
         return False
-
-    def reached(self, gap: float) -> None:
-        """Tell those who watch the passes.
-
-        Parameters
-        ----------
-        gap : float
-            Certified, relative.
-        """
-        self.design.blocks.progress.reached(gap)
 
 
 # Rows that are kept in memory to find step lengths with.
