@@ -10,7 +10,7 @@ import numpy as np
 from rbrl import datasets, evaluate
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import Loss, Terms
-from rbrl.losses.base import row_weights
+from rbrl.losses.hinges import row_weights
 from rbrl.solvers import SolverResult, lower_bound
 from rbrl.solvers.base import warn_unconverged
 from rbrl.solvers.certificate import relative_gap

@@ -13,7 +13,7 @@ from rbrl import CPNL, BRLClassifier, RBRLClassifier
 from rbrl.estimators import convex_problem as memory
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.exceptions import MemoryWarning
-from rbrl.problem import features as choose
+from rbrl.problem import linear as choose
 
 RNG = np.random.default_rng(0)
 LABELS = (RNG.random((1500, 60)) < 0.1).astype(np.int8)

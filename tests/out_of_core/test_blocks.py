@@ -9,7 +9,7 @@ from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.out_of_core import BlockDesign, BlockLoss, LocalBlocks
 from rbrl.out_of_core.design import BlockObjective, take_survey
 from rbrl.problem import EigenDesign, with_ones
-from rbrl.problem.features import RotatedDesign
+from rbrl.problem.linear import RotatedDesign
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
 from rbrl.solvers.lbfgs import Ray, first_descent

@@ -6,8 +6,8 @@ from scipy import sparse
 
 from problems import random_labels, rbrl_loss
 from rbrl.problem import EigenDesign, MatrixDesign, linear_design, with_ones
-from rbrl.problem import features as choose
-from rbrl.problem.features import RowSpaceDesign
+from rbrl.problem import linear as choose
+from rbrl.problem.linear import RowSpaceDesign
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
 

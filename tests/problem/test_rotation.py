@@ -6,7 +6,7 @@ from scipy import sparse
 
 from problems import random_labels, rbrl_loss
 from rbrl.problem import MatrixDesign, with_ones
-from rbrl.problem.features import RotatedDesign, Rotation, directions_worth, rotated
+from rbrl.problem.linear import RotatedDesign, Rotation, directions_worth, rotated
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
 

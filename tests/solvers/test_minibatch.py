@@ -8,9 +8,8 @@ from problems import random_labels, rbrl_loss
 from rbrl.losses import SquaredHinge
 from rbrl.problem import EigenDesign, with_ones
 from rbrl.problem.objective import Objective
-from rbrl.solvers import QuasiNewton
-from rbrl.solvers import stream as minibatch
-from rbrl.solvers.stream import BatchSteps
+from rbrl.solvers import QuasiNewton, minibatch
+from rbrl.solvers.minibatch import BatchSteps
 
 
 def rows(n=600, m=12, l=4, seed=0):

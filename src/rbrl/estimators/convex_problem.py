@@ -16,8 +16,8 @@ from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.exceptions import MemoryWarning
 from rbrl.out_of_core import label_counts
 from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, Design, FeatureMapDesign, Objective, SpectralDesign
-from rbrl.problem.features import linear_design, with_ones
 from rbrl.problem.kernel import check_gram, fit_feature_map
+from rbrl.problem.linear import linear_design, with_ones
 from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed
 from rbrl.solvers.certificate import prove_feature_map, prove_function, prove_linear
 

@@ -6,7 +6,7 @@ from typing import Any
 from rbrl._common.checks import check_number
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, Loss, WeightedSum
-from rbrl.losses.base import costs_of_counts
+from rbrl.losses.hinges import costs_of_counts
 from rbrl.losses.label_graph import laplacians_of_products
 from rbrl.out_of_core import LabelCounts
 from rbrl.solvers import Solver

@@ -15,7 +15,7 @@ from rbrl.losses import Loss
 from rbrl.out_of_core.sources import Block, Blocks
 from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
 from rbrl.problem.design import Design, add_adjoint, scores, signed
-from rbrl.problem.features import Rotation, directions_worth, rotated
+from rbrl.problem.linear import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.

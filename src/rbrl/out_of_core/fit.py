@@ -14,14 +14,14 @@ from rbrl._common.linalg import whiten
 from rbrl._common.progress import passes_for
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.losses import Loss, Terms
-from rbrl.losses.base import row_weights
+from rbrl.losses.hinges import row_weights
 from rbrl.out_of_core.design import LARGEST_GRAM, BlockDesign, BlockObjective, SummedDesign, SummedObjective, Survey
 from rbrl.out_of_core.sources import Blocks
 from rbrl.out_of_core.sums import BlockResidual, BlockScores, LabelCounts, block_label_counts
 from rbrl.problem import Design, with_ones
 from rbrl.solvers import QuasiNewton, Solution, Solver, posed_blocks, solve_posed
+from rbrl.solvers.minibatch import BATCH_ROWS, BatchSteps
 from rbrl.solvers.preconditioner import model_start
-from rbrl.solvers.stream import BATCH_ROWS, BatchSteps
 
 
 def fit_blocks(

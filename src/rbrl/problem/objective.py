@@ -13,7 +13,7 @@ import numpy as np
 
 from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses.base import Loss, RowWeights, Terms
+from rbrl.losses.hinges import Loss, RowWeights, Terms
 from rbrl.problem.design import Design
 
 

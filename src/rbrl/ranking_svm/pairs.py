@@ -10,8 +10,8 @@ from scipy.linalg import eigh
 
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl._loops import rows as loops
-from rbrl.losses.base import row_weights
-from rbrl.problem.features import rows_tell_columns
+from rbrl.losses.hinges import row_weights
+from rbrl.problem.linear import rows_tell_columns
 
 # Rows are unfolded in blocks of about this many label pairs.
 BLOCK = 5_000_000

@@ -273,7 +273,7 @@ def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float =
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.losses.base import costs_of_counts
+    >>> from rbrl.losses.hinges import costs_of_counts
     >>> costs_of_counts(np.array([1, 3]), np.array([4, 2]), power=1.0).round(2).tolist()
     [4.0, 0.67]
     """

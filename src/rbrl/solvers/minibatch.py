@@ -13,9 +13,9 @@ from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray, Matrix, issparse
 from rbrl.losses import Loss
-from rbrl.losses.base import row_weights
+from rbrl.losses.hinges import row_weights
 from rbrl.problem.design import add_adjoint, scores
-from rbrl.problem.features import DIRECTIONS, Rotation, leading_directions
+from rbrl.problem.linear import DIRECTIONS, Rotation, leading_directions
 from rbrl.problem.objective import SmoothedNuclear
 from rbrl.solvers.preconditioner import PencilSolver
 
@@ -60,7 +60,7 @@ class BatchSteps:
     --------
     >>> import numpy as np
     >>> from rbrl.losses import SquaredHinge
-    >>> from rbrl.solvers.stream import BatchSteps
+    >>> from rbrl.solvers.minibatch import BatchSteps
     >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]], dtype=np.int8)
     >>> steps = BatchSteps.begin(X, n_labels=1, intercept=False)
     >>> steps.learn(X, Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
