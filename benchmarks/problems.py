@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import __version__, datasets
+from rbrl.datasets.catalogue import canonical_order, row_digests
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import EigenDesign, SpectralDesign, with_ones
 from rbrl.problem.objective import Objective
@@ -36,9 +37,18 @@ def yeast():
     return StandardScaler().fit_transform(X), signed(Y)
 
 
+def dataset(name):
+    """A set of the catalogue, or the file NAME.npz in the folder RBRL_DATA, its rows in canonical order too."""
+    home = folder("RBRL_DATA")
+    if name in datasets.CARDS:
+        return datasets.load(name, data_home=home)
+    found = datasets.load_file(home / f"{name}.npz")
+    return found.reorder(canonical_order(row_digests(found.X, found.Y)))
+
+
 def part(name, seed=0):
     """The 60 % part of a data set: dense features standardised, sparse ones as they are; labels in {-1, +1}."""
-    (X, Y), _ = datasets.load(name, data_home=folder("RBRL_DATA")).split(seed)
+    (X, Y), _ = dataset(name).split(seed)
     return (X if sparse.issparse(X) else StandardScaler().fit_transform(X)), signed(Y)
 
 

@@ -1,0 +1,207 @@
+"""How fast is the default solver? ``python -m benchmarks.solver [--against FOLDER]``, with RBRL_DATA.
+
+The problems are those of ``problems.csv``. FOLDER is the ``src`` of another checkout, which is run beside this one. Every
+result is written down at once; the same command goes on where it was interrupted. ``results.md`` is written from the
+committed ``results.csv`` alone: with ``--results`` another file, the summary is all that is shown.
+"""
+
+import argparse
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from benchmarks.problems import part, write_results
+from benchmarks.solver.draw import read
+from scipy import sparse
+from sklearn.preprocessing import normalize
+
+HERE = Path(__file__).parent
+SOURCE = HERE.parents[1] / "src"
+COLUMNS = ("problem", "source", "end", "evaluations", "n_iter", "cpu", "gap", "objective", "certified")
+NUMBERS = ("evaluations", "n_iter", "cpu", "gap", "objective")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+TEXT = """The default solver of RBRLClassifier on a list of problems drawn before it was tuned, a third of it held out.
+60 % parts, seed 0; the kernel is RBF with gamma = 1 / n_features, "unit" divides each row by its norm. Settings are ridge,
+ranking, nuclear; tol is 1e-4, with 200 labels and more 1e-3. Every run is in a process of its own, from nothing, the set-up
+of the design included; CPU is processor time in seconds, of short runs the median of up to seven, with ">" where the run was
+stopped there. The gap is certified; a star says that it is above tol."""
+
+
+def parameters_of(problem, n_features):
+    names = ("ridge", "ranking", "nuclear", "tol")
+    kernel = {"kernel": "rbf", "gamma": 1.0 / n_features} if problem["design"] == "kernel" else {"kernel": "linear"}
+    return {name: problem[name] for name in names} | kernel | {"max_iter": 1000}
+
+
+def write_rows(home, problem):
+    """Write the rows of a problem for the worker; return the number of features."""
+    X, Y = part(problem["data"])
+    X = normalize(X) if problem["design"] == "unit" else X
+    file = Path(home) / "rows.npz"
+    if sparse.issparse(X):
+        np.savez(file, data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, Y=Y)
+    else:
+        np.savez(file, X=X, Y=Y)
+    return X.shape[1]
+
+
+def run(home, problem, parameters, source, seconds):
+    """What a worker says of one problem, solved by the package in the folder `source`."""
+    command = [sys.executable, str(HERE / "worker.py"), home, json.dumps(parameters), str(seconds)]
+    environment = os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONPATH": str(source)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode == -signal.SIGXCPU:
+        return {"end": "stopped", "cpu": seconds, "certified": False}
+    if done.returncode:
+        print(done.stderr, file=sys.stderr, flush=True)
+        return {"end": "failed", "certified": False}
+    facts = json.loads(done.stdout.splitlines()[-1])
+    if not Path(facts["package"]).is_relative_to(source):
+        sys.exit(f"The worker imported {facts['package']}, not the package in {source}.")
+    if facts["compiled"]:
+        # The machine code is kept now: only the next run is one of the solver alone.
+        return run(home, problem, parameters, source, seconds)
+    return {name: facts[name] for name in NUMBERS} | {"end": "solved", "certified": facts["gap"] <= problem["tol"]}
+
+
+def run_all(problems, sources, file, known, seconds):
+    for i, problem in enumerate(problems):
+        missing = [label for label in sources if (problem["problem"], label) not in known]
+        if not missing:
+            continue
+        with tempfile.TemporaryDirectory() as home:
+            parameters = parameters_of(problem, write_rows(home, problem))
+            # The first of two has the colder caches.
+            for label in missing[:: -1 if i % 2 else 1]:
+                row = dict.fromkeys(COLUMNS, "") | {"problem": problem["problem"], "source": label}
+                row |= run(home, problem, parameters, sources[label], seconds)
+                append(file, row)
+                print(", ".join(str(row[name]) for name in COLUMNS), flush=True)
+
+
+def append(file, row):
+    new = not file.exists()
+    with file.open("a", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def results(file):
+    """Rows by (problem, source), numbers as numbers."""
+    if not file.exists():
+        return {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = [row | {name: float(row[name] or "nan") for name in NUMBERS} for row in csv.DictReader(lines)]
+    return {(row["problem"], row["source"]): row for row in rows}
+
+
+def cpu_shown(row):
+    if row["end"] == "failed":
+        return "failed"
+    return f"{'> ' if row['end'] == 'stopped' else ''}{row['cpu']:.3g}"
+
+
+def gap_shown(row):
+    return "" if np.isnan(row["gap"]) else f"{row['gap']:.1e}{'' if row['certified'] == 'True' else ' *'}"
+
+
+def table_row(problem, known, against):
+    here = known[problem["problem"], "here"]
+    row = {"problem": f"{problem['data']} {problem['design']}", "part": problem["part"]}
+    row["settings"] = ", ".join(f"{problem[name]:g}" for name in ("ridge", "ranking", "nuclear"))
+    row["evaluations"] = "" if np.isnan(here["evaluations"]) else f"{here['evaluations']:.0f}"
+    row |= {"CPU": cpu_shown(here), "gap": gap_shown(here)}
+    if against:
+        other = known[problem["problem"], "against"]
+        ratio = other["cpu"] / here["cpu"]
+        row |= {"other CPU": cpu_shown(other), "other gap": gap_shown(other)}
+        row["ratio"] = "" if np.isnan(ratio) else f"{ratio:.2f}"
+    return row
+
+
+def summary(problems, known, against):
+    """Certified share, and the ratios of the other's CPU to ours, of each part of the list."""
+    lines = []
+    for name in ("tuning", "held"):
+        here = [known[problem["problem"], "here"] for problem in problems if problem["part"] == name]
+        if not here:
+            continue
+        line = f"{name}: {certified_share(here)}, {sum_of(here)} s of processor time"
+        if against:
+            other = [known[row["problem"], "against"] for row in here]
+            ratios = np.array([theirs["cpu"] / ours["cpu"] for ours, theirs in zip(here, other, strict=True)])
+            ratios = ratios[np.isfinite(ratios)]
+            line += f"; the other {certified_share(other)}, {sum_of(other)} s; its CPU divided by this one's: "
+            line += f"geometric mean {np.exp(np.mean(np.log(ratios))):.2f}, worst {ratios.min():.2f}"
+        lines.append(f"- {line}.")
+    if against and (unequal := other_optimum(problems, known)):
+        lines.append(f"- The two objectives differ by more than both gaps allow on: {'; '.join(unequal)}.")
+    return "\n".join(lines)
+
+
+def certified_share(rows):
+    return f"{sum(row['certified'] == 'True' for row in rows)} of {len(rows)} certified"
+
+
+def sum_of(rows):
+    return f"{np.nansum([row['cpu'] for row in rows]):.0f}"
+
+
+def other_optimum(problems, known):
+    """Problems of which two sources cannot both be right, or that are not the same problem in both."""
+    wrong = []
+    for problem in problems:
+        here, other = (known[problem["problem"], label] for label in ("here", "against"))
+        allowed = here["gap"] * here["objective"] + other["gap"] * other["objective"]
+        if abs(here["objective"] - other["objective"]) > allowed + 1e-9 * here["objective"]:
+            wrong.append(problem["problem"])
+    return wrong
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.solver", description=__doc__.splitlines()[0])
+    parser.add_argument("--part", choices=("tuning", "held", "all"), default="all")
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="the src of another checkout")
+    parser.add_argument("--only", type=re.compile, default="", metavar="REGEX", help="problems whose name matches")
+    parser.add_argument("--seconds", type=int, default=100, help="of processor time, after which a run is stopped")
+    parser.add_argument("--results", type=Path, default=HERE / "results.csv", metavar="FILE")
+    parser.add_argument("--again", action="store_true", help="forget what the results file has of these problems")
+    return parser.parse_args()
+
+
+def main():
+    said = arguments()
+    wanted = [problem for problem in read() if said.part in ("all", problem["part"])]
+    wanted = [problem for problem in wanted if re.search(said.only, problem["problem"])]
+    if not wanted:
+        sys.exit(f"No problem of the part {said.part!r} matches {said.only.pattern!r}.")
+    sources = {"here": SOURCE} | ({"against": said.against.resolve()} if said.against else {})
+    known = results(said.results)
+    if said.again:
+        names = {problem["problem"] for problem in wanted}
+        kept = [row for key, row in known.items() if key[0] not in names or key[1] not in sources]
+        said.results.unlink(missing_ok=True)
+        for row in kept:
+            append(said.results, row)
+        known = results(said.results)
+    run_all(wanted, sources, said.results, known, said.seconds)
+    known, against = results(said.results), said.against is not None
+    after = summary(wanted, known, against)
+    if said.results == HERE / "results.csv":
+        rows = [table_row(problem, known, against) for problem in wanted]
+        write_results(__file__, "The default solver", TEXT, rows, after)
+    else:
+        print(after)
+
+
+if __name__ == "__main__":
+    main()

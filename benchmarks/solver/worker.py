@@ -1,0 +1,83 @@
+"""One problem, in a process of its own: ``python worker.py FOLDER PARAMETERS SECONDS``, rbrl being that of PYTHONPATH.
+
+FOLDER holds the rows and labels that the benchmark wrote; PARAMETERS of the classifier are JSON. It imports nothing of the
+other benchmarks, so that it runs with any version of the package. The process ends at once after SECONDS of processor time.
+"""
+
+import importlib.util
+import json
+import math
+import resource
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+import rbrl
+from rbrl import RBRLClassifier
+
+# A short run is repeated until so many seconds have gone, at most so often; its time is the median.
+LONG_ENOUGH, REPEATS = 1.0, 7
+
+
+def read(folder):
+    parts = np.load(Path(folder) / "rows.npz")
+    if "X" in parts:
+        return parts["X"], parts["Y"]
+    X = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"]))
+    return X, parts["Y"]
+
+
+def warm_up(parameters):
+    """Load the compiled loops: small problems of every design, with and without the problem's own parameters."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((40, 8)), np.where(rng.random((40, 5)) < 0.4, 1, -1).astype(np.int8)
+    for rows, kernel in ((X, "linear"), (sparse.csr_array(np.maximum(X, 0)), "linear"), (X, "rbf")):
+        for more in ({}, parameters | {"kernel": kernel}):
+            RBRLClassifier(**({"kernel": kernel} | more)).problem(rows, Y).solve()
+
+
+def compilations():
+    """A list that grows by one whenever Numba compiles a loop."""
+    seen = []
+    if importlib.util.find_spec("numba"):
+        from numba.core import event
+
+        class Listener(event.Listener):
+            def on_start(self, event):
+                seen.append(event)
+
+            def on_end(self, event):
+                pass
+
+        event.register("numba:compile", Listener())
+    return seen
+
+
+def main(folder, parameters, seconds):
+    X, Y = read(folder)
+    parameters = json.loads(parameters)
+    warm_up(parameters)
+    compiled = compilations()
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + float(seconds)), hard))
+    times = []
+    while not times or (sum(times) < LONG_ENOUGH and len(times) < REPEATS):
+        started = time.process_time()
+        solution = RBRLClassifier(**parameters).problem(X, Y).solve()
+        times.append(time.process_time() - started)
+    facts = {
+        "evaluations": solution.result.evaluations,
+        "n_iter": solution.result.n_iter,
+        "cpu": float(np.median(times)),
+    }
+    facts |= {"gap": solution.proof.gap, "objective": solution.proof.objective}
+    print(json.dumps(facts | {"compiled": len(compiled), "package": rbrl.__file__}))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(*sys.argv[1:])
