@@ -30,7 +30,7 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 TEXT = """The default solver of RBRLClassifier on a list of problems drawn before it was tuned, a third of it held out.
 60 % parts, seed 0; the kernel is RBF with gamma = 1 / n_features, "unit" divides each row by its norm. Settings are ridge,
 ranking, nuclear; tol is 1e-4, with 200 labels and more 1e-3. Every run is in a process of its own, from nothing, the set-up
-of the design included; CPU is processor time in seconds, of short runs the mean of up to 20, with ">" where the run was
+of the design included; CPU is processor time in seconds, of short runs the least of several, with ">" where the run was
 stopped there. The gap is certified; a star says that it is above tol."""
 
 
