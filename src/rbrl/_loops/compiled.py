@@ -142,19 +142,20 @@ def pairwise_hinge_product(
 ) -> None:
     n, l = F.shape
     pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
-    f_pos, f_neg, moved = np.empty(l), np.empty(l), np.empty(l)
+    f_pos, f_neg, d_neg, moved = np.empty(l), np.empty(l), np.empty(l), np.empty(l)
     for i in range(n):
         p, q = _split(Y[i], F[i], pos, neg, f_pos, f_neg)
         if p == 0 or q == 0:
             continue
         c = scale * weights[i] / (p * q)
-        moved[:q] = 0.0
+        for b in range(q):
+            moved[b], d_neg[b] = 0.0, D[i, neg[b]]
         for a in range(p):
             shift, d, total = margin - f_pos[a], D[i, pos[a]], 0.0
             for b in range(q):
                 active = 1.0 if shift + f_neg[b] > 0 else 0.0
-                total += active * (d - coupling * D[i, neg[b]])
-                moved[b] += active * (D[i, neg[b]] - coupling * d)
+                total += active * (d - coupling * d_neg[b])
+                moved[b] += active * (d_neg[b] - coupling * d)
             P[i, pos[a]] += c * total
         for b in range(q):
             P[i, neg[b]] += c * moved[b]

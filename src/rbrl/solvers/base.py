@@ -71,6 +71,8 @@ class SmoothedPoint:
         Value of the ridge.
     nuclear : SmoothedNuclear or None
         Not smoothed yet: its width is chosen so that the value moves by a tenth of `tol` at most.
+    out : array (n_samples, n_labels) or None
+        Where to put the residual.
 
     Attributes
     ----------
@@ -81,11 +83,17 @@ class SmoothedPoint:
     """
 
     def __init__(
-        self, objective: Objective, scores: Any, ridge: float, nuclear: SmoothedNuclear | None = None, tol: float = 0.0
-    ) -> None:
+        self, objective: Objective, scores: Any, ridge: float, nuclear: SmoothedNuclear | None = None, tol: float = 0.0,
+        out: FloatArray | None = None,
+    ) -> None:  # fmt: skip
         self.scores, self.ridge = scores, ridge
         self.nuclear: Any = nuclear
-        self.loss, self.residual = objective.loss.evaluate(objective.Y, scores, objective.sample_weight)
+        if out is None:
+            self.loss, self.residual = objective.loss.evaluate(objective.Y, scores, objective.sample_weight)
+        else:
+            out.fill(0.0)
+            self.loss = objective.loss.accumulate(objective.Y, scores, objective.sample_weight, 1.0, out)
+            self.residual = out
         self.evaluations = objective.evaluations
         self.value = self.smooth_value = self.loss.value + ridge
         if nuclear is not None:

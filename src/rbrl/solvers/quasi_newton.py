@@ -200,9 +200,9 @@ class _Run(Run):
         """Descend in factors, the directions that the last round missed included."""
         objective, now = self.objective, self.now
         self.memory, self.old, self.stalled, self.steps = None, None, False, 0
-        factors = split(now.W, now.nuclear, FAINT if self.full else 1e-4)
-        H = MeanModel(objective, now.scores).hessian
-        U, V = join_violations(objective, *factors, now.smooth_gradient, H) or factors
+        factors = split(now.W, now.nuclear, FAINT if self.full else min(max(self.round_tol, 1e-4), FADING))
+        H, spare = MeanModel(objective, now.scores).hessian, self.round_tol * now.value
+        U, V = join_violations(objective, *factors, now.smooth_gradient, H, spare=spare) or factors
         most = ROUND if self.full else max(self.patience - self.n_iter, 1)
         allowed: Any = min(self.max_iter - self.n_iter - 1, most)
         point, used = descend(
