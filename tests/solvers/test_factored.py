@@ -6,7 +6,7 @@ import pytest
 from problems import DESIGNS, central_differences, random_objective
 from rbrl._common.linalg import small_gram
 from rbrl.problem.objective import SmoothedNuclear
-from rbrl.solvers import APG
+from rbrl.solvers import APG, factored
 from rbrl.solvers.factored import Factors, balance, descend, join_violations, split
 from rbrl.solvers.preconditioner import MeanModel
 
@@ -45,6 +45,19 @@ def test_gradient_and_slope_match_finite_differences(kind):
     dU, dV = rng.standard_normal(U.shape), rng.standard_normal(V.shape)
     slope = point.slope(objective, dU, dV, objective.design.scores(dU))
     assert slope == pytest.approx(np.vdot(gradient, np.vstack([dU, dV])), rel=1e-10)
+
+
+@pytest.mark.parametrize(("precision", "close"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+def test_points_may_share_the_memory_of_their_scores(precision, close):
+    objective, U, V = problem()
+    space, scores_U = np.empty((2, *objective.Y.shape), precision), objective.design.scores(U)
+    for scale in (1.0, 0.5):
+        own, shared = at(objective, U, scale * V), Factors(objective, U, scale * V, scores_U, space)
+        assert np.shares_memory(shared.scores, space)
+        assert np.shares_memory(shared.residual, space)
+        assert shared.value == pytest.approx(own.value, rel=close)
+        expected = own.gradient(objective)
+        np.testing.assert_allclose(shared.gradient(objective), expected, atol=close * np.abs(expected).max())
 
 
 def test_a_gradient_costs_a_product_of_the_width_of_the_rank():
@@ -87,6 +100,20 @@ def test_violating_directions_join_and_the_objective_falls(kind):
     assert at(objective, *joined).value < at(objective, U, V).value
 
 
+def test_directions_that_a_lower_bound_can_spare_do_not_join():
+    objective, U, V = problem(lambdas=(0.7, 0.5, 0.1))
+    U, V = balance(1e-3 * U, V)
+    W = U @ V.T
+    gradient = objective.smooth_gradient(W, objective.at(W).residual)
+    H = MeanModel(objective, objective.design.scores(W)).hessian
+    excess = np.maximum(np.linalg.svd(gradient, compute_uv=False) - 0.1, 0.0)
+    cost = np.cumsum(excess[::-1] ** 2)[::-1] / (2 * 0.7)
+    assert cost[1] > 0
+    (one, _), none = (join_violations(objective, U, V, gradient, H, spare=1.001 * c) for c in (cost[1], cost[0]))
+    assert one.shape[1] == U.shape[1] + 1
+    assert none is None
+
+
 def test_nothing_joins_at_the_optimum():
     objective, *_ = problem(lambdas=(0.7, 0.5, 6.0))
     best = APG(restart=True).solve(objective, tol=1e-13, max_iter=20_000).weights
@@ -110,3 +137,25 @@ def test_descending_in_factors_of_enough_columns_ends_at_the_optimum(kind, full)
     assert np.all(np.diff(values) <= 1e-12 * values[0])
     assert point.value == pytest.approx(best.objective, rel=1e-7)
     assert point.U.shape[1] == np.linalg.matrix_rank(best.weights), "columns that fade are dropped"
+
+
+def test_a_round_in_single_precision_ends_at_a_point_in_double_precision(monkeypatch):
+    objective, U, V = problem(lambdas=(0.7, 0.5, 3.0), rank=4)
+    expected, _ = descend(objective, U, V, 1e-5, 500, 20, lambda value: None)
+    monkeypatch.setattr(factored, "SINGLE", (1e-5, 0))
+    point, _ = descend(objective, U, V, 1e-5, 500, 20, lambda value: None)
+    assert point.scores.dtype == point.residual.dtype == np.float64
+    assert point.value == pytest.approx(expected.value, rel=1e-5)
+    assert point.value == pytest.approx(at(objective, point.U, point.V).value, rel=1e-12)
+
+
+def test_the_scores_are_those_of_the_point_where_no_step_descends(monkeypatch):
+    objective, U, V = problem()
+
+    def useless(along, value, slope):
+        along(1.0)
+
+    monkeypatch.setattr(factored, "wolfe_step", useless)
+    point, used = descend(objective, U, V, 1e-5, 500, 20, lambda value: None)
+    assert used == 0
+    np.testing.assert_allclose(point.scores, objective.design.scores(point.U @ point.V.T), atol=1e-12)

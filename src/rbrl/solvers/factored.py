@@ -22,11 +22,14 @@ from rbrl.solvers.preconditioner import MANY_LABELS, MeanModel, factor_blocks, f
 
 # With the full Hessian, singular values above this share of the largest are worth keeping.
 FAINT = 1e-7
-# Without, a round keeps what exceeds its tolerance, and these shares at most and at least; on delicious, 983 labels, factors
-# 150 instead of 240 wide.
+# Without, those above the tolerance of the round, within these bounds: on delicious, 983 labels, factors are 150 instead of
+# 240 wide.
 KEPT = FADING, 1e-5
 # Steps after which factors are looked at for faded columns, and the mean Hessian is taken anew where labels are many.
 REFRESHED = 5
+# Scores and residuals are in single precision in a round of at least this tolerance, where they have this many entries:
+# 17 instead of 21 s on delicious, with the same steps. The point that a round ends at is in double precision.
+SINGLE = 1e-5, 2**20
 # Columns that the factors of very large weights start with, and as many as may join after a round at least.
 FIRST = 20
 # Slope and progress, relative to the objective, at which a round ends while columns are still missing.
@@ -36,35 +39,35 @@ LOOSE = 1e-2
 STATIONARY, ROUNDING = 0.01, 1e-14
 
 
-# Memory for the scores and the residual of one point.
-Space = tuple[FloatArray, FloatArray] | None
-
-
 class Factors(SmoothedPoint):
     """W = U V' with its scores, the objective in factors and its gradient.
 
-    Points that are given the same `space` write their scores and residuals there: only the last of them has its own.
+    Points that are given the same `space`, (2, n_samples, n_labels), write scores and residual there, in its precision:
+    only the last of them has its own.
     """
 
-    def __init__(self, objective: Objective, U: FloatArray, V: FloatArray, scores_U: Any, space: Space = None) -> None:
+    def __init__(self, objective: Objective, U: FloatArray, V: FloatArray, scores_U: Any, space: Any = None) -> None:
         self.U, self.V, self.scores_U, self.space = U, V, scores_U, space
         self._rU = objective.ridge.row_weights * U
         self._UU, self._VV = U.T @ self._rU, V.T @ V
         ridge = 0.5 * objective.ridge.weight * float(np.sum(self._UU * self._VV))
+        self._factors = scores_U, V
         if space is None:
             super().__init__(objective, scores_U @ V.T, ridge)
         else:
+            scores_U, V = self._factors = scores_U.astype(space.dtype, copy=False), V.astype(space.dtype, copy=False)
             super().__init__(objective, np.dot(scores_U, V.T, out=space[0]), ridge, out=space[1])
         self.value += 0.5 * objective.nuclear.weight * float(np.sum(U**2) + np.trace(self._VV))
 
-    def in_factors(self, objective: Objective, U: FloatArray, V: FloatArray) -> "Factors":
+    def in_factors(self, objective: Objective, U: FloatArray, V: FloatArray, space: Any = None) -> "Factors":
         """The same weights in other factors, V with orthogonal columns."""
-        return Factors(objective, U, V, self.scores_U @ (self.V.T @ V / np.sum(V**2, axis=0)), self.space)
+        return Factors(objective, U, V, self.scores_U @ (self.V.T @ V / np.sum(V**2, axis=0)), space)
 
     @cached_property
     def _pulls(self) -> tuple[FloatArray, FloatArray]:
         """The residual times V, and its transpose times the scores of U."""
-        return self.residual @ self.V, self.residual.T @ self.scores_U
+        scores_U, V = self._factors
+        return self.residual @ V, self.residual.T @ scores_U
 
     def gradient(self, objective: Objective) -> FloatArray:
         """Derivatives in U and V, stacked; costs a product of the width of the rank."""
@@ -107,8 +110,10 @@ def descend(
     Hessian is the preconditioner.
     """
     scores_U = objective.design.scores(U)
+    at_hand = isinstance(scores_U, np.ndarray)
+    single = at_hand and small >= SINGLE[0] and objective.Y.size >= SINGLE[1]
     # A fresh array of the size of the scores costs more, in page faults, than the loss itself.
-    space = (np.empty(objective.Y.shape), np.empty(objective.Y.shape)) if isinstance(scores_U, np.ndarray) else None
+    space = np.empty((2, *objective.Y.shape), np.float32 if single else np.float64) if at_hand else None
     point = Factors(objective, U, V, scores_U, space)
     memory: Memory | None = None
     old: tuple[FloatArray, FloatArray] | None = None
@@ -139,6 +144,8 @@ def descend(
         note(point.value)
         if used % REFRESHED == 0 and (lean := _drop_rank(objective, point, floor)) is not None:
             point, memory = lean, None
+    if single:
+        return point.in_factors(objective, *balance(point.U, point.V, floor)), used
     return _drop_rank(objective, point, floor) or point, used
 
 
@@ -156,7 +163,7 @@ def _step(objective: Objective, point: Factors, dU: FloatArray, dV: FloatArray, 
 def _drop_rank(objective: Objective, point: Factors, floor: float) -> Factors | None:
     """The same point in fewer columns, if some have faded."""
     U, V = balance(point.U, point.V, floor)
-    return None if U.shape[1] == point.U.shape[1] else point.in_factors(objective, U, V)
+    return None if U.shape[1] == point.U.shape[1] else point.in_factors(objective, U, V, point.space)
 
 
 def join_violations(
