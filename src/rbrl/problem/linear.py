@@ -9,7 +9,7 @@ from scipy.linalg import lapack
 
 from rbrl._common.linalg import gram_matrix, projected_gram, squares, whiten
 from rbrl._common.typing import FloatArray, Matrix, issparse
-from rbrl.problem.design import RowDesign
+from rbrl.problem.design import RowDesign, adjoint, scores
 from rbrl.problem.kernel import SpectralDesign
 
 
@@ -36,14 +36,13 @@ class MatrixDesign(RowDesign):
 
     def __init__(self, X: Matrix) -> None:
         self.X, self.shape = X, X.shape
-        self._transposed = X.T.tocsr() if issparse(X) else X.T
         self.gram_diagonal = squares(X)
 
     def _product(self, W: FloatArray) -> FloatArray:
-        return np.asarray(self.X @ W)
+        return scores(self.X, W)
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
-        return np.asarray(self._transposed @ R)
+        return adjoint(self.X, R)
 
     def row_norms(self) -> FloatArray:
         """Euclidean norms of the rows of X: (n_samples,)."""
@@ -77,13 +76,12 @@ class EigenDesign(RowDesign):
         # Measured: a sparse entry costs about three dense ones; the rotation is one dense product.
         self.stays_sparse = issparse(X) and 3 * X.nnz + X.shape[1] * n_columns < X.shape[0] * n_columns
         self._X: Any = X if self.stays_sparse else np.asarray(X @ self.basis)
-        self._Xt = self._X.T.tocsr() if issparse(self._X) else self._X.T
 
     def _product(self, W: FloatArray) -> FloatArray:
-        return np.asarray(self._X @ (self.basis @ W)) if self.stays_sparse else self._X @ W
+        return scores(self._X, self.basis @ W) if self.stays_sparse else self._X @ W
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
-        return self.basis.T @ np.asarray(self._Xt @ R) if self.stays_sparse else self._Xt @ R
+        return self.basis.T @ adjoint(self._X, R) if self.stays_sparse else self._X.T @ R
 
     def coefficients(self, W: FloatArray) -> FloatArray:
         """Those of the features: V B."""
