@@ -142,7 +142,7 @@ def test_descending_in_factors_of_enough_columns_ends_at_the_optimum(kind, full)
 def test_a_round_in_single_precision_ends_at_a_point_in_double_precision(monkeypatch):
     objective, U, V = problem(lambdas=(0.7, 0.5, 3.0), rank=4)
     expected, _ = descend(objective, U, V, 1e-5, 500, 20, lambda value: None)
-    monkeypatch.setattr(factored, "SINGLE", (1e-5, 0))
+    monkeypatch.setattr(factored, "SINGLE_ENTRIES", 0)
     point, _ = descend(objective, U, V, 1e-5, 500, 20, lambda value: None)
     assert point.scores.dtype == point.residual.dtype == np.float64
     assert point.value == pytest.approx(expected.value, rel=1e-5)

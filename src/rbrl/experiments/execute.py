@@ -49,7 +49,7 @@ class Serial(AbstractContextManager["Serial"]):
         future.set_result(work(*what))
         return future
 
-    def lost(self) -> None:
+    def worker_lost(self) -> None:
         """A run ended without an outcome: what its worker alone held is gone, and the next run needs it again."""
 
     def __exit__(self, *error: object) -> None:
@@ -109,7 +109,7 @@ class Dask(Serial):
             self._sent = {id(X): (X, self._client.scatter([X, Y], hash=False))}
         return self._executor.submit(work_apart, run, *self._sent[id(X)][1], *rest)
 
-    def lost(self) -> None:
+    def worker_lost(self) -> None:
         """Send the data to the workers that are left."""
         self._sent = {}
 
@@ -240,7 +240,7 @@ class Session:
             return self._keep(run, future.result())
         if not isinstance(error, BrokenExecutor | CancelledError) and type(error).__name__ not in DASK_LOST:
             raise error
-        self.backend.lost()
+        self.backend.worker_lost()
         if run.key in self.lost:
             lost = WorkerLost(f"the worker ended during the run; was there enough memory? ({type(error).__name__})")
             self._keep(run, Outcome().fail(lost, again=True))

@@ -36,7 +36,7 @@ def scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
     if len(coefficients) > m:
         F += coefficients[m]
     if issparse(X):
-        # Measured against SciPy: 1 to 2 times as fast, the adjoint up to 4 times, where labels are many.
+        # SciPy's own takes as long with few labels, and up to four times as long with many: benchmarks/sparse_products.
         rows.sparse_product(X.data, X.indices, X.indptr, np.ascontiguousarray(coefficients), F)
     else:
         F += X @ coefficients[:m]

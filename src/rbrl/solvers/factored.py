@@ -24,12 +24,12 @@ from rbrl.solvers.preconditioner import MANY_LABELS, MeanModel, factor_blocks, f
 FAINT = 1e-7
 # Without, those above the tolerance of the round, within these bounds: on delicious, 983 labels, factors are 150 instead of
 # 240 wide.
-KEPT = FADING, 1e-5
+COARSEST, FINEST = FADING, 1e-5
 # Steps after which factors are looked at for faded columns, and the mean Hessian is taken anew where labels are many.
 REFRESHED = 5
 # Scores and residuals are in single precision in a round of at least this tolerance, where they have this many entries:
 # 17 instead of 21 s on delicious, with the same steps. The point that a round ends at is in double precision.
-SINGLE = 1e-5, 2**20
+SINGLE_TOL, SINGLE_ENTRIES = 1e-5, 2**20
 # Columns that the factors of very large weights start with, and as many as may join after a round at least.
 FIRST = 20
 # Slope and progress, relative to the objective, at which a round ends while columns are still missing.
@@ -111,13 +111,13 @@ def descend(
     """
     scores_U = objective.design.scores(U)
     at_hand = isinstance(scores_U, np.ndarray)
-    single = at_hand and small >= SINGLE[0] and objective.Y.size >= SINGLE[1]
+    single = at_hand and small >= SINGLE_TOL and objective.Y.size >= SINGLE_ENTRIES
     # A fresh array of the size of the scores costs more, in page faults, than the loss itself.
     space = np.empty((2, *objective.Y.shape), np.float32 if single else np.float64) if at_hand else None
     point = Factors(objective, U, V, scores_U, space)
     memory: Memory | None = None
     old: tuple[FloatArray, FloatArray] | None = None
-    last, k, used, floor = np.inf, len(U), 0, FAINT if full else float(np.clip(small, KEPT[1], KEPT[0]))
+    last, k, used, floor = np.inf, len(U), 0, FAINT if full else float(np.clip(small, FINEST, COARSEST))
     model: MeanModel | None = None
     while used < max_iter:
         if memory is None:
