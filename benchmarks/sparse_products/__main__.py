@@ -1,4 +1,4 @@
-"""Are our loops for sparse products worth having beside SciPy's? ``python -m benchmarks.sparse_products``, with RBRL_DATA."""
+"""Are our loops for sparse products worth it beside SciPy's? ``python -m benchmarks.sparse_products``, with RBRL_DATA."""
 
 import time
 
@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 from rbrl.problem.design import adjoint, scores
 
 NAMES = ("arts", "enron", "slashdot", "20ng", "yahoo_arts_full", "bibtex", "corel5k", "delicious")
-TEXT = """Milliseconds of X W and of X' R for all rows and labels of a data set, the least of seven runs; SciPy's has the transposed
-matrix at hand, ours needs none."""
+TEXT = """Milliseconds of X W and of X' R for all rows and labels of a data set, the least of seven runs; SciPy's has the
+transposed matrix at hand, ours needs none."""
 
 
 def milliseconds(product, repeats=7):
@@ -37,7 +37,9 @@ def row(name):
         "X' R, SciPy": milliseconds(lambda: Xt @ R),
         "X' R": milliseconds(lambda: adjoint(X, R)),
     }
-    return {"data": name, "rows": X.shape[0], "entries": X.nnz, "labels": l} | {k: f"{v:.2f}" for k, v in figures.items()}
+    return {"data": name, "rows": X.shape[0], "entries": X.nnz, "labels": l} | {
+        k: f"{v:.2f}" for k, v in figures.items()
+    }
 
 
 def main():
