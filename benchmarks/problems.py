@@ -1,5 +1,6 @@
 """Problems that several benchmarks share, and how they write their results."""
 
+import csv
 import os
 import sys
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
-from rbrl import __version__, datasets
+from rbrl import RBRLClassifier, __version__, datasets
 from rbrl.datasets.catalogue import canonical_order, row_digests
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import EigenDesign, SpectralDesign, with_ones
@@ -23,6 +24,19 @@ def folder(variable):
     if not path:
         sys.exit(f"{variable} is not set: this benchmark needs that folder of real data.")
     return Path(path)
+
+
+def first_model(**parameters):
+    """RBRL with the parameters of the paper, which all figures of the benchmarks are about, unless others are named."""
+    first = {
+        "ridge": 1.0,
+        "ranking": 0.1,
+        "nuclear": 0.1,
+        "intercept_ridge": None,
+        "gamma": "paper",
+        "non_empty": False,
+    }
+    return RBRLClassifier(**first | parameters)
 
 
 def golden_emotions():
@@ -87,3 +101,20 @@ def write_results(file, title, text, rows, after=""):
     page = f"# {title}\n\n{stamp}\n\n{text}\n\n{markdown(rows)}\n" + (f"\n{after}\n" if after else "")
     Path(file).with_name("results.md").write_text(page, encoding="utf-8")
     print(page)
+
+
+def write_rows(file, columns, rows, mode="a"):
+    """Rows of a table that a benchmark can go on with; with the mode "w" they take the place of what was there."""
+    with file.open(mode, encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, columns, lineterminator="\n")
+        if out.tell() == 0:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_rows(file, key):
+    """Rows that were written, by their values in the columns `key`."""
+    if not file.exists():
+        return {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        return {tuple(row[name] for name in key): row for row in csv.DictReader(lines)}

@@ -10,7 +10,7 @@ import numpy as np
 from rbrl import datasets, evaluate
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import Loss, Terms
-from rbrl.losses.hinges import row_weights
+from rbrl.losses.hinges import entry_weights
 from rbrl.solvers import SolverResult, lower_bound
 from rbrl.solvers.base import warn_unconverged
 from rbrl.solvers.certificate import relative_gap
@@ -42,8 +42,11 @@ class ExponentialLoss(Loss):
 
     @staticmethod
     def _curvatures(Y, F, weights):
-        """Weight times exp(-yf): the loss of an entry, its slope but for the sign, and its second derivative."""
-        return row_weights(weights, len(Y))[:, None] * np.exp(-Y * F)
+        """Weight times exp(-yf): the loss of an entry, its slope but for the sign, and its second derivative.
+
+        An entry that nobody looked at, y = 0, has none of them.
+        """
+        return entry_weights(Y, weights) * np.exp(-Y * F)
 
 
 @dataclass(frozen=True)

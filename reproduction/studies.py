@@ -43,7 +43,8 @@ PENALTIES = ("ridge", "ranking", "nuclear")
 def model_for(dataset: Dataset, **params: Any) -> RBRLClassifier:
     """RBRL as the paper uses it on a data set: with an RBF kernel or linear."""
     kernel = "rbf" if dataset.card is not None and dataset.card.model == "kernel" else "linear"
-    return RBRLClassifier(**{"kernel": kernel, "non_empty": True, **params})
+    weights = {"ridge": 1.0, "ranking": 0.1, "nuclear": 0.1, "intercept_ridge": None}
+    return RBRLClassifier(**{"kernel": kernel, "gamma": "paper", "non_empty": True, **weights, **params})
 
 
 def parts(dataset: Dataset, seed: int = 0) -> tuple[Part, Part]:

@@ -33,6 +33,15 @@ def random_scores(seed, n=7, l=5):
     return random_labels(rng, n, l), 1.5 * rng.standard_normal((n, l))
 
 
+def random_entries(seed, n=7, l=5):
+    """Labels of which some are missing, in row 2 all, scores, and weights of the entries that are there."""
+    Y, F = random_scores(seed, n, l)
+    rng = np.random.default_rng(seed + 100)
+    Y[rng.random(Y.shape) < 0.25] = 0
+    Y[2] = 0
+    return Y, F, np.where(Y != 0, 0.1 + 3 * rng.random(Y.shape), 0.0)
+
+
 def random_gram(rng, n, kind="rbf"):
     """A positive semidefinite matrix: well conditioned ("rbf") or of rank n // 2 ("low_rank")."""
     if kind == "rbf":

@@ -296,3 +296,70 @@ def test_learned_rules_must_be_learned_first(rule):
 def test_the_threshold_of_equal_scores_lies_beyond_them():
     assert best_global_threshold([[1.0], [1.0]], [[0], [0]], "hamming_loss") == pytest.approx(1.1)
     assert best_global_threshold([[-1.0], [-1.0]], [[1], [1]], "hamming_loss") == pytest.approx(-1.1)
+
+
+def hidden(Y, share=0.4, seed=1):
+    return np.where(np.random.default_rng(seed).random(Y.shape) < share, np.nan, Y)
+
+
+@ALL
+def test_rules_learn_where_labels_are_missing(rule):
+    scores, Y = problem()
+    Y = hidden(Y)
+    Y[2], Y[:, 3] = np.nan, np.nan
+    first = clone(rule).fit(scores, Y).shift(scores)
+    assert np.isfinite(first).all()
+    np.testing.assert_array_equal(first, clone(rule).fit(scores, np.where(Y == 0, -1, Y)).shift(scores))
+
+
+@pytest.mark.parametrize("metric", ["f1_micro", "hamming_loss"])
+def test_a_global_threshold_is_that_of_the_known_entries(metric):
+    scores, Y = problem()
+    Y = hidden(Y)
+    known = ~np.isnan(Y)
+    flat = best_global_threshold(scores[known][:, None], Y[known][:, None], metric)
+    assert best_global_threshold(scores, Y, metric) == flat
+
+
+@pytest.mark.parametrize("metric", ["f1_macro", "hamming_loss"])
+def test_a_label_s_threshold_is_that_of_its_known_rows(metric):
+    scores, Y = problem()
+    Y = hidden(Y)
+    Y[:, 4] = np.nan
+    thresholds = best_label_thresholds(scores, Y, metric, start=0.1)
+    for j in range(4):
+        known = ~np.isnan(Y[:, j])
+        assert thresholds[j] == best_label_thresholds(scores[known, j, None], Y[known, j, None], metric, start=0.1)[0]
+    assert thresholds[4] == 0.1
+
+
+@pytest.mark.parametrize("best", [best_global_threshold, best_label_thresholds])
+def test_a_metric_without_a_formula_sees_known_entries_alone(best):
+    scores, Y = problem()
+    Y = hidden(Y)
+    Y[:, 4] = np.nan
+    metric = METRICS["f1_example"]
+    tuned = best(scores, Y, metric)
+    reached, untuned = (metric.value(Y, (scores > t).astype(int), missing="ignore") for t in (tuned, 0.0))
+    assert reached >= untuned
+    seen = np.where(np.isnan(Y), 1000.0, scores)  # what is not known may be anything
+    np.testing.assert_array_equal(best(seen, Y, metric), tuned)
+
+
+@pytest.mark.parametrize("rule", ["middle", "smallest"])
+def test_a_row_s_threshold_is_that_of_its_known_labels(rule):
+    scores, Y = problem(ties=True)
+    Y = hidden(Y)
+    Y[3] = np.nan
+    thresholds = ideal_row_thresholds(scores, Y, rule)
+    for i, (f, y) in enumerate(zip(scores, Y)):
+        known = ~np.isnan(y)
+        expected = ideal_row_thresholds([f[known]], [y[known]], rule)[0] if known.any() else np.nan
+        np.testing.assert_equal(thresholds[i], expected)
+
+
+def test_where_nothing_is_known_the_cut_stays():
+    scores, nothing = np.ones((3, 2)), np.full((3, 2), np.nan)
+    for metric in ("hamming_loss", METRICS["f1_example"]):
+        assert best_global_threshold(scores, nothing, metric, start=0.5) == 0.5
+        assert best_label_thresholds(scores, nothing, metric, start=0.5).tolist() == [0.5, 0.5]

@@ -149,3 +149,18 @@ def test_impossible_splits_are_refused(call, message):
 def test_one_label_per_sample_is_refused():
     with pytest.raises(InvalidLabelsError, match=r"shape \(4,\).*StratifiedKFold"):
         next(IterativeStratifiedKFold(2).split(np.zeros((4, 1)), [0, 1, 0, 1]))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_a_missing_label_is_neither_relevant_nor_irrelevant(make):
+    """Only relevant labels that somebody saw are shared out, and they are as if the others were absent."""
+    rng = np.random.default_rng(0)
+    Y = (rng.random((200, 6)) < 0.2).astype(float)
+    hidden = np.where(rng.random(Y.shape) < 0.4, np.nan, Y)
+    hidden[3], hidden[:, 5] = np.nan, np.nan
+    seen = np.nan_to_num(hidden)
+    for splitter in (IterativeStratifiedKFold(5, random_state=0), IterativeStratifiedShuffleSplit(3, random_state=0)):
+        for part, expected in zip(splitter.split(Y, make(hidden)), splitter.split(Y, seen), strict=True):
+            np.testing.assert_array_equal(part[0], expected[0])
+            share = len(part[1]) / len(Y)
+            assert np.abs(seen[part[1]].sum(axis=0) - share * seen.sum(axis=0)).max() <= 1

@@ -12,7 +12,7 @@ from benchmarks.rows.measure import LML, RBRL, STREAM, SVC, measure
 
 SHARES = (0.1, 0.2, 0.5, 1.0)
 TEXT = """imdb: 120,919 rows, 1001 sparse features, 28 labels; 80 % of the rows to learn from, the rest to
-judge by. RBRL with its default parameters (ridge 1, ranking 0.1, nuclear 0.1), LinearSVC and LibMultiLabel's
+judge by. RBRL with the parameters of the paper (ridge 1, ranking 0.1, nuclear 0.1), LinearSVC and LibMultiLabel's
 `train_1vsrest` (options `-s 1 -c 0.5 -B 1 -m 1`) with the C of the same ridge and their default tolerances, labels
 as int64. `-s 1`, dual coordinate descent, is LibMultiLabel's own choice; scikit-learn takes LIBLINEAR's primal solver
 for so many rows. Every line is a process of its own; seconds are processor time of `fit` with one thread, memory is the

@@ -10,13 +10,13 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from benchmarks.problems import folder
+from benchmarks.problems import first_model, folder
 from scipy import sparse
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from rbrl import RBRLClassifier, datasets
+from rbrl import datasets
 from rbrl.metrics import ranking_loss
 from rbrl.splits import random_split
 
@@ -39,12 +39,12 @@ def parts(share):
 
 def fit(method, X, Y):
     if method == STREAM:
-        model = RBRLClassifier()
+        model = first_model()
         for a in range(0, len(Y), BATCH):
             model.partial_fit(X[a : a + BATCH], Y[a : a + BATCH])
         _ = model.coef_  # computed when asked for
         return model
-    model = RBRLClassifier(tol=1e-3) if method == RBRL else OneVsRestClassifier(LinearSVC(C=0.5))
+    model = first_model(tol=1e-3) if method == RBRL else OneVsRestClassifier(LinearSVC(C=0.5))
     return model.fit(X, Y)
 
 
@@ -55,7 +55,7 @@ def measure(method, share):
     warnings.simplefilter("ignore")
     X, Y, X_test, Y_test = parts(share)
     with threadpool_limits(1):
-        RBRLClassifier().fit(X[:100], Y[:100])  # compiled loops are loaded once
+        first_model().fit(X[:100], Y[:100])  # compiled loops are loaded once
         started, wall = time.process_time(), time.perf_counter()
         model = fit(method, X, Y)
         seconds, wall = time.process_time() - started, time.perf_counter() - wall

@@ -1,6 +1,6 @@
 """The list of problems, drawn once and kept in ``problems.csv``: ``python -m benchmarks.solver.draw`` writes it again.
 
-Twenty configurations, with four settings of (ridge, ranking, nuclear) each: the classifier's defaults and three of a grid.
+Twenty configurations, with four settings of (ridge, ranking, nuclear) each: the paper's and three of a grid.
 A third of the problems is held out: whoever tunes the solver looks at the others alone.
 """
 

@@ -9,12 +9,12 @@ from unittest import mock
 
 import numpy as np
 from benchmarks.out_of_core.text_like import TextLike
-from benchmarks.problems import folder, markdown, signed, write_results
+from benchmarks.problems import first_model, folder, markdown, signed, write_results
 from benchmarks.stochastic.methods import BUDGET, Problem, averaged, growing, quasi_newton, variance_reduced
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from rbrl import RBRLClassifier, datasets
+from rbrl import datasets
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.metrics import ranking_loss
 from rbrl.out_of_core import fit as streaming
@@ -65,7 +65,7 @@ def passes_row(data, name, runs, optimum):
 
 
 def streamed(problem, largest_gram):
-    model = RBRLClassifier()
+    model = first_model()
     with mock.patch.object(streaming, "LARGEST_GRAM", largest_gram):
         for a in range(0, problem.n, BATCH):
             model.partial_fit(problem.X[a : a + BATCH], problem.Y[a : a + BATCH])
@@ -79,8 +79,8 @@ def one_pass(problem):
     if problem.X.shape[1] <= streaming.LARGEST_GRAM:
         yield "partial_fit, sums", lambda: streamed(problem, streaming.LARGEST_GRAM)
     yield "partial_fit, steps", lambda: streamed(problem, 0)
-    yield "fit of a fifth, to 1e-3", lambda: RBRLClassifier(tol=1e-3).fit(problem.X[:fifth], problem.Y[:fifth])
-    yield "fit of all, to 1e-3", lambda: RBRLClassifier(tol=1e-3).fit(problem.X, problem.Y)
+    yield "fit of a fifth, to 1e-3", lambda: first_model(tol=1e-3).fit(problem.X[:fifth], problem.Y[:fifth])
+    yield "fit of all, to 1e-3", lambda: first_model(tol=1e-3).fit(problem.X, problem.Y)
 
 
 def one_pass_row(data, problem, name, fit, optimum, test):

@@ -7,8 +7,8 @@ from rbrl.out_of_core import BlockDesign, LocalBlocks
 from rbrl.out_of_core.design import BlockObjective
 from rbrl.problem.design import add_adjoint, scores
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.preconditioner import PencilSolver
-from rbrl.solvers.quasi_newton import Iterate, best_scale, model_start
+from rbrl.solvers.lbfgs import Iterate
+from rbrl.solvers.preconditioner import PencilSolver, best_scale, model_start
 
 BUDGET = 12  # passes
 
@@ -64,7 +64,7 @@ class Problem:
 
 def quasi_newton(problem, seed):
     """The default solver: (passes, value) along its way."""
-    result = QuasiNewton(stop="progress").solve(problem.over(problem.n), tol=1e-9, max_iter=BUDGET + 1)
+    result = QuasiNewton().solve(problem.over(problem.n), tol=1e-9, max_iter=BUDGET + 1)
     return list(zip(result.costs, result.history))
 
 
@@ -74,7 +74,7 @@ def growing(problem, seed, share):
     found = QuasiNewton().solve(part, tol=1e-2)
     paid = share * (found.evaluations + 1)  # and the part's own Gram matrix
     start = problem.design.weights(part.design.coefficients(found.weights))
-    result = QuasiNewton(stop="progress").solve(problem.objective, start=start, tol=1e-9, max_iter=BUDGET)
+    result = QuasiNewton().solve(problem.objective, start=start, tol=1e-9, max_iter=BUDGET)
     return [(paid + cost, value) for cost, value in zip(result.costs, result.history)]
 
 

@@ -7,7 +7,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "GuessWarning", "InvalidLabelsError", "MemoryWarning",
-    "ModelFileError", "ModelVersionWarning", "PlanError", "RBRLError", "StoreError",
+    "MissingLabelsWarning", "ModelFileError", "ModelVersionWarning", "PlanError", "RBRLError", "ScalingWarning",
+    "StoreError",
 ]  # fmt: skip
 
 
@@ -47,6 +48,14 @@ class GuessWarning(UserWarning):
 
 class MemoryWarning(UserWarning):
     """A fit usually needs more memory than there is; the message says how much, and what needs less."""
+
+
+class MissingLabelsWarning(UserWarning):
+    """Nobody looked at some label in any row; the message says which, and what becomes of it."""
+
+
+class ScalingWarning(UserWarning):
+    """Columns of X differ too much in scale for one ridge; the message names a scaler."""
 
 
 class ModelVersionWarning(UserWarning):

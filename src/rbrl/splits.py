@@ -159,7 +159,7 @@ class IterativeStratifiedKFold(_Splitter):
         X : array-like or sparse matrix
             Of which only the number of rows matters.
         y : array-like or sparse matrix of shape (n_samples, n_labels)
-            0/1 or -1/+1.
+            0/1 or -1/+1; NaN, a label that nobody looked at, is not relevant.
         groups
             For scikit-learn.
 
@@ -213,7 +213,7 @@ class IterativeStratifiedShuffleSplit(_Splitter):
         X : array-like or sparse matrix
             Of which only the number of rows matters.
         y : array-like or sparse matrix of shape (n_samples, n_labels)
-            0/1 or -1/+1.
+            0/1 or -1/+1; NaN, a label that nobody looked at, is not relevant.
         groups
             For scikit-learn.
 

@@ -1,4 +1,7 @@
-"""Labels are translated once, at the edge: any scikit-learn target to and from signed Y in {-1, +1}."""
+"""Labels are translated once, at the edge: any scikit-learn target to and from signed Y in {-1, 0, +1}.
+
+Inside, 0 is an entry of a label matrix that nobody looked at: outside it is NaN.
+"""
 
 from typing import Any, Self
 
@@ -25,6 +28,67 @@ def check_not_label_sets(y: Any) -> None:
             f"y must be a matrix of labels, one column per label. Got a list of label sets, such as {y[0]!r}; "
             "turn it into a matrix with sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)."
         )
+
+
+def missing_entries(y: Any) -> BoolArray | None:
+    """Where a dense label matrix says nothing: NaN, None or the NA of pandas. None if it has no such entry.
+
+    Parameters
+    ----------
+    y : object
+        What the user gave as labels.
+
+    Returns
+    -------
+    bool array (n_samples, n_labels), or None
+
+    Examples
+    --------
+    >>> missing_entries([[1, None], [0, 1]]).tolist()
+    [[False, True], [False, False]]
+    >>> missing_entries([1.0, float("nan")]) is None
+    True
+    """
+    if sparse.issparse(y) or (values := np.asarray(y)).ndim != 2:
+        return None
+    if values.dtype.kind == "O":
+        missing = np.vectorize(_says_nothing, otypes=[bool])(values)
+    elif values.dtype.kind == "f":
+        missing = np.isnan(values)
+    else:
+        return None
+    return missing if missing.any() else None
+
+
+def without_missing(y: Any, missing: BoolArray, value: Any) -> Array:
+    """A label matrix with a value for its missing entries; of numbers, where it was one of objects because of them.
+
+    Parameters
+    ----------
+    y : array, list or data frame (n_samples, n_labels)
+    missing : bool array (n_samples, n_labels)
+    value : number
+
+    Returns
+    -------
+    array (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> y = [[1, None], [0, 1]]
+    >>> without_missing(y, missing_entries(y), 0.0).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    known = np.where(missing, value, np.asarray(y))
+    try:
+        return known.astype(np.float64) if known.dtype.kind == "O" else known
+    except (TypeError, ValueError):
+        return known
+
+
+def _says_nothing(value: Any) -> bool:
+    # The NA of pandas, which may not be installed, is equal to nothing and has no truth value.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 class SignedTargets:
@@ -55,6 +119,8 @@ class SignedTargets:
     >>> scores = np.array([[0.3, 0.2]])
     >>> targets.decode(scores > 0, scores)
     array([[1, 1]])
+    >>> targets.encode(np.array([[1.0, np.nan]]))
+    array([[1, 0]], dtype=int8)
     """
 
     kind: str
@@ -70,12 +136,16 @@ class SignedTargets:
         Parameters
         ----------
         y : ndarray or sparse matrix
-            A 1-D target, or a label matrix of 0/1 or -1/+1.
+            A 1-D target, or a label matrix of 0/1 or -1/+1, NaN where nobody looked.
 
         Returns
         -------
         self
         """
+        missing = missing_entries(y)
+        if missing is not None and missing.all():
+            raise InvalidLabelsError(f"No label of any row is known: all {missing.size} entries of y are missing.")
+        y = y if missing is None else without_missing(y, missing, np.asarray(y)[~missing][0])
         target = type_of_target(y, input_name="y")
         if target.startswith("continuous") or target == "unknown":
             raise InvalidLabelsError(f"Unknown label type: {target}. Labels are 0/1 or -1/+1, or classes of a 1-D y.")
@@ -85,6 +155,11 @@ class SignedTargets:
         # One column of 0/1 is a label, one of other classes a 1-D target in disguise.
         self.is_matrix = y.ndim == 2 and (y.shape[1] > 1 or (target == "binary" and values <= {-1, 0, 1}))
         if not self.is_matrix:
+            if missing is not None:
+                raise InvalidLabelsError(
+                    f"Classes must be known in every row; only labels of 0/1 or -1/+1 may be missing. Got the classes "
+                    f"{known[:6]}, and {np.count_nonzero(missing)} rows without any."
+                )
             self.classes_, self.kind = known, "multiclass" if len(known) > 2 else "binary"
             return self
         if sparse.issparse(y) and y.nnz < np.prod(y.shape):
@@ -127,7 +202,7 @@ class SignedTargets:
         return 1 if self.kind == "binary" else len(self.classes_)
 
     def encode(self, y: Any) -> IntArray:
-        """Signed labels, (n_samples, n_columns) of int8.
+        """Signed labels, (n_samples, n_columns) of int8; 0 where nobody looked.
 
         Parameters
         ----------
@@ -144,6 +219,8 @@ class SignedTargets:
             relevant = entries.data > 0
             Y[entries.row[relevant], entries.col[relevant]] = 1
             return Y
+        if self.is_matrix and (missing := missing_entries(y)) is not None:
+            return np.where(missing, np.int8(0), self.encode(without_missing(y, missing, 1.0)))
         columns = self.classes_[-1:] if self.kind == "binary" else self.classes_
         relevant = np.asarray(y) > 0 if self.is_matrix else np.ravel(y)[:, None] == columns
         return np.where(relevant, np.int8(1), np.int8(-1))

@@ -29,7 +29,6 @@ ARFF = [
     (HEAD + "@data\n1,inf,a\n", "line 6: 'x' is numeric; got 'inf'"),
     (HEAD + "@data\n1,2,c\n", "line 6: 'n' must be one of 'a', 'b'; got 'c'"),
     (HEAD + "@data\n2,2,a\n", "line 6: 'y' must be one of"),
-    (HEAD + "@data\n1,2,a\n?,2,a\n", "line 7: the label 'y' is missing"),
     (HEAD + "@data\n1,2,'a\n", "line 6"),
     (HEAD + "@data\n1,2,a\n{0 1}\n", "line 7"),
     (HEAD + "@data\n{0 1}\n1,2,a\n", "line 7: a dense row among sparse ones"),
@@ -40,6 +39,7 @@ ARFF = [
     (HEAD + "@data\n{0 1", "line 6: expected 'index value'"),
     (HEAD.replace("-C 1", "-C 9") + "@data\n1,2,a\n", "9 labels cannot be taken from 3 columns"),
     (HEAD.replace("-C 1", "") + "@data\n1,2,a\n", "does not say which of its 3 columns are labels"),
+    (HEAD + "@data\n?,2,a\n'?',2,a\n", "line 7: 'y' must be one of"),
     (HEAD.replace("{0,1}", "{0,1,2}") + "@data\n1,2,a\n2,2,a\n", "line 7: the label 'y' must be 0 or 1; got '2'"),
 ]
 SVMLIGHT = [
@@ -63,7 +63,6 @@ CSV = [
     ("a,y\n", "line 1: there are no rows"),
     ("a,y\n1,0\n1\n", "line 3: a row has 1 cells, the header 2 columns"),
     ("a,y\n1,0\n1,2\n", "line 3: the label 'y' must be 0 or 1"),
-    ("a,y\n1,0\n1,\n", "line 3: the label 'y' is missing"),
     ('a,y\n1,"0\n', "unexpected end of data"),
     ("a;y\n1,5;0\n", "line 2: column 'a' has '1,5', a decimal comma"),
     ("a,y\n1,maybe\n", "the label 'y' has one word only"),

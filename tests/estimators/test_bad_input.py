@@ -36,7 +36,10 @@ def test_nan_and_infinity_in_x(value, wrap):
 @pytest.mark.parametrize(
     ("X", "Y", "message"),
     [
-        (X, with_entry(Y, np.nan), "Input y contains NaN"),
+        (X, with_entry(Y, np.nan)[:, 1], "Input y contains NaN"),
+        (X, np.full(Y.shape, np.nan), "No label of any row is known: all 32 entries of y are missing"),
+        (X, with_entry(Y + 3, np.nan)[:, 1:2], "Classes must be known in every row"),
+        (X, sparse.csr_array(with_entry(Y, np.nan)), "Input y contains NaN"),
         (X, with_entry(Y, np.inf), "Input y contains infinity"),
         (X, Y[:5], "inconsistent numbers of samples: [8, 5]"),
         (X[0], Y, "Expected 2D array, got 1D array"),
@@ -84,12 +87,12 @@ def test_bad_sample_weights(weights, message):
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
-        ("ridge", -1.0, "a finite number >= 0"),
-        ("ridge", np.nan, "a finite number >= 0"),
-        ("ridge", "1", "a finite number >= 0"),
+        ("ridge", -1.0, "'auto' or a finite number >= 0"),
+        ("ridge", np.nan, "'auto' or a finite number >= 0"),
+        ("ridge", "1", "'auto' or a finite number >= 0"),
         ("ranking", -0.1, "a finite number >= 0"),
         ("nuclear", np.inf, "a finite number >= 0"),
-        ("gamma", 0.0, "a finite number > 0"),
+        ("gamma", 0.0, "'median' or 'scale' or 'paper' or None or a finite number > 0"),
         ("tol", 0.0, "a finite number > 0"),
         ("max_iter", 0, "an integer >= 1"),
         ("max_iter", 1.5, "an integer >= 1"),

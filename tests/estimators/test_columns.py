@@ -104,7 +104,7 @@ def test_methods_that_need_all_rows_say_so_of_shards(tmp_path, model):
 
 def test_a_stream_keeps_to_the_labels_of_its_first_batch():
     frame = pd.DataFrame(Y, columns=DATA.label_names)
-    model = RBRLClassifier().partial_fit(X, frame)
+    model = RBRLClassifier(ridge=1.0).partial_fit(X, frame)
     assert list(model.label_names_) == list(DATA.label_names)
     with pytest.raises(
         InvalidLabelsError, match=r"first batch: sea, sand.*Got wind, sun.*put the columns in that order"
@@ -114,6 +114,6 @@ def test_a_stream_keeps_to_the_labels_of_its_first_batch():
         InvalidLabelsError, match=r"Got a batch of 5 columns.*begin another, and give each batch a column"
     ):
         model.partial_fit(X, np.hstack([Y, Y[:, :1]]))
-    classes = RBRLClassifier().partial_fit(X, Y[:, 0], classes=[0, 1])
+    classes = RBRLClassifier(ridge=1.0).partial_fit(X, Y[:, 0], classes=[0, 1])
     with pytest.raises(InvalidLabelsError, match=r"Got \[2 3\] in this batch.*classes= in its first call"):
         classes.partial_fit(X, 2 + Y[:, 0])

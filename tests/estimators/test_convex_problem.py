@@ -50,7 +50,7 @@ def test_its_objective_is_what_a_fit_reports_at_any_parameters(model, rows, weig
     problem = clone(model).problem(rows, Y, weights)
     for parameters in ({}, {"ridge": 3.0}):
         fitted = clone(model).set_params(**parameters).fit(rows, Y, weights)
-        W = problem.design.weights(stored(fitted, problem))
+        W = problem.design_of(**parameters).weights(stored(fitted, problem))
         assert problem.objective(**parameters).value(W) == pytest.approx(fitted.objective_, rel=1e-9)
 
 
@@ -72,5 +72,7 @@ def test_a_start_is_where_the_solver_begins():
 def test_a_target_of_classes_and_a_parameter_that_makes_no_sense():
     classes = np.argmax(Y, axis=1)
     assert RBRLClassifier().problem(X, classes).Y.shape == (60, len(np.unique(classes)))
-    with pytest.raises(ValueError, match="The ridge parameter of RBRLClassifier must be a finite number >= 0"):
+    with pytest.raises(
+        ValueError, match="The ridge parameter of RBRLClassifier must be 'auto' or a finite number >= 0"
+    ):
         RBRLClassifier(ridge=-1).problem(X, Y)

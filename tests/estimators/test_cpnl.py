@@ -55,7 +55,9 @@ def test_graphs_are_those_of_the_authors(golden, split):
 @pytest.mark.filterwarnings("ignore:APG stopped")
 def test_the_authors_iteration_is_replayed(golden, split):
     solver = APG(lipschitz="paper", stop="paper")
-    model = CPNL(1, 0.1, 0.1, kernel="rbf", solver=solver, non_empty=True).fit(split["X_train"], split["Y_train"])
+    model = CPNL(1, 0.1, 0.1, kernel="rbf", gamma="paper", solver=solver, non_empty=True).fit(
+        split["X_train"], split["Y_train"]
+    )
     assert model.n_iter_ == 1999
     np.testing.assert_allclose(model.history_, table(golden / FOLDER / "objective.csv")[:, 1], rtol=1e-9)
     np.testing.assert_allclose(model.dual_coef_, table(golden / FOLDER / "param.csv"), atol=1e-6)
@@ -67,7 +69,9 @@ def test_the_authors_iteration_is_replayed(golden, split):
 @pytest.mark.parametrize("tol", [1e-4, 1e-8])
 def test_our_solver_goes_lower(golden, split, tol):
     summary = json.loads((golden / FOLDER / "summary.json").read_text())
-    model = CPNL(1, 0.1, 0.1, kernel="rbf", non_empty=True, tol=tol).fit(split["X_train"], split["Y_train"])
+    model = CPNL(1, 0.1, 0.1, kernel="rbf", gamma="paper", non_empty=True, tol=tol).fit(
+        split["X_train"], split["Y_train"]
+    )
     assert model.objective_ <= summary["final_objective"]
     assert model.gap_ <= tol
     assert model.dual_objective_ <= model.objective_
@@ -79,7 +83,7 @@ def test_our_solver_goes_lower(golden, split, tol):
 
 def test_a_linear_kernel_is_the_linear_model(split):
     X, Y = split["X_train"], split["Y_train"]
-    linear = CPNL(fit_intercept=False, tol=1e-10).fit(X, Y)
+    linear = CPNL(ridge=1.0, fit_intercept=False, tol=1e-10).fit(X, Y)
     kernel = CPNL(kernel="precomputed", fit_intercept=False, tol=1e-10).fit(X @ X.T, Y)
     assert kernel.objective_ == pytest.approx(linear.objective_, rel=1e-9)
     np.testing.assert_allclose(X.T @ kernel.dual_coef_, linear.coef_.T, atol=1e-4)

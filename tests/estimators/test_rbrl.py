@@ -88,7 +88,7 @@ def test_attributes_of_the_linear_and_the_kernel_model():
 
 
 def test_strong_nuclear_norm_lowers_the_rank_to_nothing():
-    ranks = [RBRLClassifier(nuclear=v).fit(X, Y).rank_ for v in (0.1, 20, 1e4)]
+    ranks = [RBRLClassifier(ridge=1.0, nuclear=v).fit(X, Y).rank_ for v in (0.1, 20, 1e4)]
     assert ranks[0] == 4 > ranks[1] > ranks[2] == 0
 
 
@@ -141,7 +141,7 @@ def test_weights_are_routed_through_a_search():
         search = GridSearchCV(make_pipeline(scaler, model), {"rbrlclassifier__ridge": [1.0]}, cv=2)
         search.fit(X, Y, sample_weight=weights)
     X_scaled = StandardScaler().fit_transform(X)
-    expected = RBRLClassifier().fit(X_scaled, Y, sample_weight=weights).predict(X_scaled)
+    expected = RBRLClassifier(ridge=1.0).fit(X_scaled, Y, sample_weight=weights).predict(X_scaled)
     np.testing.assert_array_equal(search.predict(X), expected)
 
 
@@ -180,7 +180,7 @@ def test_warm_start_goes_on_where_it_was(options):
 
 def test_linear_kernels_with_the_function_norm_are_the_linear_model():
     K = X @ X.T
-    linear = RBRLClassifier(fit_intercept=False, **TIGHT).fit(X, Y)
+    linear = RBRLClassifier(ridge=1.0, fit_intercept=False, **TIGHT).fit(X, Y)
     kernel = RBRLClassifier(kernel="precomputed", low_rank="function", fit_intercept=False, **TIGHT).fit(K, Y)
     assert kernel.objective_ == pytest.approx(linear.objective_, rel=1e-8)
     np.testing.assert_allclose(kernel.decision_function(K), linear.decision_function(X), atol=1e-4)

@@ -39,6 +39,8 @@ def keys(method, folder=".", **options):
 
 
 BRL = {"use": "brl"}
+# What BRL's parameters were by default at first, in a plan's words.
+FIRST = {"ridge": 1.0, "intercept_ridge": "ridge", "gamma": "paper", "non_empty": False}
 BR = {"use": "br", "params": {"scores": "hard"}, "grid": {"C": [0.1, 1.0]}}
 RAKEL = {"use": "rakel", "params": {"estimator": {"use": "br", "params": {"C": 2.0}}}}
 
@@ -46,7 +48,7 @@ RAKEL = {"use": "rakel", "params": {"estimator": {"use": "br", "params": {"C": 2
 @pytest.mark.parametrize(
     ("method", "expected"),
     [
-        (BRL, ("2bb05e469f6fe69c06fac805", None)),
+        (BRL | {"params": FIRST}, ("2bb05e469f6fe69c06fac805", None)),
         (BR, ("4adc2edcb79b7dc67fe30814", "35698b876c68b76b2fdc5474")),
         (RAKEL, ("8a8f347c1fb41d9924f5f0cd", None)),
     ],
@@ -55,33 +57,54 @@ def test_keys_are_those_of_the_first_version(method, expected):
     assert keys(method) == expected
 
 
+# Defaults that fit themselves to the data came later.
+FITTING = {"ridge": "auto", "gamma": "median", "intercept_ridge": 1.0, "non_empty": "auto"}
+CHANGED = {"rbrl": {**FITTING, "ranking": 1.0}, "brl": FITTING, "cpnl": FITTING}
+
+
 @pytest.mark.parametrize("name", REGISTRY)
 def test_first_defaults_are_recorded_for_every_parameter(name):
     """Of a new parameter, or one that has changed: see `first_defaults`."""
     cls = REGISTRY[name]
     named = {one.name for one in inspect.signature(cls.__init__).parameters.values() if one.default is not one.empty}
-    assert named <= set(first_defaults()[cls.__name__])
-    assert resolved(name, {}, ".") == {}
+    first = first_defaults()[cls.__name__]
+    assert named <= set(first)
+    assert resolved(name, {}, ".") == CHANGED.get(name, {})
+    if name in CHANGED:
+        words = {"intercept_ridge": "ridge", "gamma": "paper"}
+        stated = {one: words.get(one, first[one]) for one in CHANGED[name]}
+        assert resolved(name, stated, ".") == {}, "a plan that states the first defaults has the runs of that time"
+
+
+def test_what_was_done_by_other_defaults_is_another_run():
+    assert keys(BRL) != keys(BRL, params=FIRST)
+    for name, value in FIRST.items():
+        assert keys(BRL, params=FIRST) != keys(BRL, params={one: FIRST[one] for one in FIRST if one != name}), value
+    assert keys(BRL, params={"ridge": "auto"}) == keys(BRL), "a default may be stated"
+
+
+def test_the_search_of_another_default_grid_is_another_run():
+    searched = {"use": "rbrl", "params": resolved("rbrl", {"ridge": 2.0, "ranking": 2.0}, ".")}
+    del searched["params"]["ridge"], searched["params"]["ranking"]
+    grid = {"ridges": None, "rankings": None, "nuclears": None, "cv": None}
+    now = grid | {"estimator": searched}
+    assert resolved("rbrl:RBRLClassifierCV", {}, ".") == now
+    assert resolved("rbrl:RBRLClassifierCV", {"grid": "paper"}, ".") == now | {"grid": "paper"}
+    first = {name: first_defaults()["RBRLClassifierCV"][name] for name in grid}
+    assert resolved("rbrl:RBRLClassifierCV", first, ".") == {"estimator": searched}, "the model has other defaults too"
 
 
 def test_a_changed_default_is_a_new_run(change_default):
-    before = (
-        keys(BRL),
-        keys(BRL, params={"tol": 0.1}),
-        keys(BRL, params={"ridge": 1.0}),
-        keys(BRL, grid={"ridge": [1.0]}),
-    )
-    change_default(BRLClassifier, ridge=2.0)
-    assert resolved("brl", {"tol": 0.1}, ".") == {"tol": 0.1, "ridge": 2.0}
-    after = (
-        keys(BRL),
-        keys(BRL, params={"tol": 0.1}),
-        keys(BRL, params={"ridge": 1.0}),
-        keys(BRL, grid={"ridge": [1.0]}),
-    )
+    ways = [{}, {"params": {"tol": 0.1}}, {"params": {"nuclear": 0.1}}, {"grid": {"nuclear": [0.1]}}]
+    ways += [{"params": {"nuclear": 1.0}}]
+    before = [keys(BRL, **way) for way in ways]
+    change_default(BRLClassifier, nuclear=2.0)
+    assert resolved("brl", {"tol": 0.1}, ".") == {**FITTING, "tol": 0.1, "nuclear": 2.0}
+    after = [keys(BRL, **way) for way in ways]
     assert before[0] != after[0]
     assert before[1] != after[1]
-    assert before[2:] == after[2:], "what the plan says, or tries at every point, does not depend on the default"
+    assert before[0] == after[2], "who states what was the default has what was done then"
+    assert before[3:] == after[3:], "what the plan says, or tries at every point, does not depend on the default"
 
 
 def test_a_changed_default_is_a_new_tuning(change_default):

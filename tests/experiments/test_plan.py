@@ -160,8 +160,9 @@ def test_the_papers_plan_is_the_papers():
     assert mulan == {"br", "ml-knn", "clr", "rakel"}
     assert {name for name, method in methods.items() if method.non_empty} == {"rbrl", "brl", "cpnl"}
     emotions, arts = (next(d for d in plan.datasets if d.name == name) for name in ("emotions", "arts"))
-    assert methods["rbrl"].on(emotions)[0] == {"kernel": "rbf"}
-    assert methods["rbrl"].on(arts)[0] == {}
+    stated = {"intercept_ridge": "ridge", "gamma": "paper"}
+    assert methods["rbrl"].on(emotions)[0] == {"kernel": "rbf", **stated}
+    assert methods["rbrl"].on(arts)[0] == stated
 
 
 def test_the_fair_plan_has_one_rule():

@@ -20,6 +20,12 @@ LEARNED = (
     *("objective_", "gap_", "rank_", "n_iter_"),
 )
 
+# The answers are those of the first defaults.
+FIRST = {"ridge": 1.0, "intercept_ridge": None, "gamma": "paper", "non_empty": False}
+rbrl_classifier = functools.partial(rbrl.RBRLClassifier, ranking=0.1, **FIRST)
+brl_classifier = functools.partial(rbrl.BRLClassifier, **FIRST)
+cpnl_classifier = functools.partial(rbrl.CPNL, **FIRST)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -80,8 +86,7 @@ def fitted(make, problem, **more):
 def _certified():
     """Models with an objective, near its optimum."""
     rbrl_, brl, cpnl = (
-        functools.partial(cls, tol=TIGHT, max_iter=20000)
-        for cls in (rbrl.RBRLClassifier, rbrl.BRLClassifier, rbrl.CPNL)
+        functools.partial(cls, tol=TIGHT, max_iter=20000) for cls in (rbrl_classifier, brl_classifier, cpnl_classifier)
     )
     rbf = {"kernel": "rbf", "gamma": 0.02, "tol": TIGHT_OF_KERNELS}
     poly = {"kernel": "poly", "gamma": 0.05, "degree": 2, "tol": TIGHT_OF_KERNELS}
@@ -188,7 +193,7 @@ def _reductions():
 
 def _searches():
     rule = decision.Chain([decision.GlobalThreshold(), decision.NonEmpty()])
-    tuned = functools.partial(rbrl.TunedThresholdClassifier, rbrl.RBRLClassifier(tol=TIGHT, max_iter=20000), cv=3)
+    tuned = functools.partial(rbrl.TunedThresholdClassifier, rbrl_classifier(tol=TIGHT, max_iter=20000), cv=3)
     return {
         "rbrl-cv": _cross_validated,
         "path-search": _path_searched,
@@ -196,14 +201,14 @@ def _searches():
         "thresholds": functools.partial(fitted, tuned, yeast),
         "thresholds-chain": functools.partial(fitted, functools.partial(tuned, rule=rule), text),
         "pipeline": functools.partial(
-            fitted, lambda: make_pipeline(StandardScaler(), rbrl.RBRLClassifier(tol=TIGHT, max_iter=20000)), tiny
+            fitted, lambda: make_pipeline(StandardScaler(), rbrl_classifier(tol=TIGHT, max_iter=20000)), tiny
         ),
     }
 
 
 def _cross_validated():
     model = rbrl.RBRLClassifierCV(
-        (1.0, 10.0, 100.0), (0.1, 1.0), (0.0, 1.0), estimator=rbrl.RBRLClassifier(tol=TIGHT, max_iter=20000), cv=3
+        (1.0, 10.0, 100.0), (0.1, 1.0), (0.0, 1.0), estimator=rbrl_classifier(tol=TIGHT, max_iter=20000), cv=3
     )
     made = yeast()
     return _search_answers(model.fit(made.X, made.Y), made)
@@ -211,7 +216,7 @@ def _cross_validated():
 
 def _path_searched():
     model = search.PathSearchCV(
-        rbrl.CPNL(tol=TIGHT, max_iter=20000), {"ridge": [1.0, 10.0], "positive": [0.1, 1.0]}, cv=3
+        cpnl_classifier(tol=TIGHT, max_iter=20000), {"ridge": [1.0, 10.0], "positive": [0.1, 1.0]}, cv=3
     )
     made = text()
     return _search_answers(model.fit(made.X, made.Y), made)
@@ -231,7 +236,7 @@ def _tuned():
 
 def _in_batches():
     made = yeast()
-    model = rbrl.RBRLClassifier(nuclear=1.0)
+    model = rbrl_classifier(nuclear=1.0)
     for start in range(0, 120, 40):
         model.partial_fit(made.X[start : start + 40], made.Y[start : start + 40])
     return answers(model, made)
@@ -239,23 +244,23 @@ def _in_batches():
 
 def _as_the_authors_did():
     solver = solvers.APG(lipschitz="paper", stop="paper")
-    return fitted(functools.partial(rbrl.RBRLClassifier, kernel="rbf", solver=solver, non_empty=True), yeast)
+    return fitted(functools.partial(rbrl_classifier, kernel="rbf", solver=solver, non_empty=True), yeast)
 
 
 def _of_limited_rank():
-    return fitted(functools.partial(rbrl.RBRLClassifier, ridge=10.0, nuclear=0.0, max_rank=2, tol=1e-9), yeast)
+    return fitted(functools.partial(rbrl_classifier, ridge=10.0, nuclear=0.0, max_rank=2, tol=1e-9), yeast)
 
 
 def _in_single_precision():
     made = yeast()
     made = Problem(made.X.astype(np.float32), made.Y, made.X_new.astype(np.float32))
-    return answers(rbrl.RBRLClassifier(ridge=10.0).fit(made.X, made.Y), made)
+    return answers(rbrl_classifier(ridge=10.0).fit(made.X, made.Y), made)
 
 
 def _codings():
     """Labels of -1/+1, sparse ones, classes and words."""
     made = tiny()
-    make = functools.partial(rbrl.RBRLClassifier, tol=TIGHT, max_iter=20000)
+    make = functools.partial(rbrl_classifier, tol=TIGHT, max_iter=20000)
     words = np.array(["low", "middle", "high"])[made.Y[:, :2].sum(axis=1)]
     by_words = make().fit(made.X, words)
     return {
@@ -271,9 +276,9 @@ def _scores_of_zero():
     """Labels of a row of zeros by models without an intercept: is a score of 0 relevant?"""
     made, zeros = tiny(), np.zeros((1, 5))
     models = {
-        "rbrl": rbrl.RBRLClassifier(fit_intercept=False),
-        "rbrl_non_empty": rbrl.RBRLClassifier(fit_intercept=False, non_empty=True),
-        "cpnl": rbrl.CPNL(fit_intercept=False),
+        "rbrl": rbrl_classifier(fit_intercept=False),
+        "rbrl_non_empty": rbrl_classifier(fit_intercept=False, non_empty=True),
+        "cpnl": cpnl_classifier(fit_intercept=False),
         "rank_svm": rbrl.RankSVM(bias="none"),
         "rank_svmz": rbrl.RankSVMz(bias="none"),
         "calibrated_rank_svm": rbrl.CalibratedRankSVM(bias="none"),
@@ -352,11 +357,11 @@ def models():
     few = {"random_state": 0, "kernel": "rbf"}
     rule = decision.Chain([decision.LabelThresholds(), decision.NonEmpty()])
     unfitted = {
-        "rbrl": rbrl.RBRLClassifier(solver=solvers.APG(lipschitz="paper", stop="paper"), non_empty=True),
-        "rbrl-rbf": rbrl.RBRLClassifier(kernel="rbf", low_rank="function", solver=solvers.QuasiNewton()),
-        "rbrl-nystroem": rbrl.RBRLClassifier(kernel="rbf", approximation="nystroem", n_components=6, random_state=0),
-        "brl": rbrl.BRLClassifier(solver=solvers.LowRank()),
-        "cpnl": rbrl.CPNL(),
+        "rbrl": rbrl_classifier(solver=solvers.APG(lipschitz="paper", stop="paper"), non_empty=True),
+        "rbrl-rbf": rbrl_classifier(kernel="rbf", low_rank="function", solver=solvers.QuasiNewton()),
+        "rbrl-nystroem": rbrl_classifier(kernel="rbf", approximation="nystroem", n_components=6, random_state=0),
+        "brl": brl_classifier(solver=solvers.LowRank()),
+        "cpnl": cpnl_classifier(),
         "rank-svm": rbrl.RankSVM(C=0.1),
         "rank-svmz": rbrl.RankSVMz(C=0.1, kernel="rbf"),
         "calibrated-rank-svm": rbrl.CalibratedRankSVM(C=0.1),
@@ -368,14 +373,14 @@ def models():
         "ecc": rbrl.EnsembleOfChains(n_chains=2, random_state=0),
         "ml-knn": rbrl.MLkNN(n_neighbors=4),
         "mlfe": rbrl.MLFE(),
-        "rbrl-cv": rbrl.RBRLClassifierCV((1.0, 10.0), (0.1,), (0.0, 1.0), cv=2),
-        "path-search": search.PathSearchCV(rbrl.BRLClassifier(), {"ridge": [1.0, 10.0]}, cv=2),
-        "thresholds": rbrl.TunedThresholdClassifier(rbrl.BRLClassifier(), cv=2),
-        "thresholds-chain": rbrl.TunedThresholdClassifier(rbrl.BRLClassifier(), rule=rule, cv=2),
-        "thresholds-global": rbrl.TunedThresholdClassifier(rbrl.BRLClassifier(), rule=decision.GlobalThreshold(), cv=2),
-        "thresholds-top": rbrl.TunedThresholdClassifier(rbrl.BRLClassifier(), rule=decision.TopK(2), cv=2),
-        "pipeline": make_pipeline(StandardScaler(), rbrl.RBRLClassifier()),
+        "rbrl-cv": rbrl.RBRLClassifierCV((1.0, 10.0), (0.1,), (0.0, 1.0), estimator=rbrl_classifier(), cv=2),
+        "path-search": search.PathSearchCV(brl_classifier(), {"ridge": [1.0, 10.0]}, cv=2),
+        "thresholds": rbrl.TunedThresholdClassifier(brl_classifier(), cv=2),
+        "thresholds-chain": rbrl.TunedThresholdClassifier(brl_classifier(), rule=rule, cv=2),
+        "thresholds-global": rbrl.TunedThresholdClassifier(brl_classifier(), rule=decision.GlobalThreshold(), cv=2),
+        "thresholds-top": rbrl.TunedThresholdClassifier(brl_classifier(), rule=decision.TopK(2), cv=2),
+        "pipeline": make_pipeline(StandardScaler(), rbrl_classifier()),
     }
     found = {name: model.fit(made.X, made.Y) for name, model in unfitted.items()}
-    found["partial-fit"] = rbrl.BRLClassifier().partial_fit(made.X, made.Y)
+    found["partial-fit"] = brl_classifier().partial_fit(made.X, made.Y)
     return found

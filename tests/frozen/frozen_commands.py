@@ -11,6 +11,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 STORE = Path(__file__).parent / "store"
+# The answers are those of the first defaults.
+FIRST = "--set ranking=0.1 --set intercept_ridge=null --set gamma=paper --set non_empty=false"
 COMMANDS = {
     "version": "--version",
     **{
@@ -27,10 +29,10 @@ COMMANDS = {
     "data show file": "data show other.csv --labels -3",
     "data convert": "data convert other.csv other.arff --labels -3",
     "data convert shards": "data convert other.csv shards --labels -3 --rows-per-shard 25",
-    "fit": "fit other.csv --labels -3 -o model.rbrl --set tol=1e-10 --set ridge=10",
-    "fit json": "fit other.arff -o kernel.rbrl --set kernel=rbf --standardise --set tol=1e-9 --json",
+    "fit": f"fit other.csv --labels -3 -o model.rbrl --set tol=1e-10 --set ridge=10 {FIRST}",
+    "fit json": f"fit other.arff -o kernel.rbrl --set kernel=rbf --standardise --set tol=1e-9 --json --set ridge=1 {FIRST}",
     "fit method": "fit small.npz -o neighbours.rbrl -m ml-knn --set n_neighbors=5",
-    "fit shards": "fit shards -o shards.rbrl --set tol=1e-10 --set ridge=10",
+    "fit shards": f"fit shards -o shards.rbrl --set tol=1e-10 --set ridge=10 {FIRST}",
     "predict": "predict model.rbrl other.csv",
     "predict names": "predict model.rbrl other.csv --write names",
     "predict scores": "predict kernel.rbrl other.arff --write scores --block-size 10",

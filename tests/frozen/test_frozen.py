@@ -125,6 +125,25 @@ def test_a_store_is_reused_whole(store_folder):
     store.close()
 
 
+def test_a_store_is_not_reused_for_other_defaults(store_folder):
+    """As the plan was when it had to state nothing: its runs have the parameters of today, so they are others."""
+    text = (store_folder / "plan.toml").read_text(encoding="utf-8")
+    for stated in (', intercept_ridge = "ridge", gamma = "paper"', ", non_empty = false"):
+        assert stated in text
+        text = text.replace(stated, "")
+    plan = Plan.from_text(text, store_folder).part(datasets=["other"], splits=[0])
+    store, of_then = Store(store_folder), Plan.from_toml(store_folder / "plan.toml")
+    before = store.rows(of_then)
+    summary = execute(plan, store)
+    assert (summary.n_done, summary.n_reused, summary.n_failed) == (2, 2, 0)
+    assert [note for note in summary.notes if "anew" in note] == [
+        "1 run of rbrl done anew; changed: the parameters.",
+        "1 run of thresholds done anew; changed: the parameters.",
+    ]
+    pd.testing.assert_frame_equal(store.rows(of_then), before)
+    store.close()
+
+
 def test_a_store_has_the_rows_that_it_had(store_folder):
     expected = pd.read_csv(store_folder / "rows.csv")
     for plan in (None, Plan.from_toml(store_folder / "plan.toml")):

@@ -21,7 +21,7 @@ def replay(kernel, ridge, ranking, nuclear):
     X, Y = yeast.X[:80], yeast.Y[:80]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     solver = APG(lipschitz="paper", stop="paper")
-    model = RBRLClassifier(ridge, ranking, nuclear, kernel=kernel, solver=solver)
+    model = RBRLClassifier(ridge, ranking, nuclear, kernel=kernel, gamma="paper", intercept_ridge=None, solver=solver)
     return model.fit(X, Y).history_
 
 

@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections import Counter
+from itertools import count, islice
 from multiprocessing import Pool
 
 import numpy as np
@@ -60,9 +61,11 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first; its problem alone with --count 1")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--entries", action="store_true", help="only problems with missing labels or weighted entries")
     options = parser.parse_args()
     started, found = time.perf_counter(), []
-    for verdict in verdicts(range(options.seed, options.seed + options.count), options.jobs):
+    seeds = (seed for seed in count(options.seed) if not options.entries or random_problem(seed).has_entries())
+    for verdict in verdicts(islice(seeds, options.count), options.jobs):
         found.append(verdict)
         if verdict.wrong or options.count == 1:
             sys.stdout.write(f"{verdict}\n")

@@ -4,7 +4,8 @@ Every problem is brought to one form, over weights W of a linear model (its inte
 
     loss(Z W) + ridge/2 ||P W||_F^2 + nuclear ||S W||_*
 
-Linear models have P = S = I. Kernel models have Z = K = C C', P = C', and S = I ("coefficients") or S = C' ("function").
+Linear models have P = S = I, but for the intercept, whose entry makes its penalty that of `intercept_ridge`. Kernel
+models have Z = K = C C', P = C', and S = I ("coefficients") or S = C' ("function").
 """
 
 from dataclasses import dataclass
@@ -26,29 +27,34 @@ SMALLEST_PIVOT = 1e-14
 
 @dataclass(frozen=True)
 class Loss:
-    """1/2 sum c_ij |1 - y_ij f_ij|_+^2 + 1/2 sum_i pairs_i sum_pq |2 - (f_p - f_q)|_+^2 + 1/2 sum_i w_i f_i' G f_i."""
+    """1/2 sum c_ij |1 - y_ij f_ij|_+^2 + 1/2 sum_i pairs_i sum_pq v_ip v_iq |2 - (f_p - f_q)|_+^2
+    + 1/2 sum_i w_i f_i' G f_i.
+
+    Sums are over labels that are not 0, which nobody looked at; the last one is over all scores.
+    """
 
     Y: np.ndarray
     costs: np.ndarray
     pairs: np.ndarray
+    shares: np.ndarray
     weights: np.ndarray
     graph: np.ndarray
 
     def _slacks(self, F):
-        """(p, q, sign, weight, slack) of each pair of labels, over all rows; weight 0 where the two are equal."""
+        """(p, q, sign, weight, slack) of each pair of labels, over all rows; weight 0 where the two are no opposites."""
         for p, q in combinations(range(F.shape[1]), 2) if self.pairs.any() else ():
             sign = self.Y[:, p]
-            weight = self.pairs * (sign != self.Y[:, q])
+            weight = self.pairs * self.shares[:, p] * self.shares[:, q] * (sign * self.Y[:, q] < 0)
             yield p, q, sign, weight, np.maximum(2 - sign * (F[:, p] - F[:, q]), 0)
 
     def value(self, F):
-        hinge = (self.costs * np.maximum(1 - self.Y * F, 0) ** 2).sum()
+        hinge = (self.costs * np.maximum(np.abs(self.Y) - self.Y * F, 0) ** 2).sum()
         ranking = sum((weight * slack**2).sum() for *_, weight, slack in self._slacks(F))
         return (hinge + ranking + (self.weights[:, None] * F * (F @ self.graph)).sum()) / 2
 
     def slopes(self, F):
         """Gradient (n, l) and Hessians (n, l, l) of the rows."""
-        slack, labels = np.maximum(1 - self.Y * F, 0), np.arange(F.shape[1])
+        slack, labels = np.maximum(np.abs(self.Y) - self.Y * F, 0), np.arange(F.shape[1])
         R = -self.costs * self.Y * slack + self.weights[:, None] * (F @ self.graph)
         H = self.weights[:, None, None] * self.graph[None]
         H[:, labels, labels] += self.costs * (slack > 0)
@@ -63,32 +69,55 @@ class Loss:
     def doubt(self, F, error):
         """How much the value may differ where every score does by its `error` at most."""
         R, _ = self.slopes(F)
-        curvature = (
-            self.costs.max(axis=1) + 6 * self.pairs * F.shape[1] + self.weights * np.abs(self.graph).sum(axis=1).max()
-        )
+        pairs = 6 * self.pairs * self.shares.max(axis=1) ** 2 * F.shape[1]
+        curvature = self.costs.max(axis=1) + pairs + self.weights * np.abs(self.graph).sum(axis=1).max()
         return (np.abs(R) * error).sum() + (curvature[:, None] * error**2).sum() / 2
 
     def astype(self, dtype):
-        return Loss(*(part.astype(dtype) for part in (self.Y, self.costs, self.pairs, self.weights, self.graph)))
+        parts = self.Y, self.costs, self.pairs, self.shares, self.weights, self.graph
+        return Loss(*(part.astype(dtype) for part in parts))
 
 
 def rbrl_loss(Y, weights, ranking):
-    """RBRL's, and with ranking 0 that of BRL."""
-    relevant = (Y > 0).sum(axis=1)
-    products = (relevant * (Y.shape[1] - relevant)).astype(EXTENDED)
-    pairs = np.divide(EXTENDED(ranking) * weights, products, out=np.zeros_like(weights), where=products > 0)
-    costs = np.repeat(weights[:, None], Y.shape[1], axis=1)
-    return Loss(Y, costs, pairs, weights, np.zeros((Y.shape[1],) * 2, EXTENDED))
+    """RBRL's, and with ranking 0 that of BRL; weights (n, l) are those of the entries."""
+    sums = [(weights * side).sum(axis=1) for side in (Y > 0, Y < 0)]
+    means, products = mean_weights(Y, weights), sums[0] * sums[1]
+    pairs = np.divide(EXTENDED(ranking) * means, products, out=np.zeros_like(means), where=products > 0)
+    return Loss(Y, weights, pairs, weights, means, np.zeros((Y.shape[1],) * 2, EXTENDED))
+
+
+def mean_weights(Y, weights):
+    """Of the entries of each row that somebody looked at."""
+    return (weights * (Y != 0)).sum(axis=1) / np.maximum((Y != 0).sum(axis=1), 1)
 
 
 def cpnl_loss(Y, weights, positive, negative, beta, n_neighbors):
-    relevant, irrelevant = weights @ (Y > 0), weights @ (Y < 0)
+    relevant, irrelevant = (weights * (Y > 0)).sum(axis=0), (weights * (Y < 0)).sum(axis=0)
     ratio = np.divide(irrelevant, relevant, out=np.ones_like(relevant), where=relevant > 0)
-    costs = weights[:, None] * np.where(Y > 0, ratio ** EXTENDED(beta), 1)
-    agreement = (1 + Y.T @ (weights[:, None] * Y) / weights.sum()) / 2
-    graph = EXTENDED(positive) * laplacian(agreement, n_neighbors, -1)
-    graph += EXTENDED(negative) * laplacian(1 - agreement, n_neighbors, +1)
-    return Loss(Y, costs, np.zeros_like(weights), weights, graph)
+    costs = weights * np.where(Y > 0, ratio ** EXTENDED(beta), 1)
+    # Two entries of a row count the geometric mean of their weights.
+    roots = np.sqrt(weights * (Y != 0))
+    products, together = (roots * Y).T @ (roots * Y), roots.T @ roots
+    agreement = (1 + np.divide(products, together, out=np.zeros_like(products), where=together > 0)) / 2
+    graph = EXTENDED(positive) * laplacian(np.where(together > 0, agreement, 0), n_neighbors, -1)
+    graph += EXTENDED(negative) * laplacian(np.where(together > 0, 1 - agreement, 0), n_neighbors, +1)
+    means = mean_weights(Y, weights)
+    return Loss(Y, costs, np.zeros_like(means), weights, means, graph)
+
+
+def class_weights(class_weight, Y, weights):
+    """What the relevant and irrelevant entries of each label weigh by a parameter of the model: (n, l)."""
+    factors = np.ones_like(weights)
+    for j in range(Y.shape[1]):
+        relevant, irrelevant = ((weights[:, j] * side[:, j]).sum() for side in (Y > 0, Y < 0))
+        low = high = EXTENDED(1)
+        if class_weight == "balanced" and relevant > 0 and irrelevant > 0:
+            low, high = ((relevant + irrelevant) / (2 * side) for side in (irrelevant, relevant))
+        elif isinstance(class_weight, dict) and j in class_weight:
+            given = class_weight[j]
+            low, high = given if isinstance(given, tuple) else (1.0, given)
+        factors[:, j] = np.where(Y[:, j] > 0, EXTENDED(high), EXTENDED(low))
+    return factors
 
 
 def laplacian(S, n_neighbors, sign):
@@ -105,13 +134,14 @@ def laplacian(S, n_neighbors, sign):
 class Posed:
     """One problem: Z, P and S of the module's form, loss and penalties.
 
-    `error` bounds what rounding did to Z; `support` are the rows of W that suffice to come as near to the optimum as one
-    likes.
+    `rows` are those that are there. `error` bounds what rounding did to Z; `support` are the rows of W that suffice to come
+    as near to the optimum as one likes.
     """
 
     Z: np.ndarray
     P: np.ndarray
     S: np.ndarray
+    rows: np.ndarray
     loss: Loss
     ridge: np.longdouble
     nuclear: np.longdouble
@@ -140,23 +170,31 @@ class Posed:
 
 
 def pose(model, X, Y, weights=None):
-    """What a fit of `model` to X, 0/1 labels Y and row weights is to minimise: over the rows that have a weight."""
+    """What a fit of `model` to X, labels Y (0, 1, or NaN) and weights of rows or entries is to minimise: over the rows that
+    have a label with a weight."""
     weights = np.ones(len(Y), EXTENDED) if weights is None else np.asarray(weights, EXTENDED)
-    rows = np.flatnonzero(weights)
-    X, weights = extended(X), weights[rows]
-    signs = np.where(Y[rows] > 0, EXTENDED(1), EXTENDED(-1))
-    loss = _loss(model, signs, weights)
+    weights = np.array(np.broadcast_to(weights[:, None] if weights.ndim == 1 else weights, Y.shape))
+    signs = np.where(Y > 0, EXTENDED(1), EXTENDED(-1))
+    signs[np.isnan(Y)] = 0
+    weights = weights * class_weights(getattr(model, "class_weight", None), signs, weights)
+    signs[weights == 0] = 0
+    rows = np.flatnonzero((signs != 0).any(axis=1))
+    X = extended(X)
+    loss = _loss(model, signs[rows], weights[rows] * (signs[rows] != 0))
     penalties = EXTENDED(model.ridge), EXTENDED(model.nuclear)
     if model.kernel == "linear":
         Z = np.hstack([X[rows], np.ones((len(rows), 1), EXTENDED)]) if model.fit_intercept else X[rows]
-        identity = np.eye(Z.shape[1], dtype=EXTENDED)
-        return Posed(Z, identity, identity, loss, *penalties, rounding(Z), np.arange(Z.shape[1]))
+        scaled = np.eye(Z.shape[1], dtype=EXTENDED)
+        if model.fit_intercept and model.intercept_ridge is not None and model.ridge:
+            scaled[-1, -1] = np.sqrt(EXTENDED(model.intercept_ridge) / EXTENDED(model.ridge))
+        return Posed(Z, scaled, scaled, rows, loss, *penalties, rounding(Z), np.arange(Z.shape[1]))
     K = kernel_values(model, X)[np.ix_(rows, rows)]
     root, pivots = cholesky(K)
     error, of_values = rounding(K) + np.abs(K - root @ root.T), double_rounding(model, X[rows])
     if model.nuclear and model.low_rank == "coefficients":
-        return Posed(K, root.T, np.eye(len(K), dtype=EXTENDED), loss, *penalties, error, np.arange(len(K)), of_values)
-    return Posed(K, root.T, root.T, loss, *penalties, error, pivots, of_values)
+        identity = np.eye(len(K), dtype=EXTENDED)
+        return Posed(K, root.T, identity, rows, loss, *penalties, error, np.arange(len(K)), of_values)
+    return Posed(K, root.T, root.T, rows, loss, *penalties, error, pivots, of_values)
 
 
 def rounding(Z):
@@ -170,13 +208,12 @@ def _loss(model, signs, weights):
     return rbrl_loss(signs, weights, getattr(model, "ranking", 0.0))
 
 
-def stored_weights(model, weights=None):
+def stored_weights(model, posed):
     """The coefficients of a fitted model as they are stored, in the form of :func:`pose`."""
     if model.kernel == "linear":
         parts = [model.coef_, model.intercept_[:, None]] if model.fit_intercept else [model.coef_]
         return np.hstack([part.astype(EXTENDED) for part in parts]).T
-    A = model.dual_coef_.astype(EXTENDED)
-    return A if weights is None else A[np.flatnonzero(weights)]
+    return model.dual_coef_[posed.rows].astype(EXTENDED)
 
 
 def extended(X):
@@ -186,7 +223,7 @@ def extended(X):
 def kernel_values(model, X):
     if model.kernel == "precomputed":
         return (X + X.T) / 2
-    gamma = EXTENDED(1) / X.shape[1] if model.gamma is None else EXTENDED(model.gamma)
+    gamma = EXTENDED(1) / X.shape[1] if model.gamma in (None, "paper") else EXTENDED(model.gamma)
     if model.kernel == "rbf":
         return np.exp(-gamma * np.stack([((X - row) ** 2).sum(axis=1) for row in X]))
     return (gamma * (X @ X.T) + EXTENDED(model.coef0)) ** int(model.degree)

@@ -12,11 +12,13 @@ from rbrl.estimators import CPNL
 KINDS = ("dense", "wide", "sparse", "float32", "blocks", "rbf", "poly", "precomputed")
 LARGEST = 1e12
 KERNELS = ("rbf", "poly", "precomputed")
+INTERCEPT_RIDGES = (None, 1.0, 1e-3, 100.0)
 
 
 @dataclass
 class Problem:
-    """A model to fit to X and 0/1 labels Y, perhaps with row weights, in parts, or after another fit."""
+    """A model to fit to X and 0/1 labels Y, of which some may be missing, perhaps with weights of rows or entries, in
+    parts, or after another fit."""
 
     seed: int
     kind: str
@@ -42,14 +44,31 @@ class Problem:
         cuts = np.array_split(np.arange(len(self.Y)), self.n_parts)
         return model.fit([(self.X[rows], self.Y[rows]) for rows in cuts])
 
+    def has_entries(self):
+        """Whether labels are missing, or entries have weights of their own."""
+        of_entries = np.ndim(self.weights) == 2 or getattr(self.model, "class_weight", None) is not None
+        return of_entries or bool(np.isnan(self.Y).any())
+
+    def has_unseen_label(self):
+        """Whether nobody looked at some label, or gave it a weight, in any row."""
+        weights = np.ones(len(self.Y)) if self.weights is None else self.weights
+        weights = weights[:, None] if weights.ndim == 1 else weights
+        return not (~np.isnan(self.Y) & (weights > 0)).any(axis=0).all()
+
     def __str__(self):
         model = self.model
         names = [name for name in PENALTIES if hasattr(model, name)]
         words = [f"{name}={getattr(model, name):.3g}" for name in names]
-        words += [f"{name}={getattr(model, name)}" for name in ("solver", "tol", "fit_intercept")]
+        words += [f"{name}={getattr(model, name)}" for name in ("solver", "tol", "fit_intercept", "intercept_ridge")]
         if self.kind in KERNELS:
             words += [f"gamma={model.gamma}", f"degree={model.degree}", f"low_rank={model.low_rank}"]
-        words += [f"weights ({np.count_nonzero(self.weights == 0)} zeros)"] if self.weights is not None else []
+        words += (
+            [f"weights {self.weights.shape} ({np.count_nonzero(self.weights == 0)} zeros)"]
+            if self.weights is not None
+            else []
+        )
+        words += [f"{np.isnan(self.Y).mean():.0%} missing"] if np.isnan(self.Y).any() else []
+        words += [f"class_weight={model.class_weight}"] if getattr(model, "class_weight", None) is not None else []
         words += [f"{self.n_parts} parts"] if self.n_parts else []
         words += ["warm"] if self.earlier_ridge is not None else []
         words.append(f"{type(self.X).__name__} of {self.X.dtype}")
@@ -69,13 +88,38 @@ def random_problem(seed):
     X, story = awkward_columns(rng, base)
     X = as_kind(rng, kind, X)
     problem = Problem(seed, kind, random_model(rng, kind, X), X, Y, story=story)
+    problem.model.set_params(intercept_ridge=INTERCEPT_RIDGES[seed // len(KINDS) % len(INTERCEPT_RIDGES)])
     if kind == "blocks":
         problem.n_parts = int(rng.integers(1, min(n, 5)))
     elif rng.random() < 0.35:
         problem.weights = random_weights(rng, n)
     if rng.random() < 0.15:
         problem.earlier_ridge = float(10.0 ** rng.uniform(-2, 2))
+    random_entries(np.random.default_rng([seed, 1]), problem)
     return problem
+
+
+def random_entries(rng, problem):
+    """Take labels away, or weigh entries, in every second problem."""
+    if rng.random() < 0.5:
+        return
+    n, l = problem.Y.shape
+    if rng.random() < 0.7:
+        Y = problem.Y.astype(float)
+        Y[rng.random((n, l)) < rng.choice([0.05, 0.3, 0.6, 0.9])] = np.nan
+        if rng.random() < 0.3:
+            Y[rng.integers(n)] = np.nan
+        if rng.random() < 0.2:
+            Y[:, rng.integers(l)] = np.nan
+        # What tells the coding stays.
+        Y[0, 0], Y[1, 0] = 0, 1
+        problem.Y = Y
+    if problem.kind != "blocks" and rng.random() < 0.6:
+        problem.weights = random_weights(rng, n * l).reshape(n, l)
+        problem.weights[:2, 0] = np.maximum(problem.weights[:2, 0], 1e-3)
+    if not isinstance(problem.model, CPNL) and rng.random() < 0.4:
+        choices = {0: 3.0}, {0: (0.5, 2.0), l - 1: 0.1}, "balanced"
+        problem.model.set_params(class_weight=choices[rng.integers(3)])
 
 
 def random_sizes(rng, kind):

@@ -95,7 +95,7 @@ def test_weights_that_leave_the_time_stamp_alone_are_a_witness():
 @pytest.mark.parametrize("nuclear", [0.0, 0.1])
 def test_a_large_constant_column(kernel, constant, nuclear):
     X, Y = with_column(constant, n=40, n_labels=3)
-    verdict = judge(Problem(0, "dense", RBRLClassifier(ridge=1, nuclear=nuclear, kernel=kernel), X, Y))
+    verdict = judge(Problem(0, "dense", RBRLClassifier(ridge=1, nuclear=nuclear, kernel=kernel, gamma="paper"), X, Y))
     assert not verdict.wrong, str(verdict)
     if kernel == "rbf":
         # Differences of rows are what they are without that column.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbrl.exceptions import ConvergenceWarning
+from rbrl.exceptions import ConvergenceWarning, MissingLabelsWarning, ScalingWarning
 
 from .posed import pose, stored_weights
 from .witness import lowest_value
@@ -52,7 +52,7 @@ def judge(problem):
         return verdict
     verdict.objective, verdict.gap = float(model.objective_), float(model.gap_)
     posed = pose(problem.model, problem.X, problem.Y, problem.weights)
-    W = stored_weights(model, problem.weights)
+    W = stored_weights(model, posed)
     true, doubt = posed.value(W)
     nothing = NOTHING * posed.value(0 * W)[0]
     best, good = lowest_value(posed, W)
@@ -80,7 +80,9 @@ def _fit(problem, verdict):
             verdict.wrong["d"] = f"{type(error).__name__}: {error}"
             model = None
     verdict.warned = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    others = {f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, ConvergenceWarning)}
+    unseen = (MissingLabelsWarning,) if problem.has_unseen_label() else ()
+    expected = ConvergenceWarning, ScalingWarning, *unseen
+    others = {f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, expected)}
     if others and model is not None:
         verdict.wrong["d"] = ", ".join(sorted(others))
     return model

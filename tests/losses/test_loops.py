@@ -35,7 +35,10 @@ def positive_definite(rng, size):
 
 
 def arguments(function, dtype, seed=0, n=9, l=6):
-    """One array for each argument's name; a kernel with a new one adds it here."""
+    """One array for each argument's name; a kernel with a new one adds it here.
+
+    Beside seed 0, entries are missing; with seed 2, the others have weights of their own.
+    """
     rng = np.random.default_rng(seed)
     values = {
         "Y": random_labels(rng, n, l),
@@ -64,6 +67,11 @@ def arguments(function, dtype, seed=0, n=9, l=6):
         "sigma": np.sort(rng.random(l)),
         **{"linear": 3.0, "quadratic": 0.5, "reach": 0.4 if seed else np.inf, "ridge": 0.2, "limit": 0.5},
     }
+    if seed:
+        values["Y"][rng.random((n, l)) < 0.3] = 0
+        values["Y"][4] = 0
+    if seed == 2:
+        values["weights"] = np.where(values["Y"] != 0, 0.1 + rng.random((n, l)), 0.0)
     return {name: values[name] for name in inspect.signature(function).parameters}
 
 
@@ -78,7 +86,7 @@ def test_both_modules_hold_the_same_functions():
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 2e-5)])
 @pytest.mark.parametrize("name", functions(reference))
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_compiled_equals_reference(name, dtype, rtol, seed):
     defined, fast = getattr(reference, name), getattr(compiled, name)
     expected, got, untouched = (arguments(defined, dtype, seed) for _ in range(3))

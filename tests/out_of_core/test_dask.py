@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl import RBRLClassifier, datasets
@@ -52,6 +53,22 @@ def test_without_a_cluster(expected):
 def test_delayed_parts(expected):
     read = dask.delayed(lambda start: (X[start : start + 30], Y[start : start + 30]))
     assert_same_model(RBRLClassifier(tol=TOL).fit([read(start) for start in range(0, 200, 30)]), expected)
+
+
+def test_missing_labels_and_class_weights():
+    labels = np.where(np.random.default_rng(0).random(Y.shape) < 0.7, Y, np.nan)
+    model = RBRLClassifier(tol=TOL, class_weight={0: 3.0, 1: (0.5, 2.0)})
+    expected = clone(model).fit(X, labels)
+    for data in (arrays(Y=labels), frames(labels)):
+        found = clone(model).fit(*data)
+        assert found.gap_ <= TOL
+        assert found.objective_ == pytest.approx(expected.objective_, rel=2 * TOL)
+
+
+def frames(labels, n_parts=4):
+    """As Dask data frames."""
+    y = pd.DataFrame(labels, columns=list("abcde"))
+    return dd.from_pandas(pd.DataFrame(X), npartitions=n_parts), dd.from_pandas(y, npartitions=n_parts)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 4])

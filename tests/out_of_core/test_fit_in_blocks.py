@@ -1,5 +1,7 @@
 """`fit` of shards, parts and Dask collections gives the model that arrays give."""
 
+import time
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,6 +11,7 @@ from sklearn.datasets import make_multilabel_classification
 from rbrl import CPNL, BRLClassifier, RBRLClassifier, datasets
 from rbrl.datasets import open_shards, write_shards
 from rbrl.exceptions import DataFormatError
+from rbrl.out_of_core import LocalBlocks
 from rbrl.solvers import APG, QuasiNewton
 
 X, Y = make_multilabel_classification(120, 8, n_classes=5, n_labels=2, random_state=0)
@@ -66,6 +69,19 @@ def test_warm_start_continues():
     cold = model.n_iter_
     assert model.fit(parts(X, Y)).n_iter_ < cold
     assert RBRLClassifier(warm_start=True, tol=1e-6).fit(X, Y).fit(parts(X, Y)).n_iter_ < cold
+
+
+def test_a_model_tells_its_time_in_passes_and_between():
+    started, blocks = time.perf_counter(), LocalBlocks(parts(X, Y))
+    model = RBRLClassifier().fit(blocks)
+    taken = time.perf_counter() - started
+    assert model.pass_seconds_[0] == pytest.approx(blocks.pass_seconds)
+    assert min(model.pass_seconds_) > 0
+    assert sum(model.pass_seconds_) <= taken
+    assert blocks.pass_processor_seconds > 0
+    first = model.pass_seconds_[0]
+    assert model.fit(blocks).pass_seconds_[0] == pytest.approx(blocks.pass_seconds - first)
+    assert not hasattr(model.fit(X, Y), "pass_seconds_")
 
 
 def test_what_blocks_cannot_do_is_said():

@@ -17,7 +17,7 @@ from rbrl import BRLClassifier, RankSVM, RBRLClassifier, RBRLClassifierCV
 from rbrl.metrics import PAPER_METRICS, evaluate, hamming_loss
 from rbrl.search import PAPER_GRID, PathSearchCV, solve_grid, tune
 from rbrl.search.choose import EXTRA, Scoring, best_index, best_point, choose, results_table
-from rbrl.search.cv import _best_start
+from rbrl.search.path import _best_start
 
 X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
 GRID = {"ridges": [0.1, 1, 10], "rankings": [0.01, 1], "nuclears": [0.1, 3]}
@@ -58,6 +58,14 @@ def test_the_best_point_is_refitted_at_full_tolerance(searched):
     assert search.best_estimator_.gap_ <= search.estimator.tol
     means = search.cv_results_["mean_test_average_precision"]
     assert search.best_score_ == means[search.best_index_] == means.max()
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_after_a_search_in_single_precision_the_best_point_is_certified_in_double(kernel):
+    search = RBRLClassifierCV(**GRID, estimator=RBRLClassifier(kernel=kernel), cv=3).fit(X, Y)
+    alone = RBRLClassifier(kernel=kernel, **search.best_params_).fit(X, Y)
+    assert search.best_estimator_.gap_ == alone.gap_ <= alone.tol
+    assert search.best_estimator_.objective_ == alone.objective_
 
 
 def test_results_look_like_scikit_learns(searched):
@@ -133,14 +141,8 @@ def test_a_criterion_that_is_not_measured_is_refused():
         RBRLClassifierCV([1], [1], [1], scoring="hamming_loss", refit="coverage").fit(X, Y)
 
 
-def test_defaults_are_the_papers_grid():
+def test_the_papers_grid():
     assert pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100]) == PAPER_GRID
-    assert len(RBRLClassifierCV()._axes()["ridge"]) == 7
-
-
-def test_progress_tells_the_time_left(capsys):
-    RBRLClassifierCV([1], [1], [1], cv=2, verbose=1).fit(X, Y)
-    assert "fold 2 of 2 done" in capsys.readouterr().err
 
 
 def test_other_models_search_along_the_same_path():
@@ -221,6 +223,11 @@ def test_a_model_starts_from_the_neighbour_with_the_lowest_objective():
     for order in ([0, 1, 2], [2, 1, 0]):
         assert _best_start(objective, [known[i] for i in order])[0] is known[lowest][0]
     assert _best_start(objective, []) == (None, None)
+
+
+def test_numbers_beyond_single_precision_are_searched_too():
+    search = RBRLClassifierCV([1], [0.1], [0.1, 1], cv=2).fit(1e20 * X, Y)
+    assert np.isfinite(search.best_score_)
 
 
 def test_a_search_says_that_it_takes_several_labels():

@@ -44,6 +44,9 @@ def problems(kind, seed):
         design = random_design(rng, kind, n=10, m=4)
         Y = degenerate(rng, 10, 4, LABELS[rng.integers(len(LABELS))])
         weights = rng.integers(0, 3, 10) * rng.random() + 0.01 if k % 2 else None
+        if k % 3 == 2:
+            Y[rng.random(Y.shape) < 0.3] = 0
+            weights = 0.1 + rng.random(Y.shape)
         yield Objective(design, Y, rbrl_loss(ranking), ridge, nuclear, weights)
 
 

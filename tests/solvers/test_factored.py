@@ -127,12 +127,11 @@ def test_nothing_joins_at_the_optimum():
 
 
 @every_design
-@pytest.mark.parametrize("full", [False, True])
-def test_descending_in_factors_of_enough_columns_ends_at_the_optimum(kind, full):
+def test_descending_in_factors_of_enough_columns_ends_at_the_optimum(kind):
     objective, U, V = problem(kind, (0.7, 0.5, 3.0), rank=4)
     best = APG(restart=True).solve(objective, tol=1e-9, max_iter=20_000)
     values = []
-    point, used = descend(objective, U, V, 1e-13, 500, 20, values.append, full)
+    point, used = descend(objective, U, V, 1e-13, 500, 20, values.append)
     assert len(values) == used < 500
     assert np.all(np.diff(values) <= 1e-12 * values[0])
     assert point.value == pytest.approx(best.objective, rel=1e-7)

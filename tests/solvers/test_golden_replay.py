@@ -10,6 +10,7 @@ from golden.make_yeast_trajectory import CASES, PATH, replay
 from rbrl import RBRLClassifier, evaluate
 from rbrl.solvers import APG
 
+PAPER = {"intercept_ridge": None, "gamma": "paper"}
 RUNS = {"kernel_1_0.01_0.1": ("rbf", 1648), "linear_1_0.01_0.1": ("linear", 702)}
 AUTHORS_NAMES = {
     "hamming_loss": "HammingLoss",
@@ -35,7 +36,7 @@ def run(request, golden, split):
     """Folder of the authors' run, and our replay of it."""
     kernel, n_iter = RUNS[request.param]
     solver = APG(lipschitz="paper", stop="paper")
-    model = RBRLClassifier(1, 0.01, 0.1, kernel=kernel, solver=solver, non_empty=True)
+    model = RBRLClassifier(1, 0.01, 0.1, kernel=kernel, solver=solver, non_empty=True, **PAPER)
     return golden / request.param, n_iter, model.fit(split["X_train"], split["Y_train"])
 
 
@@ -61,7 +62,7 @@ def test_scores_labels_and_metrics(run, split, part):
 @pytest.mark.parametrize(("tol", "solver"), [(1e-3, "auto"), (1e-4, APG())])
 def test_certified_optima_are_reached_within_the_reported_gap(golden, split, name, tol, solver):
     optimum = json.loads((golden / "optima.json").read_text())[name]["optimum"]
-    model = RBRLClassifier(1, 0.01, 0.1, kernel=RUNS[name][0], tol=tol, max_iter=20_000, solver=solver)
+    model = RBRLClassifier(1, 0.01, 0.1, kernel=RUNS[name][0], tol=tol, max_iter=20_000, solver=solver, **PAPER)
     model.fit(split["X_train"], split["Y_train"])
     assert model.gap_ <= tol
     assert -1e-12 <= model.objective_ / optimum - 1 <= model.gap_

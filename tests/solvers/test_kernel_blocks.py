@@ -32,13 +32,17 @@ def test_products_and_leading_spectrum_are_those_of_the_matrix(monkeypatch):
     assert rest == pytest.approx((np.trace(K) - values.sum()) / 6, abs=1e-6)
 
 
+@pytest.mark.parametrize("entries", [False, True])
 @pytest.mark.parametrize("leading", [3, 200])
 @pytest.mark.parametrize("lambdas", [(1.0, 0.5, 0.3), (0.1, 1.0, 3.0), (1.0, 0.0, 0.0), (0.5, 0.1, 20.0)], ids=str)
-def test_it_ends_at_the_certified_optimum(lambdas, leading):
+def test_it_ends_at_the_certified_optimum(lambdas, leading, entries):
     rng = np.random.default_rng(1)
     K, Y = random_gram(rng, 40).astype(np.float32).astype(float), random_labels(rng, 40, 5)
     ridge, ranking, nuclear = lambdas
     weights = rng.random(40)
+    if entries:
+        Y[rng.random(Y.shape) < 0.3] = 0
+        weights = rng.random(Y.shape)
     exact = Objective(SpectralDesign(K.copy(), "function"), Y, rbrl_loss(ranking), ridge, nuclear, weights)
     optimum = QuasiNewton().solve(exact, tol=1e-8)
     result = KernelBlocks(leading=leading).solve(

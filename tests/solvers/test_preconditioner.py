@@ -13,8 +13,6 @@ from rbrl.solvers.preconditioner import (
     MeanModel,
     PencilSolver,
     factor_blocks,
-    full_factor_hessian,
-    full_hessian,
 )
 from rbrl.solvers.quasi_newton import Iterate
 
@@ -114,17 +112,6 @@ def test_many_labels_that_hardly_couple_need_no_eigenvectors(ranking, coupled):
     assert curvatures.min() >= 0
 
 
-@pytest.mark.parametrize("kind", [*WHITENED, "dense", "sparse"])
-@pytest.mark.parametrize(("l", "left"), [(3, False), (14, True)])
-def test_full_hessian_is_the_hessian_at_any_weights(kind, l, left):
-    objective = objective_of(kind, l=l)
-    rng = np.random.default_rng(3)
-    W = rng.standard_normal(objective.shape)
-    nuclear, S = reweighted(rng, objective.shape, left)
-    inverse = dense(full_hessian(objective, objective.design.scores(W), nuclear), W.shape)
-    np.testing.assert_allclose(inverse @ (numeric_hessian(objective, W) + S), np.eye(W.size), atol=1e-4)
-
-
 def factors_of(objective, rank=2, scale=1.0, seed=5):
     rng = np.random.default_rng(seed)
     U, V = scale * rng.standard_normal((objective.shape[0], rank)), rng.standard_normal((objective.shape[1], rank))
@@ -152,27 +139,6 @@ def test_factor_blocks_invert_the_diagonal_blocks_when_all_rows_curve_alike(kind
     np.testing.assert_allclose(inverse[:size, :size] @ H[:size, :size], np.eye(size), atol=1e-4)
     np.testing.assert_allclose(inverse[size:, size:] @ H[size:, size:], np.eye(len(H) - size), atol=1e-4)
     assert not inverse[:size, size:].any()
-
-
-@pytest.mark.parametrize("kind", [*WHITENED, "sparse"])
-def test_full_factor_hessian_is_the_hessian_where_the_gradient_is_within_the_nuclear_weight(kind):
-    objective = objective_of(kind, (0.7, 0.5, 1e3))
-    point = factors_of(objective)
-    gradient = smooth_gradient(objective, point.U @ point.V.T)
-    assert np.linalg.norm(gradient, 2) < 1e3
-    seed = full_factor_hessian(objective, point.U, point.V, point.scores_U, gradient)
-    H = numeric_factor_hessian(objective, point)
-    np.testing.assert_allclose(dense(seed, (len(point.U) + len(point.V), 2)) @ H, np.eye(len(H)), atol=1e-4)
-
-
-def test_full_factor_hessian_is_positive_definite_anywhere():
-    objective = objective_of("coefficients", (0.7, 0.5, 1e-3))
-    point = factors_of(objective, scale=3.0)
-    seed = full_factor_hessian(
-        objective, point.U, point.V, point.scores_U, smooth_gradient(objective, point.U @ point.V.T)
-    )
-    H = dense(seed, (len(point.U) + len(point.V), 2))
-    assert np.linalg.eigvalsh(H + H.T)[0] > 0
 
 
 def test_a_truncated_spectrum_keeps_its_blocks():

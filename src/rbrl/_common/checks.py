@@ -29,8 +29,9 @@ def _required(ok: object, what: str, rule: str, value: T, error: type[Exception]
 
 
 def check_number(
-    owner: str, name: str, value: Any, *, low: float = 0.0, strict: bool = False, integer: bool = False
-) -> Any:
+    owner: str, name: str, value: Any, *, low: float = 0.0, strict: bool = False, integer: bool = False,
+    words: tuple[str | None, ...] = (),
+) -> Any:  # fmt: skip
     """Return `value` if it is a finite number above `low`; name owner, rule and value otherwise.
 
     Parameters
@@ -43,10 +44,12 @@ def check_number(
         Whether `low` itself is refused.
     integer : bool, default=False
         Whether only whole numbers are allowed.
+    words : tuple of str or None
+        What is allowed instead of a number.
 
     Returns
     -------
-    number
+    number or word
 
     Examples
     --------
@@ -54,11 +57,14 @@ def check_number(
     Traceback (most recent call last):
     ValueError: The max_iter parameter of APG must be an integer >= 1. Got 0 instead.
     """
+    if (value is None or isinstance(value, str)) and value in words:
+        return value
     kind = numbers.Integral if integer else numbers.Real
     ok = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)  # type: ignore[call-overload]
     if ok and (value > low if strict else value >= low):
         return value
-    rule = f"be {'an integer' if integer else 'a finite number'} {'>' if strict else '>='} {low:g}"
+    number = f"{'an integer' if integer else 'a finite number'} {'>' if strict else '>='} {low:g}"
+    rule = f"be {' or '.join([*map(repr, words), number])}"
     return _required(False, f"The {name} parameter of {owner}", rule, value, ValueError)
 
 

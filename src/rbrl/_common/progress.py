@@ -1,7 +1,7 @@
 """How far long work has come: told to a display, which is silent, writes lines, or is a live view in a terminal.
 
 Each kind of work keeps its own account and says what happens once, in the words of every display: `Passes` of a fit,
-`Transfer` of a download, and `rbrl.experiments.Progress` of a comparison.
+`Models` of a search, `Transfer` of a download, and `rbrl.experiments.Progress` of a comparison.
 """
 
 import math
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 RECENT = 6
 # A fit that takes less shows nothing.
 PATIENCE_SECONDS = 1.0
+# A search writes its next line after this share of its time so far, so that long ones do not fill a log.
+LINE_SHARE = 0.1
 
 
 class Display:
@@ -276,6 +278,94 @@ def passes_for(tol: float, verbose: bool | int, stream: TextIO | None = None) ->
     Passes
     """
     return Passes(tol, display_for(bool(verbose), stream, PATIENCE_SECONDS))
+
+
+class Models:
+    """The models of a search, of which more may be wanted as it goes on.
+
+    Parameters
+    ----------
+    owner : str
+        Whose search it is.
+    display : Display, optional
+        Default: a silent one.
+    pause : float, default=1
+        Seconds between two lines, but for the last; more in long searches.
+
+    Examples
+    --------
+    >>> models = Models("RBRLClassifierCV")
+    >>> models.expect(4)
+    >>> models.advance(3)
+    >>> models.text()
+    'RBRLClassifierCV: 3 of 4 models, about 0 s left'
+    >>> models.advance(1)
+    >>> models.text()
+    'RBRLClassifierCV: 4 of 4 models, 0 s'
+    """
+
+    def __init__(self, owner: str, display: Display | None = None, pause: float = PATIENCE_SECONDS) -> None:
+        self.owner, self.display, self.pause = owner, display or Display(), pause
+        self.n_done, self.n_models = 0, 0
+        self._began = self._said = time.perf_counter()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.display.close()
+
+    def expect(self, n_further: int) -> None:
+        """So many will follow, as far as is known.
+
+        Parameters
+        ----------
+        n_further : int
+        """
+        self.n_models = self.n_done + n_further
+
+    def advance(self, n_solved: int) -> None:
+        """So many more are solved.
+
+        Parameters
+        ----------
+        n_solved : int
+        """
+        self.n_done += n_solved
+        now = time.perf_counter()
+        pause = self.pause + LINE_SHARE * (now - self._began)
+        if now - self._said >= pause or self.n_done >= self.n_models:
+            self._said = now
+            self.display.line(self.text())
+        self.display.view(self._drawn)
+
+    def text(self) -> str:
+        """One line about where the search is."""
+        seconds, n_left = time.perf_counter() - self._began, max(self.n_models - self.n_done, 0)
+        done = f"{self.owner}: {self.n_done} of {self.n_models} models, "
+        return done + (
+            f"about {duration(seconds / max(self.n_done, 1) * n_left)} left" if n_left else duration(seconds)
+        )
+
+    def _drawn(self) -> "Table":
+        return bar(self.n_done, max(self.n_models, 1), self.text())
+
+
+def models_for(owner: str, verbose: bool | int, stream: TextIO | None = None) -> Models:
+    """Models with a bar on a terminal and lines elsewhere if `verbose`, silent otherwise.
+
+    Parameters
+    ----------
+    owner : str
+        Whose search it is.
+    verbose : bool or int
+    stream : text stream, default=sys.stderr
+
+    Returns
+    -------
+    Models
+    """
+    return Models(owner, display_for(True, stream, PATIENCE_SECONDS) if verbose else None)
 
 
 class Transfer:

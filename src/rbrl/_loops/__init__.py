@@ -3,7 +3,8 @@
 The modules `compiled` and `reference` hold the same functions with the same signatures; the tests compare them.
 Conventions of the losses' kernels:
 
-- ``Y`` (n, l) int8 in {-1, +1}; ``F`` (n, l) scores; ``weights`` (n,) row weights; ``scale`` a factor of the whole loss;
+- ``Y`` (n, l) int8 in {-1, 0, +1}, 0 an entry that nobody looked at; ``F`` (n, l) scores; ``weights`` (n,) of rows, or
+  (n, l) of entries, positive where ``Y`` is not 0; ``scale`` a factor of the whole loss;
 - a function adds to its output arrays, so that a sum of losses is a sequence of calls.
 """
 

@@ -1,236 +1,31 @@
-"""The loops compiled with Numba: one pass over the scores, or over the pairs of labels of each row.
-
-A row's irrelevant scores are gathered into a contiguous buffer first, so that the inner loop over them vectorises.
-"""
-
-from collections.abc import Callable
-from typing import Any, TypeVar
+"""The loops compiled with Numba: those of the losses, small algebra, sparse products, and those of the ranking SVMs."""
 
 import numpy as np
-from numba import njit
 
 from rbrl._common.typing import Array
 from rbrl._loops import reference
+from rbrl._loops.compiled_hinges import (
+    compiled,
+    pairwise_hinge,
+    pairwise_hinge_labels,
+    pairwise_hinge_line,
+    pairwise_hinge_product,
+    squared_hinge,
+    squared_hinge_diagonal,
+    squared_hinge_labels,
+    squared_hinge_line,
+)  # fmt: skip
 
-_Loop = TypeVar("_Loop", bound=Callable[..., Any])
-
-# Sums may be reordered, which vectorises them; NaN and infinity keep their meaning.
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
-
-
-def compiled(function: _Loop) -> _Loop:
-    """Compile a function when it is first called, and keep the machine code for other processes where that is possible.
-
-    Numba refuses to keep it where neither the folder of the sources nor one of the user's can be written to, as in many
-    containers; it is then compiled in every process.
-    """
-    try:
-        return njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError as error:
-        if "cannot cache function" not in str(error):
-            raise
-        return njit(**_OPTIONS)(function)
-
+__all__ = [
+    "ascend_gram", "ascend_row", "ascend_rows", "block_solve", "clipped_dual_maximum", "column_dots", "gram_blocks",
+    "memory_backward", "memory_forward", "pair_hinge", "pair_products", "pair_slacks", "pair_sums", "pairwise_hinge",
+    "pairwise_hinge_labels", "pairwise_hinge_line", "pairwise_hinge_product", "project_pairs", "sparse_adjoint",
+    "sparse_product", "squared_hinge", "squared_hinge_diagonal", "squared_hinge_labels", "squared_hinge_line",
+]  # fmt: skip
 
 # Loops of numbers, of which NumPy would make nothing shorter: the text is the same.
 clipped_dual_maximum = compiled(reference.clipped_dual_maximum)
 ascend_row = compiled(reference.ascend_row)
-
-
-@compiled
-def squared_hinge(Y: Array, F: Array, weights: Array, scale: float, costs: Array, R: Array) -> tuple[float, float]:
-    n, l = F.shape
-    value = linear = 0.0
-    for i in range(n):
-        w = scale * weights[i]
-        for j in range(l):
-            y = Y[i, j]
-            cost = w * costs[j] if y > 0 else w
-            slack = max(1.0 - y * F[i, j], 0.0)
-            value += 0.5 * cost * slack * slack
-            linear += cost * slack
-            R[i, j] -= cost * y * slack
-    return value, linear
-
-
-@compiled
-def squared_hinge_diagonal(Y: Array, F: Array, weights: Array, scale: float, costs: Array, H: Array) -> None:
-    n, l = F.shape
-    for i in range(n):
-        w = scale * weights[i]
-        for j in range(l):
-            cost = w * costs[j] if Y[i, j] > 0 else w
-            H[i, j] += cost if Y[i, j] * F[i, j] < 1.0 else 0.0
-
-
-@compiled
-def squared_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, costs: Array, M: Array) -> None:
-    n, l = F.shape
-    for i in range(n):
-        w = scale * weights[i]
-        for j in range(l):
-            cost = w * costs[j] if Y[i, j] > 0 else w
-            M[j, j] += cost if Y[i, j] * F[i, j] < 1.0 else 0.0
-
-
-@compiled
-def squared_hinge_line(
-    Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, costs: Array, d1: Array, d2: Array
-) -> tuple[float, float]:
-    n, l = F.shape
-    value = joint = 0.0
-    for i in range(n):
-        w = scale * weights[i]
-        for j in range(l):
-            y, d = Y[i, j], D[i, j]
-            cost = w * costs[j] if y > 0 else w
-            slack = max(1.0 - y * (F[i, j] + t[j] * d), 0.0)
-            second = cost * d * d if slack > 0 else 0.0
-            value += 0.5 * cost * slack * slack
-            joint += second
-            d1[j] -= cost * y * slack * d
-            d2[j] += second
-    return value, joint
-
-
-@compiled
-def _split(y: Array, f: Array, pos: Array, neg: Array, f_pos: Array, f_neg: Array) -> tuple[int, int]:
-    """Indices and scores of a row's relevant and irrelevant labels; return their numbers."""
-    p = q = 0
-    for j in range(y.shape[0]):
-        if y[j] > 0:
-            pos[p], f_pos[p] = j, f[j]
-            p += 1
-        else:
-            neg[q], f_neg[q] = j, f[j]
-            q += 1
-    return p, q
-
-
-@compiled
-def pairwise_hinge(Y: Array, F: Array, weights: Array, scale: float, margin: float, R: Array) -> tuple[float, float]:
-    n, l = F.shape
-    pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
-    f_pos, f_neg, push = np.empty(l), np.empty(l), np.empty(l)
-    value = linear = 0.0
-    for i in range(n):
-        p, q = _split(Y[i], F[i], pos, neg, f_pos, f_neg)
-        if p == 0 or q == 0:
-            continue
-        c = scale * weights[i] / (p * q)
-        squares = total = 0.0
-        push[:q] = 0.0
-        for a in range(p):
-            shift, pull = margin - f_pos[a], 0.0
-            for b in range(q):
-                slack = max(shift + f_neg[b], 0.0)
-                squares += slack * slack
-                pull += slack
-                push[b] += slack
-            R[i, pos[a]] -= c * pull
-            total += pull
-        for b in range(q):
-            R[i, neg[b]] += c * push[b]
-        value += 0.5 * c * squares
-        linear += c * margin * total
-    return value, linear
-
-
-@compiled
-def pairwise_hinge_product(
-    Y: Array, F: Array, D: Array, weights: Array, scale: float, margin: float, coupling: float, P: Array
-) -> None:
-    n, l = F.shape
-    pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
-    f_pos, f_neg, d_neg, moved = np.empty(l), np.empty(l), np.empty(l), np.empty(l)
-    for i in range(n):
-        p, q = _split(Y[i], F[i], pos, neg, f_pos, f_neg)
-        if p == 0 or q == 0:
-            continue
-        c = scale * weights[i] / (p * q)
-        for b in range(q):
-            moved[b], d_neg[b] = 0.0, D[i, neg[b]]
-        for a in range(p):
-            shift, d, total = margin - f_pos[a], D[i, pos[a]], 0.0
-            for b in range(q):
-                active = 1.0 if shift + f_neg[b] > 0 else 0.0
-                total += active * (d - coupling * d_neg[b])
-                moved[b] += active * (d_neg[b] - coupling * d)
-            P[i, pos[a]] += c * total
-        for b in range(q):
-            P[i, neg[b]] += c * moved[b]
-
-
-@compiled
-def pairwise_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, margin: float, M: Array) -> None:
-    # All labels are visited, the relevant ones far from any margin: a loop without indices vectorises.
-    n, l = F.shape
-    pos, rest = np.empty(l, np.int64), np.empty(l)
-    half, diagonal = np.zeros((l, l)), np.zeros(l)
-    for i in range(n):
-        p = 0
-        for j in range(l):
-            rest[j] = F[i, j]
-            if Y[i, j] > 0:
-                pos[p], rest[j] = j, -np.inf
-                p += 1
-        if p == 0 or p == l:
-            continue
-        c = scale * weights[i] / (p * (l - p))
-        for a in range(p):
-            j = pos[a]
-            shift, row, count = margin - F[i, j], half[j], 0.0
-            for k in range(l):
-                one = c if shift + rest[k] > 0 else 0.0
-                row[k] += one
-                diagonal[k] += one
-                count += one
-            diagonal[j] += count
-    for j in range(l):
-        M[j, j] += diagonal[j]
-        for k in range(l):
-            M[j, k] -= half[j, k] + half[k, j]
-
-
-@compiled
-def pairwise_hinge_line(
-    Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, margin: float, d1: Array, d2: Array
-) -> tuple[float, float]:
-    n, l = F.shape
-    pos, neg = np.empty(l, np.int64), np.empty(l, np.int64)
-    f_pos, f_neg, d_neg = np.empty(l), np.empty(l), np.empty(l)
-    push, active, f = np.empty(l), np.empty(l), np.empty(l)
-    value = joint = 0.0
-    for i in range(n):
-        for j in range(l):
-            f[j] = F[i, j] + t[j] * D[i, j]
-        p, q = _split(Y[i], f, pos, neg, f_pos, f_neg)
-        if p == 0 or q == 0:
-            continue
-        c = scale * weights[i] / (p * q)
-        squares = curvature = 0.0
-        for b in range(q):
-            push[b] = active[b] = 0.0
-            d_neg[b] = D[i, neg[b]]
-        for a in range(p):
-            shift, d, pull, count = margin - f_pos[a], D[i, pos[a]], 0.0, 0.0
-            for b in range(q):
-                slack = max(shift + f_neg[b], 0.0)
-                one = 1.0 if slack > 0 else 0.0
-                squares += slack * slack
-                curvature += one * (d - d_neg[b]) ** 2
-                pull += slack
-                count += one
-                push[b] += slack
-                active[b] += one
-            d1[pos[a]] -= c * pull * d
-            d2[pos[a]] += c * count * d * d
-        for b in range(q):
-            d1[neg[b]] += c * push[b] * d_neg[b]
-            d2[neg[b]] += c * active[b] * d_neg[b] ** 2
-        value += 0.5 * c * squares
-        joint += c * curvature
-    return value, joint
 
 
 @compiled

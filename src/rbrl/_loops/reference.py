@@ -12,11 +12,11 @@ from rbrl._common.typing import Array
 
 
 def _slack(Y: Array, F: Array) -> Array:
-    return np.maximum(1.0 - Y * F, 0.0)
+    return np.maximum(np.abs(Y) - Y * F, 0.0)
 
 
 def _cost(Y: Array, weights: Array, scale: float, costs: Array) -> Array:
-    return scale * weights[:, None] * np.where(Y > 0, costs, 1.0)
+    return scale * (weights[:, None] if weights.ndim == 1 else weights) * np.where(Y > 0, costs, 1.0)
 
 
 def squared_hinge(Y: Array, F: Array, weights: Array, scale: float, costs: Array, R: Array) -> tuple[float, float]:
@@ -47,23 +47,32 @@ def squared_hinge_line(
     return 0.5 * np.sum(cost * slack**2), second.sum()
 
 
-def _pairs(Y: Array, F: Array, margin: float) -> Iterator[tuple[int, Array, Array, Array]]:
-    """Rows with both kinds of labels: index, relevant, irrelevant, slacks (relevant x irrelevant)."""
+def _pairs(
+    Y: Array, F: Array, weights: Array, scale: float, margin: float
+) -> Iterator[tuple[int, Array, Array, Array, Array]]:
+    """Rows with both kinds of labels: index, relevant, irrelevant, slacks and prices (relevant x irrelevant)."""
     for i in range(len(Y)):
         pos, neg = np.flatnonzero(Y[i] > 0), np.flatnonzero(Y[i] < 0)
         if pos.size and neg.size:
-            yield i, pos, neg, np.maximum(margin - F[i, pos][:, None] + F[i, neg][None, :], 0.0)
+            slack = np.maximum(margin - F[i, pos][:, None] + F[i, neg][None, :], 0.0)
+            if weights.ndim == 1:
+                price = np.full(slack.shape, scale * weights[i] / slack.size)
+            else:
+                v, w = weights[i, pos], weights[i, neg]
+                mean = (v.sum() + w.sum()) / (v.size + w.size)
+                price = scale * mean * np.outer(v / v.sum(), w / w.sum())
+            yield i, pos, neg, slack, price
 
 
 def pairwise_hinge(Y: Array, F: Array, weights: Array, scale: float, margin: float, R: Array) -> tuple[float, float]:
     """Add the gradient to R; return the value and the sum of weight * margin * slack."""
     value = linear = 0.0
-    for i, pos, neg, slack in _pairs(Y, F, margin):
-        c = scale * weights[i] / slack.size
-        R[i, pos] -= c * slack.sum(axis=1)
-        R[i, neg] += c * slack.sum(axis=0)
-        value += 0.5 * c * np.sum(slack**2)
-        linear += c * margin * slack.sum()
+    for i, pos, neg, slack, price in _pairs(Y, F, weights, scale, margin):
+        pulls = price * slack
+        R[i, pos] -= pulls.sum(axis=1)
+        R[i, neg] += pulls.sum(axis=0)
+        value += 0.5 * np.sum(pulls * slack)
+        linear += margin * pulls.sum()
     return value, linear
 
 
@@ -71,16 +80,16 @@ def pairwise_hinge_product(
     Y: Array, F: Array, D: Array, weights: Array, scale: float, margin: float, coupling: float, P: Array
 ) -> None:
     """Add the generalised Hessian, its off-diagonal entries times `coupling`, times D to P; with 0 that is its diagonal."""
-    for i, pos, neg, slack in _pairs(Y, F, margin):
-        active, d, e = scale * weights[i] / slack.size * (slack > 0), D[i, pos][:, None], D[i, neg][None, :]
+    for i, pos, neg, slack, price in _pairs(Y, F, weights, scale, margin):
+        active, d, e = price * (slack > 0), D[i, pos][:, None], D[i, neg][None, :]
         P[i, pos] += (active * (d - coupling * e)).sum(axis=1)
         P[i, neg] += (active * (e - coupling * d)).sum(axis=0)
 
 
 def pairwise_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, margin: float, M: Array) -> None:
     """Add the sum of the rows' generalised Hessians to M, (n_labels, n_labels)."""
-    for i, pos, neg, slack in _pairs(Y, F, margin):
-        active = scale * weights[i] / slack.size * (slack > 0)
+    for _, pos, neg, slack, price in _pairs(Y, F, weights, scale, margin):
+        active = price * (slack > 0)
         M[pos, pos] += active.sum(axis=1)
         M[neg, neg] += active.sum(axis=0)
         M[np.ix_(pos, neg)] -= active
@@ -92,14 +101,14 @@ def pairwise_hinge_line(
 ) -> tuple[float, float]:
     """The loss at F + D diag(t); add its derivatives in t to d1, d2; return value and second derivative along t = 1."""
     value = joint = 0.0
-    for i, pos, neg, slack in _pairs(Y, F + D * t, margin):
-        c = scale * weights[i] / slack.size
-        value += 0.5 * c * np.sum(slack**2)
-        d1[pos] -= c * slack.sum(axis=1) * D[i, pos]
-        d1[neg] += c * slack.sum(axis=0) * D[i, neg]
-        d2[pos] += c * (slack > 0).sum(axis=1) * D[i, pos] ** 2
-        d2[neg] += c * (slack > 0).sum(axis=0) * D[i, neg] ** 2
-        joint += c * np.sum((slack > 0) * (D[i, pos][:, None] - D[i, neg][None, :]) ** 2)
+    for i, pos, neg, slack, price in _pairs(Y, F + D * t, weights, scale, margin):
+        pulls, active = price * slack, price * (slack > 0)
+        value += 0.5 * np.sum(pulls * slack)
+        d1[pos] -= pulls.sum(axis=1) * D[i, pos]
+        d1[neg] += pulls.sum(axis=0) * D[i, neg]
+        d2[pos] += active.sum(axis=1) * D[i, pos] ** 2
+        d2[neg] += active.sum(axis=0) * D[i, neg] ** 2
+        joint += np.sum(active * (D[i, pos][:, None] - D[i, neg][None, :]) ** 2)
     return value, joint
 
 

@@ -267,7 +267,7 @@ def evaluate(
     blocks = list(shared.row_blocks(dataset.X, BLOCK))
     predicted = np.vstack([_answers(fitted, X, scores=False) > 0 for X in blocks]).astype(np.int8)
     scores = np.vstack([_answers(fitted, X, scores=True) for X in blocks])
-    values = evaluate(dataset.Y, predicted, scores, metrics)
+    values = evaluate(dataset.Y, predicted, scores, metrics, missing="ignore")
     if json:
         shared.show_json(values)
         return

@@ -235,7 +235,7 @@ def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
     Y : ndarray or sparse array of shape (n_samples, n_labels), optional
-        0/1 labels; left out of the content if None.
+        0/1 labels, NaN where nobody looked; left out of the content if None.
 
     Returns
     -------
@@ -246,6 +246,7 @@ def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:
     values = rows.data.astype("<f8")
     values[np.isnan(values)] = np.nan
     features, labels = rows.indices.astype("<i8"), tags_of.indices.astype("<i8")
+    labels = np.where(np.isnan(tags_of.data), -1 - labels, labels)  # a label that is missing is not one that is there
     sizes = np.column_stack([np.diff(tags_of.indptr), np.diff(rows.indptr)]).astype("<i8")
     digests = bytearray()
     for i in range(rows.shape[0]):

@@ -159,7 +159,7 @@ class Dataset:
     X : ndarray or sparse array of shape (n_samples, n_features)
         Stored as float64, dense or `scipy.sparse.csr_array`. A missing value is NaN.
     Y : ndarray or sparse array of shape (n_samples, n_labels)
-        0/1; stored as int8, dense, or `csr_array` if it came sparse.
+        0/1, stored as int8, dense or `csr_array` as it came; a label that nobody looked at is NaN in dense float32.
     feature_names, label_names : sequence of str, optional
         Default: x1, x2, … and label1, label2, …
     name, description : str
@@ -193,24 +193,16 @@ class Dataset:
     first_label: int | None
 
     def __init__(
-        self,
-        X: MatrixLike,
-        Y: MatrixLike,
-        feature_names: Iterable[object] | None = None,
-        label_names: Iterable[object] | None = None,
-        name: str = "data",
-        description: str = "",
-        splits: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
-        categorical_index: ArrayLike = (),
-        card: Card | None = None,
-        first_feature: int | None = None,
-        first_label: int | None = None,
-    ):
+        self, X: MatrixLike, Y: MatrixLike, feature_names: Iterable[object] | None = None,
+        label_names: Iterable[object] | None = None, name: str = "data", description: str = "",
+        splits: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None, categorical_index: ArrayLike = (),
+        card: Card | None = None, first_feature: int | None = None, first_label: int | None = None,
+    ):  # fmt: skip
         fields = vars(self)  # what is frozen is set here once
         fields["X"] = _stored(X, "X must be a matrix of numbers", np.float64)
         fields["Y"] = _stored(Y, "Y must be a matrix of 0 and 1", np.int8)
-        fields |= {"name": name, "description": description, "card": card}
-        fields |= {"first_feature": first_feature, "first_label": first_label}
+        fields |= {"name": name, "description": description, "card": card, "first_feature": first_feature}
+        fields["first_label"] = first_label
         if self.X.shape[0] != self.Y.shape[0]:
             raise DataFormatError(f"X and Y must have as many rows; got {self.X.shape[0]} and {self.Y.shape[0]}.")
         fields["feature_names"] = _names("feature", feature_names, self.n_features)
@@ -239,6 +231,11 @@ class Dataset:
     def n_labels(self) -> int:
         """Number of columns of Y."""
         return self.Y.shape[1]
+
+    @property
+    def missing_labels(self) -> int:
+        """Number of entries of Y that nobody looked at."""
+        return int(np.count_nonzero(np.isnan(stored_values(self.Y))))
 
     @property
     def train_index(self) -> IntArray | None:
@@ -361,26 +358,26 @@ class Dataset:
         """Return a dict of what one wants to know first: sizes, label statistics, oddities.
 
         `imbalance_mean` and `imbalance_max` are over the labels that occur: the count of the most frequent label divided
-        by the label's own. `duplicate_rows` counts rows whose features equal those of an earlier row,
-        `conflicting_duplicates` the feature vectors that occur with more than one label set.
+        by the label's own. `density` is that of known labels. `duplicate_rows` counts rows whose features equal those of
+        an earlier row, `conflicting_duplicates` the feature vectors that occur with more than one label set.
 
         Returns
         -------
         dict of str to str, int or float
         """
         X, Y, n_samples, n_labels = self.X, self.Y, self.n_samples, self.n_labels
-        counts, per_row, nonzero = _sums(Y, 0), _sums(Y, 1), _sums(X != 0, 1)
+        counts, per_row, nonzero = _sums(Y == 1, 0), _sums(Y == 1, 1), _sums(X != 0, 1)
         imbalance = counts.max(initial=0) / counts[counts > 0]
         _, first = np.unique(row_digests(X, Y), axis=0, return_index=True)
         _, label_sets = np.unique(row_digests(X)[first], axis=0, return_counts=True)
-        return {
+        known: dict[str, str | float] = {
             "name": self.name,
             "n_samples": n_samples,
             "n_features": self.n_features,
             "n_labels": n_labels,
             "feature_density": float(nonzero.sum() / max(1, n_samples * self.n_features)),
             "cardinality": float(counts.sum() / max(1, n_samples)),
-            "density": float(counts.sum() / max(1, n_samples * n_labels)),
+            "density": float(counts.sum() / max(1, n_samples * n_labels - self.missing_labels)),
             "distinct_label_sets": len(np.unique(row_digests(sparse.csr_array((n_samples, 0)), Y), axis=0)),
             "imbalance_mean": float(imbalance.mean()) if imbalance.size else 0.0,
             "imbalance_max": float(imbalance.max(initial=0.0)),
@@ -392,24 +389,29 @@ class Dataset:
             "duplicate_rows": n_samples - len(label_sets),
             "conflicting_duplicates": int((label_sets > 1).sum()),
         }
+        return known | ({"missing_labels": self.missing_labels} if self.missing_labels else {})
 
     def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.X) else "dense"
         sizes = f"{self.n_samples} samples, {self.n_features} features ({kind}), {self.n_labels} labels"
-        labels = f"  labels per sample {self.Y.sum(dtype=np.int64) / max(self.n_samples, 1):.3f}"
+        missing = f", {self.missing_labels} entries missing" if self.missing_labels else ""
+        labels = f"  labels per sample {_sums(self.Y == 1, 0).sum() / max(self.n_samples, 1):.3f}{missing}"
         names = f"  features  {_some(self.feature_names)}\n  labels    {_some(self.label_names)}"
         splits = [f"  split {name!r}: {len(train)} / {len(test)}" for name, (train, test) in self.splits.items()]
         return "\n".join([f"Dataset {self.name!r}: {sizes}", labels, names, *splits])
 
 
 def _stored(A: Any, rule: str, dtype: type) -> Matrix:
-    """A matrix of features, or of labels as int8, checked and in the form that a data set keeps."""
+    """A matrix of features, or of labels as int8 or with NaN, checked and in the form that a data set keeps."""
     A = A if sparse.issparse(A) else np.asarray(A)
     if A.ndim != 2 or A.dtype.kind not in "biuf":
         raise DataFormatError(f"{rule}; got shape {A.shape} of type {A.dtype}.")
-    values = stored_values(A)
-    if dtype is np.int8 and (odd := (values != 0) & (values != 1)).any():
-        raise DataFormatError(f"labels must be 0 or 1; got {values[odd][0]!r}.")
+    if dtype is np.int8 and (odd := ((values := stored_values(A)) != 0) & (values != 1)).any():
+        if not np.isnan(values[odd]).all():
+            raise DataFormatError(f"labels must be 0 or 1; got {values[odd & ~np.isnan(values)][0]!r}.")
+        if sparse.issparse(A):
+            raise DataFormatError("labels of which some are missing (NaN) must be dense; got a sparse matrix.")
+        dtype = np.float32
     with np.errstate(invalid="ignore"):  # a signalling NaN of single precision is a NaN
         return (
             _compact(sparse.csr_array(A, dtype=dtype)) if sparse.issparse(A) else np.ascontiguousarray(A, dtype=dtype)

@@ -10,6 +10,7 @@ from rbrl.decision.rules import (
     NonEmpty,
     TopK,
     ZeroThreshold,
+    every_row_has_label,
     non_empty,
     relevant_labels,
     top_labels,
@@ -25,5 +26,6 @@ from rbrl.decision.thresholds import (
 
 __all__ = [
     "Chain", "DecisionRule", "GlobalThreshold", "LabelThresholds", "NonEmpty", "RowThreshold", "TopK", "ZeroThreshold",
-    "best_global_threshold", "best_label_thresholds", "ideal_row_thresholds", "non_empty", "relevant_labels", "top_labels",
+    "best_global_threshold", "best_label_thresholds", "every_row_has_label", "ideal_row_thresholds", "non_empty",
+    "relevant_labels", "top_labels",
 ]  # fmt: skip

@@ -69,6 +69,30 @@ def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
     return filled
 
 
+def every_row_has_label(Y: MatrixLike, weights: ArrayLike | None = None) -> bool:
+    """Whether every sample that counts has a relevant label: what ``non_empty="auto"`` comes to.
+
+    Parameters
+    ----------
+    Y : array or sparse matrix, shape (n_samples, n_labels)
+        0/1 or -1/+1, NaN where nobody looked: a sample of which nothing is known does not count.
+    weights : array, shape (n_samples,), default=None
+        A sample of weight 0 does not count either.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> every_row_has_label([[1, 0], [0, 0]]), every_row_has_label([[1, 0], [0, 0]], [1.0, 0.0])
+    (False, True)
+    """
+    Y = np.asarray(_dense(Y))
+    labelled = (Y > 0).any(axis=1) | np.isnan(Y).all(axis=1)
+    return bool(np.all(labelled if weights is None else labelled | (np.asarray(weights) == 0)))
+
+
 def _fill_empty(labels: Array, scores: FloatArray) -> None:
     empty = np.flatnonzero(~(labels > 0).any(axis=1))
     labels[empty, scores[empty].argmax(axis=1)] = 1
@@ -127,7 +151,7 @@ def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
 
 
 def as_relevant(Y: MatrixLike, scores: FloatArray) -> BoolArray:
-    """Relevant labels as booleans, from 0/1 or -1/+1, of the shape of the scores.
+    """Relevant labels as booleans, from 0/1 or -1/+1, of the shape of the scores; what is not known is not relevant.
 
     Parameters
     ----------
@@ -144,6 +168,21 @@ def as_relevant(Y: MatrixLike, scores: FloatArray) -> BoolArray:
     if len(labels) == 0:
         raise ValueError(f"A rule is learned from at least one sample. Got shape {labels.shape} instead.")
     return labels > 0
+
+
+def as_known(Y: MatrixLike) -> BoolArray:
+    """Whether somebody looked at a label: it is not NaN.
+
+    Parameters
+    ----------
+    Y : array or sparse matrix, shape (n_samples, n_labels)
+
+    Returns
+    -------
+    array of bool, shape (n_samples, n_labels)
+    """
+    labels = np.asarray(_dense(Y))
+    return ~np.isnan(labels) if labels.dtype.kind == "f" else np.ones(labels.shape, dtype=bool)
 
 
 def _dense(matrix: Any) -> ArrayLike:
@@ -191,7 +230,7 @@ class DecisionRule(BaseEstimator, ABC):
         ----------
         scores : array or sparse matrix, shape (n_samples, n_labels)
         Y : array or sparse matrix, shape (n_samples, n_labels)
-            True labels, 0/1 or -1/+1.
+            True labels, 0/1 or -1/+1; NaN where nobody looked.
 
         Returns
         -------
@@ -252,7 +291,7 @@ class Chain(DecisionRule):
         ----------
         scores : array or sparse matrix, shape (n_samples, n_labels)
         Y : array or sparse matrix, shape (n_samples, n_labels)
-            True labels, 0/1 or -1/+1.
+            True labels, 0/1 or -1/+1; NaN where nobody looked.
 
         Returns
         -------

@@ -2,6 +2,8 @@
 
 Tune on scores of samples that the model was not trained on, such as those of cross-validation: on its own training
 samples a model looks better than it is, and the thresholds come out wrong.
+
+Labels that nobody looked at, NaN, are left out: a threshold is best for the entries that are known.
 """
 
 from collections.abc import Callable
@@ -11,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.typing import ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
-from rbrl.decision.rules import DecisionRule, as_relevant, as_scores, make_positive
+from rbrl.decision.rules import DecisionRule, as_known, as_relevant, as_scores, make_positive
 
 # Metrics whose best threshold is found exactly from counts: with one threshold for all labels, and with one for each.
 _EXACT_GLOBAL = {"hamming_loss": "errors", "f1_micro": "f1"}
@@ -45,7 +47,7 @@ def best_global_threshold(
     scores : array, shape (n_samples, n_labels)
         Scores of samples that the model has not seen.
     Y : array, shape (n_samples, n_labels)
-        True labels, 0/1 or -1/+1.
+        True labels, 0/1 or -1/+1; NaN where nobody looked.
     metric : {"f1_micro", "hamming_loss"} or record of `rbrl.metrics`
         The two names, also as records, are solved exactly. For another record of label metrics `n_candidates`
         thresholds, spread evenly over the sorted scores, are tried.
@@ -64,12 +66,14 @@ def best_global_threshold(
     0.5
     """
     F = as_scores(scores)
-    T = as_relevant(Y, F)
+    T, known = as_relevant(Y, F), as_known(Y)
     criterion = _criterion(metric, _EXACT_GLOBAL)
+    if not known.any():
+        return float(start)
     if isinstance(criterion, str):
-        return _best_cut(F.ravel(), T.ravel(), criterion, start)
-    candidates = _candidates(F.ravel(), start, n_candidates)
-    return _nearest_best(candidates, [_value(criterion, T, threshold < F) for threshold in candidates], start)
+        return _best_cut(F[known], T[known], criterion, start)
+    candidates = _candidates(F[known], start, n_candidates)
+    return _nearest_best(candidates, [_value(criterion, T, known, threshold < F) for threshold in candidates], start)
 
 
 def best_label_thresholds(
@@ -83,7 +87,7 @@ def best_label_thresholds(
     scores : array, shape (n_samples, n_labels)
         Scores of samples that the model has not seen.
     Y : array, shape (n_samples, n_labels)
-        True labels, 0/1 or -1/+1.
+        True labels, 0/1 or -1/+1; NaN where nobody looked.
     metric : {"f1_macro", "f1_weighted", "hamming_loss"} or record of `rbrl.metrics`
         The three names, also as records, are solved exactly, label by label. Another record of label metrics is
         improved one label after the other, `n_rounds` times through all of them, which finds a local optimum at the
@@ -103,20 +107,22 @@ def best_label_thresholds(
     array([0.3, 0.5])
     """
     F = as_scores(scores)
-    T = as_relevant(Y, F)
+    T, known = as_relevant(Y, F), as_known(Y)
     criterion = _criterion(metric, _EXACT_LABEL)
     if isinstance(criterion, str):
-        return np.array([_best_cut(f, t, criterion, start) for f, t in zip(F.T, T.T)])
+        return np.array([_best_cut(f[k], t[k], criterion, start) for f, t, k in zip(F.T, T.T, known.T)])
     thresholds = np.full(F.shape[1], float(start))
     predicted = thresholds < F
     for _ in range(n_rounds):
         before = thresholds.copy()
         for j, f in enumerate(F.T):
-            candidates = np.unique([*_candidates(f, start, n_candidates), thresholds[j]])
+            if not known[:, j].any():
+                continue
+            candidates = np.unique([*_candidates(f[known[:, j]], start, n_candidates), thresholds[j]])
             values = []
             for candidate in candidates:
                 predicted[:, j] = f > candidate
-                values.append(_value(criterion, T, predicted))
+                values.append(_value(criterion, T, known, predicted))
             thresholds[j] = _nearest_best(candidates, values, start)
             predicted[:, j] = f > thresholds[j]
         if np.array_equal(before, thresholds):
@@ -135,14 +141,19 @@ def _criterion(metric: Tuned, exact: dict[str, str]) -> Tuned:
     return exact.get(metric.name, metric)
 
 
-def _value(metric: LabelMetric, T: BoolArray, predicted: BoolArray) -> float:
+def _value(metric: LabelMetric, T: BoolArray, known: BoolArray, predicted: BoolArray) -> float:
     """The metric, larger for better labels."""
-    value = metric.function(T, predicted)
+    if known.all():
+        value = metric.function(T, predicted)
+    else:
+        value = metric.function(np.where(known, T, np.nan), predicted, missing="ignore")
     return value if metric.greater_is_better else -value
 
 
 def _best_cut(scores: FloatArray, relevant: BoolArray, criterion: str, start: float) -> float:
     """Exact best threshold of one list of scores: cuts between distinct neighbours, counted by cumulative sums."""
+    if not len(scores):  # nothing is known
+        return float(start)
     order = np.argsort(-scores, kind="stable")
     falling = scores[order]
     hits = np.concatenate([[0], np.cumsum(relevant[order])])
@@ -212,7 +223,7 @@ class GlobalThreshold(DecisionRule):
         ----------
         scores : array or sparse matrix, shape (n_samples, n_labels)
         Y : array or sparse matrix, shape (n_samples, n_labels)
-            True labels, 0/1 or -1/+1.
+            True labels, 0/1 or -1/+1; NaN where nobody looked.
 
         Returns
         -------
@@ -273,7 +284,7 @@ class LabelThresholds(DecisionRule):
         ----------
         scores : array or sparse matrix, shape (n_samples, n_labels)
         Y : array or sparse matrix, shape (n_samples, n_labels)
-            True labels, 0/1 or -1/+1.
+            True labels, 0/1 or -1/+1; NaN where nobody looked.
 
         Returns
         -------
@@ -341,7 +352,7 @@ class RowThreshold(DecisionRule):
         ----------
         scores : array or sparse matrix, shape (n_samples, n_labels)
         Y : array or sparse matrix, shape (n_samples, n_labels)
-            True labels, 0/1 or -1/+1.
+            True labels, 0/1 or -1/+1; NaN where nobody looked.
         sample_weight : array, shape (n_samples,), default=None
 
         Returns
@@ -349,16 +360,16 @@ class RowThreshold(DecisionRule):
         self
         """
         F = as_scores(scores)
-        T = as_relevant(Y, F)
-        has_pair = T.any(axis=1) & ~T.all(axis=1)
+        T, known = as_relevant(Y, F), as_known(Y)
+        has_pair = T.any(axis=1) & (known & ~T).any(axis=1)
         if not has_pair.any():
             raise ValueError(
                 "A row threshold is learned from samples with relevant and irrelevant labels. "
                 f"Got {len(F)} samples, none of which has both."
             )
         weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, float)
-        F, T, weights = F[has_pair], T[has_pair], weights[has_pair]
-        target = ideal_row_thresholds(F, T, self.rule)
+        F, weights = F[has_pair], weights[has_pair]
+        target = ideal_row_thresholds(F, np.where(known, T, np.nan)[has_pair], self.rule)
         # Centred, because scores may share a large constant in which the differences would drown.
         centre, level = np.average(F, axis=0, weights=weights), np.average(target, weights=weights)
         root = np.sqrt(weights)
@@ -394,7 +405,7 @@ def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle"
     scores : array, shape (n_samples, n_labels)
         Scores.
     Y : array, shape (n_samples, n_labels)
-        True labels, 0/1 or -1/+1.
+        True labels, 0/1 or -1/+1; NaN where nobody looked.
     rule : {"middle", "smallest"}
         Which of several best gaps is taken: "middle" the widest one, the outer sides only if no other is best;
         "smallest" the lowest one, and tied scores are thought of as a gap, too.
@@ -402,6 +413,7 @@ def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle"
     Returns
     -------
     array, shape (n_samples,)
+        NaN where nothing is known of the sample.
 
     Examples
     --------
@@ -411,10 +423,14 @@ def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle"
     if rule not in ("middle", "smallest"):
         raise ValueError(f"rule must be 'middle' or 'smallest'. Got {rule!r} instead.")
     F = as_scores(scores)
+    T, known = as_relevant(Y, F), as_known(Y)
+    if not known.all():
+        rows = [(f[None, k], t[None, k]) for f, t, k in zip(F, T, known)]
+        return np.array([ideal_row_thresholds(f, t, rule)[0] if f.size else np.nan for f, t in rows])
     order = np.argsort(F, axis=1, kind="stable")
     rising = np.take_along_axis(F, order, axis=1)
     # Errors of a cut below the j-th label of rising score: relevant ones below it and irrelevant ones above.
-    relevant_below = np.pad(np.cumsum(np.take_along_axis(as_relevant(Y, F), order, axis=1), axis=1), ((0, 0), (1, 0)))
+    relevant_below = np.pad(np.cumsum(np.take_along_axis(T, order, axis=1), axis=1), ((0, 0), (1, 0)))
     irrelevant_below = np.arange(F.shape[1] + 1) - relevant_below
     errors = relevant_below + irrelevant_below[:, -1:] - irrelevant_below
     gap = np.argmin(errors, axis=1) if rule == "smallest" else _widest_best(errors, np.diff(rising, axis=1))

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,21 +15,26 @@ from rbrl._common.bases import BaseEstimator, ClassifierMixin
 from rbrl._common.checks import check_number, check_row_weights
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
-from rbrl.decision import relevant_labels, top_labels
+from rbrl.decision import every_row_has_label, relevant_labels, top_labels
+from rbrl.exceptions import InvalidLabelsError
+from rbrl.losses.hinges import mean_weights
 from rbrl.out_of_core.sources import column_names, feature_blocks
-from rbrl.targets import SignedTargets, check_not_label_sets
+from rbrl.targets import SignedTargets, check_not_label_sets, missing_entries, without_missing
 
 FLOATS = [np.float64, np.float32]
 # Scores at a time, where not all of them are asked for: 32 MB.
 BLOCK_ENTRIES = 2**22
 # What predictions are made for; frames, and lists of parts (X, Y), are array-like.
 Rows: TypeAlias = MatrixLike | Dataset | Shards
+# Whether rows without a positive score get their best label: yes, no, or if every training row has a label.
+Filling: TypeAlias = bool | Literal["auto"]
 
 
 class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
     """A scikit-learn classifier of label matrices.
 
-    A subclass writes ``_check_parameters()``, ``_fit(X, Y, weights)`` with Y in {-1, +1}, and ``_scores(X)``.
+    A subclass writes ``_check_parameters()``, ``_fit(X, Y, weights)`` with Y in {-1, +1}, and ``_scores(X)``. One that
+    can learn where labels are missing says ``takes_missing = True``; Y then has 0 there.
 
     Attributes
     ----------
@@ -43,6 +48,8 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         The coding of the labels.
     classes_ : array
         Column indices of the labels, or the classes of a 1-D target.
+    all_labelled_ : bool
+        Whether every training row has a relevant label: what ``non_empty="auto"`` goes by.
 
     Examples
     --------
@@ -67,9 +74,17 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
     first_label_: int
     targets_: SignedTargets
     classes_: Array
-    non_empty: bool = False
+    all_labelled_: bool
+    non_empty: Filling = False
+    # Whether labels may be missing: entries of Y that are NaN for users and 0 inside.
+    takes_missing: bool = False
     # Parameters that only predictions depend on: a fitted model may be given others.
     decision_parameters: tuple[str, ...] = ("non_empty",)
+
+    @property
+    def non_empty_(self) -> bool:
+        """Whether a row without a positive score gets its best label: the parameter `non_empty`, or what "auto" came to."""
+        return self.all_labelled_ if self.non_empty == "auto" else bool(self.non_empty)
 
     def fit(self, X: MatrixLike | Dataset, y: MatrixLike | None = None) -> Self:
         """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1.
@@ -80,7 +95,8 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array, sparse matrix or data frame (n_samples, n_features); or Dataset
         y : array, sparse matrix or data frame (n_samples, n_labels); or (n_samples,), classes
-            None with a `Dataset`.
+            None with a `Dataset`. NaN in a matrix is a label that nobody looked at: what has `takes_missing` learns from
+            the others, and what has not refuses it.
 
         Returns
         -------
@@ -125,7 +141,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Rows) -> Array | sparse.sparray:
         """Labels in the coding that `fit` received: ``decision_function(X) > 0``.
 
-        With `non_empty`, a row without a positive score gets its best label. Where `fit` received a sparse matrix the
+        With `non_empty_`, a row without a positive score gets its best label. Where `fit` received a sparse matrix the
         answer is sparse too, made block by block: the scores are never held all at once.
 
         Parameters
@@ -137,7 +153,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         array or sparse matrix (n_samples, n_labels); array (n_samples,) for a 1-D target
         """
         check_is_fitted(self)
-        container, never_empty = self.targets_.sparse_container, self.non_empty and self.targets_.is_matrix
+        container, never_empty = self.targets_.sparse_container, self.targets_.is_matrix and self.non_empty_
         blocks = self._score_blocks(X, whole=container is None)
         return _joined(
             (self.targets_.decode(relevant_labels(scores, never_empty), scores) for scores in blocks), container
@@ -172,7 +188,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
-        """Learn from checked rows, labels in {-1, +1} and row weights (None for ones)."""
+        """Learn from checked rows, labels in {-1, +1}, 0 where one is missing, and weights (None for ones)."""
 
     @abstractmethod
     def _scores(self, X: Matrix) -> FloatArray:
@@ -186,7 +202,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
     def _checked_data(
         self, X: Rows, y: MatrixLike | None, sample_weight: ArrayLike | None = None
     ) -> tuple[Matrix, IntArray, FloatArray | None]:
-        """Rows, labels in {-1, +1} and weights to learn from; their coding and their columns are remembered."""
+        """Rows, labels in {-1, 0, +1} and weights to learn from; their coding and their columns are remembered."""
         if isinstance(X, Shards):
             raise ValueError(
                 f"{type(self).__name__} learns from rows in memory. Got {X!r}; load the rows as one file, or use a "
@@ -198,12 +214,16 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
             y, X = X.Y, X.X
         check_not_label_sets(y)
-        X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS)
+        X, y = checked_labelled(self, X, y)
         self.targets_ = SignedTargets().fit(y)
         self.classes_ = self.targets_.classes_
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
         remember_columns(self, columns)
-        return X, self.targets_.encode(y), weights
+        Y = self.targets_.encode(y)
+        if not self.takes_missing:
+            check_missing(self, Y)
+        self.all_labelled_ = every_row_has_label(Y, mean_weights(Y, weights))
+        return X, Y, weights
 
     def _checked_rows(self, X: Rows) -> Matrix:
         check_is_fitted(self)
@@ -225,6 +245,45 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def check_missing(model: MultiLabelClassifier, Y: IntArray) -> None:
+    """Refuse labels of which some are missing, for a method that does not take them.
+
+    Parameters
+    ----------
+    model : MultiLabelClassifier
+    Y : array (n_samples, n_labels) of int8
+        In {-1, 0, +1}; 0 is missing.
+    """
+    if not Y.all():
+        raise InvalidLabelsError(
+            f"{type(model).__name__} needs to know every label of every row. Got y with {np.count_nonzero(Y == 0)} of "
+            f"{Y.size} entries missing (NaN); BinaryRelevance, RBRLClassifier, BRLClassifier and CPNL learn from the "
+            "others, or fill them in."
+        )
+
+
+def checked_labelled(model: Any, X: Any, y: Any, reset: bool = True) -> tuple[Matrix, Any]:
+    """scikit-learn's checks of rows and labels, which let no NaN through, with those of a label matrix put back.
+
+    Parameters
+    ----------
+    model : estimator
+        It remembers the columns of X, or with ``reset=False`` compares them.
+    X : array, sparse matrix or data frame (n_samples, n_features)
+    y : array, sparse matrix or data frame (n_samples, n_labels); or (n_samples,), classes
+    reset : bool, default=True
+
+    Returns
+    -------
+    X : array or CSR matrix of floats
+    y : array or CSR matrix
+    """
+    missing = missing_entries(y)
+    known = y if missing is None else without_missing(y, missing, 1.0)
+    X, known = validate_data(model, X, known, multi_output=True, accept_sparse="csr", dtype=FLOATS, reset=reset)
+    return X, known if missing is None else np.where(missing, np.nan, known)
 
 
 def _joined(blocks: Iterable[Any], container: Any = None) -> Any:

@@ -3,7 +3,7 @@
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +20,7 @@ from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.problem.kernel import gram
+from rbrl.problem.scales import Width, check_width, kernel_width
 
 # A classifier of scikit-learn, which has no types.
 Learner: TypeAlias = Any
@@ -305,9 +306,10 @@ class ReductionClassifier(MultiLabelClassifier):
     decision_parameters = ("non_empty", "votes")
     n_jobs: int | None
     X_fit_: Matrix | None
+    gamma_: float
 
     def __init__(
-        self, estimator: BaseEstimator | None, kernel: str, C: float, gamma: float | None, tol: float | None,
+        self, estimator: BaseEstimator | None, kernel: str, C: float, gamma: Width, tol: float | None,
         non_empty: bool,
     ) -> None:  # fmt: skip
         self.estimator = estimator
@@ -339,6 +341,8 @@ class ReductionClassifier(MultiLabelClassifier):
             rows = np.flatnonzero(weights)
             X, Y, weights = X[rows], Y[rows], weights[rows]
         self.X_fit_ = X if self._share_kernel() else None
+        if self.estimator is None and self.kernel == "rbf":
+            self.gamma_ = kernel_width(self.gamma, X, weights)
         self._fit_learners(self._inputs(X), Y, weights)
 
     @abstractmethod
@@ -348,8 +352,12 @@ class ReductionClassifier(MultiLabelClassifier):
     def _inputs(self, X: Matrix) -> Inputs:
         """Rows as the base learners take them: kernel values with the training rows, or features."""
         if self._share_kernel():
-            return Inputs(gram(X, self.X_fit_, kernel="rbf", gamma=self.gamma), pairwise=True)
+            return Inputs(gram(X, self.X_fit_, kernel="rbf", gamma=self._width()), pairwise=True)
         return Inputs(X if self.estimator is not None else liblinear_rows(X))
+
+    def _width(self) -> float | None:
+        """The gamma of the last fit; model files without it have one that is a number, or None: 1 / n_features."""
+        return cast(float | None, getattr(self, "gamma_", self.gamma))
 
     def _learner(self) -> Learner:
         """A fresh base learner."""
@@ -367,9 +375,9 @@ class ReductionClassifier(MultiLabelClassifier):
             if name in parameters:
                 check_choice(owner, name, parameters[name], allowed)
         check_number(owner, "C", self.C, strict=True)
-        for name in ("gamma", "tol"):
-            if parameters[name] is not None:
-                check_number(owner, name, parameters[name], strict=True)
+        check_width(owner, self.gamma)
+        if self.tol is not None:
+            check_number(owner, "tol", self.tol, strict=True)
         if self.estimator is not None and not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")):
             raise ValueError(
                 f"The estimator parameter of {owner} must be a classifier with fit and predict, or None. "

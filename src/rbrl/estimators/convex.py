@@ -1,32 +1,38 @@
-"""The fit of every model with an objective: pose the problem, solve it, store the solution; or learn batch by batch."""
+"""The fit of every model with an objective: pose the problem, solve it, store the solution."""
 
 import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
-from rbrl._common.checks import check_choice, check_number, check_row_weights
-from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl._common.checks import check_choice, check_number
+from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns
-from rbrl.estimators.base import FLOATS, MultiLabelClassifier, Rows, remember_columns
+from rbrl.decision import every_row_has_label
+from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, remember_columns
 from rbrl.estimators.convex_problem import ConvexProblem, enough_memory, mapped, present_rows, solver_of
-from rbrl.exceptions import InvalidLabelsError
-from rbrl.losses import Loss
-from rbrl.out_of_core import Blocks, LabelCounts, as_blocks, fit_blocks, label_counts
-from rbrl.out_of_core.fit import learn_batch, streamed_coefficients
-from rbrl.out_of_core.sources import column_names
+from rbrl.estimators.entries import (
+    ClassWeight,
+    check_class_weight,
+    checked_weights,
+    known_entries,
+    warn_of_unseen,
+    weighted_entries,
+    weights_of_labels,
+)  # fmt: skip
+from rbrl.losses import ClassWeighted, Loss
+from rbrl.losses.hinges import mean_weights
+from rbrl.out_of_core import Blocks, LabelCounts, as_blocks, fit_blocks
 from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, gram
+from rbrl.problem.scales import InterceptStrength, Strength, Width, check_width
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
-from rbrl.targets import SignedTargets, check_not_label_sets
+from rbrl.targets import SignedTargets
 
-__all__ = ["KernelModel", "ObjectiveClassifier", "StreamingClassifier", "present_rows"]
+__all__ = ["KernelModel", "ObjectiveClassifier", "present_rows"]
 
 # Kernel values at a time: 128 MB.
 BLOCK_ENTRIES = 2**24
@@ -41,7 +47,8 @@ class KernelModel:
     """
 
     kernel: str | Callable[[Any, Any], Any]
-    gamma: float | None
+    gamma: Width
+    gamma_: float
     degree: int
     coef0: float
     coef_: FloatArray
@@ -49,8 +56,14 @@ class KernelModel:
     dual_coef_: FloatArray
     X_fit_: Matrix | None
 
-    def _gram(self, X: Matrix, Z: Matrix | None = None) -> FloatArray:
-        return gram(X, Z, kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+    def _gram(self, X: Matrix, Z: Matrix | None = None, width: float | None = None) -> FloatArray:
+        """Kernel values; `width` is gamma as a number, None that of the last fit."""
+        # Model files without gamma_ have a gamma that is a number, or None: what `gram` takes.
+        width = cast(float | None, getattr(self, "gamma_", self.gamma)) if width is None else width
+        return gram(X, Z, kernel=self.kernel, gamma=width, degree=self.degree, coef0=self.coef0)
+
+    def _has_width(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel in ("rbf", "poly")
 
     def _is_linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
@@ -69,8 +82,7 @@ class KernelModel:
 
     def _check_kernel(self) -> None:
         owner = type(self).__name__
-        if self.gamma is not None:
-            check_number(owner, "gamma", self.gamma, strict=True)
+        check_width(owner, self.gamma)
         check_number(owner, "degree", self.degree, low=1, integer=True)
         check_number(owner, "coef0", self.coef0)
         if not callable(self.kernel):
@@ -100,6 +112,12 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     # What a subclass without these parameters has.
     max_rank: int | None = None
     approximation: str | None = None
+    class_weight: ClassWeight = None
+    takes_missing = True
+    # Also what a model of a file from before this parameter has.
+    intercept_ridge: InterceptStrength = None
+    ridge: Strength
+    ridge_: float
     n_components: int
     low_rank: str
     feature_coef_: FloatArray
@@ -111,12 +129,14 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     n_evaluations_: float
     history_: FloatArray
     n_samples_seen_: int
+    pass_seconds_: tuple[float, float]
 
     def __init__(
-        self, ridge: float = 1.0, nuclear: float = 0.1, kernel: str | Callable[[Any, Any], Any] = "linear",
-        gamma: float | None = None, degree: int = 3, coef0: float = 1.0, low_rank: str = "coefficients",
+        self, ridge: Strength = "auto", nuclear: float = 0.1, kernel: str | Callable[[Any, Any], Any] = "linear",
+        gamma: Width = "median", degree: int = 3, coef0: float = 1.0, low_rank: str = "coefficients",
         max_rank: int | None = None, approximation: str | None = None, n_components: int = 500,
-        random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True, non_empty: bool = False,
+        random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True,
+        intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto", class_weight: ClassWeight = None,
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0,
     ) -> None:  # fmt: skip
@@ -124,7 +144,8 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
         self.low_rank, self.max_rank = low_rank, max_rank
         self.approximation, self.n_components, self.random_state = approximation, n_components, random_state
-        self.fit_intercept, self.non_empty = fit_intercept, non_empty
+        self.fit_intercept, self.intercept_ridge, self.non_empty = fit_intercept, intercept_ridge, non_empty
+        self.class_weight = class_weight
         self.solver, self.tol, self.max_iter = solver, tol, max_iter
         self.warm_start, self.verbose = warm_start, verbose
 
@@ -142,7 +163,9 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         Loss
         """
 
-    def problem(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> ConvexProblem:
+    def problem(
+        self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None, n_problems: int = 1
+    ) -> ConvexProblem:
         """The problem that `fit` would solve: its design, its objective at any parameters, its solution.
 
         Nothing is stored in the classifier. `X`, `y` and `sample_weight` are arrays as for `fit`.
@@ -151,6 +174,8 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         ----------
         X, y, sample_weight : arrays
             As for `fit`; X may be a `Dataset`, which has its labels.
+        n_problems : int, default=1
+            How many objectives will be minimised over its design: more of them pay for coordinates that suit it.
 
         Returns
         -------
@@ -163,12 +188,16 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
         >>> objective = RBRLClassifier().problem(X, Y).objective(ridge=5, nuclear=0)
         >>> round(objective.value(objective.zeros()), 1)
-        128.4
+        204.0
         """
         self._check_parameters()
-        return ConvexProblem(self, *clone(self)._checked_data(X, y, sample_weight))
+        X, Y, weights, counted = clone(self)._checked_entries(X, y, sample_weight)
+        return ConvexProblem(self, X, Y, weights, counted, n_problems)
 
-    def fit(self, X: Rows, y: MatrixLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Rows, y: MatrixLike | None = None, sample_weight: ArrayLike | None = None, *,
+        label_mask: MatrixLike | None = None,
+    ) -> Self:  # fmt: skip
         """Learn from rows X and their labels y.
 
         Parameters
@@ -178,27 +207,63 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
             With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples). What comes in blocks stays where it is:
             the linear model is learned in passes over it, with bounded memory.
         y : array or sparse matrix (n_samples, n_labels)
-            0/1 or -1/+1; `predict` answers in the same coding. A 1-D y of classes works too. With a Dask array X, a Dask
-            array with the same rows in each block; with shards and parts, which have their labels, none.
-        sample_weight : array (n_samples,), default=None
-            Weights of the rows in the loss; a row of weight 0 is as if it were absent. Of arrays only.
+            0/1 or -1/+1; `predict` answers in the same coding. NaN is a label that nobody looked at: it is in no loss and
+            no pair. A 1-D y of classes works too. With a Dask array X, a Dask array with the same rows in each block; with
+            shards and parts, which have their labels, none.
+        sample_weight : array (n_samples,) or (n_samples, n_labels), default=None
+            Weights of the rows in the loss, or of the entries of y; what has weight 0 is as if it were absent. The hinge of
+            an entry counts its weight, a pair of labels the product of theirs, as a share of all pairs of the row, times
+            the mean weight of the row's entries. Of arrays only.
+        label_mask : bool array or sparse matrix (n_samples, n_labels), default=None
+            True where a label is known: missing ones of a sparse y, in which nothing else can say so. Of arrays only.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        blocks = as_blocks(X, y, sample_weight)
+        blocks = as_blocks(X, y, sample_weight, label_mask)
+        vars(self).pop("pass_seconds_", None)
         if blocks is None:
-            self._fit(*self._checked_data(X, y, sample_weight))
+            self._fit(*self._checked_entries(X, y, sample_weight, label_mask))
         else:
             self._fit_blocks(blocks)
         vars(self).pop("stream_", None)
         return self
 
-    def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+    def _checked_entries(
+        self,
+        X: Rows,
+        y: MatrixLike | None,
+        sample_weight: ArrayLike | None = None,
+        label_mask: MatrixLike | None = None,
+    ) -> tuple[Matrix, IntArray, FloatArray | None, FloatArray | None]:
+        """Rows; labels, 0 where they do not count; weights of rows or entries; and what each row counts as a whole."""
+        X, Y, _ = self._checked_data(X, y)
+        Y, weights, counted = self._entries(Y, sample_weight, label_mask)
+        self.all_labelled_ = every_row_has_label(Y, mean_weights(Y, weights))
+        warn_of_unseen(Y, getattr(self, "label_names_", None), stacklevel=4)
+        return X, Y, weights, counted
+
+    def _entries(
+        self, Y: IntArray, sample_weight: ArrayLike | None, label_mask: MatrixLike | None
+    ) -> tuple[IntArray, FloatArray | None, FloatArray | None]:
+        if label_mask is None and sample_weight is None and self.class_weight is None:
+            return Y, None, None
+        Y = known_entries(Y, label_mask)
+        weights = checked_weights(sample_weight, Y, self.targets_.is_matrix)
+        if weights is not None and weights.ndim == 2:
+            Y = np.where(weights > 0, Y, np.int8(0))
+        # Weights of classes say what errors cost, not how many rows there are.
+        counted = None if weights is None else mean_weights(Y, weights)
+        names = getattr(self, "label_names_", None)
+        return *weighted_entries(Y, weights, self.class_weight, self.targets_, names), counted
+
+    def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None, counted: FloatArray | None = None) -> None:
         started = time.perf_counter()
-        problem = ConvexProblem(self, X, Y, weights)
+        problem = ConvexProblem(self, X, Y, weights, counted)
+        if problem.kind == "linear" and not issparse(X):
+            problem.scales.warn_of_spread(type(self).__name__, stacklevel=4)
         with enough_memory(problem):
             solution = problem.solve(self._previous(problem) if self.warm_start else None)
         if problem.kind == "linear":
@@ -209,11 +274,15 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
             self.dual_coef_ = np.zeros((len(Y), Y.shape[1]), dtype=solution.coefficients.dtype)
             self.dual_coef_[problem.rows] = solution.coefficients
             self.X_fit_ = None if self._is_precomputed() else X
+        self.ridge_ = problem.ridge
+        vars(self).pop("gamma_", None)
+        if problem.gamma is not None:
+            self.gamma_ = problem.gamma
         self._store_solution(solution, started)
 
     def _fit_blocks(self, blocks: Blocks) -> None:
         """Learn the linear model in passes over blocks of rows."""
-        started, owner = time.perf_counter(), type(self).__name__
+        started, before, owner = time.perf_counter(), blocks.pass_seconds, type(self).__name__
         if not self._is_linear():
             raise ValueError(
                 f"{owner} learns a linear model from rows in blocks. Got kernel={self.kernel!r}; map the features of each "
@@ -224,17 +293,33 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
                 f"The solver parameter of {owner} must be 'auto' or a QuasiNewton for rows in blocks. "
                 f"Got {self.solver!r} instead."
             )
+        columns = blocks.columns or Columns()
+
+        def loss(count_labels: Callable[[], LabelCounts]) -> Loss:
+            plain = self.loss(count_labels)
+            if self.class_weight is None:
+                return plain
+            return ClassWeighted(plain, weights_of_labels(self.class_weight, count_labels(), columns.label_names))
+
         found, solution = fit_blocks(
-            blocks, self.loss, self.ridge, self.nuclear, intercept=self.fit_intercept, solver=solver_of(self),
+            blocks, loss, self.ridge, self.nuclear, intercept=self.fit_intercept,
+            intercept_ridge=self.intercept_ridge, solver=solver_of(self),
             start=self._linear_coefficients() if self.warm_start else None, tol=self.tol, max_iter=self.max_iter,
             verbose=self.verbose,
         )  # fmt: skip
         self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
         self.classes_ = self.targets_.classes_
         self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
+        self.all_labelled_ = found.all_labelled
+        self.ridge_ = found.scales.ridge() if isinstance(self.ridge, str) else float(self.ridge)
+        if not found.sparse_features:
+            found.scales.warn_of_spread(owner, stacklevel=4)
         vars(self).pop("feature_names_in_", None)
-        remember_columns(self, blocks.columns or Columns())
+        remember_columns(self, columns)
+        warn_of_unseen(found.known[None], columns.label_names, stacklevel=4)
         self._store_linear(solution.coefficients)
+        in_passes = blocks.pass_seconds - before
+        self.pass_seconds_ = in_passes, time.perf_counter() - started - in_passes
         self._store_solution(solution, started)
 
     def _linear_coefficients(self) -> FloatArray | None:
@@ -279,10 +364,13 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     def _check_parameters(self) -> None:
         owner = type(self).__name__
         for name in self.non_negative:
-            check_number(owner, name, getattr(self, name))
+            check_number(owner, name, getattr(self, name), words=("auto",) if name == "ridge" else ())
+        check_number(owner, "intercept_ridge", self.intercept_ridge, strict=True, words=("ridge", None))
+        check_choice(owner, "non_empty", self.non_empty, (True, False, "auto"))
         check_number(owner, "tol", self.tol, strict=True)
         check_number(owner, "max_iter", self.max_iter, low=1, integer=True)
         check_choice(owner, "low_rank", self.low_rank, ("coefficients", "function"))
+        check_class_weight(owner, self.class_weight)
         self._check_kernel()
         if isinstance(self.solver, str):
             check_choice(owner, "solver", self.solver, tuple(SOLVERS))
@@ -314,122 +402,3 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
                 f"{owner} with approximation={self.approximation!r} needs kernel={' or '.join(map(repr, kernels))}. Got "
                 f"kernel={self.kernel!r}; choose such a kernel, or approximation=None."
             )
-
-
-# What does not hold after a further batch.
-_OF_FIT = ("objective_", "gap_", "rank_", "n_iter_", "n_evaluations_", "history_", "coef_", "intercept_")
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _of_linear_models(method: Method) -> Method:
-    """Let a classifier have a method only where its kernel is linear; `available_if` has no types."""
-
-    def check(model: KernelModel) -> bool:
-        if not model._is_linear():
-            raise AttributeError(
-                f"{method.__name__} learns a linear model. Got kernel={model.kernel!r}; map the features of each batch "
-                "first, for example with sklearn.kernel_approximation.RBFSampler, and use kernel='linear'."
-            )
-        return True
-
-    return cast(Method, available_if(check)(method))
-
-
-class StreamingClassifier(ObjectiveClassifier):
-    """A classifier with an objective whose loss does not depend on the labels of other rows: it can learn in batches.
-
-    Attributes
-    ----------
-    stream_ : dict
-        After `partial_fit`: what is remembered of the rows; see :func:`rbrl.out_of_core.fit.learn_batch`.
-    n_samples_seen_ : int
-        After `partial_fit`, or a fit of rows in blocks.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from rbrl import BRLClassifier
-    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-    >>> model = BRLClassifier(ridge=10).partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
-    >>> model.n_samples_seen_, model.coef_.shape
-    (60, (4, 8))
-    """
-
-    stream_: dict[str, Any]
-
-    @_of_linear_models
-    def partial_fit(
-        self, X: MatrixLike, y: MatrixLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
-    ) -> Self:  # fmt: skip
-        r"""Learn from further rows, which need not be kept.
-
-        The model is the minimiser of the objective with the quadratic model of its loss at zero scores in place of the loss,
-        over all rows seen since the first call. It follows from sums over rows alone, so it depends neither on their order
-        nor on how they were cut into batches; there is no step to choose, and memory is that of :math:`X'X`.
-
-        With more than 5000 features, whose :math:`X'X` would be too large, every batch is a step of a stochastic
-        quasi-Newton method on the objective of the rows seen so far, and rows should come in random order. Memory is that
-        of a few matrices like `coef_`.
-
-        Neither is the optimum, nor has it a certificate: on the sets of ``benchmarks/passes`` its objective was 5 % to
-        107 % higher. ``set_params(warm_start=True).fit(shards)`` goes on from it to the optimum.
-
-        Parameters
-        ----------
-        X : array or sparse matrix (n_rows, n_features)
-            With more than 5000 features, at least some hundred rows in the first call serve best: their leading directions
-            are coordinates from then on.
-        y : array or sparse matrix (n_rows, n_labels)
-            As for `fit`.
-        classes : array, default=None
-            Of a 1-D y: all classes there will be. Needed in the first call, unless `fit` has seen them, and only there.
-        sample_weight : array (n_rows,), default=None
-
-        Returns
-        -------
-        self
-            `coef_` and `intercept_` are computed when they are first asked for.
-        """
-        self._check_parameters()
-        check_not_label_sets(y)
-        first, names = "stream_" not in vars(self), column_names(y)
-        known = list(getattr(self, "label_names_", names or ()))
-        if not first and names is not None and known != names:
-            raise InvalidLabelsError(
-                f"Labels must come as in the first batch: {', '.join(known[:5])}. Got {', '.join(names[:5])}; put the "
-                "columns in that order. A model cannot learn new labels: begin another for them."
-            )
-        X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS, reset=first)
-        if first:
-            classes = getattr(self, "classes_", None) if classes is None else classes
-            if y.ndim == 1 and classes is None:
-                raise ValueError(
-                    f"classes must be passed on the first call to partial_fit with a 1-D y. Got {classes}."
-                )
-            self.targets_ = SignedTargets().fit(y if y.ndim == 2 else np.asarray(classes))
-            self.classes_, self.stream_, self.n_samples_seen_ = self.targets_.classes_, {}, 0
-            remember_columns(self, Columns(label_names=names))
-        Y = self.targets_.encode_batch(y)
-        weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
-        loss, penalties = self.loss(lambda: label_counts(Y, weights)), (self.ridge, self.nuclear, self.fit_intercept)
-        self.stream_ = learn_batch(self.stream_, X.astype(np.float64, copy=False), Y, weights, loss, *penalties)
-        self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        for name in _OF_FIT:
-            vars(self).pop(name, None)
-        return self
-
-    @cached_property
-    def coef_(self) -> FloatArray:  # type: ignore[override]
-        """Of a stream, computed when it is first asked for; `fit` stores its own."""
-        return self._streamed("coef_")
-
-    @cached_property
-    def intercept_(self) -> FloatArray:  # type: ignore[override]
-        """As `coef_`."""
-        return self._streamed("intercept_")
-
-    def _streamed(self, name: str) -> FloatArray:
-        if not vars(self).get("stream_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self._store_linear(streamed_coefficients(self.stream_, self.n_samples_seen_, self.ridge, self.nuclear))
-        return vars(self)[name]

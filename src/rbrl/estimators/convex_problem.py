@@ -17,9 +17,10 @@ from rbrl.exceptions import MemoryWarning
 from rbrl.out_of_core import label_counts
 from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, Design, FeatureMapDesign, Objective, SpectralDesign
 from rbrl.problem.kernel import check_gram, fit_feature_map
-from rbrl.problem.linear import linear_design, with_ones
+from rbrl.problem.linear import linear_design, with_constant
+from rbrl.problem.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width
 from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed
-from rbrl.solvers.certificate import prove_feature_map, prove_function, prove_linear
+from rbrl.solvers.certificate import prove_function, prove_linear
 
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ObjectiveClassifier
@@ -32,7 +33,8 @@ class ConvexProblem:
     """What a classifier minimises over given rows: its loss of labels and scores, plus penalties, over a design.
 
     :meth:`ObjectiveClassifier.problem` makes one. Nothing is computed before it is asked for; the design is then shared by
-    the objectives of all parameters that do not change it, such as the weights of losses and penalties.
+    the objectives of all parameters that do not change it, such as the weights of losses and of the nuclear norm. The ridge
+    changes it where the intercept has one of its own.
 
     Parameters
     ----------
@@ -41,9 +43,13 @@ class ConvexProblem:
     X : array or CSR matrix (n_samples, n_features)
         Checked.
     Y : array (n_samples, n_labels) of int8
-        Labels in {-1, +1}.
-    weights : array (n_samples,) or None
-        A row of weight 0 is as if it were absent.
+        Labels in {-1, 0, +1}; 0 is an entry that nobody looked at.
+    weights : array (n_samples,), of rows, or (n_samples, n_labels), of entries; or None
+        A row of weight 0, or of which nobody looked at any label, is as if it were absent.
+    counted : array (n_samples,) or None
+        How many rows each is as good as, where the scales of the data are concerned; None: one.
+    n_problems : int, default=1
+        How many objectives will be minimised over the design: more of them pay for coordinates that suit it.
 
     Attributes
     ----------
@@ -69,10 +75,19 @@ class ConvexProblem:
     True
     """
 
-    def __init__(self, model: "ObjectiveClassifier", X: Matrix, Y: IntArray, weights: FloatArray | None = None) -> None:
-        self.model, self.X = model, X
-        self.rows, self.weights = present_rows(weights, len(Y))
-        self.Y = Y[self.rows]
+    def __init__(
+        self,
+        model: "ObjectiveClassifier",
+        X: Matrix,
+        Y: IntArray,
+        weights: FloatArray | None = None,
+        counted: FloatArray | None = None,
+        n_problems: int = 1,
+    ) -> None:
+        self.model, self.X, self.n_problems = model, X, n_problems
+        self._made: Design | None = None
+        self.rows, self.weights = present_rows(weights, len(Y), Y)
+        self.Y, self._counted = Y[self.rows], None if counted is None else counted[self.rows]
         whole = len(self.rows) == X.shape[0] or model.kernel == "precomputed"
         self.present = X if whole else X[self.rows]
         if model.kernel == "linear":
@@ -88,18 +103,70 @@ class ConvexProblem:
     @cached_property
     def feature_map(self) -> Any:
         """The fitted transformer to features that come near the kernel."""
-        names = ("approximation", "n_components", "kernel", "gamma", "degree", "coef0", "random_state")
-        return fit_feature_map(self.present, **{name: getattr(self.model, name) for name in names})
+        names = ("approximation", "n_components", "kernel", "degree", "coef0", "random_state")
+        shape = {name: getattr(self.model, name) for name in names}
+        return fit_feature_map(self.present, gamma=self.gamma, **shape)
 
     @cached_property
+    def scales(self) -> ColumnScales:
+        """How far the features of the rows that are present reach."""
+        return ColumnScales.of(self.present, self._counted)
+
+    @cached_property
+    def gamma(self) -> float | None:
+        """Of the kernel, as a number; None for kernels without."""
+        return kernel_width(self.model.gamma, self.present, self._counted) if self.model._has_width() else None
+
+    @property
+    def ridge(self) -> float:
+        """Of the model, as a number."""
+        return self._ridge(self.model.ridge)
+
+    @property
     def design(self) -> Design:
         """The linear map from weights to scores of the rows that are present."""
+        return self.design_of()
+
+    def design_of(self, **parameters: Any) -> Design:
+        """The design of the model with other parameters.
+
+        Parameters
+        ----------
+        **parameters
+            Of the model, in place of its own: such as ``ridge``.
+
+        Returns
+        -------
+        Design
+            The last one that was asked for, if that is the same.
+        """
+        constant = self._constant(self._model(parameters))
+        if self._made is None or self._made.constant != constant:
+            self._made = None  # two decompositions may need more memory than there is
+            self._made = self._design(constant)
+        return self._made
+
+    def _design(self, constant: float) -> Design:
         if self.kind == "linear":
             X = self.present.astype(np.float64, copy=False)
-            return linear_design(with_ones(X) if self.model.fit_intercept else X)
+            X = with_constant(X, constant) if self.model.fit_intercept else X
+            return linear_design(X, self.Y.shape[1], self.n_problems, constant)
         if self.kind == "approximation":
             return FeatureMapDesign(mapped(self.feature_map, self.present), self.model.low_rank)
         return SpectralDesign(self._kernel_matrix(), self.model.low_rank)
+
+    def _model(self, parameters: dict[str, Any]) -> "ObjectiveClassifier":
+        return clone(self.model).set_params(**parameters) if parameters else self.model
+
+    def _ridge(self, ridge: Strength) -> float:
+        if not isinstance(ridge, str):
+            return float(ridge)
+        return self.scales.ridge() if self.kind == "linear" else RIDGE_OF_KERNELS
+
+    def _constant(self, model: "ObjectiveClassifier") -> float:
+        """What the column of the intercept holds."""
+        has_column = self.kind == "linear" and model.fit_intercept
+        return intercept_column(self._ridge(model.ridge), model.intercept_ridge) if has_column else 1.0
 
     def objective(self, design: Design | None = None, **parameters: Any) -> Objective:
         """What is minimised, over the problem's design or another of the same rows.
@@ -107,7 +174,7 @@ class ConvexProblem:
         Parameters
         ----------
         design : Design, default=None
-            None means :attr:`design`.
+            None means that of these parameters, :meth:`design_of`.
         **parameters
             Of the model, in place of its own: such as ``ridge``, ``ranking`` and ``nuclear``.
 
@@ -115,31 +182,39 @@ class ConvexProblem:
         -------
         Objective
         """
-        model = clone(self.model).set_params(**parameters) if parameters else self.model
+        model = self._model(parameters)
         loss = model.loss(lambda: label_counts(self.Y, self.weights))
-        design = self.design if design is None else design
-        return Objective(design, self.Y, loss, model.ridge, model.nuclear, self.weights)
+        design = self.design_of(**parameters) if design is None else design
+        if design.constant != self._constant(model):
+            raise ValueError(
+                f"The design has an intercept's column of {design.constant:g}, ridge={model.ridge} and "
+                f"intercept_ridge={model.intercept_ridge} need {self._constant(model):g}; take that of design_of."
+            )
+        return Objective(design, self.Y, loss, self._ridge(model.ridge), model.nuclear, self.weights)
 
-    def score_matrix(self, X: Matrix) -> FloatArray:
-        """The matrix that turns weights over :attr:`design` into scores of other rows, given as to `predict`.
+    def score_matrix(self, X: Matrix, design: Design | None = None) -> FloatArray:
+        """The matrix that turns weights over a design into scores of other rows, given as to `predict`.
 
         Parameters
         ----------
         X : array or CSR matrix (n_rows, n_features)
+        design : Design, default=None
+            Of this problem; None means :attr:`design`.
 
         Returns
         -------
         array or CSR matrix (n_rows, n_columns)
         """
+        design = self.design if design is None else design
         if self.kind == "linear":
-            basis = with_ones(X) if self.model.fit_intercept else X
+            basis = with_constant(X, design.constant) if self.model.fit_intercept else X
         elif self.kind == "approximation":
             basis = mapped(self.feature_map, X)
         elif self.model.kernel == "precomputed":
             basis = self.model._gram(X[:, self.rows] if len(self.rows) < X.shape[1] else X)
         else:
-            basis = self.model._gram(X, self.present)
-        return self.design.transform(basis)
+            basis = self.model._gram(X, self.present, self.gamma)
+        return design.transform(basis)
 
     def solve(self, start: FloatArray | None = None) -> Solution:
         """Solve to the model's tolerance, with a proof.
@@ -157,7 +232,7 @@ class ConvexProblem:
         model, dtype = self.model, self.X.dtype
         if self.kind == "blocks":
             X = self.present
-            kernel = BlockKernel(lambda rows: self.model._gram(X[rows], X), len(self.rows))
+            kernel = BlockKernel(lambda rows: self.model._gram(X[rows], X, self.gamma), len(self.rows))
             objective = self.objective(kernel)
             posed = Posed(partial(prove_function, objective, kernel.product_as_posed), dtype)
             return solve_posed(KernelBlocks(), objective, posed, start, model.tol, model.max_iter)
@@ -165,19 +240,19 @@ class ConvexProblem:
         if self.kind == "kernel":
             K = self._kernel_matrix()
             limits = start, model.tol, model.max_iter
-            return solve_kernel(solver, K, model.low_rank, model.ridge, self.objective, dtype, *limits)
+            return solve_kernel(solver, K, model.low_rank, self.ridge, self.objective, dtype, *limits)
         objective = self.objective()
         start = None if start is None else objective.design.weights(start)
         if self.kind == "linear":
             posed = Posed(partial(prove_linear, objective, self.present), dtype)
         else:
-            prove = prove_linear if model.low_rank == "function" else prove_feature_map
             features = mapped(self.feature_map, self.present)
-            posed = Posed(partial(prove, objective, features), np.dtype(np.float64))
+            design = None if model.low_rank == "function" else objective.design
+            posed = Posed(partial(prove_linear, objective, features, design=design), np.dtype(np.float64))
         return solve_posed(solver, objective, posed, start, model.tol, model.max_iter)
 
     def _kernel_matrix(self) -> FloatArray:
-        K = check_gram(self.model._gram(self.X))
+        K = check_gram(self.model._gram(self.X, width=self.gamma))
         return K[np.ix_(self.rows, self.rows)] if len(self.rows) < len(K) else K
 
 
@@ -198,18 +273,22 @@ def solver_of(model: "ObjectiveClassifier") -> Solver:
     return by_name[model.solver]() if isinstance(model.solver, str) else model.solver
 
 
-def present_rows(weights: FloatArray | None, n_samples: int) -> tuple[IntArray, FloatArray | None]:
-    """Indices of the rows with a weight, and their weights (None if all are 1).
+def present_rows(
+    weights: FloatArray | None, n_samples: int, Y: IntArray | None = None
+) -> tuple[IntArray, FloatArray | None]:
+    """Indices of the rows with a weight and a known label, and their weights (None if all are 1).
 
     Parameters
     ----------
-    weights : array (n_samples,) or None
+    weights : array (n_samples,) or (n_samples, n_labels), or None
     n_samples : int
+    Y : array (n_samples, n_labels), default=None
+        Labels in {-1, 0, +1}, where some may be missing.
 
     Returns
     -------
     rows : array of int
-    weights : array (n_rows,) or None
+    weights : array (n_rows,) or (n_rows, n_labels), or None
 
     Examples
     --------
@@ -217,9 +296,10 @@ def present_rows(weights: FloatArray | None, n_samples: int) -> tuple[IntArray, 
     >>> present_rows(np.array([1.0, 0.0, 1.0]), 3)
     (array([0, 2]), None)
     """
+    known = np.ones(n_samples, dtype=bool) if Y is None else Y.any(axis=1)
     if weights is None:
-        return np.arange(n_samples), None
-    rows = np.flatnonzero(weights)
+        return np.flatnonzero(known), None
+    rows = np.flatnonzero(known & (weights > 0 if weights.ndim == 1 else weights.any(axis=1)))
     weights = weights[rows]
     return rows, None if np.all(weights == 1) else weights
 

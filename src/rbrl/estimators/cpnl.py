@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from rbrl._common.checks import check_number
+from rbrl.estimators.base import Filling
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, Loss, WeightedSum
 from rbrl.losses.hinges import costs_of_counts
 from rbrl.losses.label_graph import laplacians_of_products
 from rbrl.out_of_core import LabelCounts
+from rbrl.problem.scales import InterceptStrength, Strength, Width
 from rbrl.solvers import Solver
 
 
@@ -24,8 +26,10 @@ class CPNL(ObjectiveClassifier):
 
     Parameters
     ----------
-    ridge : float, default=1.0
-        :math:`\lambda_1`.
+    ridge : float or "auto", default="auto"
+        :math:`\lambda_1`. "auto" is, for the linear model, :math:`3\, m \operatorname{median}_j \operatorname{var}(x_j)
+        \sqrt{n / \min(n, m + 1)}` over the m features that are not constant (1 if all are), n the sum of the weights of
+        the rows; and 1 for other kernels. The value is in `ridge_`.
     positive : float, default=0.1
         :math:`\lambda_2`, weight of agreement.
     negative : float, default=0.1
@@ -37,17 +41,23 @@ class CPNL(ObjectiveClassifier):
         commonly one fewer than its name says, and none of those that tie with it.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
-    gamma : float, default=None
-        Width of the "rbf" and scale of the "poly" kernel; None means 1 / n_features, as in the paper.
+    gamma : {"median", "scale", "paper"} or float, default="median"
+        Width of the "rbf" and scale of the "poly" kernel: 1 / the median squared distance between rows that differ, over a
+        sample of 1,000 rows if there are more; 1 / (n_features * X.var()), as in scikit-learn; or 1 / n_features, as in the
+        paper, for which None stands, too. The value is in `gamma_`.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=1.0
         Constant of the "poly" kernel.
     fit_intercept : bool, default=True
-        Linear model: append a column of ones, regularised with the rest, as the authors do. No effect on other kernels;
-        refused for "precomputed".
-    non_empty : bool, default=False
-        Give a row without a positive score its best label, as the authors' program does.
+        Linear model: append a column for the intercept. No effect on other kernels (a constant cancels in "rbf"); refused
+        for "precomputed".
+    intercept_ridge : float, "ridge" or None, default=1.0
+        Penalty of the intercept in place of `ridge`: the column holds :math:`\sqrt{\text{ridge} / \text{intercept\_ridge}}`.
+        None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
+    non_empty : bool or "auto", default="auto"
+        Give a row without a positive score its best label, as the authors' program does. "auto": if every training row has
+        a label. What it came to is in `non_empty_`.
     solver : {"auto", "apg"} or solver object, default="auto"
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
     tol : float, default=1e-4
@@ -64,6 +74,12 @@ class CPNL(ObjectiveClassifier):
         Linear model only, with `intercept_` (n_labels,).
     dual_coef_ : array (n_samples, n_labels)
         Kernel model only, with `X_fit_`, the training rows.
+    ridge_ : float
+        `ridge` as a number.
+    gamma_ : float
+        `gamma` as a number; "rbf" and "poly" only.
+    non_empty_ : bool
+        Whether a row without a positive score gets its best label.
     objective_ : float
     dual_objective_ : float
         Lower bound of the optimum.
@@ -72,6 +88,8 @@ class CPNL(ObjectiveClassifier):
     n_iter_ : int
     n_evaluations_ : float
         Products with the design and its transpose, in pairs.
+    pass_seconds_ : tuple of two floats
+        Of a fit of rows in blocks: its time in passes over them, and in between.
     history_ : array
         Objective values, one per iteration.
     classes_ : array
@@ -87,10 +105,10 @@ class CPNL(ObjectiveClassifier):
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl.estimators import CPNL
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-    >>> model = CPNL(ridge=10).fit(X, Y)
+    >>> model = CPNL().fit(X, Y)
     >>> model.predict(X[:2])
-    array([[1, 0, 1, 1],
-           [0, 1, 1, 0]])
+    array([[1, 0, 1, 0],
+           [0, 0, 1, 0]])
     >>> model.gap_ <= 1e-4
     True
     """
@@ -99,16 +117,17 @@ class CPNL(ObjectiveClassifier):
     non_negative = ("ridge", "nuclear", "positive", "negative", "beta")
 
     def __init__(
-        self, ridge: float = 1.0, positive: float = 0.1, negative: float = 0.1, beta: float = 0.5,
-        n_neighbors: int = 3, kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None,
-        degree: int = 3, coef0: float = 1.0, fit_intercept: bool = True, non_empty: bool = False,
+        self, ridge: Strength = "auto", positive: float = 0.1, negative: float = 0.1, beta: float = 0.5,
+        n_neighbors: int = 3, kernel: str | Callable[[Any, Any], Any] = "linear",
+        gamma: Width = "median", degree: int = 3, coef0: float = 1.0, fit_intercept: bool = True,
+        intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto",
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0,
     ) -> None:  # fmt: skip
         self.ridge, self.positive, self.negative = ridge, positive, negative
         self.beta, self.n_neighbors = beta, n_neighbors
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
-        self.fit_intercept, self.non_empty = fit_intercept, non_empty
+        self.fit_intercept, self.intercept_ridge, self.non_empty = fit_intercept, intercept_ridge, non_empty
         self.solver, self.tol, self.max_iter = solver, tol, max_iter
         self.warm_start, self.verbose = warm_start, verbose
 
@@ -136,7 +155,7 @@ class CPNL(ObjectiveClassifier):
         Loss
         """
         counts = count_labels()
-        positive, negative = laplacians_of_products(counts.products, counts.n_samples, self.n_neighbors)
+        positive, negative = laplacians_of_products(counts.products, counts.together, self.n_neighbors)
         return WeightedSum(
             (1.0, CostWeightedSquaredHinge(costs_of_counts(counts.relevant, counts.irrelevant, self.beta))),
             (self.positive, LabelGraph(positive)),

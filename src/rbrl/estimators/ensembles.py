@@ -28,6 +28,7 @@ from rbrl.estimators.base_learners import (
     tie_shift,
 )
 from rbrl.estimators.reductions import fit_powerset, powerset_votes
+from rbrl.problem.scales import Width
 
 # What scikit-learn's `random_state` may be.
 RandomSource: TypeAlias = int | np.random.RandomState | None
@@ -53,8 +54,8 @@ class RAkEL(ReductionClassifier):
         randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
     C : float, default=1.0
         Weight of the hinge of both.
-    gamma : float, default=None
-        Width of "rbf"; None means 1 / n_features.
+    gamma : {"median", "scale", "paper"} or float, default=None
+        Width of "rbf": see :class:`rbrl.RBRLClassifier`; None means 1 / n_features, as "paper".
     tol : float, default=None
         Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
     overlapping : bool, default=True
@@ -113,7 +114,7 @@ class RAkEL(ReductionClassifier):
     n_votes_: IntArray
 
     def __init__(
-        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: float | None = None,
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, overlapping: bool = True, n_subsets: int | None = None, subset_size: float = 3,
         votes: str = "hard", non_empty: bool = False, n_jobs: int | None = None, random_state: RandomSource = None,
     ) -> None:  # fmt: skip
@@ -207,8 +208,8 @@ class EnsembleOfChains(ReductionClassifier):
         randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
     C : float, default=1.0
         Weight of the hinge of both.
-    gamma : float, default=None
-        Width of "rbf"; None means 1 / n_features.
+    gamma : {"median", "scale", "paper"} or float, default=None
+        Width of "rbf": see :class:`rbrl.RBRLClassifier`; None means 1 / n_features, as "paper".
     tol : float, default=None
         Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
     n_chains : int, default=10
@@ -260,7 +261,7 @@ class EnsembleOfChains(ReductionClassifier):
     chain_constants_: list[FloatArray]
 
     def __init__(
-        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: float | None = None,
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, n_chains: int = 10, max_samples: float = 1.0, votes: str = "hard",
         non_empty: bool = False, n_jobs: int | None = None, random_state: RandomSource = None,
     ) -> None:  # fmt: skip
@@ -301,8 +302,7 @@ class EnsembleOfChains(ReductionClassifier):
     def _learner(self) -> Learner:
         if self.estimator is not None or self.kernel == "linear":
             return super()._learner()
-        gamma = 1.0 / self.n_features_in_ if self.gamma is None else self.gamma
-        return kernel_svm(self.C, self.tol, kernel="rbf", gamma=gamma)
+        return kernel_svm(self.C, self.tol, kernel="rbf", gamma=self.gamma_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

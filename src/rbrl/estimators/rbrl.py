@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from rbrl.estimators.convex import StreamingClassifier
+from rbrl.estimators.base import Filling
+from rbrl.estimators.entries import ClassWeight
+from rbrl.estimators.streaming import StreamingClassifier
 from rbrl.losses import Loss, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.out_of_core import LabelCounts
+from rbrl.problem.scales import InterceptStrength, Strength, Width
 from rbrl.solvers import Solver
 
 
@@ -18,14 +21,18 @@ class BRLClassifier(StreamingClassifier):
 
     Parameters
     ----------
-    ridge : float, default=1.0
-        :math:`\lambda_1`.
+    ridge : float or "auto", default="auto"
+        :math:`\lambda_1`. "auto" is, for the linear model, :math:`3\, m \operatorname{median}_j \operatorname{var}(x_j)
+        \sqrt{n / \min(n, m + 1)}` over the m features that are not constant (1 if all are), n the sum of the weights of
+        the rows; and 1 for other kernels. The value is in `ridge_`.
     nuclear : float, default=0.1
         :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
-    gamma : float, default=None
-        Width of the "rbf" and scale of the "poly" kernel; None means 1 / n_features, as in the paper.
+    gamma : {"median", "scale", "paper"} or float, default="median"
+        Width of the "rbf" and scale of the "poly" kernel: 1 / the median squared distance between rows that differ, over a
+        sample of 1,000 rows if there are more; 1 / (n_features * X.var()), as in scikit-learn; or 1 / n_features, as in the
+        paper, for which None stands, too. The value is in `gamma_`.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=1.0
@@ -47,10 +54,19 @@ class BRLClassifier(StreamingClassifier):
     random_state : int, RandomState instance or None, default=None
         Of the approximation.
     fit_intercept : bool, default=True
-        Linear model: append a column of ones, regularised with the rest, as in the paper. No effect on other kernels
-        (it cancels in "rbf"); refused for "precomputed".
-    non_empty : bool, default=False
-        Give a row without a positive score its best label, as the authors' program does.
+        Linear model: append a column for the intercept. No effect on other kernels (a constant cancels in "rbf"); refused
+        for "precomputed".
+    intercept_ridge : float, "ridge" or None, default=1.0
+        Penalty of the intercept in place of `ridge`: the column holds :math:`\sqrt{\text{ridge} / \text{intercept\_ridge}}`.
+        None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
+        The nuclear norm sees the weight of that column, the intercept divided by what the column holds.
+    non_empty : bool or "auto", default="auto"
+        Give a row without a positive score its best label, as the authors' program does. "auto": if every training row has
+        a label. What it came to is in `non_empty_`.
+    class_weight : "balanced" or dict, default=None
+        Weights of the entries of y, by label. "balanced" gives the relevant and the irrelevant entries of each label the
+        same total weight. A dict has a weight of the relevant entries, or a pair of weights (irrelevant, relevant), for
+        labels by their column or name; of a 1-D y, a weight for each class. They multiply `sample_weight`.
     solver : {"auto", "apg", "low-rank"} or solver object, default="auto"
         "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
@@ -70,6 +86,12 @@ class BRLClassifier(StreamingClassifier):
         Kernel model only, with `X_fit_`, the training rows.
     feature_coef_ : array (n_components, n_labels)
         With an approximation only, and `feature_map_`, the transformer to its features.
+    ridge_ : float
+        `ridge` as a number.
+    gamma_ : float
+        `gamma` as a number; "rbf" and "poly" only.
+    non_empty_ : bool
+        Whether a row without a positive score gets its best label.
     objective_ : float
     gap_ : float
         Certified upper bound on the relative distance of `objective_` from its optimum.
@@ -78,6 +100,8 @@ class BRLClassifier(StreamingClassifier):
     n_iter_ : int
     n_evaluations_ : float
         Products with the design and its transpose, in pairs.
+    pass_seconds_ : tuple of two floats
+        Of a fit of rows in blocks: its time in passes over them, and in between.
     history_ : array
         Objective values, one per iteration.
     classes_ : array
@@ -88,8 +112,8 @@ class BRLClassifier(StreamingClassifier):
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import BRLClassifier
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-    >>> BRLClassifier(ridge=10).fit(X, Y).predict(X[:2])
-    array([[1, 0, 1, 1],
+    >>> BRLClassifier().fit(X, Y).predict(X[:2])
+    array([[1, 1, 1, 0],
            [0, 1, 1, 0]])
     """
 
@@ -115,19 +139,25 @@ class RBRLClassifier(StreamingClassifier):
               + \lambda_2 f_r(W) + \lambda_3 \|W\|_*
 
     with the ranking term :math:`f_r`, a squared hinge with margin 2 over every row's (relevant, irrelevant) label pairs.
+    The defaults fit themselves to the data; the paper's model is ``RBRLClassifier(ridge=1, ranking=0.1, nuclear=0.1,
+    intercept_ridge=None, gamma="paper", non_empty=True)``.
 
     Parameters
     ----------
-    ridge : float, default=1.0
-        :math:`\lambda_1`.
-    ranking : float, default=0.1
+    ridge : float or "auto", default="auto"
+        :math:`\lambda_1`. "auto" is, for the linear model, :math:`3\, m \operatorname{median}_j \operatorname{var}(x_j)
+        \sqrt{n / \min(n, m + 1)}` over the m features that are not constant (1 if all are), n the sum of the weights of
+        the rows; and 1 for other kernels. The value is in `ridge_`.
+    ranking : float, default=1.0
         :math:`\lambda_2`. Larger values rank relevant labels above irrelevant ones more eagerly; 0 gives BRL.
     nuclear : float, default=0.1
         :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
-    gamma : float, default=None
-        Width of the "rbf" and scale of the "poly" kernel; None means 1 / n_features, as in the paper.
+    gamma : {"median", "scale", "paper"} or float, default="median"
+        Width of the "rbf" and scale of the "poly" kernel: 1 / the median squared distance between rows that differ, over a
+        sample of 1,000 rows if there are more; 1 / (n_features * X.var()), as in scikit-learn; or 1 / n_features, as in the
+        paper, for which None stands, too. The value is in `gamma_`.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=1.0
@@ -149,10 +179,19 @@ class RBRLClassifier(StreamingClassifier):
     random_state : int, RandomState instance or None, default=None
         Of the approximation.
     fit_intercept : bool, default=True
-        Linear model: append a column of ones, regularised with the rest, as in the paper. No effect on other kernels
-        (it cancels in "rbf"); refused for "precomputed".
-    non_empty : bool, default=False
-        Give a row without a positive score its best label, as the authors' program does.
+        Linear model: append a column for the intercept. No effect on other kernels (a constant cancels in "rbf"); refused
+        for "precomputed".
+    intercept_ridge : float, "ridge" or None, default=1.0
+        Penalty of the intercept in place of `ridge`: the column holds :math:`\sqrt{\text{ridge} / \text{intercept\_ridge}}`.
+        None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
+        The nuclear norm sees the weight of that column, the intercept divided by what the column holds.
+    non_empty : bool or "auto", default="auto"
+        Give a row without a positive score its best label, as the authors' program does. "auto": if every training row has
+        a label. What it came to is in `non_empty_`.
+    class_weight : "balanced" or dict, default=None
+        Weights of the entries of y, by label. "balanced" gives the relevant and the irrelevant entries of each label the
+        same total weight. A dict has a weight of the relevant entries, or a pair of weights (irrelevant, relevant), for
+        labels by their column or name; of a 1-D y, a weight for each class. They multiply `sample_weight`.
     solver : {"auto", "apg", "low-rank"} or solver object, default="auto"
         "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
@@ -172,6 +211,12 @@ class RBRLClassifier(StreamingClassifier):
         Kernel model only, with `X_fit_`, the training rows.
     feature_coef_ : array (n_components, n_labels)
         With an approximation only, and `feature_map_`, the transformer to its features.
+    ridge_ : float
+        `ridge` as a number.
+    gamma_ : float
+        `gamma` as a number; "rbf" and "poly" only.
+    non_empty_ : bool
+        Whether a row without a positive score gets its best label.
     objective_ : float
     gap_ : float
         Certified upper bound on the relative distance of `objective_` from its optimum.
@@ -180,6 +225,8 @@ class RBRLClassifier(StreamingClassifier):
     n_iter_ : int
     n_evaluations_ : float
         Products with the design and its transpose, in pairs.
+    pass_seconds_ : tuple of two floats
+        Of a fit of rows in blocks: its time in passes over them, and in between.
     history_ : array
         Objective values, one per iteration.
     classes_ : array
@@ -195,9 +242,9 @@ class RBRLClassifier(StreamingClassifier):
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import RBRLClassifier
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-    >>> model = RBRLClassifier(ridge=10, ranking=0.1, nuclear=1).fit(X, Y)
+    >>> model = RBRLClassifier().fit(X, Y)
     >>> model.predict(X[:2])
-    array([[1, 0, 1, 1],
+    array([[1, 1, 1, 0],
            [0, 1, 1, 0]])
     >>> model.gap_ <= 1e-4
     True
@@ -206,11 +253,12 @@ class RBRLClassifier(StreamingClassifier):
     non_negative = ("ridge", "nuclear", "ranking")
 
     def __init__(
-        self, ridge: float = 1.0, ranking: float = 0.1, nuclear: float = 0.1,
-        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None, degree: int = 3,
+        self, ridge: Strength = "auto", ranking: float = 1.0, nuclear: float = 0.1,
+        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: Width = "median", degree: int = 3,
         coef0: float = 1.0, low_rank: str = "coefficients", max_rank: int | None = None,
         approximation: str | None = None, n_components: int = 500,
-        random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True, non_empty: bool = False,
+        random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True,
+        intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto", class_weight: ClassWeight = None,
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0,
     ) -> None:  # fmt: skip
@@ -218,7 +266,8 @@ class RBRLClassifier(StreamingClassifier):
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
         self.low_rank, self.max_rank = low_rank, max_rank
         self.approximation, self.n_components, self.random_state = approximation, n_components, random_state
-        self.fit_intercept, self.non_empty = fit_intercept, non_empty
+        self.fit_intercept, self.intercept_ridge, self.non_empty = fit_intercept, intercept_ridge, non_empty
+        self.class_weight = class_weight
         self.solver, self.tol, self.max_iter = solver, tol, max_iter
         self.warm_start, self.verbose = warm_start, verbose
 

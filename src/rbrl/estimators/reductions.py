@@ -1,5 +1,6 @@
 """Reductions to simpler problems: binary relevance, label powerset, calibrated label ranking."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -20,6 +21,7 @@ from rbrl.estimators.base_learners import (
     probabilities,
     tie_shift,
 )
+from rbrl.problem.scales import Width
 
 # A two-class problem: its rows, None for all of them, and whether each training row is relevant.
 Problem: TypeAlias = tuple[IntArray | None, BoolArray]
@@ -116,6 +118,8 @@ class BinaryRelevance(BinaryBankClassifier):
 
     with the squared hinge and a linear f, the hinge and an RBF kernel, or any base learner. The kernel matrix is
     computed once and shared by all labels. A label that is constant in training gets a constant score of its sign.
+    Where entries of y are missing (NaN), each label is learned from the rows that somebody looked at; of a label at
+    which nobody did, the score is -1, with a warning.
 
     Parameters
     ----------
@@ -127,8 +131,8 @@ class BinaryRelevance(BinaryBankClassifier):
         randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
     C : float, default=1.0
         Weight of the hinge of both.
-    gamma : float, default=None
-        Width of "rbf"; None means 1 / n_features.
+    gamma : {"median", "scale", "paper"} or float, default=None
+        Width of "rbf": see :class:`rbrl.RBRLClassifier`; None means 1 / n_features, as "paper".
     tol : float, default=None
         Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
     scores : {"decision", "hard"}, default="decision"
@@ -164,9 +168,10 @@ class BinaryRelevance(BinaryBankClassifier):
     """
 
     decision_parameters = ("non_empty", "scores")
+    takes_missing = True
 
     def __init__(
-        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: float | None = None,
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, scores: str = "decision", non_empty: bool = False, n_jobs: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(estimator, kernel, C, gamma, tol, non_empty)
@@ -174,8 +179,14 @@ class BinaryRelevance(BinaryBankClassifier):
         self.n_jobs = n_jobs
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
-        problems = ((None, Y[:, k] > 0) for k in range(Y.shape[1]))
+        problems = ((None if y.all() else np.flatnonzero(y), y > 0) for y in Y.T)
         self._fit_bank(inputs, problems, Y.shape[1], weights)
+        never = np.flatnonzero(~Y.any(axis=0))
+        if len(never):
+            # Below all that is known to be possible: with `non_empty`, too, no row gets such a label before others.
+            self.constant_[never] = self.intercept_[never] = -1.0
+            which = f"{len(never)} of {Y.shape[1]} labels, the first of which is in column {never[0]}"
+            warnings.warn(f"Nobody looked at {which}: they are predicted as irrelevant.", stacklevel=4)
 
     def _scores(self, X: Matrix) -> FloatArray:
         inputs, all_labels = self._inputs(X), slice(None)
@@ -272,8 +283,8 @@ class LabelPowerset(ReductionClassifier):
         randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
     C : float, default=1.0
         Weight of the hinge of both.
-    gamma : float, default=None
-        Width of "rbf"; None means 1 / n_features.
+    gamma : {"median", "scale", "paper"} or float, default=None
+        Width of "rbf": see :class:`rbrl.RBRLClassifier`; None means 1 / n_features, as "paper".
     tol : float, default=None
         Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
     votes : {"hard", "soft"}, default="hard"
@@ -314,7 +325,7 @@ class LabelPowerset(ReductionClassifier):
     estimator_: Learner | None
 
     def __init__(
-        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: float | None = None,
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, votes: str = "hard", non_empty: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(estimator, kernel, C, gamma, tol, non_empty)
@@ -348,8 +359,8 @@ class CalibratedLabelRanking(BinaryBankClassifier):
         randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
     C : float, default=1.0
         Weight of the hinge of both.
-    gamma : float, default=None
-        Width of "rbf"; None means 1 / n_features.
+    gamma : {"median", "scale", "paper"} or float, default=None
+        Width of "rbf": see :class:`rbrl.RBRLClassifier`; None means 1 / n_features, as "paper".
     tol : float, default=None
         Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
     votes : {"hard", "soft"}, default="hard"
@@ -402,7 +413,7 @@ class CalibratedLabelRanking(BinaryBankClassifier):
     played_: BoolArray
 
     def __init__(
-        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: float | None = None,
+        self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, votes: str = "hard", non_empty: bool = False, n_jobs: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(estimator, kernel, C, gamma, tol, non_empty)

@@ -321,7 +321,8 @@ def execute(
     Raises
     ------
     PlanError
-        Before anything is run: a method or parameter does not exist, or a file cannot be read.
+        Before anything is run: a method or parameter does not exist, a file cannot be read, or labels are missing that a
+        method needs.
     StoreError
         The store cannot be read or written; the message says what has become of what it held, and the way out.
 

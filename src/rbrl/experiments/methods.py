@@ -23,10 +23,13 @@ from rbrl._common.typing import Array, Matrix
 from rbrl.decision import non_empty as best_where_empty
 from rbrl.exceptions import PlanError, in_words
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.specs import MethodSpec
+from rbrl.experiments.specs import DataSpec, MethodSpec
 from rbrl.metrics import scores_of
 from rbrl.registry import REGISTRY
+from rbrl.search.cv import RBRLClassifierCV
 
+# A plan has no None; these words say what it means for parameters of these names.
+NONE_IN_WORDS = {"gamma": "paper", "intercept_ridge": "ridge"}
 # Any scikit-learn classifier of label matrices: of rbrl, of another package, or of a user's file.
 Classifier: TypeAlias = Any
 
@@ -52,6 +55,11 @@ class NonEmptyClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def __init__(self, estimator: Classifier) -> None:
         self.estimator = estimator
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether labels may be missing: as the classifier says."""
+        return bool(getattr(self.estimator, "takes_missing", False))
 
     def fit(self, X: Matrix, y: Array) -> Self:
         """Fit a copy of the classifier.
@@ -171,6 +179,30 @@ def check_method(plan: Plan, method: MethodSpec) -> None:
                     _value(value, plan.folder)
 
 
+def check_missing_labels(plan: Plan, data: DataSpec, Y: Array) -> None:
+    """Refuse methods that cannot learn where labels are missing; those that can have `takes_missing`, a true attribute.
+
+    Parameters
+    ----------
+    plan : Plan
+    data : DataSpec
+        One of the plan's.
+    Y : array
+        Its labels, NaN where nobody looked.
+    """
+    n_missing, refused = np.count_nonzero(np.isnan(Y)), []
+    for method in plan.methods if n_missing else ():
+        with _foreign_code(f"methods.{method.name}: {method.use!r} cannot be made"):
+            estimator = build(method.use, method.on(data)[0], plan.folder, non_empty=method.non_empty)
+        refused += [] if getattr(estimator, "takes_missing", False) else [method.name]
+    if refused:
+        able = ", ".join(name for name, cls in REGISTRY.items() if cls.takes_missing)
+        raise PlanError(
+            f"the data set {data.name!r} has {n_missing} of {Y.size} labels missing, and these methods need all of them: "
+            f"{', '.join(refused)}. Leave them out, or fill the labels in; methods that learn from the others: {able}."
+        )
+
+
 def _check_rules(where: str, cls: type[Classifier], names: Iterable[str]) -> None:
     """Refuse parameters that a fitted model cannot be given, and a class that does not say which these are."""
     known = getattr(cls, "decision_parameters", None)
@@ -206,8 +238,9 @@ def first_defaults() -> dict[str, dict[str, Any]]:
 def resolved(use: str, params: dict[str, Any], folder: str | Path, but: Collection[str] = ()) -> dict[str, Any]:
     """The parameters of a plan, and those defaults of the class that are no longer its first ones.
 
-    Of classes that are not rbrl's nothing is known; a class of a file that takes its parameters from one of rbrl's has
-    its defaults, too. Parameters that are estimators are resolved in their turn.
+    Where a plan states the first default of a parameter that has another one now, it is left out: what was done when it was
+    the default is the same run. Of classes that are not rbrl's nothing is known; a class of a file that takes its
+    parameters from one of rbrl's has its defaults, too. Parameters that are estimators are resolved in their turn.
 
     Parameters
     ----------
@@ -218,18 +251,34 @@ def resolved(use: str, params: dict[str, Any], folder: str | Path, but: Collecti
 
     Examples
     --------
-    >>> resolved("brl", {"ridge": 2.0}, ".")
-    {'ridge': 2.0}
+    >>> resolved("rank-svm", {"C": 2.0}, ".")
+    {'C': 2.0}
+    >>> resolved("cpnl", {"ridge": 1.0, "intercept_ridge": "ridge", "gamma": "paper"}, ".")
+    {'non_empty': 'auto'}
     """
     cls = find_class(use, folder)
     found = {name: _resolved_value(value, folder) for name, value in params.items()}
     first = _first_defaults_of(cls)
     for name, parameter in inspect.signature(cls.__init__).parameters.items() if first else ():
-        if parameter.default is not parameter.empty and name not in params and name not in but:
-            default = json.loads(json.dumps(parameter.default, default=repr))
-            if first.get(name, parameter.empty) != default:
-                found[name] = default
+        if parameter.default is parameter.empty:
+            continue
+        default = json.loads(json.dumps(parameter.default, default=repr))
+        first_default = first.get(name, parameter.empty)
+        if name in found:
+            is_none = found[name] == NONE_IN_WORDS.get(name) and first_default is None
+            if is_none or (default != first_default and found[name] == first_default):
+                del found[name]
+        elif name not in but and default != first_default:
+            found[name] = default
+    if cls is RBRLClassifierCV and found.get("estimator") is None:
+        # What it searches is a classifier with defaults of its own; the three weights are the search's.
+        found |= _resolved_default("rbrl", folder, ("ridge", "ranking", "nuclear"))
     return found
+
+
+def _resolved_default(use: str, folder: str | Path, but: Collection[str]) -> dict[str, Any]:
+    params = resolved(use, {}, folder, but)
+    return {"estimator": {"use": use, "params": params}} if params else {}
 
 
 def _first_defaults_of(cls: type[Classifier]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rbrl._common.typing import IntArray, Matrix, issparse
+from rbrl._common.typing import Array, Matrix, issparse
 from rbrl._version import __version__
 from rbrl.datasets import CARDS, load, load_file
 from rbrl.exceptions import PlanError, in_words
@@ -51,10 +51,13 @@ class Shelf:
 
     def __init__(self, folder: Path, data_home: str | PathLike[str] | None = None) -> None:
         self.folder, self.data_home = folder, None if data_home is None else os.fspath(data_home)
-        self._loaded: dict[str, tuple[Matrix, IntArray]] = {}
+        self._loaded: dict[str, tuple[Matrix, Array]] = {}
 
-    def get(self, spec: DataSpec) -> tuple[Matrix, IntArray]:
-        """Return (X, Y): Y as int64, since scikit-learn goes wrong on int8 with more than 128 columns."""
+    def get(self, spec: DataSpec) -> tuple[Matrix, Array]:
+        """Return (X, Y): Y as int64, since scikit-learn goes wrong on int8 with more than 128 columns.
+
+        Where labels are missing, Y is of float64, with NaN.
+        """
         if spec.name not in self._loaded:
             if spec.file is None:
                 data = load(spec.name, self.data_home)
@@ -62,7 +65,7 @@ class Shelf:
                 labels = str(Path(self.folder, spec.labels)) if isinstance(spec.labels, str) else spec.labels
                 data = load_file(Path(self.folder, spec.file), labels, format=spec.format, nominal=spec.nominal)
             Y = data.Y.toarray() if issparse(data.Y) else data.Y
-            self._loaded[spec.name] = data.X, Y.astype(np.int64)
+            self._loaded[spec.name] = data.X, Y.astype(np.float64 if Y.dtype.kind == "f" else np.int64)
         return self._loaded[spec.name]
 
     def fingerprint(self, spec: DataSpec) -> str:
@@ -78,7 +81,7 @@ class Shelf:
     def sizes(self, spec: DataSpec) -> tuple[int, int, int, float, float]:
         """Return (samples, features, labels, labels per sample, density) of a file; a card says so of the others."""
         X, Y = self.get(spec)
-        return X.shape[0], X.shape[1], Y.shape[1], float(Y.sum() / Y.shape[0]), float(Y.mean())
+        return X.shape[0], X.shape[1], Y.shape[1], float(np.nansum(Y) / Y.shape[0]), float(np.nanmean(Y))
 
     def drop(self, names: set[str]) -> None:
         """Forget all sets but these, which some run still needs."""
@@ -297,6 +300,8 @@ def machine() -> str:
 def expand(plan: Plan, shelf: Shelf) -> list[Run]:
     """Return the runs of a plan, one data set after the other; refuse methods and parameters that do not exist.
 
+    Methods that cannot learn from a data set because labels of it are missing are refused, too.
+
     A method that is tuned on the first split needs it, also where only other splits are asked for.
 
     Parameters
@@ -316,7 +321,7 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
     ['yeast · br · split 0', 'yeast · br · split 1']
     """
     # Here, and not above: who reads a store should not wait for every method.
-    from rbrl.experiments.methods import check_method
+    from rbrl.experiments.methods import check_method, check_missing_labels
 
     for method in plan.methods:
         check_method(plan, method)
@@ -326,6 +331,8 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
             content = shelf.fingerprint(data)
         except (OSError, ValueError) as error:
             raise PlanError(f"the data set {data.name!r} cannot be read: {error}") from error
+        if data.file is not None:  # in those of the catalogue nothing is missing
+            check_missing_labels(plan, data, shelf.get(data)[1])
         once = [method for method in plan.methods if method.tuned_on(data, plan.tuning.on) == "first"]
         firsts = {method.name: _run(plan, data, method, 0, content) for method in once}
         for split, method in itertools.product(range(plan.splits.number), plan.methods):

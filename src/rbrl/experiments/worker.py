@@ -27,14 +27,14 @@ from rbrl.splits import IterativeStratifiedShuffleSplit, random_split
 Grid: TypeAlias = dict[str, list[Any]]
 
 
-def work(run: Run, X: Matrix, Y: IntArray, known: Sequence[Fold] = (), others: Iterable[list[Fold]] = ()) -> Outcome:
+def work(run: Run, X: Matrix, Y: Array, known: Sequence[Fold] = (), others: Iterable[list[Fold]] = ()) -> Outcome:
     """Do one run; its fits are judged by its other decision rules too.
 
     Parameters
     ----------
     run : Run
     X, Y
-        The whole data set.
+        The whole data set; NaN in Y where nobody looked, which metrics leave out.
     known : sequence of Fold
         What is already tuned.
     others : iterable of list of Fold
@@ -74,7 +74,7 @@ def _built(run: Run, seed: int | None = None) -> Classifier:
     return build(run.spec.use, run.params, run.plan.folder, non_empty=run.spec.non_empty, seed=seed)
 
 
-def _work(outcome: Outcome, run: Run, X: Matrix, Y: IntArray, known: Sequence[Fold], others: list[OtherRule]) -> None:
+def _work(outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[Fold], others: list[OtherRule]) -> None:
     estimator, chosen, earlier, used = _built(run, run.seed), {}, 0.0, time.process_time()
     train, test = _split(run, Y)
     X_train, X_test = prepare(X, train, test, run.plan.standardise)
@@ -97,7 +97,7 @@ def _work(outcome: Outcome, run: Run, X: Matrix, Y: IntArray, known: Sequence[Fo
     outcome.others = [other.outcome(chosen, outcome, estimator, X_test, Y[test]) for other in others]
 
 
-def _split(run: Run, Y: IntArray) -> tuple[IntArray, IntArray]:
+def _split(run: Run, Y: Array) -> tuple[IntArray, IntArray]:
     """Return (train, test) row numbers."""
     splits, seed = run.plan.splits, run.plan.splits.seed + run.split
     if splits.stratified:
@@ -127,12 +127,12 @@ def _choice(run: Run, folds: Iterable[Fold]) -> dict[str, Any]:
     return choose(by_point(run, folds), run.plan.tuning.criterion, run.plan.metrics)
 
 
-def _judge(Y: IntArray, predicted: tuple[Array | None, Array | None], run: Run) -> dict[str, float]:
+def _judge(Y: Array, predicted: tuple[Array | None, Array | None], run: Run) -> dict[str, float]:
     """Return {metric name: value}; refuse labels and scores of another shape than Y."""
     for what, found in zip(("labels", "scores"), predicted):
         if found is not None and found.shape != Y.shape:
             raise ValueError(f"the method's {what} must have the shape of Y, {Y.shape}. Got {found.shape} instead.")
-    return evaluate(Y, *predicted, run.plan.metrics, run.convention)
+    return evaluate(Y, *predicted, run.plan.metrics, run.convention, missing="ignore")
 
 
 class OtherRule:
@@ -162,7 +162,7 @@ class OtherRule:
             self.error = in_words(error)
 
     def outcome(
-        self, chosen: dict[str, Any], done: Outcome, estimator: Classifier, X_test: Matrix, Y_test: IntArray
+        self, chosen: dict[str, Any], done: Outcome, estimator: Classifier, X_test: Matrix, Y_test: Array
     ) -> Outcome:
         """What this run gives, from the `done` one, its fitted estimator, and the grid point that was chosen for it.
 
@@ -192,7 +192,7 @@ class OtherRule:
 
 
 def _tune_missing(
-    outcome: Outcome, run: Run, estimator: Classifier, X: Matrix, Y: IntArray, known: Sequence[Fold],
+    outcome: Outcome, run: Run, estimator: Classifier, X: Matrix, Y: Array, known: Sequence[Fold],
     others: list[OtherRule],
 ) -> float:  # fmt: skip
     """Tune the grid points that are not known; return the processor time of those that are, as far as it was recorded.

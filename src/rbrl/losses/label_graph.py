@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses.hinges import Loss, RowWeights, Terms, row_weights
+from rbrl.losses.hinges import Loss, Terms, Weights, mean_weights
 
 # Differences of scores at a time: 32 MB.
 BLOCK_ENTRIES = 2**22
@@ -17,6 +17,9 @@ class LabelGraph(Loss):
     r"""Quadratic form in every row's scores.
 
     .. math:: \tfrac12 \operatorname{tr}(F L F') = \tfrac12 \sum_i f_i' L f_i
+
+    No label enters: it holds for the scores of entries that nobody looked at, too, in a row where somebody looked at others.
+    With weights of entries, a row counts their mean.
 
     Parameters
     ----------
@@ -34,9 +37,9 @@ class LabelGraph(Loss):
 
     matrix: FloatArray
 
-    def accumulate(self, Y: Array, F: FloatArray, weights: RowWeights, scale: float, R: FloatArray) -> Terms:
+    def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
         """Add scale x gradient to R; a quadratic form is its own dual term."""
-        w = scale * row_weights(weights, len(F))
+        w = scale * mean_weights(Y, weights)
         R += w[:, None] * (F @ self.matrix)
         value = 0.5 * self._form(F, w)
         return Terms(value, linear=0.0, quadratic=value)
@@ -63,25 +66,25 @@ class LabelGraph(Loss):
         rest = diagonal - (np.abs(L).sum(axis=1) - np.abs(diagonal))
         return j, k, np.sign(L[j, k]), np.abs(L[j, k]), np.where(np.abs(rest) > 1e-12 * np.abs(diagonal), rest, 0.0)
 
-    def hessian_diagonal(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+    def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
         """The diagonal of L in every row: (n, l)."""
-        return np.outer(row_weights(weights, len(F)), np.diag(self.matrix))
+        return np.outer(mean_weights(Y, weights), np.diag(self.matrix))
 
-    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: RowWeights = None) -> FloatArray:
+    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
         """D times L: (n, l)."""
-        return row_weights(weights, len(F))[:, None] * (D @ self.matrix)
+        return mean_weights(Y, weights)[:, None] * (D @ self.matrix)
 
-    def label_hessian(self, Y: Array, F: FloatArray, weights: RowWeights = None) -> FloatArray:
+    def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
         """L as often as there are rows: (n_labels, n_labels)."""
-        return row_weights(weights, len(F)).sum() * self.matrix
+        return mean_weights(Y, weights).sum() * self.matrix
 
-    def curvature(self, Y: Array, weights: RowWeights = None) -> FloatArray:
+    def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
         """The largest eigenvalue of L, in every row."""
-        return np.linalg.eigvalsh(self.matrix)[-1] * row_weights(weights, len(Y))
+        return np.linalg.eigvalsh(self.matrix)[-1] * mean_weights(Y, weights)
 
 
 def laplacians_of_products(
-    products: FloatArray, n_samples: float, n_neighbors: int = 3
+    products: FloatArray, n_samples: float | FloatArray, n_neighbors: int = 3
 ) -> tuple[FloatArray, FloatArray]:
     r"""Label graphs of CPNL, from how often two labels agree.
 
@@ -92,8 +95,10 @@ def laplacians_of_products(
     Parameters
     ----------
     products : array (n_labels, n_labels)
-        Y'Y of labels in {-1, +1}.
-    n_samples : float
+        Y'Y of labels in {-1, 0, +1}.
+    n_samples : float or array (n_labels, n_labels)
+        How many rows these are sums over; an array where not all labels were looked at in all rows. Labels that never were
+        in the same row are no neighbours.
     n_neighbors : int
 
     Returns
@@ -111,8 +116,10 @@ def laplacians_of_products(
     >>> positive.round(2).tolist()
     [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    agreement = 0.5 * (1.0 + products / n_samples)
-    positive, negative = (_sparsified(S, n_neighbors) for S in (agreement, 1.0 - agreement))
+    counts = np.broadcast_to(n_samples, products.shape)
+    agreement = 0.5 * (1.0 + np.divide(products, counts, out=np.zeros(products.shape), where=counts > 0))
+    shares = (np.where(counts > 0, S, 0.0) for S in (agreement, 1.0 - agreement))
+    positive, negative = (_sparsified(S, n_neighbors) for S in shares)
     return np.diag(positive.sum(axis=0)) - positive, np.diag(negative.sum(axis=0)) + negative
 
 

@@ -15,13 +15,11 @@ from rbrl.metrics.ranking import (
     auc_micro,
     average_precision,
     coverage,
-    ndcg_at_k,
     one_error,
-    precision_at_k,
     ranking_loss,
-    recall_at_k,
 )
 from rbrl.metrics.registry import METRICS, PAPER_METRICS, Metric, evaluate, get_metric, metric_at_k, scores_of
+from rbrl.metrics.top_k import ndcg_at_k, precision_at_k, recall_at_k
 
 __all__ = [
     "CONVENTIONS", "METRICS", "PAPER_METRICS", "Metric", "accuracy_example", "auc_macro", "auc_micro", "average_precision",

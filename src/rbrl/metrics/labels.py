@@ -6,18 +6,19 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import ArrayLike, FloatArray, MatrixLike
-from rbrl.metrics.inputs import check_label_pair
+from rbrl.metrics.inputs import check_label_pair, undefined
 
 # F1 and accuracy of two empty sets are 0/0: they agree, so the paper convention says 1; scikit-learn's default is 0.
 _BOTH_EMPTY = {"paper": 1.0, "mulan": 1.0, "sklearn": 0.0}
 
 
 class _Overlap(NamedTuple):
-    """Sizes of the intersections of true and predicted sets, and of these sets."""
+    """Sizes of the intersections of true and predicted sets, of these sets, and of what is known."""
 
     hits: FloatArray
     true: FloatArray
     predicted: FloatArray
+    known: FloatArray
 
     @property
     def misses(self) -> FloatArray:
@@ -28,11 +29,21 @@ class _Overlap(NamedTuple):
         return _ratio(2 * self.hits, self.true + self.predicted, undefined)
 
 
-def _overlap(Y: MatrixLike, labels: MatrixLike, convention: str, axis: int | None) -> _Overlap:
-    """Count per row (axis=1), per label (axis=0) or altogether (None), without making sparse input dense."""
-    T, P = check_label_pair(Y, labels, convention)
+def _overlap(Y: MatrixLike, labels: MatrixLike, convention: str, missing: str, axis: int | None) -> _Overlap:
+    """Count per row (axis=1), per label (axis=0) or altogether (None), without making sparse input dense.
+
+    Rows or labels of which nothing is known are left out.
+    """
+    T, P, unseen = check_label_pair(Y, labels, convention, missing)
     both = np.logical_and(T, P) if isinstance(T, np.ndarray) else T.multiply(P)
-    return _Overlap(*(_count(M, axis) for M in (both, T, P)))
+    hits, true, predicted = (_count(M, axis) for M in (both, T, P))
+    known = np.full(hits.shape, float(np.prod(T.shape) if axis is None else T.shape[axis]))
+    counts = _Overlap(hits, true, predicted, known if unseen is None else known - _count(unseen, axis))
+    return counts if unseen is None else _Overlap(*(count[counts.known > 0] for count in counts))
+
+
+def _mean(values: FloatArray) -> float:
+    return float(values.mean()) if values.size else undefined("Nothing is known of Y")
 
 
 def _count(M: Any, axis: int | None) -> FloatArray:
@@ -46,7 +57,7 @@ def _ratio(numerator: ArrayLike, denominator: FloatArray, undefined: float) -> F
     return np.divide(numerator, denominator, out=out, where=denominator > 0)
 
 
-def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
+def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
     r"""Fraction of sample-label pairs that are predicted wrongly.
 
     .. math:: \frac{1}{nl} \sum_{i=1}^n \sum_{j=1}^l [h_j(x_i) \neq y_{ij}]
@@ -57,6 +68,8 @@ def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper"
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+    missing : {"raise", "ignore"}, default="raise"
+        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
 
     Returns
     -------
@@ -68,10 +81,11 @@ def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper"
     >>> hamming_loss([[1, 0, 1]], [[1, 1, 1]])
     0.3333333333333333
     """
-    return float(_overlap(Y, labels, convention, axis=None).misses / np.prod(np.shape(Y)))
+    counts = _overlap(Y, labels, convention, missing, axis=None)
+    return _mean(counts.misses / counts.known)
 
 
-def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
+def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
     r"""Fraction of samples whose label set is predicted exactly.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n [H(x_i) = y_i]
@@ -82,6 +96,8 @@ def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pap
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+    missing : {"raise", "ignore"}, default="raise"
+        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
 
     Returns
     -------
@@ -93,10 +109,10 @@ def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pap
     >>> subset_accuracy([[1, 0], [0, 1]], [[1, 0], [1, 1]])
     0.5
     """
-    return float(np.mean(_overlap(Y, labels, convention, axis=1).misses == 0))
+    return _mean(_overlap(Y, labels, convention, missing, axis=1).misses == 0)
 
 
-def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
+def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
     r"""F1 of each sample's label set, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \frac{2 |P_i^+ \cap Y_i^+|}{|P_i^+| + |Y_i^+|}
@@ -107,6 +123,8 @@ def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") 
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
+    missing : {"raise", "ignore"}, default="raise"
+        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
 
     Returns
     -------
@@ -118,10 +136,10 @@ def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") 
     >>> f1_example([[1, 0, 1], [0, 0, 0]], [[1, 1, 1], [0, 0, 0]])
     0.9
     """
-    return float(_overlap(Y, labels, convention, axis=1).f1(_BOTH_EMPTY[convention]).mean())
+    return _mean(_overlap(Y, labels, convention, missing, axis=1).f1(_BOTH_EMPTY[convention]))
 
 
-def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
+def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
     r"""Jaccard index of each sample's label sets, averaged over samples.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \frac{|P_i^+ \cap Y_i^+|}{|P_i^+ \cup Y_i^+|}
@@ -132,6 +150,8 @@ def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pa
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
+    missing : {"raise", "ignore"}, default="raise"
+        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
 
     Returns
     -------
@@ -143,11 +163,11 @@ def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pa
     >>> accuracy_example([[1, 0, 1]], [[1, 1, 0]])
     0.3333333333333333
     """
-    counts = _overlap(Y, labels, convention, axis=1)
-    return float(_ratio(counts.hits, counts.hits + counts.misses, _BOTH_EMPTY[convention]).mean())
+    counts = _overlap(Y, labels, convention, missing, axis=1)
+    return _mean(_ratio(counts.hits, counts.hits + counts.misses, _BOTH_EMPTY[convention]))
 
 
-def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
+def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
     r"""F1 of all sample-label pairs taken together.
 
     .. math:: \frac{2 \sum_j |P_j \cap Y_j|}{\sum_j |P_j| + |Y_j|}
@@ -160,6 +180,8 @@ def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") ->
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         With no label true or predicted anywhere, it is 1, in "sklearn" 0.
+    missing : {"raise", "ignore"}, default="raise"
+        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
 
     Returns
     -------
@@ -171,10 +193,10 @@ def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") ->
     >>> f1_micro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.8
     """
-    return float(_overlap(Y, labels, convention, axis=None).f1(_BOTH_EMPTY[convention]))
+    return _mean(_overlap(Y, labels, convention, missing, axis=None).f1(_BOTH_EMPTY[convention]))
 
 
-def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
+def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
     r"""F1 of each label, averaged over labels.
 
     .. math:: \frac{1}{l} \sum_{j=1}^l \frac{2 |P_j \cap Y_j|}{|P_j| + |Y_j|}
@@ -187,6 +209,8 @@ def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") ->
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+    missing : {"raise", "ignore"}, default="raise"
+        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
 
     Returns
     -------
@@ -198,10 +222,10 @@ def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") ->
     >>> f1_macro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.5
     """
-    return float(_overlap(Y, labels, convention, axis=0).f1(0.0).mean())
+    return _mean(_overlap(Y, labels, convention, missing, axis=0).f1(0.0))
 
 
-def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper") -> float:
+def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
     r"""F1 of each label, averaged with the label's frequency as weight.
 
     .. math:: \sum_{j=1}^l \frac{|Y_j|}{\sum_k |Y_k|} \frac{2 |P_j \cap Y_j|}{|P_j| + |Y_j|}
@@ -214,6 +238,8 @@ def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper")
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
         They agree here.
+    missing : {"raise", "ignore"}, default="raise"
+        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
 
     Returns
     -------
@@ -225,5 +251,6 @@ def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper")
     >>> f1_weighted([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.6666666666666666
     """
-    counts = _overlap(Y, labels, convention, axis=0)
-    return float(_ratio(np.sum(counts.f1(0.0) * counts.true), counts.true.sum(), 0.0))
+    counts = _overlap(Y, labels, convention, missing, axis=0)
+    weighted = _ratio(np.sum(counts.f1(0.0) * counts.true), counts.true.sum(), 0.0)
+    return _mean(weighted if counts.known.size else counts.known)

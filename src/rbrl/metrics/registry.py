@@ -9,8 +9,8 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from rbrl._common.typing import FloatArray, MatrixLike
-from rbrl.metrics import labels, ranking
-from rbrl.metrics.inputs import CONVENTIONS
+from rbrl.metrics import labels, ranking, top_k
+from rbrl.metrics.inputs import CONVENTIONS, MISSING
 
 
 class Classifier(Protocol):
@@ -39,9 +39,12 @@ class Metric:
     needs : {"labels", "scores"}
         What is compared with the true labels.
     function : callable
-        ``function(Y, labels_or_scores, convention=...)``.
+        ``function(Y, labels_or_scores, convention=...)``; it takes ``missing="ignore"`` too where NaN in Y shall be
+        allowed.
     convention : {"paper", "mulan", "sklearn"}
         The one that the scorer uses.
+    missing : {"raise", "ignore"}
+        What the scorer does about NaN in Y.
 
     Examples
     --------
@@ -57,12 +60,13 @@ class Metric:
     needs: Literal["labels", "scores"]
     function: Callable[..., float]
     convention: str = CONVENTIONS[0]
+    missing: str = MISSING[0]
 
     def value(
         self, Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
-        convention: str | None = None,
+        convention: str | None = None, missing: str | None = None,
     ) -> float:  # fmt: skip
-        """The metric of predicted labels or scores, whichever it needs; `convention` goes before the record's own.
+        """The metric of predicted labels or scores, whichever it needs; the options go before the record's own.
 
         Parameters
         ----------
@@ -72,6 +76,8 @@ class Metric:
             What was predicted; the one that is not needed may be None.
         convention : {"paper", "mulan", "sklearn"}, default=None
             None means the record's own.
+        missing : {"raise", "ignore"}, default=None
+            None means the record's own.
 
         Returns
         -------
@@ -80,20 +86,23 @@ class Metric:
         predicted = labels if self.needs == "labels" else scores
         if predicted is None:
             raise ValueError(f"{self.name} compares Y with {self.needs}. Got {self.needs}=None instead.")
-        return self.function(Y, predicted, convention=convention or self.convention)
+        options, missing = {"convention": convention or self.convention}, missing or self.missing
+        # A function that knows nothing of missing entries serves as long as there shall be none.
+        return self.function(Y, predicted, **options, **({} if missing == MISSING[0] else {"missing": missing}))
 
-    def scorer(self, convention: str = CONVENTIONS[0]) -> Self:
+    def scorer(self, convention: str = CONVENTIONS[0], missing: str = MISSING[0]) -> Self:
         """The scikit-learn scorer of one convention: this record, bound to it.
 
         Parameters
         ----------
         convention : {"paper", "mulan", "sklearn"}
+        missing : {"raise", "ignore"}
 
         Returns
         -------
         Metric
         """
-        return replace(self, convention=convention)
+        return replace(self, convention=convention, missing=missing)
 
     def __call__(self, estimator: Classifier, X: MatrixLike, Y: MatrixLike, convention: str | None = None) -> float:
         """Score a fitted estimator: larger is better, a loss is negated.
@@ -180,9 +189,9 @@ PAPER_METRICS = (
 )
 
 _AT_K = {
-    "precision": ("Precision", "P", ranking.precision_at_k),
-    "recall": ("Recall", "R", ranking.recall_at_k),
-    "ndcg": ("nDCG", "N", ranking.ndcg_at_k),
+    "precision": ("Precision", "P", top_k.precision_at_k),
+    "recall": ("Recall", "R", top_k.recall_at_k),
+    "ndcg": ("nDCG", "N", top_k.ndcg_at_k),
 }
 
 
@@ -253,7 +262,7 @@ def get_metric(metric: str | Metric) -> Metric:
 
 def evaluate(
     Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
-    metrics: Iterable[str | Metric] = PAPER_METRICS, convention: str = CONVENTIONS[0],
+    metrics: Iterable[str | Metric] = PAPER_METRICS, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
 ) -> dict[str, float]:  # fmt: skip
     """Compute several metrics of one prediction.
 
@@ -269,6 +278,10 @@ def evaluate(
         What to compute.
     convention : {"paper", "mulan", "sklearn"}
         Rule for ties and for samples without a pair.
+    missing : {"raise", "ignore"}, default="raise"
+        NaN in Y is an entry that nobody looked at. "raise": an error. "ignore": such entries leave every metric, as if
+        each sample had those labels alone that somebody looked at, and each label those samples. Samples and labels
+        of which nothing is known are left out of averages; what is then left of nothing is NaN, with a warning.
 
     Returns
     -------
@@ -279,6 +292,8 @@ def evaluate(
     --------
     >>> evaluate([[1, 0], [0, 1]], labels=[[1, 0], [1, 1]], metrics=["hamming_loss", "Sa"])
     {'hamming_loss': 0.25, 'subset_accuracy': 0.5}
+    >>> evaluate([[1, 0], [float("nan"), 1]], labels=[[1, 0], [1, 1]], metrics=["Hal"], missing="ignore")
+    {'hamming_loss': 0.0}
     """
     chosen = [get_metric(metric) for metric in metrics]
-    return {metric.name: metric.value(Y, labels, scores, convention) for metric in chosen}
+    return {metric.name: metric.value(Y, labels, scores, convention, missing) for metric in chosen}

@@ -9,14 +9,15 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.linalg import gram_matrix, squares, whiten
-from rbrl._common.typing import Array, FloatArray, Matrix
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, Matrix
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.losses import Loss
 from rbrl.out_of_core.sources import Block, Blocks
 from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
 from rbrl.problem.design import Design, add_adjoint, scores, signed
-from rbrl.problem.linear import Rotation, directions_worth, rotated
+from rbrl.problem.linear import Rotation, directions_worth, last_row_times, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
+from rbrl.problem.scales import ColumnScales, first_row, shifted_sums
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
 LARGEST_GRAM = 5000
@@ -30,6 +31,8 @@ class SummedDesign(Design):
     n_samples : int
     turn : array (n_features, n_columns) or Rotation
     gram_diagonal : array (n_columns,)
+    constant : float, default=1.0
+        What the last feature holds, if it is that of the intercept: coefficients have the intercept itself in its place.
 
     Examples
     --------
@@ -39,8 +42,10 @@ class SummedDesign(Design):
     [1.0, 1.0]
     """
 
-    def __init__(self, n_samples: int, turn: FloatArray | Rotation, gram_diagonal: FloatArray) -> None:
-        self._turn, self.gram_diagonal = turn, gram_diagonal
+    def __init__(
+        self, n_samples: int, turn: FloatArray | Rotation, gram_diagonal: FloatArray, constant: float = 1.0
+    ) -> None:
+        self._turn, self.gram_diagonal, self.constant = turn, gram_diagonal, constant
         self.shape = n_samples, len(gram_diagonal)
 
     def scores(self, W: FloatArray) -> BlockScores:
@@ -80,7 +85,7 @@ class SummedDesign(Design):
         -------
         array (n_features, n_labels)
         """
-        return self._turn @ W
+        return last_row_times(self._turn @ W, self.constant)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """Their coordinates.
@@ -93,7 +98,20 @@ class SummedDesign(Design):
         -------
         array (n_columns, n_labels)
         """
-        return self._turn.T @ coefficients
+        return self._turn.T @ last_row_times(coefficients, 1 / self.constant)
+
+    def turned(self, gradient: FloatArray) -> FloatArray:
+        """A gradient in the coefficients, as one in these coordinates.
+
+        Parameters
+        ----------
+        gradient : array (n_features, n_labels)
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+        """
+        return self._turn.T @ last_row_times(gradient, self.constant)
 
 
 class BlockDesign(SummedDesign):
@@ -107,8 +125,12 @@ class BlockDesign(SummedDesign):
     ----------
     blocks : Blocks
     intercept : bool
-        Whether a column of ones is appended.
+        Whether a column is appended.
     largest_gram : int
+    constant : float, default=1.0
+        What that column holds.
+    found : Survey, default=None
+        What a first pass has told already.
 
     Examples
     --------
@@ -119,28 +141,31 @@ class BlockDesign(SummedDesign):
     (4, 4)
     """
 
-    def __init__(self, blocks: Blocks, intercept: bool = True, largest_gram: int = LARGEST_GRAM) -> None:
-        self.blocks = blocks
-        self.found = found = take_survey(blocks, largest_gram)
-        self.sample, gram, sums, n = found.sample, found.gram, found.sums, float(found.n_samples)
+    def __init__(
+        self, blocks: Blocks, intercept: bool = True, largest_gram: int = LARGEST_GRAM, constant: float = 1.0,
+        found: "Survey | None" = None,
+    ) -> None:  # fmt: skip
+        self.blocks, self.constant = blocks, constant if intercept else 1.0
+        self.found = found = take_survey(blocks, largest_gram) if found is None else found
+        self.sample, gram, sums, last = found.sample, found.gram, constant * found.sums, constant**2 * found.n_samples
         self.whitened = gram.ndim == 2
         if intercept:
-            # The Gram matrix, or its diagonal, of the features with a last column of ones.
-            gram = np.block([[gram, sums[:, None]], [sums, n]]) if self.whitened else np.append(gram, n)
+            # The Gram matrix, or its diagonal, of the features with the last column.
+            gram = np.block([[gram, sums[:, None]], [sums, last]]) if self.whitened else np.append(gram, last)
         self.column_squares = gram.diagonal().copy() if self.whitened else gram
         turned: tuple[FloatArray | Rotation, FloatArray]
         if self.whitened:
             # Passes over the blocks again only where the Gram matrix has too few digits for all directions.
-            turned = whiten(gram, lambda V: blocks.total(block_projected_gram, V)[0])
+            turned = whiten(gram, lambda V: blocks.total(block_projected_gram, last_row_times(V, self.constant))[0])
         else:
             turned = rotated(self._sample_gram, gram, directions_worth(found.n_entries, len(gram)))
-        super().__init__(found.n_samples, *turned)
+        super().__init__(found.n_samples, turned[0], turned[1], self.constant)
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
         X, _, weights = self.sample
         G = np.zeros(V.shape)
-        add_adjoint(X, weights[:, None] * scores(X, V), G)
-        return G
+        add_adjoint(X, weights[:, None] * scores(X, last_row_times(V, self.constant)), G)
+        return last_row_times(G, self.constant)
 
 
 class SummedObjective(Objective):
@@ -199,6 +224,15 @@ class BlockObjective(SummedObjective):
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
         self.reached = design.blocks.progress.reached
 
+    def known_labels(self) -> BoolArray:
+        """Labels that somebody looked at in some row.
+
+        Returns
+        -------
+        bool array (n_labels,)
+        """
+        return self.design.found.known > 0
+
     def lines_are_exact(self) -> bool:
         """No: lines are estimated on a sample of the rows.
 
@@ -227,10 +261,18 @@ class Survey(NamedTuple):
         How an irrelevant label is coded: 0 or -1.
     label_type : dtype
     sparse_labels : bool
+    known : array (n_labels,)
+        In how many rows each label is known: all, unless some are NaN.
     gram : array (n_features, n_features) or (n_features,)
         X'X, or only its diagonal where that is too large.
     sums : array (n_features,)
         Sums of the columns of X.
+    scales : ColumnScales
+        How far the columns reach.
+    all_labelled : bool
+        Whether every row has a relevant label.
+    sparse_features : bool
+        Of the first block.
     sample : tuple of X, Y, weights
         Some rows of every block; a row stands for as many as its weight says.
     """
@@ -242,8 +284,12 @@ class Survey(NamedTuple):
     low: int
     label_type: np.dtype[Any]
     sparse_labels: bool
+    known: IntArray
     gram: FloatArray
     sums: FloatArray
+    scales: ColumnScales
+    all_labelled: bool
+    sparse_features: bool
     sample: tuple[Matrix, Array, FloatArray]
 
 
@@ -270,12 +316,14 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
     """
     if len(blocks) == 0:
         raise ValueError("There are no blocks of rows to learn from: got 0.")
-    n_features, n_labels, name, label_type, sparse_labels = blocks.first(_columns)
+    n_features, n_labels, name, label_type, sparse_labels, sparse_features, shift = blocks.first(_columns)
     rows = min(SAMPLE_ROWS, SAMPLE_BYTES // (8 * max(n_labels, 1)))
-    asked = (n_features, n_labels, name), n_features <= largest_gram, max(1, -(-rows // len(blocks)))
-    n_samples, n_entries, gram, sums, zeros, minus, samples = blocks.total(_look, *asked)
+    asked = (n_features, n_labels, name), n_features <= largest_gram, max(1, -(-rows // len(blocks))), shift
+    n_samples, n_entries, gram, sums, *counted, zeros, minus, known, samples = blocks.total(_look, *asked)
     if n_samples == 0:
         raise ValueError(f"There are no rows to learn from: all {len(blocks)} blocks are empty.")
+    if not known.any():
+        raise InvalidLabelsError(f"No label of any of the {n_samples} rows is known: all are NaN.")
     if zeros and minus:
         raise InvalidLabelsError(
             f"Labels must be 0/1 everywhere or -1/+1 everywhere. Got 0 in {zeros[0]}, and -1 in {minus[0]}."
@@ -283,16 +331,21 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
     X, Y, weights = zip(*samples)
     stack = sparse.vstack if sparse.issparse(X[0]) else np.vstack
     sample = stack(X), np.vstack(Y), np.concatenate(weights)
-    of_labels = -1 if minus else 0, label_type, sparse_labels
-    return Survey(n_samples, n_features, n_labels, n_entries, *of_labels, gram, sums, sample)
+    of_labels = -1 if minus else 0, label_type, sparse_labels, known
+    n_present, n_labelled, *shifted = counted
+    of_rows = ColumnScales.of_sums(n_present, *shifted), n_labelled == n_present, sparse_features
+    return Survey(n_samples, n_features, n_labels, n_entries, *of_labels, gram, sums, *of_rows, sample)
 
 
 def _columns(block: Block) -> tuple[Any, ...]:
     _check_matrices(block)
-    return block.X.shape[1], block.Y.shape[1], block.name, block.Y.dtype, sparse.issparse(block.Y)
+    shapes = block.X.shape[1], block.Y.shape[1], block.name
+    return *shapes, block.Y.dtype, sparse.issparse(block.Y), sparse.issparse(block.X), first_row(block.X)
 
 
-def _look(block: Block, expected: tuple[int, int, str], whole_gram: bool, sample_rows: int) -> tuple[Any, ...]:
+def _look(
+    block: Block, expected: tuple[int, int, str], whole_gram: bool, sample_rows: int, shift: FloatArray
+) -> tuple[Any, ...]:
     _check_matrices(block)
     X, name = block.X, block.name
     if (X.shape[1], block.Y.shape[1]) != expected[:2]:
@@ -304,10 +357,15 @@ def _look(block: Block, expected: tuple[int, int, str], whole_gram: bool, sample
     values: Any = X.data if sparse.issparse(X) else X
     if not np.isfinite(values).all():
         raise DataFormatError(f"{name} holds NaN or infinite features; a linear model needs finite ones.")
-    zeros, minus = _label_values(block)
+    zeros, minus, known = _label_values(block)
     gram = (gram_matrix if whole_gram else squares)(X.astype(np.float64, copy=False))
     sums = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
-    return X.shape[0], values.size, gram, sums, [name] * zeros, [name] * minus, [_sample(X, block.Y, sample_rows)]
+    Y = signed(block.Y)
+    # Rows of which no label is known are as if they were absent.
+    present, labelled = Y.any(axis=1), (Y > 0).any(axis=1)
+    counted = int(present.sum()), int(labelled.sum()), *shifted_sums(X if present.all() else X[present], shift)
+    found = [name] * zeros, [name] * minus, known, [_sample(X, block.Y, sample_rows)]
+    return X.shape[0], values.size, gram, sums, *counted, *found
 
 
 def _check_matrices(block: Block) -> None:
@@ -321,14 +379,18 @@ def _check_matrices(block: Block) -> None:
         raise DataFormatError(f"{block.name} must hold numbers. Got types {block.X.dtype} and {block.Y.dtype}.")
 
 
-def _label_values(block: Block) -> tuple[bool, bool]:
-    """Whether zeros and whether minus ones occur."""
-    values = np.unique(block.Y.data if sparse.issparse(block.Y) else np.asarray(block.Y))
+def _label_values(block: Block) -> tuple[bool, bool, IntArray]:
+    """Whether zeros and whether minus ones occur, and how often each label is not NaN."""
+    Y: Any = sparse.csr_array(block.Y) if sparse.issparse(block.Y) else np.asarray(block.Y)
+    values, known = np.unique(Y.data if sparse.issparse(Y) else Y), np.full(Y.shape[1], Y.shape[0])
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        missing = Y.indices[np.isnan(Y.data)] if sparse.issparse(Y) else np.nonzero(np.isnan(Y))[1]
+        values, known = values[~np.isnan(values)], known - np.bincount(missing, minlength=Y.shape[1])
     if not set(values.tolist()) <= {-1, 0, 1}:
         shown = ", ".join(repr(v) for v in values[:6].tolist())
         raise InvalidLabelsError(f"{block.name}: labels must be 0/1 or -1/+1. Got the values {shown}.")
     implied = sparse.issparse(block.Y) and block.Y.nnz < np.prod(block.Y.shape)
-    return bool(implied or 0 in values), bool(-1 in values)
+    return bool(implied or 0 in values), bool(-1 in values), known
 
 
 def _sample(X: Matrix, Y: Any, n_rows: int) -> tuple[Matrix, Array, FloatArray]:

@@ -39,17 +39,20 @@ class Blocks(ABC):
         Who is told how far a pass has come.
     columns : Columns or None
         What is known of their columns, such as names.
+    pass_seconds, pass_processor_seconds : float
+        Time that passes have taken, by the clock, and of this process's processor: that of workers is not in it.
     """
 
     n_blocks: int
     progress: Passes = Passes(0.0)
     columns: Columns | None = None
+    pass_seconds = 0.0
+    pass_processor_seconds = 0.0
 
     def __len__(self) -> int:
         """Number of blocks."""
         return self.n_blocks
 
-    @abstractmethod
     def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """Sum over all blocks of ``function(block, *arguments)``, a tuple of numbers, arrays, and lists, which join.
 
@@ -63,6 +66,15 @@ class Blocks(ABC):
         -------
         tuple
         """
+        clock, processor = time.perf_counter(), time.process_time()
+        result = self._sum(function, *arguments)
+        self.pass_seconds += time.perf_counter() - clock
+        self.pass_processor_seconds += time.process_time() - processor
+        return result
+
+    @abstractmethod
+    def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """The same, where the rows are."""
 
     @abstractmethod
     def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
@@ -111,19 +123,8 @@ class LocalBlocks(Blocks):
         self.n_blocks = len(parts)
         self.reading_seconds = 0.0
 
-    def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """The sum, one block at a time.
-
-        Parameters
-        ----------
-        function : callable
-            From a block, and the arguments, to a tuple.
-        *arguments
-
-        Returns
-        -------
-        tuple
-        """
+    def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """The sum, one block at a time."""
         result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
             found = function(self._fetch(i), *arguments)
@@ -213,19 +214,8 @@ class DaskBlocks(Blocks):
             )
         return cls(list(zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)))
 
-    def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """The sum, by a tree of tasks.
-
-        Parameters
-        ----------
-        function : callable
-            From a block, and the arguments, to a tuple.
-        *arguments
-
-        Returns
-        -------
-        tuple
-        """
+    def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """The sum, by a tree of tasks."""
         apply = self._dask.delayed(lambda block, shared: function(block, *shared), pure=False)
         join = self._dask.delayed(_joined, pure=False)
         shared = self._dask.delayed(arguments, pure=False, traverse=False)
@@ -259,13 +249,17 @@ def _joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     return reduce(_add, results[1:], tuple(value.copy() if hasattr(value, "copy") else value for value in results[0]))
 
 
-def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Blocks | None:
+def as_blocks(
+    X: Any, y: Any = None, sample_weight: ArrayLike | None = None, label_mask: MatrixLike | None = None
+) -> Blocks | None:
     """The blocks that a `fit` was given, or None if these are arrays.
 
     Parameters
     ----------
     X : Shards, sequence of parts (X, Y), Dask array or data frame, sequence of delayed parts, or anything else
     y : Dask array or data frame, or None
+    sample_weight, label_mask : arrays or None
+        Refused with blocks.
 
     Returns
     -------
@@ -302,6 +296,11 @@ def as_blocks(X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> 
     if sample_weight is not None:
         raise ValueError(
             f"sample_weight goes with arrays; for rows in {len(blocks)} blocks there is none. Repeat rows instead."
+        )
+    if label_mask is not None:
+        raise ValueError(
+            f"label_mask goes with arrays; for rows in {len(blocks)} blocks there is none. Labels that are NaN are missing "
+            "there."
         )
     return blocks
 

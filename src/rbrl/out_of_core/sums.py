@@ -12,7 +12,7 @@ import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
 from rbrl.losses import Loss, Terms
-from rbrl.losses.hinges import LineValue, row_weights
+from rbrl.losses.hinges import LineValue, mean_weights, row_weights
 from rbrl.out_of_core.sources import Block
 from rbrl.problem.design import Design, add_adjoint, extended_scores, scores, signed, slices
 
@@ -27,10 +27,12 @@ class BlockScores:
     ----------
     weights : array (n_columns, n_labels)
     design : Design
+    sampled : array (n_rows, n_labels), default=None
+        Those of the rows that lines are estimated on, once these were asked for.
     """
 
-    def __init__(self, weights: FloatArray, design: Design) -> None:
-        self.weights, self._design = weights, design
+    def __init__(self, weights: FloatArray, design: Design, sampled: FloatArray | None = None) -> None:
+        self.weights, self._design, self.sampled = weights, design, sampled
 
     def __len__(self) -> int:
         return int(self._design.shape[0])
@@ -41,13 +43,15 @@ class BlockScores:
         return len(self), self.weights.shape[1]
 
     def __add__(self, other: Self) -> "BlockScores":
-        return BlockScores(self.weights + other.weights, self._design)
+        sampled = None if self.sampled is None or other.sampled is None else self.sampled + other.sampled
+        return BlockScores(self.weights + other.weights, self._design, sampled)
 
     def __sub__(self, other: Self) -> "BlockScores":
         return BlockScores(self.weights - other.weights, self._design)
 
     def __mul__(self, factors: Any) -> "BlockScores":
-        return BlockScores(self.weights * factors, self._design)
+        sampled = None if self.sampled is None else self.sampled * factors
+        return BlockScores(self.weights * factors, self._design, sampled)
 
     __rmul__ = __mul__
 
@@ -101,6 +105,8 @@ class _Transposed(NamedTuple):
 
 # Evaluations that are remembered, beside that of zero weights: a solver comes back to where it was.
 REMEMBERED = 3
+# Scores that lines are estimated on, of all labels together: with many labels fewer rows than the survey's sample has.
+LINE_SCORES = 2**20
 
 
 class Evaluated(NamedTuple):
@@ -114,6 +120,8 @@ class Evaluated(NamedTuple):
     label_hessian : array (n_labels, n_labels)
     coefficients, gradient : arrays (n_columns, n_labels)
         Of the features themselves, as the blocks saw and gave them.
+    moved : bool
+        Whether any weight is other than 0.
     gradient_squares, rounding_squares, score_squares : arrays (n_labels,)
         Sums of squares of the loss gradient in the scores, of `Loss.rounding_reach`, and of the scores.
     """
@@ -124,6 +132,7 @@ class Evaluated(NamedTuple):
     label_hessian: FloatArray
     coefficients: FloatArray
     gradient: FloatArray
+    moved: bool
     gradient_squares: FloatArray
     rounding_squares: FloatArray
     score_squares: FloatArray
@@ -145,6 +154,9 @@ class BlockLoss:
         self.loss, self.design = loss, design
         self._known: list[Evaluated] = []
         self._ray: tuple[Any, ...] | None = None
+        X, Y, weights = design.sample
+        rows = slice(None, None, max(1, -(-Y.size // LINE_SCORES)))
+        self._sample = X[rows], Y[rows], weights[rows] * (weights.sum() / weights[rows].sum())
 
     def evaluate(self, Y: Any, at: BlockScores, weights: None = None) -> tuple[Terms, BlockResidual]:
         """Terms and residual: one pass, none if it was made before.
@@ -178,21 +190,23 @@ class BlockLoss:
         """
         return self._at(at.weights).label_hessian
 
-    def remembered(self, coefficients: FloatArray) -> tuple[Evaluated, list[Evaluated]]:
-        """What is known at these coefficients, which costs a pass only where a solver did not end there; and all else that
-        is known.
+    def remembered(self, coefficients: FloatArray, dual: BlockScores) -> tuple[Evaluated, list[Evaluated]]:
+        """What is known at these coefficients, which costs a pass only where a solver did not end there; and at the scores
+        of the best lower bound, or, where those are forgotten, all that is known.
 
         Parameters
         ----------
         coefficients : array (n_features, n_labels)
+        dual : BlockScores
 
         Returns
         -------
         here : Evaluated
         known : list of Evaluated
         """
-        here = [point for point in self._known if np.array_equal(point.coefficients, coefficients)]
-        return (here or [self._pass(self.design.weights(coefficients), coefficients)])[0], self._known
+        here = [point for point in self._known if _equal(point.coefficients, coefficients)]
+        best = [point for point in self._known if _equal(point.weights, dual.weights)]
+        return (here or [self._pass(self.design.weights(coefficients), coefficients)])[0], best or self._known
 
     def extended(self, coefficients: FloatArray) -> float:
         """The value at these coefficients, by scores in extended precision: one pass.
@@ -218,7 +232,7 @@ class BlockLoss:
         -------
         float
         """
-        _, Y, weights = self.design.sample
+        _, Y, weights = self._sample
         return self.loss.value(Y, self._sample_scores(at), weights)
 
     def line(self, Y: Any, at: BlockScores, along: BlockScores, t: FloatArray, weights: None = None) -> LineValue:
@@ -235,11 +249,11 @@ class BlockLoss:
         -------
         LineValue
         """
-        _, labels, row_weights = self.design.sample
+        _, labels, row_weights = self._sample
         if self._ray is None or self._ray[0] is not at or self._ray[1] is not along:
             F, D, start = self._sample_scores(at), self._sample_scores(along), self._at(at.weights)
             sampled = self.loss.line(labels, F, D, np.zeros(F.shape[1]), row_weights)
-            slopes = np.sum(start.adjoint * along.weights, axis=0) - sampled.slopes
+            slopes = np.einsum("ij,ij->j", start.adjoint, along.weights) - sampled.slopes
             self._ray = at, along, F, D, start.terms.value - sampled.value, slopes
         *_, F, D, value, slopes = self._ray
         here = self.loss.line(labels, F, D, t, row_weights)
@@ -259,29 +273,39 @@ class BlockLoss:
         -------
         LineValue
         """
-        start, here = self._at(at.weights), self._at((at + along * t).weights)
-        before, after = (np.sum(point.adjoint * along.weights, axis=0) for point in (start, here))
+        moved = along.weights * t
+        moved += at.weights
+        start, here = self._at(at.weights), self._at(moved)
+        before, after = (np.einsum("ij,ij->j", point.adjoint, along.weights) for point in (start, here))
         curvatures = np.divide(after - before, t, out=np.full(len(t), np.inf), where=t > 0)
         return LineValue(here.terms.value, after, curvatures, float((after - before).sum() / max(t.max(), 1e-300)))
 
     def _sample_scores(self, at: BlockScores) -> FloatArray:
-        return scores(self.design.sample[0], self.design.coefficients(at.weights))
+        if at.sampled is None:
+            at.sampled = scores(self._sample[0], self.design.coefficients(at.weights))
+        return at.sampled
 
     def _at(self, W: FloatArray) -> Evaluated:
         for known in self._known:
-            if np.array_equal(known.weights, W):
+            if _equal(known.weights, W):
                 return known
         points = [self._pass(W, self.design.coefficients(W)), *self._known]
-        moved, zero = ([point for point in points if point.weights.any() == moved] for moved in (True, False))
+        moved, zero = ([point for point in points if point.moved == moved] for moved in (True, False))
         self._known = [*moved[:REMEMBERED], *zero]
         return points[0]
 
     def _pass(self, W: FloatArray, coefficients: FloatArray) -> Evaluated:
-        self.design.columns += W.shape[1] * (2 if W.any() else 1)
+        moved = bool(W.any())
+        self.design.columns += W.shape[1] * (1 + moved)
         total = self.design.blocks.total(_evaluate, self.loss, coefficients)
         value, linear, quadratic, reach, gradient, hessian, sums = total
-        terms, adjoint = Terms(value, linear, quadratic, min(reach)), self.design.weights(gradient)
-        return Evaluated(W, terms, adjoint, hessian, coefficients, gradient, *sums)
+        terms, adjoint = Terms(value, linear, quadratic, min(reach)), self.design.turned(gradient)
+        return Evaluated(W, terms, adjoint, hessian, coefficients, gradient, moved, *sums)
+
+
+def _equal(A: FloatArray, B: FloatArray) -> bool:
+    """Whether these are the same; those that are not differ in their first row, most of them."""
+    return A is B or (np.array_equal(A[:1], B[:1]) and np.array_equal(A, B))
 
 
 def _extended_value(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[float]:
@@ -327,7 +351,7 @@ def block_projected_gram(block: Block, V: FloatArray) -> tuple[FloatArray]:
 
 
 class LabelCounts(NamedTuple):
-    """What losses that depend on all labels have to know of them, rows counted by their weights.
+    """What losses that depend on all labels have to know of them, rows and entries counted by their weights.
 
     Attributes
     ----------
@@ -335,23 +359,26 @@ class LabelCounts(NamedTuple):
     relevant, irrelevant : arrays (n_labels,)
         How often each label is so.
     products : array (n_labels, n_labels)
-        Y'Y of labels in {-1, +1}.
+        Y'Y of labels in {-1, 0, +1}.
+    together : array (n_labels, n_labels)
+        In how many rows somebody looked at both of two labels: n_samples everywhere, unless entries are missing.
     """
 
     n_samples: float
     relevant: FloatArray
     irrelevant: FloatArray
     products: FloatArray
+    together: FloatArray
 
 
 def label_counts(Y: Array, weights: FloatArray | None = None) -> LabelCounts:
-    """The counts of labels in {-1, +1}.
+    """The counts of labels in {-1, 0, +1}, where 0 is an entry that nobody looked at.
 
     Parameters
     ----------
     Y : array (n_rows, n_labels)
-        Labels in {-1, +1}.
-    weights : array (n_rows,) or None
+    weights : array (n_rows,) or (n_rows, n_labels), or None
+        Two entries of a row count the geometric mean of their weights.
 
     Returns
     -------
@@ -363,7 +390,13 @@ def label_counts(Y: Array, weights: FloatArray | None = None) -> LabelCounts:
     array([2., 1.])
     """
     w, labels = row_weights(weights, len(Y)), Y.astype(np.float64)
-    return LabelCounts(float(w.sum()), w @ (Y > 0), w @ (Y < 0), labels.T @ (w[:, None] * labels))
+    n_samples, seen = float(mean_weights(Y, weights).sum()), np.abs(labels)
+    if w.ndim == 2:
+        relevant, irrelevant = (np.where(side, w, 0.0).sum(axis=0) for side in (Y > 0, Y < 0))
+        labels, seen = np.sqrt(w) * labels, np.sqrt(w) * seen
+        return LabelCounts(n_samples, relevant, irrelevant, labels.T @ labels, seen.T @ seen)
+    together = np.full((Y.shape[1],) * 2, n_samples) if Y.all() else seen.T @ (w[:, None] * seen)
+    return LabelCounts(n_samples, w @ (Y > 0), w @ (Y < 0), labels.T @ (w[:, None] * labels), together)
 
 
 def block_label_counts(block: Block) -> LabelCounts:

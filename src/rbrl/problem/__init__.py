@@ -2,10 +2,17 @@
 
 from rbrl.problem.design import Design, RowDesign
 from rbrl.problem.kernel import BlockKernel, FeatureMapDesign, SpectralDesign
-from rbrl.problem.linear import LARGEST_DECOMPOSITION, EigenDesign, MatrixDesign, linear_design, with_ones
+from rbrl.problem.linear import (
+    LARGEST_DECOMPOSITION,
+    EigenDesign,
+    MatrixDesign,
+    linear_design,
+    with_constant,
+    with_ones,
+)
 from rbrl.problem.objective import NuclearNorm, Objective, Point, Ridge
 
 __all__ = [
     "LARGEST_DECOMPOSITION", "BlockKernel", "Design", "EigenDesign", "FeatureMapDesign", "MatrixDesign", "NuclearNorm",
-    "Objective", "Point", "Ridge", "RowDesign", "SpectralDesign", "linear_design", "with_ones",
+    "Objective", "Point", "Ridge", "RowDesign", "SpectralDesign", "linear_design", "with_constant", "with_ones",
 ]  # fmt: skip

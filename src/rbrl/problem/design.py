@@ -16,7 +16,7 @@ SLICE_CELLS = 2**18
 
 
 def slices(X: MatrixLike, Y: Any) -> Iterator[tuple[Matrix, Array]]:
-    """Yield (features, labels in {-1, +1}) of a few rows at a time."""
+    """Yield (features, labels in {-1, 0, +1}) of a few rows at a time."""
     step = max(1, SLICE_CELLS // max(Y.shape[1], 1))
     X = sparse.csr_array(X) if issparse(X) else np.asarray(X)
     for start in range(0, X.shape[0], step):
@@ -24,9 +24,10 @@ def slices(X: MatrixLike, Y: Any) -> Iterator[tuple[Matrix, Array]]:
 
 
 def signed(Y: MatrixLike) -> Array:
-    """Labels in {-1, +1} of int8, from 0/1 or -1/+1, dense or sparse."""
+    """Labels in {-1, 0, +1} of int8, from 0/1 or -1/+1, dense or sparse; 0 where they are NaN."""
     Y = Y.toarray() if issparse(Y) else np.asarray(Y)
-    return np.where(Y > 0, np.int8(1), np.int8(-1))
+    labels = np.where(Y > 0, np.int8(1), np.int8(-1))
+    return np.where(np.isnan(Y), np.int8(0), labels) if Y.dtype.kind == "f" else labels
 
 
 def scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
@@ -82,6 +83,9 @@ class Design(ABC):
         Whether Z'Z is diagonal.
     columns : int
         Columns multiplied so far, by ``scores`` and ``adjoint`` together.
+    constant : float
+        What the last column of the features holds where it is that of the intercept. Coefficients are in units of ones: the
+        last weight times the constant.
 
     Examples
     --------
@@ -98,6 +102,7 @@ class Design(ABC):
     gram_diagonal: FloatArray
     whitened: bool = True
     columns: int = 0
+    constant: float = 1.0
 
     @abstractmethod
     def scores(self, W: FloatArray) -> Any:
@@ -139,6 +144,17 @@ class RowDesign(Design):
     def matrix(self) -> FloatArray:
         """Z itself, dense."""
         return self._product(np.eye(self.shape[1]))
+
+    def row_gram(self, diagonal: FloatArray) -> FloatArray:
+        """Z diag(1 / diagonal) Z': (n_samples, n_samples)."""
+        Z = self.matrix()
+        return (Z / diagonal) @ Z.T
+
+    def weighted_gram(self, row_curvature: FloatArray) -> FloatArray:
+        """Z' diag(row_curvature) Z: (n_columns, n_columns)."""
+        rows = np.flatnonzero(row_curvature)
+        Z = self.matrix()[rows]
+        return Z.T @ (row_curvature[rows, None] * Z)
 
     def largest_curvature(self, row_curvature: FloatArray) -> float:
         """Largest eigenvalue of Z' diag(row_curvature) Z."""

@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -54,13 +54,11 @@ def gram(
             )
         return K
     # Of features in single precision the values are in double, too: they are what a certificate speaks of.
-    X, Z = X.astype(np.float64, copy=False), None if Z is None else Z.astype(np.float64, copy=False)
-    if kernel == "linear":
-        return linear_kernel(X, Z)
-    gamma = 1.0 / X.shape[1] if gamma is None else gamma
+    X = X.astype(np.float64, copy=False)
+    Z = X if Z is None else Z.astype(np.float64, copy=False)
     if kernel == "rbf":
-        return _rbf(X, X if Z is None else Z, gamma)
-    return polynomial_kernel(X, Z, gamma=gamma, degree=degree, coef0=coef0)
+        return _rbf(X, Z, 1.0 / X.shape[1] if gamma is None else gamma)
+    return pairwise_kernels(X, Z, kernel, filter_params=True, n_jobs=1, gamma=gamma, degree=degree, coef0=coef0)
 
 
 def _rbf(X: Matrix, Z: Matrix, gamma: float) -> FloatArray:
@@ -71,7 +69,7 @@ def _rbf(X: Matrix, Z: Matrix, gamma: float) -> FloatArray:
     """
     far = _is_far(gamma, X) | _is_far(gamma, Z)
     if not far.any():
-        return rbf_kernel(X, None if Z is X else Z, gamma=gamma)
+        return rbf_kernel(X, Z, gamma=gamma)
     near = np.flatnonzero(~far)
     K = cdist(*(_dense(side[:, np.flatnonzero(far)]) for side in (X, Z)), "sqeuclidean")
     K = np.exp(np.multiply(K, -gamma, out=K), out=K)
@@ -80,9 +78,7 @@ def _rbf(X: Matrix, Z: Matrix, gamma: float) -> FloatArray:
 
 def _is_far(gamma: float, X: Matrix) -> BoolArray:
     """Whether each column holds values so far from 0 that the rounding of their squares shows in the kernel."""
-    largest = abs(X).max(axis=0)
-    largest = np.ravel(largest.toarray() if issparse(largest) else largest).astype(np.float64)
-    return gamma * largest**2 > FAR
+    return gamma * _dense(abs(X).max(axis=0)).ravel() ** 2 > FAR
 
 
 def _dense(X: Matrix) -> FloatArray:
@@ -117,19 +113,16 @@ def fit_feature_map(
         X = before[0].transform(X)
     if approximation == "fourier":
         fitted = RBFSampler(gamma=gamma, n_components=n_components, random_state=random_state).fit(X)
-        return make_pipeline(*before, fitted) if before else fitted
-    if n_components < X.shape[0]:
-        X = _cluster_centres(X, n_components, random_state)
-    parameters = {"gamma": gamma} if kernel == "rbf" else {"gamma": gamma, "degree": degree, "coef0": coef0}
-    parameters |= {"n_components": min(n_components, X.shape[0]), "random_state": random_state}
-    fitted = Nystroem(kernel={"poly": "polynomial"}.get(kernel, kernel), **parameters).fit(X)
+    else:
+        X = _cluster_centres(X, n_components, random_state) if n_components < X.shape[0] else X
+        shape = {} if kernel == "rbf" else {"degree": degree, "coef0": coef0}
+        fitted = Nystroem(kernel, gamma=gamma, n_components=X.shape[0], random_state=random_state, **shape).fit(X)
     return make_pipeline(*before, fitted) if before else fitted
 
 
 def _cluster_centres(X: Matrix, n_clusters: int, random_state: Any) -> FloatArray:
     # Ten rows for each centre are enough to place it.
-    size = max(1024, n_clusters)
-    options = {"init": "random", "n_init": 1, "max_iter": 10, "batch_size": size, "init_size": 3 * size}
+    options = {"init": "random", "n_init": 1, "max_iter": 10, "batch_size": max(1024, n_clusters)}
     return MiniBatchKMeans(n_clusters, random_state=random_state, **options).fit(X).cluster_centers_
 
 
@@ -195,31 +188,33 @@ class SpectralDesign(RowDesign):
     def _set_spectrum(self, Q: FloatArray, s: FloatArray, low_rank: str) -> None:
         self.Q, self.s, self.shape = Q, s, Q.shape
         # Z is Q diag(stretch), and is not stored: a product scales the few rows of W instead.
-        if low_rank == "function":
-            self._stretch = np.sqrt(self.s)[:, None]
-            self.gram_diagonal = self.s
-        else:
-            self._stretch = self.s[:, None]
-            self.ridge_weights = self.s[:, None]
-            self.gram_diagonal = self.s**2
+        stretch, self.gram_diagonal = (np.sqrt(s), s) if low_rank == "function" else (s, s**2)
+        self.ridge_weights = 1.0 if low_rank == "function" else s[:, None]
+        self._stretch = stretch[:, None]
+        # The model's own coefficients are basis @ (scale W).
+        self._basis, self._scale = Q, stretch / s
 
     def _product(self, W: FloatArray) -> FloatArray:
         return self.Q @ (self._stretch * W)
+
+    def matrix(self) -> FloatArray:
+        """Z itself, dense."""
+        return self.Q * self._stretch[:, 0]
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
         return self._stretch * (self.Q.T @ R)
 
     def coefficients(self, W: FloatArray) -> FloatArray:
         """Those of the training rows, A: (n_samples, n_labels)."""
-        return self.Q @ (self._stretch / self.s[:, None] * W)
+        return self._basis @ (self._scale[:, None] * W)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """Spectral coordinates B of coefficients A."""
-        return (self.s[:, None] / self._stretch) * (self.Q.T @ coefficients)
+        return (self._basis.T @ coefficients) / self._scale[:, None]
 
     def transform(self, rows: Matrix) -> FloatArray:
         """Kernel values to the training rows, in spectral coordinates: (n_rows, n_columns)."""
-        return (rows @ self.Q) * (self._stretch[:, 0] / self.s)
+        return (rows @ self._basis) * self._scale
 
     def row_norms(self) -> FloatArray:
         """Euclidean norms of the rows of Z: (n_samples,)."""
@@ -231,7 +226,7 @@ class FeatureMapDesign(SpectralDesign):
 
     With :math:`\Phi'\Phi = V \operatorname{diag}(s) V'` the spectrum of K is s, and its eigenvectors are
     :math:`Q = \Phi V \operatorname{diag}(s)^{-1/2}`: nothing has more columns than there are features. The model's own
-    coefficients are the weights of the features, :math:`\Phi'A`.
+    coefficients are the weights of the features, :math:`\Phi'A`, and the rows that it transforms are rows of features.
 
     Parameters
     ----------
@@ -242,21 +237,9 @@ class FeatureMapDesign(SpectralDesign):
     """
 
     def __init__(self, features: FloatArray, low_rank: str = "coefficients") -> None:
-        self.basis, s = whiten(gram_matrix(features), lambda V: projected_gram(features, V))
-        self._set_spectrum((features @ self.basis) / np.sqrt(s), s, low_rank)
-        self._scale = self._stretch[:, 0] / np.sqrt(s)
-
-    def coefficients(self, W: FloatArray) -> FloatArray:
-        """Those of the features: (n_features, n_labels)."""
-        return self.basis @ (self._scale[:, None] * W)
-
-    def weights(self, coefficients: FloatArray) -> FloatArray:
-        """Spectral coordinates B of coefficients of the features."""
-        return (self.basis.T @ coefficients) / self._scale[:, None]
-
-    def transform(self, rows: Matrix) -> FloatArray:
-        """Rows of features in spectral coordinates: (n_rows, n_columns)."""
-        return (rows @ self.basis) * self._scale
+        basis, s = whiten(gram_matrix(features), lambda V: projected_gram(features, V))
+        self._set_spectrum((features @ basis) / np.sqrt(s), s, low_rank)
+        self._basis, self._scale = basis, self._stretch[:, 0] / np.sqrt(s)
 
 
 # Entries of a block in double precision: 32 MB.
@@ -300,10 +283,7 @@ class BlockKernel(RowDesign):
         return (slice(start, start + step) for start in range(0, self.shape[0], step))
 
     def _product(self, W: FloatArray) -> FloatArray:
-        out = np.empty((self.shape[0], W.shape[1]))
-        for rows in self._blocks():
-            out[rows] = self.K[rows].astype(np.float64) @ W
-        return out
+        return np.vstack([self.K[rows].astype(np.float64) @ W for rows in self._blocks()])
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
         return self._product(R)
@@ -314,10 +294,7 @@ class BlockKernel(RowDesign):
 
     def product_as_posed(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """K @ V with kernel values in double precision, computed anew, and the norms of the columns of K."""
-        out = np.empty((self.shape[0], V.shape[1]))
-        for rows in self._blocks():
-            out[rows] = self._gram(rows) @ V
-        return out, self.row_norms()
+        return np.vstack([self._gram(rows) @ V for rows in self._blocks()]), self.row_norms()
 
     def leading(self, size: int) -> tuple[FloatArray, FloatArray, float]:
         """The `size` largest eigenvalues, nearly, with orthonormal vectors, and the mean of all others."""
@@ -326,7 +303,6 @@ class BlockKernel(RowDesign):
         start = np.random.default_rng(0).standard_normal((self.shape[0], width))
         Q = np.linalg.qr(self.scores(start))[0]
         values, turn = np.linalg.eigh(Q.T @ self.scores(Q))
-        size = min(size, width)
         values, U = np.maximum(values[::-1][:size], 0.0), Q @ turn[:, ::-1][:, :size]
         rest = max(float(np.trace(self.K, dtype=np.float64)) - values.sum(), 0.0)
         return values, U, rest / max(self.shape[0] - size, 1)

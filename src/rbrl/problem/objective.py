@@ -5,15 +5,14 @@ the one's second derivatives and the other's singular values, so neither can be 
 """
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
-from rbrl._common.typing import Array, FloatArray
-from rbrl.losses.hinges import Loss, RowWeights, Terms
+from rbrl._common.typing import Array, BoolArray, FloatArray
+from rbrl.losses.hinges import Loss, Terms, Weights
 from rbrl.problem.design import Design
 
 
@@ -167,11 +166,11 @@ class Objective:
     ----------
     design : Design
     Y : array (n_samples, n_labels) of int8
-        Labels in {-1, +1}.
+        Labels in {-1, 0, +1}; 0 is an entry that nobody looked at.
     loss : Loss
     ridge, nuclear : float
         :math:`\lambda_1` and :math:`\lambda_3`.
-    sample_weight : array (n_samples,) or None
+    sample_weight : array (n_samples,), of rows, or (n_samples, n_labels), of entries; or None
 
     Attributes
     ----------
@@ -194,7 +193,7 @@ class Objective:
     reached: Callable[[float], None] | None = None
 
     def __init__(
-        self, design: Design, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: RowWeights = None
+        self, design: Design, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: Weights = None
     ) -> None:
         if design.shape[0] != len(Y):
             raise ValueError(f"The design has {design.shape[0]} rows, but Y has {len(Y)}.")
@@ -205,12 +204,6 @@ class Objective:
         self.sample_weight, self.shape = sample_weight, (design.shape[1], self.Y.shape[1])
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
-
-    def with_ridge(self, ridge: float) -> "Objective":
-        """The same objective with another ridge weight; the design, and its count of products, is shared."""
-        other = copy(self)
-        other.ridge = Ridge(float(ridge), self.design.ridge_weights)
-        return other
 
     def lines_are_exact(self) -> bool:
         """Whether ``loss.line`` is known from all rows; a step found with an estimate has to be confirmed."""
@@ -247,6 +240,17 @@ class Objective:
         else:
             loss = self.loss.estimate(scores)
         return loss + self.ridge.value(W) + nuclear
+
+    def idle_labels(self) -> BoolArray:
+        """Labels that nobody looked at, and that no other label's scores pull at: their best weights are 0, (n_labels,)."""
+        idle = ~self.known_labels()
+        if idle.any():
+            idle &= ~self.loss.label_hessian(self.Y, self.zero_scores(), self.sample_weight).any(axis=1)
+        return idle
+
+    def known_labels(self) -> BoolArray:
+        """Labels that somebody looked at in some row: (n_labels,)."""
+        return self.Y.any(axis=0)
 
     def smooth_gradient(self, W: FloatArray, residual: Any) -> FloatArray:
         """Gradient of loss and ridge, from the loss gradient in the scores: half an evaluation."""

@@ -15,6 +15,7 @@ from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import KernelModel, present_rows
 from rbrl.problem.kernel import check_gram
+from rbrl.problem.scales import Width, kernel_width
 from rbrl.ranking_svm.dual_ascent import DualAscent, DualResult, Start
 from rbrl.ranking_svm.pairs import GramRows, Rows, calibrated_pairs, feature_rows, ranking_pairs, zero_label_pairs
 
@@ -44,7 +45,7 @@ class PairSVM(KernelModel, MultiLabelClassifier):
 
     def __init__(
         self, C: float = 1.0, bias: str = "free",
-        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None, degree: int = 3,
+        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: Width = None, degree: int = 3,
         coef0: float = 1.0, non_empty: bool = False, tol: float = 1e-3, max_iter: int = 10_000, warm_start: bool = False,
         verbose: int = 0,
     ) -> None:  # fmt: skip
@@ -129,6 +130,8 @@ class PairSVM(KernelModel, MultiLabelClassifier):
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         started = time.perf_counter()
         kept, weights = self._kept(Y, weights)
+        if self._has_width():
+            self.gamma_ = kernel_width(self.gamma, X[kept], weights)
         pairs = self._pairs(Y[kept], self.C, weights)
         rows, start = self._shared_rows or self._rows(X, kept), _start(self._last, pairs.cap, pairs.n_labels)
         result = DualAscent().solve(rows, pairs, LIFTS[self.bias], start, self.tol, self.max_iter)
@@ -227,8 +230,9 @@ class RankSVM(PairSVM):
         the widely used program.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
-    gamma : float, default=None
-        Width of the "rbf" and scale of the "poly" kernel; None means 1 / n_features.
+    gamma : {"median", "scale", "paper"} or float, default=None
+        Width of the "rbf" and scale of the "poly" kernel: see :class:`rbrl.RBRLClassifier`; None means 1 / n_features, as
+        "paper". The value is in `gamma_`.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=1.0
@@ -287,7 +291,7 @@ class RankSVM(PairSVM):
 
     def __init__(
         self, C: float = 1.0, bias: str = "free", threshold: str = "middle",
-        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None, degree: int = 3,
+        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: Width = None, degree: int = 3,
         coef0: float = 1.0, non_empty: bool = False, tol: float = 1e-3, max_iter: int = 10_000, warm_start: bool = False,
         verbose: int = 0,
     ) -> None:  # fmt: skip
@@ -301,6 +305,8 @@ class RankSVM(PairSVM):
             return
         super()._fit(X, Y, weights)
         kept, weights = self._kept(Y, weights)
+        if self._has_width():
+            self.gamma_ = kernel_width(self.gamma, X[kept], weights)
         if not len(kept):
             self._fit_no_threshold(Y)
             return
@@ -436,7 +442,7 @@ class CalibratedRankSVM(PairSVM):
 
     def __init__(
         self, C: float = 1.0, bias: str = "absorbed",
-        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: float | None = None, degree: int = 3,
+        kernel: str | Callable[[Any, Any], Any] = "linear", gamma: Width = None, degree: int = 3,
         coef0: float = 1.0, non_empty: bool = False, tol: float = 1e-3, max_iter: int = 10_000, warm_start: bool = False,
         verbose: int = 0,
     ) -> None:  # fmt: skip

@@ -95,13 +95,16 @@ class Scoring:
         return not isinstance(self.scorers[name], Metric) or self.scorers[name].greater_is_better
 
     def __call__(
-        self, X: Any, y: Any, Y: BoolArray, scores: FloatArray, relevant: BoolArray, targets: SignedTargets
+        self, X: Any, y: Any, Y: Array, scores: FloatArray, relevant: BoolArray, targets: SignedTargets
     ) -> dict[str, float]:
-        """Values by name, of held-out rows X with targets y (as given) and Y (0/1)."""
+        """Values by name, of held-out rows X with targets y (as given) and Y (0/1, as floats if some are missing)."""
         prediction, labels, values = Prediction(scores, relevant, targets), relevant.astype(np.int8), {}
+        missing = "ignore" if Y.dtype.kind == "f" else None
         for name, scorer in self.scorers.items():
-            ours = isinstance(scorer, Metric)
-            values[name] = scorer.value(Y, labels, scores, self.convention) if ours else float(scorer(prediction, X, y))
+            if isinstance(scorer, Metric):
+                values[name] = scorer.value(Y, labels, scores, self.convention, missing)
+            else:
+                values[name] = float(scorer(prediction, X, y))
         return values
 
 

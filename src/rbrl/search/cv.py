@@ -1,202 +1,116 @@
 """Grid search over models of one objective, many times faster than fitting each point alone.
 
-All models of a fold have one design, and each starts from its solved neighbours in the grid.
+All models of a fold have one design, or one for each ridge where the intercept has a penalty of its own, and each starts
+from its solved neighbours in the grid.
 """
 
 import itertools
-import sys
-import time
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbrl._common.bases import BaseEstimator, ClassifierMixin
-from rbrl._common.checks import check_number, check_row_weights
-from rbrl._common.threads import one_thread
-from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
-from rbrl.decision import relevant_labels
-from rbrl.estimators.base import FLOATS
+from rbrl._common.checks import check_choice, check_number, check_row_weights
+from rbrl._common.progress import Models, models_for
+from rbrl._common.typing import Array, FloatArray, Matrix, MatrixLike
+from rbrl.estimators.base import FLOATS, checked_labelled
 from rbrl.estimators.convex import ObjectiveClassifier
-from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.estimators.rbrl import RBRLClassifier
-from rbrl.exceptions import ConvergenceWarning
-from rbrl.problem import Objective
 from rbrl.registry import WEIGHTS
 from rbrl.search.choose import Grid, Scorers, Scoring, Table, best_point, results_table
-from rbrl.solvers import QuasiNewton, SolverResult
+from rbrl.search.fold import Fold, SearchData
+from rbrl.search.stages import Best, Stage, Stages, coarse_to_fine, one_grid
 from rbrl.targets import SignedTargets, check_not_label_sets
 
 # 10^-4, ..., 10^2: what the paper searched for each of the three weights.
 PAPER_GRID = WEIGHTS
-# How far along a grid line the last two solutions are extrapolated.
-EXTRAPOLATIONS = (0.5, 1.0)
-# Weights and their scores.
-Known: TypeAlias = tuple[FloatArray, FloatArray]
-# Steps of a model in a search. The few that take more are corners of a grid with hardly any penalty: on education they
-# took up to two fifths of a search, and none of them was chosen.
-MOST_STEPS = 100
 
 
-@dataclass
-class Solved:
-    """A grid point with its solution.
-
-    Attributes
-    ----------
-    params : dict
-    result : SolverResult
-    seconds : float
-        That it took.
-    """
-
-    params: dict[str, Any]
-    result: SolverResult
-    seconds: float
-
-
-def solve_grid(problem: ConvexProblem, axes: Grid, tol: float = 1e-4, max_iter: int = MOST_STEPS) -> Iterator[Solved]:
-    """Yield the solution of every point of a grid, in an order in which neighbours come first.
+class Folds:
+    """All folds of a search, and what it has found in them so far.
 
     Parameters
     ----------
-    problem : ConvexProblem
-        Of an estimator whose parameters other than those in `axes` hold for all points.
-    axes : dict of str to sequence
-        Parameter values, each in the order in which they are visited; the first axis changes slowest.
-    tol : float, default=1e-4
-        A model is done when a step gains less than this share of its objective.
-    max_iter : int, default=100
-        Steps after which it is done in any case.
-
-    Yields
-    ------
-    Solved
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from rbrl import RBRLClassifier
-    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-    >>> problem = RBRLClassifier().problem(X, Y)
-    >>> [solved.params for solved in solve_grid(problem, {"ridge": [10, 1], "nuclear": [0.1]})]
-    [{'ridge': 10, 'nuclear': 0.1}, {'ridge': 1, 'nuclear': 0.1}]
-    """
-    if problem.model.max_rank is not None:
-        raise ValueError(
-            f"A search along a path finds optima, of any rank. Got max_rank={problem.model.max_rank}; search with "
-            "sklearn.model_selection.GridSearchCV, or set max_rank=None."
-        )
-    solved: dict[tuple[int, ...], Known] = {}
-    solver = QuasiNewton(stop="progress")
-    for index in itertools.product(*(range(len(values)) for values in axes.values())):
-        params = {name: axes[name][i] for name, i in zip(axes, index)}
-        started = time.perf_counter()
-        objective = problem.objective(**params)
-        start, scores = _best_start(objective, _candidates(solved, index))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            result = solver.solve(objective, start=start, scores=scores, tol=tol, max_iter=max_iter)
-        solved[index] = result.weights, result.scores
-        # No later point looks back further than two steps along the slowest axis.
-        solved.pop((index[0] - 3, *index[1:]), None)
-        yield Solved(params, result, time.perf_counter() - started)
-
-
-def _candidates(solved: Mapping[tuple[int, ...], Known], index: tuple[int, ...]) -> Iterator[Known]:
-    """Weights and scores of the neighbours behind `index`, and their extrapolations, free because scores are linear."""
-    for axis, place in enumerate(index):
-        near, far = (solved.get((*index[:axis], place - steps, *index[axis + 1 :])) for steps in (1, 2))
-        if near is not None:
-            yield near
-            if far is not None:
-                (W, F), (older, theirs) = near, far
-                yield from ((W + s * (W - older), F + s * (F - theirs)) for s in EXTRAPOLATIONS)
-
-
-def _best_start(objective: Objective, candidates: Iterable[Known]) -> Known | tuple[None, None]:
-    """The candidate with the smallest objective; (None, None) if there is none."""
-    return min(candidates, key=lambda known: objective.value_at(*known), default=(None, None))
-
-
-@dataclass
-class SearchData:
-    """Checked rows and labels of a search.
+    folds : iterable of Fold
+        Made when they are asked for: the last stage of a search holds one at a time.
+    n_folds : int
+    n_jobs : int or None
+        Folds in parallel.
+    progress : Models
 
     Attributes
     ----------
-    X : array or CSR matrix (n_samples, n_features)
-    y : array
-        The targets as they were given.
-    weights : array (n_samples,) or None
-    targets : SignedTargets
-        The coding of the targets.
-    signed : array (n_samples, n_columns)
-        The targets in {-1, +1}.
+    tables : list of list of dict
+        One list per fold, its points in the same order.
     """
 
-    X: Matrix
-    y: Array
-    weights: FloatArray | None = None
+    def __init__(self, folds: Iterable[Fold], n_folds: int, n_jobs: int | None, progress: Models) -> None:
+        self.folds, self.n_jobs, self.progress = folds, n_jobs, progress
+        self.tables: list[Table] = [[] for _ in range(n_folds)]
 
-    def __post_init__(self) -> None:
-        self.targets = SignedTargets().fit(self.y)
-        self.signed = self.targets.encode(self.y)
+    def search(self, stage: Stage) -> None:
+        """Try the points of a stage that are not in the tables yet.
+
+        Parameters
+        ----------
+        stage : Stage
+        """
+        there = [tuple(row["params"].values()) for row in self.tables[0]]
+        n_new = sum(point not in there for point in itertools.product(*stage.axes.values()))
+        self.progress.expect(len(self.tables) * (n_new + stage.n_later))
+        kept = []
+        for table, (fold, rows) in zip(self.tables, self._searched(stage)):
+            table += rows
+            kept += [] if fold is None else [fold]
+        self.folds = kept
+
+    def nuclear_reference(self, params: dict[str, Any]) -> float:
+        """The mean over folds of :meth:`Fold.nuclear_reference`.
+
+        Parameters
+        ----------
+        params : dict
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean([fold.nuclear_reference(params) for fold in self.folds]))
+
+    def _searched(self, stage: Stage) -> Iterator[tuple[Fold | None, Table]]:
+        if effective_n_jobs(self.n_jobs) == 1:
+            for fold in self.folds:
+                rows = []
+                for row in fold.search(stage.axes, stage.final):
+                    rows.append(row)
+                    self.progress.advance(1)
+                yield (None if stage.final else fold), rows
+            return
+        jobs = (delayed(_search_fold)(fold, stage) for fold in self.folds)
+        for fold, rows in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
+            self.progress.advance(len(rows))
+            yield fold, rows
 
 
-def search_fold(
-    estimator: ObjectiveClassifier, axes: Grid, data: SearchData, train: IntArray, test: IntArray, scoring: Scoring,
-    tol: float,
-) -> Table:  # fmt: skip
-    """Rows of a search table: parameters, metrics on `test`, gap, evaluations and seconds of every grid point.
-
-    Parameters
-    ----------
-    estimator : ObjectiveClassifier
-    axes : dict of str to sequence
-        In the order of :func:`solve_grid`.
-    data : SearchData
-    train, test : arrays of row indices
-    scoring : Scoring
-    tol : float
-        A model is done when a step gains less than this share of its objective.
-
-    Returns
-    -------
-    list of dict
-    """
-    # One thread whatever runs beside it, so that the same search gives the same digits on any number of processes.
-    with one_thread():
-        # Of a kernel matrix, the values to the training rows only.
-        values = data.X[:, train] if estimator.kernel == "precomputed" else data.X
-        X_train, X_test = values[train], values[test]
-        weights = None if data.weights is None else data.weights[train]
-        problem = estimator.problem(X_train, data.signed[train], weights)
-        held_out = problem.score_matrix(X_test)
-        never_empty = estimator.non_empty and data.targets.is_matrix
-        table = []
-        for solved in solve_grid(problem, axes, tol):
-            scores = held_out @ solved.result.weights
-            relevant = relevant_labels(scores, never_empty)
-            values = scoring(X_test, data.y[test], data.signed[test] > 0, scores, relevant, data.targets)
-            row = {"gap": solved.result.gap, "evaluations": solved.result.evaluations, "seconds": solved.seconds}
-            table.append({"params": solved.params, **values, **row})
-    return table
+def _search_fold(fold: Fold, stage: Stage) -> tuple[Fold | None, Table]:
+    """The fold with what it remembers, if another stage may need it, and the rows of its table."""
+    rows = list(fold.search(stage.axes, stage.final))
+    return (None if stage.final else fold), rows
 
 
 class PathSearchCV(ClassifierMixin, BaseEstimator):
     """Choose the parameters of a model with an objective by cross-validation.
 
-    The design of each fold (its kernel, its decomposition) is computed once; every grid point starts from its solved
-    neighbours and stops when a step gains less than `search_tol`; the best point is fitted again to the estimator's own
-    tolerance.
+    The design of each fold (its kernel, its decomposition) is computed once, or once for each ridge if the model is linear
+    and has an `intercept_ridge`; every grid point starts from its solved
+    neighbours and stops when a step is expected to gain less than `search_tol`; the best point is fitted again to the
+    estimator's own tolerance.
 
     Parameters
     ----------
@@ -217,12 +131,13 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
     n_jobs : int, default=None
         Folds in parallel; the answer is the same for any number.
     verbose : int, default=0
-        1 writes a line per fold, with the time left, to standard error.
+        1 shows how many models are solved and the time left on standard error: a bar on a terminal, lines elsewhere.
 
     Attributes
     ----------
     cv_results_ : dict of arrays
-        As in scikit-learn, with gap and evaluations of every point and fold.
+        As in scikit-learn, with gap and evaluations of every point and fold. The gap is an estimate where `search_tol` is
+        1e-5 or more and the matrix dense: products are then in single precision. That of `best_estimator_` is certified.
     best_params_, best_index_, best_score_, best_estimator_
 
     Examples
@@ -260,7 +175,7 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X, y, sample_weight
-            As for the estimator.
+            As for the estimator. Rows that a fold holds out count alike, whatever their weights.
 
         Returns
         -------
@@ -269,13 +184,12 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         estimator = clone(self._estimator())
         check_number(type(self).__name__, "search_tol", self.search_tol, strict=True)
         check_not_label_sets(y)
-        X, y = validate_data(self, X, y, multi_output=True, accept_sparse="csr", dtype=FLOATS)
+        X, y = checked_labelled(self, X, y)
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
         data = SearchData(X, y, weights)
         scoring = Scoring(self.scoring)
         metric = self._deciding(scoring, data)
-        self.cv_results_ = results_table(self._search(estimator, data, scoring), scoring)
-        self.best_index_ = best_point(self.cv_results_, scoring, metric)
+        self.cv_results_, self.best_index_ = self._search(estimator, data, scoring, metric)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
         self.best_estimator_ = estimator.set_params(**self.best_params_).fit(X, y, sample_weight)
@@ -310,11 +224,22 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         X = self._checked_rows(X)
         return self.best_estimator_.predict(X)
 
+    @property
+    def takes_missing(self) -> bool:
+        """Whether labels may be missing: as the estimator says."""
+        return bool(self._estimator().takes_missing)
+
     def _estimator(self) -> Any:
         return self.estimator
 
+    def _folds(self) -> Any:
+        return self.cv
+
     def _axes(self) -> dict[str, list[Any]]:
         return {name: list(values) for name, values in (self.param_grid or {}).items()}
+
+    def _stages(self, estimator: Any, data: SearchData, folds: Folds) -> Stages:
+        return one_grid(self._axes())
 
     def _checked_rows(self, X: MatrixLike) -> Matrix:
         check_is_fitted(self)
@@ -330,20 +255,27 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
             )
         return metric
 
-    def _search(self, estimator: ObjectiveClassifier, data: SearchData, scoring: Scoring) -> list[Table]:
-        """Tables of all folds, in their order."""
-        count = isinstance(self.cv, int | np.integer)
-        cv = KFold(int(self.cv), shuffle=True, random_state=self.random_state) if count else self.cv
-        folds = list(check_cv(cv, data.y, classifier=True).split(data.X, data.y))
-        axes, started, tables = self._axes(), time.perf_counter(), []
-        jobs = (delayed(search_fold)(estimator, axes, data, *fold, scoring, self.search_tol) for fold in folds)
-        for table in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
-            tables.append(table)
-            if self.verbose:
-                done, total, seconds = len(tables), len(folds), time.perf_counter() - started
-                left = f"{seconds:.0f} s, about {seconds / done * (total - done):.0f} s left"
-                sys.stderr.write(f"{type(self).__name__}: fold {done} of {total} done, {left}\n")
-        return tables
+    def _search(
+        self, estimator: ObjectiveClassifier, data: SearchData, scoring: Scoring, metric: str
+    ) -> tuple[dict[str, Any], int]:
+        """The results of all stages, and the index of the best point among them."""
+        cv = self._folds()
+        cv = KFold(int(cv), shuffle=True, random_state=self.random_state) if isinstance(cv, int | np.integer) else cv
+        splits = list(check_cv(cv, data.y, classifier=True).split(data.X, data.y))
+        made = (Fold(estimator, data, train, test, scoring, self.search_tol) for train, test in splits)
+        with models_for(type(self).__name__, self.verbose) as progress:
+            folds = Folds(made, len(splits), self.n_jobs, progress)
+            stages = self._stages(estimator, data, folds)
+            stage = next(stages)
+            while True:
+                folds.search(stage)
+                results = results_table(folds.tables, scoring)
+                best, points = best_point(results, scoring, metric), results["params"]
+                ties = [points[i] for i in np.flatnonzero(results[f"rank_test_{metric}"] == 1)]
+                try:
+                    stage = stages.send(Best(points[best], ties))
+                except StopIteration:
+                    return results, best
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -353,55 +285,92 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         return tags
 
 
+# How the three weights are searched where no values are given.
+GRIDS = ("auto", "paper")
+
+
 class RBRLClassifierCV(PathSearchCV):
     r"""RBRL with :math:`\lambda_1, \lambda_2, \lambda_3` chosen by cross-validation.
 
-    All combinations are tried: 343 with the paper's grid, in each of five folds, in seconds to minutes.
+    By default the search goes from coarse to fine, in multiples of what the data suggest. Four ridges are 3, 1, 0.3 and 0.1
+    times the ridge "auto" of the rows (a kernel's is 1), with :math:`\lambda_2 = 1` and :math:`\lambda_3 = 0.1`. Then
+    :math:`\lambda_2` is 0.1, 1 and 10 at the best of them. Then that ridge and a third of it go with a :math:`\lambda_3` of
+    0.1, and of 0.03 and 0.1 times the weight that would leave hardly more than the intercepts. Where the best point lies at
+    the edge of what was tried, up to three points beyond it follow, one at a time.
 
     Parameters
     ----------
-    ridges, rankings, nuclears : sequences of float, default=(1e-4, ..., 1e2)
-        Values of :math:`\lambda_1, \lambda_2, \lambda_3`.
+    ridges, rankings, nuclears : sequences of float, default=None
+        Values of :math:`\lambda_1, \lambda_2, \lambda_3`, of which all combinations are tried; None means the paper's, where
+        another of the three is given.
+    grid : {"auto", "paper"}, default="auto"
+        Where none of the three is given: coarse to fine, or all 343 combinations of the paper's values, 1e-4, ..., 1e2 each.
     estimator : RBRLClassifier, default=None
         The model, for every parameter but these three: kernel, decision rule, tolerance. None means the linear model.
-    cv, scoring, refit, search_tol, random_state, n_jobs, verbose
+    cv : int or splitter, default=None
+        None means 3 shuffled folds from coarse to fine, and 5 for all combinations.
+    scoring, refit, search_tol, random_state, n_jobs, verbose
         As for :class:`PathSearchCV`.
 
     Attributes
     ----------
     best_params_, best_index_, best_score_, best_estimator_, cv_results_
-        As for :class:`PathSearchCV`.
+        As for :class:`PathSearchCV`; the points of all stages, in the order in which they were tried.
 
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import RBRLClassifierCV
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> search = RBRLClassifierCV().fit(X, Y)
+    >>> list(search.best_params_), len(search.cv_results_["params"]) < 20
+    (['ridge', 'ranking', 'nuclear'], True)
+    >>> search.predict(X[:2]).shape
+    (2, 4)
+
+    All combinations of given values:
+
     >>> search = RBRLClassifierCV(ridges=[1, 10, 100], rankings=[0, 1], nuclears=[0, 1], cv=3).fit(X, Y)
     >>> len(search.cv_results_["params"])
     12
-    >>> search.predict(X[:2]).shape
-    (2, 4)
     """
 
     best_estimator_: RBRLClassifier
+    # What a search of a model file from before this parameter has; its values are given.
+    grid: str = "auto"
 
     def __init__(
-        self, ridges: Sequence[float] = PAPER_GRID, rankings: Sequence[float] = PAPER_GRID,
-        nuclears: Sequence[float] = PAPER_GRID, *, estimator: RBRLClassifier | None = None, cv: Any = 5,
-        scoring: Scorers = None, refit: str | None = None, search_tol: float = 1e-4, random_state: int = 0,
-        n_jobs: int | None = None, verbose: int = 0,
+        self, ridges: Sequence[float] | None = None, rankings: Sequence[float] | None = None,
+        nuclears: Sequence[float] | None = None, *, grid: str = "auto", estimator: RBRLClassifier | None = None,
+        cv: Any = None, scoring: Scorers = None, refit: str | None = None, search_tol: float = 1e-4,
+        random_state: int = 0, n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
-        self.ridges, self.rankings, self.nuclears, self.estimator = ridges, rankings, nuclears, estimator
-        self.cv, self.scoring, self.refit = cv, scoring, refit
+        self.ridges, self.rankings, self.nuclears, self.grid = ridges, rankings, nuclears, grid
+        self.estimator, self.cv, self.scoring, self.refit = estimator, cv, scoring, refit
         self.search_tol, self.random_state = search_tol, random_state
         self.n_jobs, self.verbose = n_jobs, verbose
 
     def _estimator(self) -> Any:
         return RBRLClassifier() if self.estimator is None else self.estimator
 
+    def _is_coarse_to_fine(self) -> bool:
+        check_choice(type(self).__name__, "grid", self.grid, GRIDS)
+        return self.grid == "auto" and all(values is None for values in (self.ridges, self.rankings, self.nuclears))
+
+    def _folds(self) -> Any:
+        if self.cv is not None:
+            return self.cv
+        return 3 if self._is_coarse_to_fine() else 5
+
     def _axes(self) -> dict[str, list[Any]]:
         """Strong ridges, weak ranking and weak nuclear norm first: the order in which neighbours help most."""
         given = {"ridge": self.ridges, "ranking": self.rankings, "nuclear": self.nuclears}
+        given = {name: PAPER_GRID if values is None else values for name, values in given.items()}
         axes = {name: np.unique(np.asarray(values, dtype=float)).tolist() for name, values in given.items()}
         return axes | {"ridge": axes["ridge"][::-1]}
+
+    def _stages(self, estimator: Any, data: SearchData, folds: Folds) -> Stages:
+        if not self._is_coarse_to_fine():
+            return super()._stages(estimator, data, folds)
+        problem = clone(estimator).set_params(ridge="auto").problem(data.X, data.signed, data.weights)
+        return coarse_to_fine(problem.ridge, folds.nuclear_reference, ranked=data.signed.shape[1] > 1)

@@ -20,7 +20,7 @@ from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
 from rbrl.search.choose import Grid, Scoring, Table
-from rbrl.search.cv import SearchData, search_fold
+from rbrl.search.fold import Fold, SearchData
 
 
 def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> tuple[Array | None, FloatArray | None]:
@@ -41,7 +41,7 @@ def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> tupl
     if isinstance(estimator, MultiLabelClassifier) and estimator.targets_.is_matrix:
         # By their contract predict cuts the scores at zero: one pass over the rows instead of two.
         scores = estimator.decision_function(X)
-        relevant = relevant_labels(scores, estimator.non_empty) if "labels" in needs else None
+        relevant = relevant_labels(scores, estimator.non_empty_) if "labels" in needs else None
         return None if relevant is None else relevant.astype(np.int64), scores
     labels = None
     if "labels" in needs:
@@ -72,7 +72,7 @@ def tune(
     estimator : classifier
     grid : dict of str to list
     X, Y : arrays or sparse matrices
-        Y in 0/1.
+        Y in 0/1; NaN where nobody looked, for classifiers that take it: metrics then leave it out.
     folds : int, default=5
     seed : int, default=0
         Of the shuffled folds.
@@ -81,7 +81,7 @@ def tune(
     n_jobs : int, default=1
         Folds in parallel.
     tol : float, default=1e-4
-        Gain of a step below which a model on a path is done.
+        Expected gain of a step below which a model on a path is done.
     others : sequence of (dict, str), default=()
         Other decision rules that the same fits are judged by: `decision_parameters` of the estimator, and a convention.
         Models on a path are then fitted point by point.
@@ -152,7 +152,8 @@ def _along_path(task: _Task, train: IntArray, test: IntArray) -> Table:
     table, data = [], SearchData(task.X, np.asarray(task.Y))
     for shape in points(outer):
         model = clone(task.estimator).set_params(**shape)
-        for row in search_fold(model, inner, data, train, test, Scoring(task.names, convention), task.tol):
+        fold = Fold(model, data, train, test, Scoring(task.names, convention), task.tol)
+        for row in fold.search(inner, final=True):
             values = {name: row[name] for name in task.names}
             table.append(_row({**shape, **row["params"]}, values, row["seconds"], row["gap"], row["evaluations"]))
     return table
@@ -176,7 +177,7 @@ def _judged(
     """Metrics of a fitted model under a decision rule, and an error's text: only that of the first rule is raised."""
     try:
         predicted = predictions(model.set_params(**decision) if decision else model, X, names)
-        return evaluate(Y, *predicted, names, convention), ""
+        return evaluate(Y, *predicted, names, convention, missing="ignore"), ""
     except (Exception, SystemExit) as error:
         if strict:
             raise

@@ -13,7 +13,24 @@ from rbrl._common.bases import BaseEstimator, ClassifierMixin
 from rbrl._common.typing import Array, FloatArray, MatrixLike
 from rbrl.decision import DecisionRule, LabelThresholds, relevant_labels
 from rbrl.metrics import scores_of
-from rbrl.targets import SignedTargets, check_not_label_sets
+from rbrl.targets import SignedTargets, check_not_label_sets, missing_entries
+
+
+class _ScoresAsAnswer(BaseEstimator):
+    """A classifier whose `predict` gives its scores: of these alone cross-validation leaves NaN in the labels alone."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: MatrixLike, y: MatrixLike) -> Self:
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        return self
+
+    def predict(self, X: MatrixLike) -> FloatArray:
+        return self.estimator_.decision_function(X)
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.estimator)
 
 
 class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
@@ -63,7 +80,8 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : as the classifier takes it
         y : array or sparse matrix (n_samples, n_labels), 0/1 or -1/+1; or (n_samples,), classes
-            `predict` answers in the same coding.
+            `predict` answers in the same coding. Where the classifier takes missing labels, NaN in a matrix is one, and
+            the rule is learned from the others.
 
         Returns
         -------
@@ -72,15 +90,23 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
         check_not_label_sets(y)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        y = y if sparse.issparse(y) else check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        if not sparse.issparse(y):
+            finite = missing_entries(y) is None or "allow-nan"
+            y = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_all_finite=finite)
         validate_data(self, X, y, skip_check_array=True)
         self.targets_ = SignedTargets().fit(y)
         y = y if self.targets_.is_matrix else column_or_1d(y, warn=True)
         rule = clone(LabelThresholds() if self.rule is None else self.rule)
-        self.rule_ = rule.fit(self._held_out_scores(X, y), self.targets_.encode(y))
+        Y = self.targets_.encode(y)
+        self.rule_ = rule.fit(self._held_out_scores(X, y), Y if Y.all() else np.where(Y == 0, np.nan, Y))
         self.estimator_ = clone(self.estimator).fit(X, y)
         self.classes_ = self.targets_.classes_
         return self
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether labels may be missing: as the classifier says."""
+        return bool(getattr(self.estimator, "takes_missing", False))
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Scores with the learned threshold subtracted, (n_samples, n_labels); 1-D for a binary 1-D target.
@@ -125,7 +151,10 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
         # Each class in every fold, so that no model misses one.
         folds, count = KFold if self.targets_.is_matrix else StratifiedKFold, isinstance(self.cv, int | np.integer)
         cv = folds(int(self.cv), shuffle=True, random_state=self.random_state) if count else self.cv
-        scores = cross_val_predict(self.estimator, X, y, cv=cv, method="decision_function", n_jobs=self.n_jobs)
+        if missing_entries(y) is None:
+            scores = cross_val_predict(self.estimator, X, y, cv=cv, method="decision_function", n_jobs=self.n_jobs)
+        else:
+            scores = cross_val_predict(_ScoresAsAnswer(self.estimator), X, y, cv=cv, n_jobs=self.n_jobs)
         return scores if scores.ndim == 2 else scores[:, None]
 
     def __sklearn_tags__(self) -> Any:

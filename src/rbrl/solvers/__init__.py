@@ -5,14 +5,15 @@ from functools import partial
 from rbrl.solvers.apg import APG
 from rbrl.solvers.base import Solver, SolverResult
 from rbrl.solvers.certificate import lower_bound
+from rbrl.solvers.descent import Descent
 from rbrl.solvers.factored import LowRank
 from rbrl.solvers.function_space import KernelBlocks
 from rbrl.solvers.quasi_newton import QuasiNewton
-from rbrl.solvers.solve import Posed, Solution, posed_blocks, solve_kernel, solve_posed
+from rbrl.solvers.solve import Posed, Solution, solve_kernel, solve_posed
 
 SOLVERS = {"auto": QuasiNewton, "apg": partial(APG, restart=True), "low-rank": LowRank}
 
 __all__ = [
-    "APG", "SOLVERS", "KernelBlocks", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver", "SolverResult",
-    "lower_bound", "posed_blocks", "solve_kernel", "solve_posed",
+    "APG", "SOLVERS", "Descent", "KernelBlocks", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver", "SolverResult",
+    "lower_bound", "solve_kernel", "solve_posed",
 ]  # fmt: skip

@@ -1,7 +1,6 @@
 """Algorithms 1 and 2 of the paper: accelerated proximal gradient, and the Lipschitz constants it steps by."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,52 +23,35 @@ def rigorous(objective: Objective) -> float:
 
 
 def paper(objective: Objective) -> float:
-    """The constant of the authors' own program: RBRL's, or CPNL's."""
+    """The constant of the authors' own program: RBRL's, or CPNL's.
+
+    RBRL's, eqs. (23) and (31) of the paper, is not an upper bound in general: its proof varies one label's weights with the
+    others fixed. CPNL's is one, every term bounded by its Frobenius norm.
+    """
     terms = objective.loss.terms if isinstance(objective.loss, WeightedSum) else ((1.0, objective.loss),)
+    norms = objective.design.row_norms()
+    squares, ridge = np.sum(norms**2), objective.ridge.weight * np.linalg.norm(objective.ridge.row_weights)
     if all(isinstance(loss, (SquaredHinge, PairwiseSquaredHinge)) for _, loss in terms):
-        return _rbrl(objective, terms)
+        weight = sum(c for c, loss in terms if isinstance(loss, PairwiseSquaredHinge))
+        ranking = weight * _paper_pairwise(objective.Y, norms)
+        return float(np.sqrt(3 * squares**2 + 3 * ridge**2 + 3 * ranking**2))
     if all(isinstance(loss, (CostWeightedSquaredHinge, LabelGraph)) for _, loss in terms):
-        return _cpnl(objective, terms)
+        cost = max(np.max(np.where(objective.Y > 0, loss.costs, 1.0)) for _, loss in terms if hasattr(loss, "costs"))
+        graphs = sum((c * np.linalg.norm(loss.matrix)) ** 2 for c, loss in terms if isinstance(loss, LabelGraph))
+        Z = objective.design.matrix()
+        return float(2 * np.sqrt(squares**2 * cost**2 + ridge**2 + graphs * np.linalg.norm(Z.T @ Z) ** 2))
     raise ValueError(
         f"lipschitz='paper' is defined for the losses of RBRL and CPNL only. Got {objective.loss!r}; "
         "use lipschitz='rigorous'."
     )
 
 
-def _rbrl(objective: Objective, terms: Any) -> float:
-    """Eqs. (23) and (31) of the RBRL paper.
-
-    It is not an upper bound in general: its proof varies one label's weights with the others fixed.
-    """
-    norms = objective.design.row_norms()
-    weight = sum(c for c, loss in terms if isinstance(loss, PairwiseSquaredHinge))
-    ranking = weight * _paper_pairwise(objective.Y, norms)
-    return float(np.sqrt(3 * np.sum(norms**2) ** 2 + 3 * _ridge_norm(objective) ** 2 + 3 * ranking**2))
-
-
-def _cpnl(objective: Objective, terms: Any) -> float:
-    """The constant of CPNL's program: an upper bound, every term bounded by its Frobenius norm."""
-    cost = max(float(np.max(np.where(objective.Y > 0, loss.costs, 1.0))) for _, loss in terms if hasattr(loss, "costs"))
-    graphs = sum((c * np.linalg.norm(loss.matrix)) ** 2 for c, loss in terms if isinstance(loss, LabelGraph))
-    squares = float(np.sum(objective.design.row_norms() ** 2))
-    Z = objective.design.matrix()
-    gram = float(np.linalg.norm(Z.T @ Z))
-    return float(2 * np.sqrt(squares**2 * cost**2 + _ridge_norm(objective) ** 2 + graphs * gram**2))
-
-
-def _ridge_norm(objective: Objective) -> float:
-    r = objective.ridge.row_weights
-    return objective.ridge.weight * (1.0 if np.ndim(r) == 0 else float(np.linalg.norm(r)))
-
-
 def _paper_pairwise(Y: Array, norms: FloatArray) -> float:
     """sqrt(max_j A_j B_j) of the paper's Proposition 1; rows without a pair are left out."""
-    relevant = Y > 0
-    p = relevant.sum(axis=1)
-    q = Y.shape[1] - p
+    p, q = (Y > 0).sum(axis=1), (Y < 0).sum(axis=1)
     both = (p > 0) & (q > 0)
-    relevant, p, q, norms = relevant[both], p[both], q[both], norms[both]
-    partners = np.where(relevant, q[:, None], p[:, None]).astype(float)
+    Y, p, q, norms = Y[both], p[both], q[both], norms[both]
+    partners = np.select([Y > 0, Y < 0], [q[:, None], p[:, None]], 0).astype(float)
     B = (partners * (norms**4 / (p * q) ** 2.0)[:, None]).sum(axis=0)
     return float(np.sqrt(np.max(partners.sum(axis=0) * B, initial=0.0)))
 
@@ -144,23 +126,17 @@ class APG:
             # The product at the start is not counted: an iteration is an evaluation.
             run.note(now.value, objective.evaluations - 0.5)
             arrived = self._arrived(run)
-        if self.stop == "paper":
-            _certify_alone(run)
-            run.remedy = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
-        return run.result(run.now.W, arrived)
+        remedy = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
+        return run.result(run.now.W, arrived, remedy if self.stop == "paper" else None)
 
     def _arrived(self, run: Run) -> bool:
         """The stopping rule: of a certificate, which is not asked for at every iterate, or of the paper."""
-        if self.stop == "paper":
-            before, now = (run.history * 2)[-2:]
-            return run.n_iter > 1 and (abs(now - before) / before if before > 0 else 0.0) <= run.tol
-        if run.n_iter % self.check_every and run.n_iter < run.max_iter:
+        by_paper = self.stop == "paper"
+        before, now = (run.history * 2)[-2:]
+        settled = run.n_iter > 1 and (abs(now - before) / before if before > 0 else 0.0) <= run.tol
+        if run.n_iter < run.max_iter and not (settled if by_paper else run.n_iter % self.check_every == 0):
             return False
-        _certify_alone(run)
-        return run.gap() <= run.tol
-
-
-def _certify_alone(run: Run) -> None:
-    """The bound of the current iterate, whatever earlier ones gave."""
-    run.bound = 0.0
-    run.certify(run.now.W, run.objective.design.adjoint(run.now.residual))
+        # Of this iterate alone, whatever earlier ones gave.
+        run.bound = 0.0
+        run.certify(run.now.W, run.objective.design.adjoint(run.now.residual))
+        return settled if by_paper else run.gap() <= run.tol

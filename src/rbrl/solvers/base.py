@@ -11,6 +11,10 @@ from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.certificate import lower_bound, relative_gap
 
+# Gaps that are rounding, and steps without descent after which a value stands: weights of equal problems then agree to 13
+# digits, by the gap alone to 7 (what is left of the gradient is squared in it).
+ROUNDING, STANDING = 1e-15, 5
+
 
 @dataclass
 class SolverResult:
@@ -31,7 +35,7 @@ class SolverResult:
     history : array
         Objective values, one per iteration.
     costs : array
-        Evaluations after which each of them was known.
+        Evaluations after which each of them was known; empty where a solver does not keep them.
     scores : array (n_samples, n_labels)
         Both may be None: not every solver keeps them.
     dual_scores : array (n_samples, n_labels)
@@ -45,7 +49,7 @@ class SolverResult:
     n_iter: int
     converged: bool
     history: FloatArray = field(repr=False)
-    costs: FloatArray | None = field(repr=False, default=None)
+    costs: FloatArray = field(repr=False, default_factory=lambda: np.empty(0))
     scores: Any = field(repr=False, default=None)
     dual_scores: Any = field(repr=False, default=None)
 
@@ -70,9 +74,13 @@ class SmoothedPoint:
     ridge : float
         Value of the ridge.
     nuclear : SmoothedNuclear or None
-        Not smoothed yet: its width is chosen so that the value moves by a tenth of `tol` at most.
+        Not smoothed yet.
+    tol : float
+        The nuclear norm is smoothed so that the value moves by a tenth of it at most.
     out : array (n_samples, n_labels) or None
         Where to put the residual.
+    width : float or None
+        Of the smoothing, in place of that by `tol`: points with the same have values of one smooth function.
 
     Attributes
     ----------
@@ -84,21 +92,22 @@ class SmoothedPoint:
 
     def __init__(
         self, objective: Objective, scores: Any, ridge: float, nuclear: SmoothedNuclear | None = None, tol: float = 0.0,
-        out: FloatArray | None = None,
+        out: FloatArray | None = None, width: float | None = None,
     ) -> None:  # fmt: skip
         self.scores, self.ridge = scores, ridge
         self.nuclear: Any = nuclear
+        data = objective.Y, scores, objective.sample_weight
         if out is None:
-            self.loss, self.residual = objective.loss.evaluate(objective.Y, scores, objective.sample_weight)
+            self.loss, self.residual = objective.loss.evaluate(*data)
         else:
             out.fill(0.0)
-            self.loss = objective.loss.accumulate(objective.Y, scores, objective.sample_weight, 1.0, out)
-            self.residual = out
+            self.loss, self.residual = objective.loss.accumulate(*data, 1.0, out), out
         self.evaluations = objective.evaluations
         self.value = self.smooth_value = self.loss.value + ridge
         if nuclear is not None:
             self.value += nuclear.exact
-            nuclear.smooth(0.1 * tol * self.value / (nuclear.weight * len(nuclear.sigma)))
+            by_tol = 0.1 * tol * self.value / (nuclear.weight * len(nuclear.sigma))
+            nuclear.smooth(by_tol if width is None else width)
             self.smooth_value += nuclear.value
 
 
@@ -118,8 +127,6 @@ class Run:
     now : point with a `value`, a `loss` and `scores`
     bound : float
         The best lower bound of the optimum so far, from the scores `dual_scores`.
-    remedy : str or None
-        What to do where a stopping rule other than the tolerance was not met.
     """
 
     now: Any
@@ -131,7 +138,6 @@ class Run:
         self.costs: list[float] = []
         self.n_iter, self.bound, self.stuck = 0, 0.0, False
         self.dual_scores: Any = None
-        self.remedy: str | None = None
 
     def note(self, value: float, evaluations: float | None = None) -> None:
         """Record an objective value and what it had cost."""
@@ -151,25 +157,26 @@ class Run:
         return relative_gap(self.now.value, self.bound)
 
     def finished(self) -> bool:
-        """Whether there is nothing more to do."""
-        return self.gap() <= self.tol or self.stuck or self.n_iter >= self.max_iter
+        """Whether there is nothing more to do. A tolerance that is rounding asks for steps until the value stands."""
+        stands = self.tol > ROUNDING or self.history[-1] >= self.history[-1 - STANDING :][0]
+        proved = stands and self.gap() <= max(self.tol, ROUNDING)
+        return proved or self.stuck or self.n_iter >= self.max_iter
 
-    def result(self, weights: FloatArray, converged: bool) -> SolverResult:
-        """What was reached, and a warning if that is not what was asked for."""
+    def result(self, weights: FloatArray, converged: bool, remedy: str | None = None) -> SolverResult:
+        """What was reached, and a warning if that is not what was asked for: `remedy` says what to do where a stopping rule
+        other than the tolerance was not met."""
         spent, way = self.objective.evaluations - self._before, (np.array(self.history), np.array(self.costs))
         reached = weights, self.now.value, self.gap(), spent, self.n_iter, converged
         result = SolverResult(*reached, *way, self.now.scores, self.dual_scores)
         if not converged:
-            penalised = self.objective.ridge.weight or self.objective.nuclear.weight
-            remedy, tol = self.remedy or (WAY_OUT if penalised else NO_CERTIFICATE), None if self.remedy else self.tol
+            penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol
+            remedy = remedy or (WAY_OUT if penalised else UNCERTIFIED)
             warn_unconverged(self.name, result, tol, self.max_iter, remedy, stacklevel=4)
         return result
 
 
 WAY_OUT = "Raise max_iter or tol, scale X, or use a larger ridge."
-NO_CERTIFICATE = (
-    "With ridge=0 and nuclear=0 no weights have a certificate. Use a small ridge, such as 1e-4, to have one."
-)
+UNCERTIFIED = "With ridge=0 and nuclear=0 no weights have a certificate. Use a small ridge, such as 1e-4, to have one."
 
 
 def warn_unconverged(

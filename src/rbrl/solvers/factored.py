@@ -18,12 +18,10 @@ from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import Run, SmoothedPoint, SolverResult, Start
 from rbrl.solvers.lbfgs import FADING, Memory, wolfe_step
-from rbrl.solvers.preconditioner import MANY_LABELS, MeanModel, factor_blocks, full_factor_hessian, model_start
+from rbrl.solvers.preconditioner import MANY_LABELS, MeanModel, factor_blocks, model_start
 
-# With the full Hessian, singular values above this share of the largest are worth keeping.
-FAINT = 1e-7
-# Without, those above the tolerance of the round, within these bounds: on delicious, 983 labels, factors are 150 instead of
-# 240 wide.
+# Singular values above the tolerance of the round are kept, within these bounds, as shares of the largest: on delicious,
+# 983 labels, factors are 150 instead of 240 wide.
 COARSEST, FINEST = FADING, 1e-5
 # Steps after which factors are looked at for faded columns, and the mean Hessian is taken anew where labels are many.
 REFRESHED = 5
@@ -102,12 +100,11 @@ def balance(U: FloatArray, V: FloatArray, floor: float = 1e-7) -> tuple[FloatArr
 
 def descend(
     objective: Objective, U: FloatArray, V: FloatArray, small: float, max_iter: int, memory_size: int,
-    note: Callable[[float], None], full: bool = False,
+    note: Callable[[float], None],
 ) -> tuple[Factors, int]:  # fmt: skip
     """Quasi-Newton in the factors until neither slope nor progress exceeds `small` of the objective.
 
-    Returns the factors and the number of iterations. `note(value)` is called at every new point. With `full`, the full
-    Hessian is the preconditioner.
+    Returns the factors and the number of iterations. `note(value)` is called at every new point.
     """
     scores_U = objective.design.scores(U)
     at_hand = isinstance(scores_U, np.ndarray)
@@ -117,7 +114,7 @@ def descend(
     point = Factors(objective, U, V, scores_U, space)
     memory: Memory | None = None
     old: tuple[FloatArray, FloatArray] | None = None
-    last, k, used, floor = np.inf, len(U), 0, FAINT if full else float(np.clip(small, FINEST, COARSEST))
+    last, k, used, floor = np.inf, len(U), 0, float(np.clip(small, FINEST, COARSEST))
     model: MeanModel | None = None
     while used < max_iter:
         if memory is None:
@@ -125,13 +122,9 @@ def descend(
         gradient, here = point.gradient(objective), np.vstack([point.U, point.V])
         if old is not None:
             memory.push(here - old[0], gradient - old[1])
-        if full:
-            smooth_gradient = objective.smooth_gradient(point.U @ point.V.T, point.residual)
-            seed = full_factor_hessian(objective, point.U, point.V, point.scores_U, smooth_gradient)
-        else:
-            if model is None or len(V) <= MANY_LABELS or used % REFRESHED == 0:
-                model = MeanModel(objective, point.scores)
-            seed = factor_blocks(objective, model, point.U, point.V, point.scores_U)
+        if model is None or len(V) <= MANY_LABELS or used % REFRESHED == 0:
+            model = MeanModel(objective, point.scores)
+        seed = factor_blocks(objective, model, point.U, point.V, point.scores_U)
         D, slope = memory.descent(gradient, seed)
         if -slope <= small * point.value and last - point.value <= small * point.value:
             break

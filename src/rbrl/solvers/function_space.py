@@ -63,20 +63,16 @@ class _Function(SmoothedPoint):
         Ridge and nuclear norm as one reweighted ridge: their gradient is A times it.
     """
 
-    def __init__(self, objective: Objective, A: FloatArray, scores: FloatArray, tol: float) -> None:
+    def __init__(
+        self, objective: Objective, A: FloatArray, scores: FloatArray, tol: float, width: float | None = None
+    ) -> None:
         gram, weight = A.T @ scores, objective.nuclear.weight
         gram = 0.5 * (gram + gram.T)
         ridge = 0.5 * objective.ridge.weight * float(np.trace(gram))
-        super().__init__(objective, scores, ridge, SmoothedNuclear(gram, False, weight) if weight else None, tol)
-        self.A, self.pull = A, objective.ridge.weight * np.eye(A.shape[1])
-        if self.nuclear is not None:
-            self.pull = self.pull + self.nuclear.hessian
-
-    def smooth_as(self, other: "_Function") -> None:
-        """Smooth the nuclear norm as another function's: the values of the two are then those of one smooth function."""
-        if self.nuclear is not None:
-            self.nuclear.smooth(other.nuclear.width)
-            self.smooth_value = self.value - self.nuclear.exact + self.nuclear.value
+        nuclear = SmoothedNuclear(gram, False, weight) if weight else None
+        super().__init__(objective, scores, ridge, nuclear, tol, width=width)
+        self.A, self.width = A, None if nuclear is None else nuclear.width
+        self.pull = objective.ridge.weight * np.eye(A.shape[1]) + (0.0 if nuclear is None else nuclear.hessian)
 
 
 class _Run(Run):
@@ -116,10 +112,8 @@ class _Run(Run):
         KD = objective.design.scores(D)
 
         def along(t: float) -> tuple[float, float, _Function]:
-            at = _Function(objective, now.A + t * D, now.scores + t * KD, self.tol)
-            at.smooth_as(now)
-            pull = objective.ridge.weight * np.eye(D.shape[1]) + (0 if at.nuclear is None else at.nuclear.hessian)
-            return at.smooth_value, float(np.vdot(at.residual, KD) + np.sum((at.A.T @ KD) * pull)), at
+            at = _Function(objective, now.A + t * D, now.scores + t * KD, self.tol, now.width)
+            return at.smooth_value, float(np.vdot(at.residual, KD) + np.sum((at.A.T @ KD) * at.pull)), at
 
         at = wolfe_step(along, now.smooth_value, slope) if slope < 0 else None
         if at is not None:

@@ -32,8 +32,8 @@ class Iterate(SmoothedPoint):
         Gradient of `smooth_value`; `smooth_gradient` is that of loss and ridge alone.
     adjoint : array
         That of the loss alone.
-    rank_fades : bool
-        Whether some singular value is on its way to zero.
+    rank_share : float
+        Share of the singular values that are not on their way to zero; 1 where there is no nuclear norm.
     """
 
     def __init__(self, objective: Objective, W: FloatArray, scores: Any, tol: float) -> None:
@@ -42,10 +42,10 @@ class Iterate(SmoothedPoint):
         super().__init__(objective, scores, objective.ridge.value(W), nuclear, tol)
         self.W, self.adjoint = W, objective.design.adjoint(self.residual)
         self.gradient = self.smooth_gradient = self.adjoint + objective.ridge.gradient(W)
-        self.rank_fades = False
+        self.rank_share = 1.0
         if nuclear is not None:
             self.gradient = self.smooth_gradient + nuclear.reweigh(W)
-            self.rank_fades = bool(nuclear.sigma[0] < FADING * nuclear.sigma[-1])
+            self.rank_share = float(np.mean(nuclear.sigma >= FADING * nuclear.sigma[-1]))
 
 
 class Memory:
@@ -94,7 +94,8 @@ class Memory:
         step_image, change_image = self._step_images[slot], self._change_images[slot]
         along = rows.column_dots(step_image, change, self.joint)
         sizes = rows.column_dots(step, step_image, self.joint) * rows.column_dots(change, change_image, self.joint)
-        curved = along > 1e-10 * np.sqrt(sizes)
+        # The reciprocal of less is no number: steps of a label that has long arrived.
+        curved = along > np.maximum(1e-10 * np.sqrt(sizes), 1e-300)
         self._rho[slot] = np.where(curved, 1.0 / np.where(curved, along, 1.0), 0.0)
 
     def descent(
@@ -138,17 +139,17 @@ class Ray:
         line: Callable[..., LineValue] | None = None,
     ) -> None:  # fmt: skip
         self.objective, self.iterate, self.D, self.scores = objective, iterate, D, scores
-        self._line = line or objective.loss.line
+        self.line = line or objective.loss.line
         W, ridge = iterate.W, objective.ridge
         weighted = ridge.weight * ridge.row_weights * D
-        self._ridge_slope, self._ridge_curvature = (weighted * W).sum(axis=0), (weighted * D).sum(axis=0)
+        self._ridge_slope, self._ridge_curvature = (np.einsum("ij,ij->j", weighted, V) for V in (W, D))
         if iterate.nuclear is not None and not iterate.nuclear.left:
             self._cross, self._square = W.T @ D, D.T @ D
 
     def __call__(self, t: FloatArray) -> LineValue:
         """Value, slopes and curvatures in t, and the curvature when all t move as one."""
         objective, here, D = self.objective, self.iterate, self.D
-        value, slopes, curvatures, joint = self._line(objective.Y, here.scores, self.scores, t, objective.sample_weight)
+        value, slopes, curvatures, joint = self.line(objective.Y, here.scores, self.scores, t, objective.sample_weight)
         value += here.ridge + float(t @ self._ridge_slope + 0.5 * (t * t) @ self._ridge_curvature)
         slopes = slopes + self._ridge_slope + t * self._ridge_curvature
         curvatures, joint = curvatures + self._ridge_curvature, joint + self._ridge_curvature.sum()
@@ -173,22 +174,22 @@ class Ray:
         return LineValue(value + there.value, slopes + first, curvatures + second, joint + jointly)
 
 
-def step_lengths(ray: Ray, slope: float, joint: bool, tries: int = 12) -> FloatArray:
+def step_lengths(ray: Ray, slope: float, joint: bool, tries: int = 12, least: int = 3) -> FloatArray:
     """Minimise along the ray: one length per label, or one for all; zeros if nothing descends.
 
     Newton steps on a piecewise smooth function, shortened while they fail to descend; it ends when the slope has fallen to
-    a tenth, or after the first good step that is not among the first three.
+    a tenth, or after the first good step that is not among the first `least`.
     """
     t, best_value = np.ones(ray.D.shape[1]), ray.iterate.smooth_value * ROUNDED
     best: FloatArray | None = None
-    for i in range(tries):
+    for i in range(tries if slope < 0 else 0):
         here = ray(t)
         if here.value > best_value:
             t = 0.3 * t if best is None else 0.5 * (t + best)
             continue
         best, best_value = t, here.value
         slopes, curvatures = (here.slopes.sum(), here.joint_curvature) if joint else here[1:3]
-        if i >= 3 or np.abs(slopes).sum() <= 0.1 * abs(slope):
+        if i >= least or np.abs(slopes).sum() <= 0.1 * abs(slope):
             break
         # Newton's steps are infinite where there is no curvature.
         with np.errstate(over="ignore"):
@@ -207,6 +208,19 @@ def first_descent(ray: Ray, t: FloatArray, joint: bool, tries: int = 12) -> Floa
         with np.errstate(over="ignore"):
             t = np.clip(t - slopes / np.maximum(curvatures, 1e-300), 0.1 * t, longest)
     return np.zeros_like(t)
+
+
+def stepped(
+    objective: Objective, now: Iterate, D: FloatArray, slope: float, joint: bool, tol: float, least: int = 3
+) -> Iterate | None:
+    """The iterate after a step along D, its nuclear norm smoothed for `tol`; None if nothing descends."""
+    scores = objective.design.scores(D)
+    ray = Ray(objective, now, D, scores)
+    t = step_lengths(ray, slope, joint, least=least)
+    if not objective.lines_are_exact():
+        ray.line = objective.loss.exact_line
+        t = first_descent(ray, t if t.any() else t + 1, joint)
+    return Iterate(objective, now.W + D * t, now.scores + scores * t, tol) if t.any() else None
 
 
 def wolfe_step(along: Callable[[float], tuple[float, float, Any]], start: float, slope: float, tries: int = 12) -> Any:

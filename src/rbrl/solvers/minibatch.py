@@ -7,15 +7,15 @@ is none to choose.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray, Matrix, issparse
 from rbrl.losses import Loss
-from rbrl.losses.hinges import row_weights
+from rbrl.losses.hinges import Weights, mean_weights
 from rbrl.problem.design import add_adjoint, scores
-from rbrl.problem.linear import DIRECTIONS, Rotation, leading_directions
+from rbrl.problem.linear import DIRECTIONS, Rotation, last_row_times, leading_directions
 from rbrl.problem.objective import SmoothedNuclear
 from rbrl.solvers.preconditioner import PencilSolver
 
@@ -55,6 +55,8 @@ class BatchSteps:
     n_samples : float
         Sum of the weights of the rows.
     n_batches : int
+    constant : float
+        What the column of the intercept holds, if there is one.
 
     Examples
     --------
@@ -79,41 +81,36 @@ class BatchSteps:
     excess: float = 1.0
     n_samples: float = 0.0
     n_batches: int = 0
+    constant: float = 1.0
 
     @classmethod
-    def begin(cls, X: Matrix, n_labels: int, intercept: bool) -> "BatchSteps":
+    def begin(cls, X: Matrix, n_labels: int, intercept: bool, constant: float = 1.0) -> "BatchSteps":
         """No rows yet; directions are those of X."""
-        m, k = X.shape[1] + intercept, min(DIRECTIONS, *X.shape)
-
-        def gram(V: FloatArray) -> FloatArray:
-            G = np.zeros(V.shape)
-            add_adjoint(X, scores(X, V), G)
-            return G
-
-        V = leading_directions(gram, m, k)[0]
-        zeros = np.zeros((m, n_labels))
-        return cls(V, np.zeros(m), np.zeros(k), np.zeros((n_labels, n_labels)), zeros, zeros, zeros)
+        m, k, constant = X.shape[1] + intercept, min(DIRECTIONS, *X.shape), constant if intercept else 1.0
+        product = partial(_gram_product, X, constant)
+        V, zeros = leading_directions(product, m, k)[0], np.zeros((m, n_labels))
+        known = V, np.zeros(m), np.zeros(k), np.zeros((n_labels, n_labels)), zeros, zeros, zeros
+        return cls(*known, constant=constant)
 
     def coefficients(self) -> FloatArray:
         """Of the features, and of the intercept below them."""
-        return Rotation(self.directions) @ self.average
+        return last_row_times(Rotation(self.directions) @ self.average, self.constant)
 
     def learn(
-        self, X: Matrix, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: FloatArray | None = None
+        self, X: Matrix, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: Weights = None
     ) -> None:
         """Take the step of one batch."""
-        turn, w = Rotation(self.directions), row_weights(sample_weight, len(Y))
-        F = scores(X, turn @ self.weights)
-        self._see(X, Y, F, loss, w)
+        turn, w = Rotation(self.directions), mean_weights(Y, sample_weight)
+        F = _scores(X, turn @ self.weights, self.constant)
+        self._see(X, Y, F, loss, w, sample_weight)
         share = w.sum() / self.n_samples
         S = self._nuclear_hessian(nuclear)
-        G = np.zeros(self.weights.shape)
-        add_adjoint(X, loss.evaluate(Y, F, w)[1], G)
-        G = turn.T @ G + share * (ridge * self.weights + self.weights @ S)
+        G = turn.T @ _adjoint(X, loss.evaluate(Y, F, sample_weight)[1], len(self.weights), self.constant)
+        G = G + share * (ridge * self.weights + self.weights @ S)
 
         def curvature(D: FloatArray) -> float:
             """Along D, as this batch has it, for one row."""
-            line = loss.line(Y, F, scores(X, turn @ D), np.zeros(Y.shape[1]), w)
+            line = loss.line(Y, F, _scores(X, turn @ D, self.constant), np.zeros(Y.shape[1]), sample_weight)
             return (line.joint_curvature / share + ridge * np.vdot(D, D) + np.vdot(D, D @ S)) / self.n_samples
 
         if self.expected > 0:
@@ -132,16 +129,13 @@ class BatchSteps:
         """An average over batches, the later the heavier, after one more."""
         return average + (new - average) * (1 + DECAY) / (self.n_batches + 1 + DECAY)
 
-    def _see(self, X: Matrix, Y: Array, F: FloatArray, loss: Loss, w: FloatArray) -> None:
+    def _see(self, X: Matrix, Y: Array, F: FloatArray, loss: Loss, w: FloatArray, weights: Weights) -> None:
         """Take a batch into the sums and averages."""
-        squares = sparse.diags_array(w) @ X.power(2) if issparse(X) else w[:, None] * X**2
-        squares = np.asarray(squares.sum(axis=0)).ravel()
-        intercept = [w.sum()] * (len(self.squares) - len(squares))
-        self.squares = self.squares + np.append(squares, intercept)
-        self.spread = self.spread + w @ scores(X, self.directions) ** 2
+        squared = X.power(2) if issparse(X) else X**2
+        self.squares = self.squares + _adjoint(squared, w[:, None], len(self.squares), self.constant**2)[:, 0]
+        self.spread = self.spread + w @ _scores(X, self.directions, self.constant) ** 2
         self.n_samples += float(w.sum())
-        new = loss.label_hessian(Y, F, w) / w.sum()
-        self.label_hessian = self._recent(self.label_hessian, new)
+        self.label_hessian = self._recent(self.label_hessian, loss.label_hessian(Y, F, weights) / w.sum())
 
     def _curvature(self, turn: Rotation) -> FloatArray:
         """Sums of squares along the turned coordinates: what the directions leave is taken for diagonal."""
@@ -152,9 +146,25 @@ class BatchSteps:
 
     def _nuclear_hessian(self, nuclear: float) -> FloatArray:
         """The nuclear norm as a reweighted ridge."""
-        l = self.weights.shape[1]
         if not nuclear or not self.weights.any():
-            return np.zeros((l, l))
+            return np.zeros_like(self.label_hessian)
         norm = SmoothedNuclear(self.weights.T @ self.weights, False, nuclear)
         norm.smooth(SMOOTH * norm.sigma[-1])
         return norm.hessian
+
+
+def _scores(X: Matrix, W: FloatArray, constant: float) -> FloatArray:
+    """X @ W, and the last row of W times a constant where the intercept is one column more."""
+    return scores(X, last_row_times(W, constant))
+
+
+def _adjoint(X: Matrix, R: FloatArray, n_columns: int, constant: float) -> FloatArray:
+    """X' @ R, with the sum of R times a constant below it where the intercept is one column more."""
+    out = np.zeros((n_columns, R.shape[1]))
+    add_adjoint(X, R, out)
+    return last_row_times(out, constant)
+
+
+def _gram_product(X: Matrix, constant: float, V: FloatArray) -> FloatArray:
+    """The Gram matrix of X, and of the intercept's column, times V."""
+    return _adjoint(X, _scores(X, V, constant), len(V), constant)

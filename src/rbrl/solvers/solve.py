@@ -13,8 +13,8 @@ from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem import Objective, SpectralDesign
-from rbrl.solvers.base import Solver, SolverResult
-from rbrl.solvers.certificate import DualPoint, Proof, prove_function, prove_kernel, prove_sums
+from rbrl.solvers.base import Solver, SolverResult, Start
+from rbrl.solvers.certificate import Proof, prove_function, prove_kernel
 from rbrl.solvers.quasi_newton import QuasiNewton
 
 # A smaller decomposition of a kernel is too cheap to halve by single precision.
@@ -63,6 +63,9 @@ class Posed:
     def judge(self, objective: Objective, result: SolverResult) -> Solution:
         """The :class:`Solution` that a solver's result is."""
         coefficients = objective.design.coefficients(result.weights).astype(self.dtype, copy=False)
+        if (idle := objective.idle_labels()).any():
+            # A solver leaves rounding there, whose sign would be taken for a prediction.
+            coefficients = coefficients * ~idle
         duals = result.scores if result.dual_scores is None else result.dual_scores
         duals = objective.design.scores(result.weights) if duals is None else duals
         # Products with what is stored are in double precision, whatever that is stored in.
@@ -71,9 +74,8 @@ class Posed:
 
 
 def solve_posed(
-    solver: Solver, objective: Objective, posed: Posed, start: FloatArray | None = None, tol: float = 1e-4,
-    max_iter: int = 1000,
-) -> Solution:  # fmt: skip
+    solver: Solver, objective: Objective, posed: Posed, start: Start = None, tol: float = 1e-4, max_iter: int = 1000
+) -> Solution:
     """Solve and prove; where rounding took what was missing, once more with what it leaves of the tolerance.
 
     Parameters
@@ -101,33 +103,16 @@ def solve_posed(
         return solution
     if gap > 2 * result.gap or not said:
         reached = f"only a relative gap of {gap:.1e}" if np.isfinite(gap) else "no relative gap"
-        said = [
-            f"Double precision proves {reached} of this solution, not tol={tol:g}. {AT_ITS_LIMIT if gap < FINE else SCALE}"
-        ]
+        remedy = AT_ITS_LIMIT if gap < FINE else SCALE
+        said = [f"Double precision proves {reached} of this solution, not tol={tol:g}. {remedy}"]
     for text in said:
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
     return solution
 
 
-def posed_blocks(objective: Objective) -> Posed:
-    """The proof of a linear model over rows in blocks: of passes that the solver has made."""
-
-    def point(known: Any) -> DualPoint:
-        return DualPoint.of_squares(known.terms, known.gradient_squares, known.rounding_squares, known.score_squares)
-
-    def prove(W: FloatArray, _: Any) -> Proof:
-        here, others = objective.loss.remembered(W)
-        design = objective.design
-        duals = [(point(known), known.gradient) for known in others]
-        norms, extended_loss = np.sqrt(design.column_squares), lambda: objective.loss.extended(W)
-        return prove_sums(objective, norms, design.shape[0], W, point(here), duals, extended_loss)
-
-    return Posed(prove, np.dtype(np.float64), evaluations=0.0)
-
-
 def solve_kernel(
     solver: Solver, K: FloatArray, low_rank: str, ridge: float, objective_of: Callable[[SpectralDesign], Objective],
-    dtype: np.dtype[Any], start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000,
+    dtype: np.dtype[Any], start: Start = None, tol: float = 1e-4, max_iter: int = 1000,
 ) -> Solution:  # fmt: skip
     """Decompose a kernel matrix, and solve: over a spectrum of single precision, which costs half, where that is proved to
     do, and of double precision otherwise.
@@ -151,53 +136,46 @@ def solve_kernel(
         Its result's weights are over a design that is not kept.
     """
 
-    def over(K_of_design: FloatArray) -> tuple[Objective, Posed, FloatArray | None]:
+    by_function = low_rank == "function"
+
+    def over(K_of_design: FloatArray) -> tuple[Objective, Posed, Start]:
         """The objective over the spectrum of a matrix, its proof by K itself, and the weights to start at."""
         objective = objective_of(SpectralDesign(K_of_design, low_rank))
         weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
-        if low_rank == "coefficients":
-            # With a nuclear norm a third matrix is multiplied, in the same pass over K.
-            evaluations = 1.5 if objective.nuclear.weight else 1.0
-            return objective, Posed(partial(prove_kernel, objective, K), dtype, evaluations), weights
-        prove = partial(prove_function, objective, lambda V: (K @ V, np.sqrt(squares(K))))
-        return objective, Posed(prove, dtype), weights
+        if by_function:
+            prove = partial(prove_function, objective, lambda V: (K @ V, np.sqrt(squares(K))))
+            return objective, Posed(prove, dtype), weights
+        # With a nuclear norm a third matrix is multiplied, in the same pass over K.
+        evaluations = 1.5 if objective.nuclear.weight else 1.0
+        return objective, Posed(partial(prove_kernel, objective, K), dtype, evaluations), weights
 
-    single_may_do = len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
-    spent = 0.0
-    if low_rank == "coefficients" and isinstance(solver, QuasiNewton) and single_may_do:
+    spent, single_may_do = 0.0, len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
+    if single_may_do and not by_function and isinstance(solver, QuasiNewton):
         objective, posed, weights = over(K.astype(np.float32))
-        result, _ = _quietly(solver, objective, weights, SHARE * tol, max_iter)
-        first = posed.judge(objective, result)
+        first = posed.judge(objective, _quietly(solver, objective, weights, SHARE * tol, max_iter)[0])
         if first.proof.gap <= tol:
             return first
         start, spent = first.coefficients, first.result.evaluations
-    objective, posed, weights = over(K.copy())
-    solution = solve_posed(solver, objective, posed, weights, tol, max_iter)
-    solution.result = replace(solution.result, evaluations=solution.result.evaluations + spent)
+    solution = solve_posed(solver, *over(K.copy()), tol, max_iter)
+    solution.result.evaluations += spent
     return solution
 
 
 def _quietly(
-    solver: Solver, objective: Objective, start: FloatArray | None, tol: float, max_iter: int
+    solver: Solver, objective: Objective, start: Start, tol: float, max_iter: int
 ) -> tuple[SolverResult, list[str]]:
     """What a solver returns, and what it said of not having arrived, as a text: the proof decides whether that holds."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", ConvergenceWarning)
         result = solver.solve(objective, start=start, tol=tol, max_iter=max_iter)
-    texts = []
-    for warning in said:
-        if issubclass(warning.category, ConvergenceWarning):
-            texts.append(str(warning.message))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return result, texts
+    for other in (warning for warning in said if not issubclass(warning.category, ConvergenceWarning)):
+        warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    return result, [str(warning.message) for warning in said if issubclass(warning.category, ConvergenceWarning)]
 
 
 def _joined(first: SolverResult, second: SolverResult) -> SolverResult:
     """One result of two runs, the second from where the first ended."""
-    costs = None
-    if first.costs is not None and second.costs is not None:
-        costs = np.concatenate([first.costs, first.evaluations + second.costs])
-    evaluations, n_iter = first.evaluations + second.evaluations, first.n_iter + second.n_iter
-    history = np.concatenate([first.history, second.history])
-    return replace(second, evaluations=evaluations, n_iter=n_iter, history=history, costs=costs)
+    history, costs = [first.history, second.history], [first.costs, first.evaluations + second.costs]
+    joined = replace(second, history=np.concatenate(history), costs=np.concatenate(costs))
+    joined.evaluations, joined.n_iter = first.evaluations + second.evaluations, first.n_iter + second.n_iter
+    return joined

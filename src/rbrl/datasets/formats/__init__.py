@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, Matrix
-from rbrl.datasets.dataset import Columns, Split, dense, stack_rows
+from rbrl.datasets.dataset import Columns, Split, dense, stack_rows, stored_values
 from rbrl.exceptions import DataFormatError
 
 MAX_BYTES = 4 << 30  # of a file once unpacked
@@ -168,6 +168,8 @@ def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
     ndarray or csr_array
     """
     if as_sparse:
+        if np.isnan(stored_values(Y)).any():
+            raise bad("labels that are missing cannot be read with sparse_labels=True: leave that out")
         return sparse.csr_array(Y)
     if sparse.issparse(Y) and Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
         raise bad(f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")

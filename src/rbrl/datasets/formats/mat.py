@@ -240,9 +240,13 @@ def _labels(Y: Any, n_samples: int, turned: bool) -> Any:
     if Y.shape[0] != n_samples:
         raise bad(f"{n_samples} rows do not go with labels of shape {Y.shape[::-1]}")
     values = stored_values(Y)
-    odd = ~np.isin(values, (-1, 0, 1) if (values == -1).any() else (0, 1))
+    missing = np.isnan(values)
+    odd = ~(missing | np.isin(values, (-1, 0, 1) if (values == -1).any() else (0, 1)))
     if odd.any():
         raise bad(f"labels must be 0 and 1, or -1 and 1; got {values[odd][0]}")
+    if missing.any():
+        Y = label_matrix(Y, as_sparse=False)
+        return np.where(np.isnan(Y), np.nan, Y > 0)
     return sparse.csr_array(Y > 0) if sparse.issparse(Y) else Y > 0
 
 

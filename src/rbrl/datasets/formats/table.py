@@ -238,8 +238,10 @@ def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) ->
     values = stored_values(dataset.X)
     if np.isinf(values).any():
         raise bad(f"infinite values cannot be written: X has {np.isinf(values).sum()}")
-    if not missing and np.isnan(values).any():
-        raise bad(f"missing values cannot be written in this format: X has {np.isnan(values).sum()}")
+    n_missing = {"X": np.isnan(values).sum(), "Y": dataset.missing_labels}
+    for name, number in n_missing.items():
+        if number and not missing:
+            raise bad(f"missing values cannot be written in this format: {name} has {number}")
     if not dataset.n_labels or not dataset.n_samples:
         raise bad(f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
     check_names([*dataset.feature_names, *dataset.label_names])
@@ -262,7 +264,7 @@ def check_names(names: Sequence[str]) -> None:
 
 @dataclass
 class Table:
-    """Rows of a file, as numbers.
+    """Rows of a file, as numbers; NaN stands for a missing value, of a feature or of a label.
 
     Parameters
     ----------
@@ -359,7 +361,10 @@ class Table:
                 )
 
     def _labels(self, labels: list[int]) -> Matrix:
-        """Which labels are relevant; -1 stands for 0 in sparse rows, and in dense ones without a single 0."""
+        """Which labels are relevant, NaN where that is missing.
+
+        -1 stands for 0 in sparse rows, and in dense ones without a single 0.
+        """
         for j in labels:
             if len(self.codes.get(j, ())) == 1 and not is_plain(next(iter(self.codes[j]))):
                 raise bad(f"the label {quote(self.names[j])} has one word only: {list(self.codes[j])}")
@@ -368,14 +373,19 @@ class Table:
         values, rows, columns = Y, *np.indices(Y.shape, sparse=True)
         if is_sparse:
             values, (rows, columns) = Y.data, sparse.coo_array(Y).coords
-        odd = ~((values == 0) | (values == 1) | ((values == -1) & (is_sparse or not (Y == 0).any())))
+        missing = np.isnan(values)
+        odd = ~(missing | (values == 0) | (values == 1) | ((values == -1) & (is_sparse or not (Y == 0).any())))
         if odd.any():
             row, column, value = (np.broadcast_to(array, odd.shape)[odd][0] for array in (rows, columns, values))
             words = {code: word for word, code in self.codes.get(labels[column], {}).items()}
-            got = "is missing" if np.isnan(value) else f"must be 0 or 1; got {quote(words.get(value, float(value)))}"
+            got = quote(words.get(value, float(value)))
             line = None if self.lines is None else int(self.lines[row])
-            raise bad(f"the label {quote(self.names[labels[column]])} {got}", line)
-        return Y > 0
+            raise bad(f"the label {quote(self.names[labels[column]])} must be 0 or 1; got {got}", line)
+        if not missing.any():
+            return Y > 0
+        if is_sparse:
+            Y = label_matrix(Y, as_sparse=False)
+        return np.where(np.isnan(Y), np.nan, Y > 0)
 
 
 def _onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, float]]) -> tuple[Any, list[str]]:

@@ -1,0 +1,1 @@
+"""Are the defaults good without tuning?"""
