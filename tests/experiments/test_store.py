@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +17,7 @@ import pytest
 from comparison import environment, timeless
 
 from rbrl.experiments import Plan, Store, StoreError, execute
-from rbrl.experiments.sqlite import VERSION, Owner, is_alive
+from rbrl.experiments.sqlite import VERSION, Database, Owner, is_alive
 
 
 @pytest.fixture
@@ -27,6 +28,19 @@ def two(table, place, tmp_path):
     execute(Plan.from_dict(table, folder=place), tmp_path / "store")
     table["splits"]["number"] = 3
     return Plan.from_dict(table, folder=place), Store(tmp_path / "store")
+
+
+def test_a_new_store_may_be_opened_by_several_at_once(tmp_path):
+    def n_runs(folder):
+        database = Database(folder)
+        with database.writing() as cursor:
+            (number,) = cursor.execute("SELECT count(*) FROM runs").fetchone()
+        database.close()
+        return number
+
+    folders = [tmp_path / str(i // 4) for i in range(400)]  # one in fifteen failed while SQLite alone was waiting
+    with ThreadPoolExecutor(4) as threads:
+        assert not any(threads.map(n_runs, folders))
 
 
 def test_a_full_disk_is_an_error_that_loses_nothing(two, monkeypatch):

@@ -5,6 +5,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 import tomllib
 import uuid
 from collections.abc import Iterator
@@ -95,6 +96,23 @@ def is_alive(folder: Path, name: str) -> bool:
     return False
 
 
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Give the file its write-ahead log.
+
+    Where two processes open a new file at once, SQLite says "locked" to one of them without waiting: both read, and
+    each would wait for the other to stop. So the waiting is ours.
+    """
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
 class Database:
     """One connection, usable from any thread; every block of statements is a transaction.
 
@@ -183,7 +201,7 @@ class Database:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Make the tables of a new store, and those of the format before into today's."""
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         version = self._version(connection)
         if version == 0:
