@@ -6,9 +6,9 @@ if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
-    "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "GuessWarning", "InvalidLabelsError", "MemoryWarning",
-    "MissingLabelsWarning", "ModelFileError", "ModelVersionWarning", "PlanError", "RBRLError", "ScalingWarning",
-    "StoreError",
+    "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "ExportError", "GuessWarning", "InvalidLabelsError",
+    "MemoryWarning", "MissingLabelsWarning", "ModelFileError", "ModelVersionWarning", "PlanError", "RBRLError",
+    "ScalingWarning", "StoreError",
 ]  # fmt: skip
 
 
@@ -28,6 +28,10 @@ class DataFormatError(RBRLError, ValueError):
 
 class DatasetNotFoundError(RBRLError, LookupError):
     """A data set is neither on disk nor to be downloaded; the message says what to put where."""
+
+
+class ExportError(RBRLError, ValueError):
+    """A model, or a part of it, cannot be written as an ONNX graph; the message names the part and the way out."""
 
 
 class ModelFileError(RBRLError, ValueError):
