@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         RBRLClassifier,
     )
     from rbrl.metrics import evaluate
+    from rbrl.onnx import to_onnx
     from rbrl.persistence import load, save
     from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
     from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
@@ -28,7 +29,7 @@ __all__ = [
     "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedRankSVM", "EnsembleOfChains",
     "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz",
     "TunedThresholdClassifier", "__version__", "datasets", "decision", "evaluate", "experiments", "load", "metrics",
-    "report", "save", "search", "solvers", "splits", "statistics",
+    "report", "save", "search", "solvers", "splits", "statistics", "to_onnx",
 ]  # fmt: skip
 
 # The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost
@@ -41,6 +42,7 @@ _HOMES = {
     "evaluate": "metrics",
     "load": "persistence",
     "save": "persistence",
+    "to_onnx": "onnx",
 }
 
 

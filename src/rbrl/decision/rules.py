@@ -94,8 +94,10 @@ def every_row_has_label(Y: MatrixLike, weights: ArrayLike | None = None) -> bool
 
 
 def _fill_empty(labels: Array, scores: FloatArray) -> None:
-    empty = np.flatnonzero(~(labels > 0).any(axis=1))
-    labels[empty, scores[empty].argmax(axis=1)] = 1
+    filled = (labels > 0).any(axis=1)
+    if not filled.all():
+        empty = np.flatnonzero(~filled)
+        labels[empty, scores[empty].argmax(axis=1)] = 1
 
 
 def top_labels(scores: MatrixLike, k: int) -> tuple[IntArray, FloatArray]:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -152,7 +152,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         -------
         array or sparse matrix (n_samples, n_labels); array (n_samples,) for a 1-D target
         """
-        check_is_fitted(self)
+        check_fitted(self)
         container, never_empty = self.targets_.sparse_container, self.targets_.is_matrix and self.non_empty_
         blocks = self._score_blocks(X, whole=container is None)
         return _joined(
@@ -226,6 +226,8 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         return X, Y, weights
 
     def _checked_rows(self, X: Rows) -> Matrix:
+        if needs_no_check(self, X):
+            return cast(Matrix, X)
         check_is_fitted(self)
         if isinstance(X, Dataset):
             features_alone = replace(columns_of(self), n_labels=None, label_names=None)
@@ -245,6 +247,40 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def check_fitted(model: Any) -> None:
+    """scikit-learn's check, which takes longer than the scores of a row: it is asked only what to say of a model not fitted.
+
+    Parameters
+    ----------
+    model : classifier
+    """
+    if not hasattr(model, "targets_"):
+        check_is_fitted(model)
+
+
+def needs_no_check(model: Any, X: Any) -> bool:
+    """Whether the checks of rows would find nothing and change nothing: all that is left of them where rows come singly.
+
+    So it is for a finite array of floats, with as many columns as the model was fitted to, if these have no names. All
+    else, right or wrong, is for scikit-learn to check and to word.
+
+    Parameters
+    ----------
+    model : classifier
+    X : anything that predictions are made for
+
+    Returns
+    -------
+    bool
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in FLOATS or not len(X):
+        return False
+    if X.shape[1] != getattr(model, "n_features_in_", None) or hasattr(model, "feature_names_in_"):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.add.reduce(X, axis=None)))
 
 
 def check_missing(model: MultiLabelClassifier, Y: IntArray) -> None:

@@ -4,7 +4,8 @@ import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Self, cast
+from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import clone
@@ -27,7 +28,7 @@ from rbrl.estimators.entries import (
 from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.hinges import mean_weights
 from rbrl.out_of_core import Blocks, LabelCounts, as_blocks, fit_blocks
-from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, gram
+from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, KernelRows, gram
 from rbrl.problem.scales import InterceptStrength, Strength, Width, check_width
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
 from rbrl.targets import SignedTargets
@@ -58,9 +59,13 @@ class KernelModel:
 
     def _gram(self, X: Matrix, Z: Matrix | None = None, width: float | None = None) -> FloatArray:
         """Kernel values; `width` is gamma as a number, None that of the last fit."""
+        shape = self._kernel_shape()
+        return gram(X, Z, **shape if width is None else shape | {"gamma": width})
+
+    def _kernel_shape(self) -> dict[str, Any]:
         # Model files without gamma_ have a gamma that is a number, or None: what `gram` takes.
-        width = cast(float | None, getattr(self, "gamma_", self.gamma)) if width is None else width
-        return gram(X, Z, kernel=self.kernel, gamma=width, degree=self.degree, coef0=self.coef0)
+        width = getattr(self, "gamma_", self.gamma)
+        return {"kernel": self.kernel, "gamma": width, "degree": self.degree, "coef0": self.coef0}
 
     def _has_width(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel in ("rbf", "poly")
@@ -77,7 +82,8 @@ class KernelModel:
             return np.asarray(X @ self.coef_.T) + self.intercept_
         step = max(1, BLOCK_ENTRIES // len(self.dual_coef_))
         blocks = (X[start : start + step] for start in range(0, X.shape[0], step))
-        scores = np.vstack([self._gram(block, self.X_fit_) @ self.dual_coef_ for block in blocks])
+        values = self._gram if self.X_fit_ is None else _training_rows(self).values
+        scores = np.vstack([values(block) @ self.dual_coef_ for block in blocks])
         return (scores + getattr(self, "intercept_", 0.0)).astype(X.dtype, copy=False)
 
     def _check_kernel(self) -> None:
@@ -87,6 +93,19 @@ class KernelModel:
         check_number(owner, "coef0", self.coef0)
         if not callable(self.kernel):
             check_choice(owner, "kernel", self.kernel, KERNELS)
+
+
+# What kernel values with the training rows of a model need besides these; with the coefficients that were its own then.
+_prepared: WeakKeyDictionary[KernelModel, tuple[FloatArray, KernelRows]] = WeakKeyDictionary()
+
+
+def _training_rows(model: KernelModel) -> KernelRows:
+    """The training rows of a kernel model, prepared at its first prediction; no part of the model, nor of its file."""
+    coefficients, rows = _prepared.get(model, (None, None))
+    if rows is None or coefficients is not model.dual_coef_ or rows.shape != model._kernel_shape():
+        rows = KernelRows(model.X_fit_, **model._kernel_shape())
+        _prepared[model] = model.dual_coef_, rows
+    return rows
 
 
 class ObjectiveClassifier(KernelModel, MultiLabelClassifier):

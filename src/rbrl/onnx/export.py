@@ -72,7 +72,10 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     if not hasattr(last, "targets_"):
         raise _refusal(last)
     _write_answers(graph, last, X)
-    names = {"label_names": getattr(last, "label_names_", None), "feature_names": getattr(model, "feature_names_in_", None)}
+    names = {
+        "label_names": getattr(last, "label_names_", None),
+        "feature_names": getattr(model, "feature_names_in_", None),
+    }
     known = {key: list(map(str, found)) for key, found in names.items() if found is not None}
     return graph.model(model=type(last).__name__, **known)
 

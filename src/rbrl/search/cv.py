@@ -6,7 +6,7 @@ from its solved neighbours in the grid.
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -19,7 +19,7 @@ from rbrl._common.bases import BaseEstimator, ClassifierMixin
 from rbrl._common.checks import check_choice, check_number, check_row_weights
 from rbrl._common.progress import Models, models_for
 from rbrl._common.typing import Array, FloatArray, Matrix, MatrixLike
-from rbrl.estimators.base import FLOATS, checked_labelled
+from rbrl.estimators.base import FLOATS, checked_labelled, needs_no_check
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.rbrl import RBRLClassifier
 from rbrl.registry import WEIGHTS
@@ -242,6 +242,8 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         return one_grid(self._axes())
 
     def _checked_rows(self, X: MatrixLike) -> Matrix:
+        if needs_no_check(self, X):
+            return cast(Matrix, X)
         check_is_fitted(self)
         return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
 
