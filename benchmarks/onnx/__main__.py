@@ -20,11 +20,12 @@ MODELS = {
     "calibrated": CalibratedMultiLabelClassifier(RBRLClassifier(), cv=3),
 }
 TRAINING_ROWS, TEST_ROWS, ENTRIES, REPEATS, SINGLES = 1000, 1000, 10_000_000, 5, 40
-TEXT = f"""Models of {TRAINING_ROWS:,} training rows (fewer where rows x features exceed {ENTRIES:,}) of every data set, their graphs in
-onnxruntime {onnxruntime.__version__} on one thread, and up to {TEST_ROWS:,} other rows, dense; features of dense sets are standardised.
-"labels" are entries of `predict` that differ, "scores" the largest difference from `decision_function`, as a share of the
-largest score; first in double precision, which is the default, then in single. Time is of the processor: a row alone, in
-microseconds, and rows of one call, in microseconds for each; the shortest of {REPEATS} alternating runs, ours and the graph's."""
+TEXT = f"""Models of {TRAINING_ROWS:,} training rows (fewer where rows x features exceed {ENTRIES:,}) of every data set,
+their graphs in onnxruntime {onnxruntime.__version__} on one thread, and up to {TEST_ROWS:,} other rows, dense; features of
+dense sets are standardised. "labels" are entries of `predict` that differ, "scores" the largest difference from
+`decision_function`, as a share of the largest score; first in double precision, which is the default, then in single. Time is
+of the processor, in microseconds: a row alone, and each of many rows in one call; the shortest of {REPEATS} alternating runs,
+ours and the graph's."""
 
 
 def main(wanted):
@@ -109,7 +110,7 @@ def summary(rows):
         ratios = [float(row["a row: predict"]) / float(row["a row: graph"]) for row in those]
         lines.append(
             f"- {kind}: {different} labels differ in double precision and {single} in single; scores by {worst:.0e} and "
-            f"{worst_single:.0e} at most. For a row alone `predict` takes {np.median(ratios):.1f} times as long as the graph "
+            f"{worst_single:.0e} at most. A row alone takes `predict` {np.median(ratios):.1f} times as long as the graph "
             "(median)."
         )
     return "\n".join(lines)

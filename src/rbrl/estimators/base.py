@@ -263,8 +263,8 @@ def check_fitted(model: Any) -> None:
 def needs_no_check(model: Any, X: Any) -> bool:
     """Whether the checks of rows would find nothing and change nothing: all that is left of them where rows come singly.
 
-    So it is for a finite array of floats, with as many columns as the model was fitted to, if these have no names. All
-    else, right or wrong, is for scikit-learn to check and to word.
+    So it is for a finite array or CSR matrix of floats, with as many columns as the model was fitted to, if these have no
+    names. All else, right or wrong, is for scikit-learn to check and to word.
 
     Parameters
     ----------
@@ -275,12 +275,13 @@ def needs_no_check(model: Any, X: Any) -> bool:
     -------
     bool
     """
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in FLOATS or not len(X):
+    is_sparse = type(X) in (sparse.csr_array, sparse.csr_matrix)
+    if not (is_sparse or type(X) is np.ndarray) or X.ndim != 2 or X.dtype not in FLOATS or not X.shape[0]:
         return False
     if X.shape[1] != getattr(model, "n_features_in_", None) or hasattr(model, "feature_names_in_"):
         return False
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.add.reduce(X, axis=None)))
+        return bool(np.isfinite(np.add.reduce(X.data if is_sparse else X, axis=None)))
 
 
 def check_missing(model: MultiLabelClassifier, Y: IntArray) -> None:

@@ -29,6 +29,7 @@ from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.hinges import mean_weights
 from rbrl.out_of_core import Blocks, LabelCounts, as_blocks, fit_blocks
 from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, KernelRows, gram
+from rbrl.problem.linear import linear_scores
 from rbrl.problem.scales import InterceptStrength, Strength, Width, check_width
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
 from rbrl.targets import SignedTargets
@@ -79,7 +80,7 @@ class KernelModel:
     def _raw_scores(self, X: Matrix) -> FloatArray:
         """Scores of checked rows, of the type of X."""
         if self._is_linear():
-            return np.asarray(X @ self.coef_.T) + self.intercept_
+            return linear_scores(X, self.coef_) + self.intercept_
         step = max(1, BLOCK_ENTRIES // len(self.dual_coef_))
         blocks = (X[start : start + step] for start in range(0, X.shape[0], step))
         values = self._gram if self.X_fit_ is None else _training_rows(self).values

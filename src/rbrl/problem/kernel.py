@@ -67,13 +67,19 @@ def _rbf(X: Matrix, Z: Matrix, gamma: float) -> FloatArray:
     :math:`|x|^2 + |z|^2 - 2x'z` is off by the rounding of :math:`|x|^2`, all of the distance where a column is far from 0:
     such columns have a factor of their own.
     """
-    far = _is_far(gamma, X) | _is_far(gamma, Z)
-    if not far.any():
+    if not (_reaches_far(gamma, X) or _reaches_far(gamma, Z)):
         return rbf_kernel(X, Z, gamma=gamma)
+    far = _is_far(gamma, X) | _is_far(gamma, Z)
     near = np.flatnonzero(~far)
     K = cdist(*(_dense(side[:, np.flatnonzero(far)]) for side in (X, Z)), "sqeuclidean")
     K = np.exp(np.multiply(K, -gamma, out=K), out=K)
     return K * rbf_kernel(X[:, near], Z[:, near], gamma=gamma) if len(near) else K
+
+
+def _reaches_far(gamma: float, X: Matrix) -> bool:
+    """Whether any column is far from 0: in one pass, without a copy."""
+    values = X.data if issparse(X) else X
+    return bool(values.size and gamma * max(values.max(), -values.min()) ** 2 > FAR)
 
 
 def _is_far(gamma: float, X: Matrix) -> BoolArray:
@@ -88,7 +94,7 @@ def _dense(X: Matrix) -> FloatArray:
 class KernelRows:
     """Kernel values with rows that stay: what depends on these alone is computed once, and nothing is checked again.
 
-    A single row is then as quick as its product with the others. Values are those of :func:`gram`, to the last digit.
+    A single row is then as quick as its product with the others. Values are those of :func:`gram`.
 
     Parameters
     ----------
@@ -112,10 +118,11 @@ class KernelRows:
         self.Z = Z
         self.shape: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
         self._gamma = 1.0 / Z.shape[1] if gamma is None else gamma
-        self._direct = kernel in ("rbf", "poly") and _is_plain(Z)
-        if self._direct and kernel == "rbf":
-            self._direct = not _is_far(self._gamma, Z).any()
-            self._squares = np.einsum("ij,ij->i", Z, Z)
+        self._direct = self._is_plain(Z)
+        if self._direct:
+            # Of a sparse row only the features that it has are looked up.
+            self._transposed = Z.T.tocsr() if issparse(Z) else Z.T
+            self._squares = squares(Z, axis=1)
 
     def values(self, X: Matrix) -> FloatArray:
         """Kernel values between the rows of X and these.
@@ -128,25 +135,27 @@ class KernelRows:
         -------
         array (n_samples, n_rows)
         """
-        is_rbf = self.shape["kernel"] == "rbf"
-        if not self._direct or not _is_plain(X) or (is_rbf and _is_far(self._gamma, X).any()):
+        if not self._direct or not self._is_plain(X):
             return gram(X, self.Z, **self.shape)
-        K: FloatArray = X @ self.Z.T
-        if not is_rbf:
+        products = X @ self._transposed
+        K: FloatArray = products.toarray() if issparse(products) else products
+        if self.shape["kernel"] == "poly":
             K *= self._gamma
             K += self.shape["coef0"]
             K **= self.shape["degree"]
             return K
         K *= -2.0
-        K += np.einsum("ij,ij->i", X, X)[:, None]
+        K += squares(X, axis=1)[:, None]
         K += self._squares
         np.maximum(K, 0.0, out=K)
         K *= -self._gamma
         return np.exp(K, out=K)
 
-
-def _is_plain(X: Matrix) -> bool:
-    return isinstance(X, np.ndarray) and X.dtype == np.float64
+    def _is_plain(self, rows: Matrix) -> bool:
+        """Whether products of these rows are all that their kernel values need."""
+        if self.shape["kernel"] == "poly":
+            return rows.dtype == np.float64
+        return self.shape["kernel"] == "rbf" and rows.dtype == np.float64 and not _reaches_far(self._gamma, rows)
 
 
 def fit_feature_map(
@@ -171,7 +180,7 @@ def fit_feature_map(
     (6, 3)
     """
     gamma, before = 1.0 / X.shape[1] if gamma is None else gamma, []
-    if kernel == "rbf" and not issparse(X) and _is_far(gamma, X).any():
+    if kernel == "rbf" and not issparse(X) and _reaches_far(gamma, X):
         # Distances do not notice a shift, their rounding does.
         before = [StandardScaler(with_std=False).fit(X)]
         X = before[0].transform(X)
