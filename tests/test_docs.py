@@ -20,11 +20,19 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changes/*.md")])
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+# Pages and modules whose examples need an extra: without it they are skipped.
+NEEDS = {"docs/serving.md": "onnxruntime", "rbrl.onnx": "onnxruntime"}
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def name_of(path):
     return path.relative_to(ROOT).as_posix()
+
+
+def skip_without_extra(name):
+    for part, package in NEEDS.items():
+        if name == part or name.startswith(f"{part}."):
+            pytest.importorskip(package, reason=f"the examples of {part} need {package}, which an extra brings")
 
 
 def blocks(page):
@@ -41,6 +49,7 @@ def prose(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_examples_print_what_the_page_says(page, tmp_path, monkeypatch):
+    skip_without_extra(name_of(page))
     monkeypatch.chdir(tmp_path)
     namespace, printed = {"__name__": "__main__"}, None
     for kind, text, adjacent in blocks(page):
@@ -76,6 +85,7 @@ def modules():
 
 @pytest.mark.parametrize("module", modules())
 def test_docstring_examples(module):
+    skip_without_extra(module)
     assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 

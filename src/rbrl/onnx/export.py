@@ -1,6 +1,6 @@
 """From a fitted model or pipeline to an ONNX graph: its scores, thresholds and labels."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.kernel_approximation import Nystroem
@@ -19,10 +19,13 @@ from rbrl.onnx.graph import Graph, Value
 from rbrl.ranking_svm import RankSVM
 from rbrl.ranking_svm.estimators import PairSVM
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
 DTYPES = ("float64", "float32")
 
 
-def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
+def to_onnx(model: Any, *, dtype: str = "float64") -> "ModelProto":
     """A fitted model, or a pipeline that ends in one, as an ONNX graph: features in, labels and scores out.
 
     The graph has one input, ``X`` (n_rows, n_features), and the outputs ``labels``, what `predict` answers, in the coding

@@ -1,13 +1,16 @@
 """A graph of ONNX, written node by node in one precision; the package onnx is imported by nothing else."""
 
 import json
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from rbrl._common.typing import Array
 from rbrl._version import __version__
 from rbrl.exceptions import ExportError
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 # The name of what a node gives, which other nodes take.
 Value: TypeAlias = str
@@ -136,7 +139,7 @@ class Graph:
         self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
         self._outputs.append(self._onnx.helper.make_tensor_value_info(name, self._type(dtype), shape))
 
-    def model(self, **about: object) -> Any:
+    def model(self, **about: object) -> "ModelProto":
         """The checked `onnx.ModelProto`.
 
         Parameters
@@ -151,7 +154,7 @@ class Graph:
         helper = self._onnx.helper
         rows = helper.make_tensor_value_info(self.X, self._type(self.dtype), ("rows", self.n_features))
         graph = helper.make_graph(self._nodes, "rbrl", [rows], self._outputs, self._constants)
-        model = helper.make_model(
+        model: ModelProto = helper.make_model(
             graph, producer_name="rbrl", producer_version=__version__, ir_version=IR_VERSION,
             opset_imports=[helper.make_opsetid("", OPSET)],
         )  # fmt: skip
