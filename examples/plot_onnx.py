@@ -52,7 +52,9 @@ def draw_agreement(axes, models, rows):
             print(f"{kernel}, {dtype}: {np.count_nonzero(answers != labels)} of {labels.size} labels differ,",
                   f"scores by {distance[-1]:.0e} at most")  # fmt: skip
     axes.axvline(1e-5, color=MUTED, lw=1)
-    axes.set(xscale="log", xlim=(1e-18, 1e-4), ylim=(0, 1), xlabel="difference / largest score", ylabel="share of scores")
+    axes.set(
+        xscale="log", xlim=(1e-18, 1e-4), ylim=(0, 1), xlabel="difference / largest score", ylabel="share of scores"
+    )
     plain_powers(axes.xaxis)
     axes.set_title("Scores of graph and model differ by less than 10⁻⁵")
     axes.legend(loc="center", bbox_to_anchor=(0.42, 0.5))
