@@ -19,20 +19,16 @@ import rbrl
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changes/*.md")])
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+# A page whose examples need an extra names its modules: <!-- needs: torch -->
+NEEDS = re.compile(r"^<!-- needs: (?P<modules>[\w, ]+) -->$", re.MULTILINE)
+# Modules that can be imported without the extra, but whose examples need a package of it.
+EXAMPLES_NEED = {"rbrl.onnx": "onnxruntime"}
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
-# Pages and modules whose examples need an extra: without it they are skipped.
-NEEDS = {"docs/serving.md": "onnxruntime", "rbrl.onnx": "onnxruntime"}
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def name_of(path):
     return path.relative_to(ROOT).as_posix()
-
-
-def skip_without_extra(name):
-    for part, package in NEEDS.items():
-        if name == part or name.startswith(f"{part}."):
-            pytest.importorskip(package, reason=f"the examples of {part} need {package}, which an extra brings")
 
 
 def blocks(page):
@@ -49,7 +45,9 @@ def prose(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_examples_print_what_the_page_says(page, tmp_path, monkeypatch):
-    skip_without_extra(name_of(page))
+    for needs in NEEDS.finditer(page.read_text(encoding="utf-8")):
+        for module in needs["modules"].split(", "):
+            pytest.importorskip(module, reason=f"the page needs {module}, which is not installed")
     monkeypatch.chdir(tmp_path)
     namespace, printed = {"__name__": "__main__"}, None
     for kind, text, adjacent in blocks(page):
@@ -85,8 +83,19 @@ def modules():
 
 @pytest.mark.parametrize("module", modules())
 def test_docstring_examples(module):
-    skip_without_extra(module)
-    assert doctest.testmod(importlib.import_module(module)).failed == 0
+    assert doctest.testmod(imported(module)).failed == 0
+
+
+def imported(module):
+    """A module; the test is skipped where it says which extra it needs."""
+    for package in (package for name, package in EXAMPLES_NEED.items() if f"{module}.".startswith(f"{name}.")):
+        pytest.importorskip(package, reason=f"the examples need {package}, which is not installed")
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        if "pip install 'rbrl[" not in str(error):
+            raise
+        return pytest.skip(str(error))
 
 
 def layers_of(lines):
