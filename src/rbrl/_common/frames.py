@@ -223,4 +223,4 @@ def _is_number(text: str) -> bool:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:39] + "…"
+    return str(text) if len(text) <= 40 else text[:39] + "…"
