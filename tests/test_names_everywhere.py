@@ -76,12 +76,13 @@ def check_names(model, rows):
 @pytest.mark.parametrize("cls", MODELS, ids=lambda cls: cls.__name__)
 def test_a_model_and_a_pipeline_know_the_names(cls, form):
     rows, labels, names = FORMS[form]
-    model = made(cls, names).fit(rows, labels)
-    check_names(model, rows)
+    pipeline = make_pipeline(MaxAbsScaler(), made(cls, names)).fit(rows, labels)
+    check_names(pipeline, rows)
+    model, scaled = pipeline[-1], pipeline[0].transform(rows)
+    check_names(model, scaled)
+    assert model.predict_sets(scaled) == rbrl.predict_sets(pipeline, rows)
     assert list(model.label_names_) == NAMES
     assert model.classes_.tolist() == [0, 1, 2, 3]
-    assert model.predict_sets(rows) == rbrl.predict_sets(model, rows)
-    check_names(make_pipeline(MaxAbsScaler(), made(cls, names)).fit(rows, labels), rows)
 
 
 @pytest.mark.parametrize(
@@ -106,11 +107,13 @@ def test_a_search_and_its_folds_know_the_names(cls, form):
 @pytest.mark.parametrize("cls", MODELS, ids=lambda cls: cls.__name__)
 def test_a_file_keeps_the_names(cls, tmp_path):
     rows, labels, _ = FORMS["pandas"]
-    for model in (made(cls), make_pipeline(MaxAbsScaler(), made(cls))):
-        rbrl.save(model.fit(rows, labels), tmp_path / "model")
-        again = rbrl.load(tmp_path / "model")
-        check_names(again, rows)
-        assert rbrl.predict_sets(again, rows) == rbrl.predict_sets(model, rows)
+    pipeline = make_pipeline(MaxAbsScaler(), made(cls)).fit(rows, labels)
+    rbrl.save(pipeline, tmp_path / "model")
+    again = rbrl.load(tmp_path / "model")
+    check_names(again, rows)
+    assert rbrl.predict_sets(again, rows) == rbrl.predict_sets(pipeline, rows)
+    rbrl.save(pipeline[-1], tmp_path / "model")
+    assert rbrl.label_names(rbrl.load(tmp_path / "model")) == NAMES
 
 
 @pytest.mark.parametrize("cls", MODELS, ids=lambda cls: cls.__name__)
