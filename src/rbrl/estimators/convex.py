@@ -208,7 +208,8 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         Parameters
         ----------
         X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Dataset`, which has its labels; or
-            :class:`rbrl.datasets.Shards`, a list of parts (X, Y), a Dask array or data frame, or a list of delayed parts
+            :class:`rbrl.datasets.Shards`, a list of parts (X, Y) or (X, Y, weights), a Dask array or data frame, or a list
+            of delayed parts
             With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples). What comes in blocks stays where it is:
             the linear model is learned in passes over it, with bounded memory.
         y : array or sparse matrix (n_samples, n_labels)
@@ -218,9 +219,10 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         sample_weight : array (n_samples,) or (n_samples, n_labels), default=None
             Weights of the rows in the loss, or of the entries of y; what has weight 0 is as if it were absent. The hinge of
             an entry counts its weight, a pair of labels the product of theirs, as a share of all pairs of the row, times
-            the mean weight of the row's entries. Of arrays only.
+            the mean weight of the row's entries. With a Dask array X, a Dask array; parts have their weights with them.
         label_mask : bool array or sparse matrix (n_samples, n_labels), default=None
-            True where a label is known: missing ones of a sparse y, in which nothing else can say so. Of arrays only.
+            True where a label is known: missing ones of a sparse y, in which nothing else can say so. With a Dask array X,
+            a Dask array; in parts, a weight of 0 says the same.
 
         Returns
         -------

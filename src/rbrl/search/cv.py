@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.bases import BaseEstimator
-from rbrl._common.checks import check_choice, check_number, check_row_weights
+from rbrl._common.checks import check_choice, check_number
 from rbrl._common.progress import Models, models_for
 from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
 from rbrl.datasets import Columns
@@ -172,13 +172,17 @@ class PathSearchCV(NamedAnswers, BaseEstimator):
         self.search_tol, self.random_state = search_tol, random_state
         self.n_jobs, self.verbose, self.label_names = n_jobs, verbose, label_names
 
-    def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None, *,
+        label_mask: MatrixLike | None = None,
+    ) -> Self:  # fmt: skip
         """Search, then fit the best point to all rows.
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for the estimator. Rows that a fold holds out count alike, whatever their weights.
+        X, y, sample_weight, label_mask
+            As for the estimator. What a fold holds out counts alike, whatever its weight, but for entries that are not
+            known: those are judged by nobody.
 
         Returns
         -------
@@ -188,14 +192,13 @@ class PathSearchCV(NamedAnswers, BaseEstimator):
         y, names = label_matrix(y, given_names(self))
         estimator = hand_on_names(clone(self._estimator()), names)
         X, y = checked_labelled(self, X, y)
-        weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
-        data = SearchData(X, y, weights)
+        data = SearchData(X, y, sample_weight, label_mask)
         scoring = Scoring(self.scoring)
         metric = self._deciding(scoring, data)
         self.cv_results_, self.best_index_ = self._search(estimator, data, scoring, metric)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
-        self.best_estimator_ = estimator.set_params(**self.best_params_).fit(X, y, sample_weight)
+        self.best_estimator_ = estimator.set_params(**self.best_params_).fit(X, y, sample_weight, label_mask=label_mask)
         self.classes_, self.targets_ = data.targets.classes_, data.targets
         remember_columns(self, Columns(label_names=names))
         return self
