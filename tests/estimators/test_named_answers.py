@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.metaestimators import available_if
 
 import rbrl
 from rbrl import BinaryRelevance, BRLClassifier, MLkNN, RBRLClassifier, TunedThresholdClassifier
@@ -150,6 +151,21 @@ def test_a_subclass_of_ones_own_is_wrapped_once_for_the_user():
 
     model = Chatty().fit(X, FRAME).set_output(predict="pandas")
     assert list(model.predict(X).columns) == NAMES
+
+
+def test_probabilities_that_are_there_under_a_condition_come_in_frames():
+    class Votes(BinaryRelevance):
+        @available_if(lambda self: self.scores == "hard")
+        def predict_proba(self, X):
+            return self.decision_function(X) + 0.5
+
+    assert not hasattr(Votes().set_output(predict="pandas"), "predict_proba")
+    model = Votes(scores="hard").fit(X, FRAME)
+    expected = model.predict_proba(X)
+    assert isinstance(expected, np.ndarray)
+    frame = model.set_output(predict="pandas").predict_proba(X)
+    assert list(frame.columns) == NAMES
+    np.testing.assert_array_equal(frame.to_numpy(), expected)
 
 
 def test_output_is_chosen_among_containers():

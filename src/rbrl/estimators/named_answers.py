@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import wraps
 from inspect import isfunction
+from types import MethodType
 from typing import Any, Self
 
 import numpy as np
@@ -67,8 +68,8 @@ class NamedAnswers(ClassifierMixin):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name in ANSWERS:
-            if isfunction(method := vars(cls).get(name)):
-                setattr(cls, name, _in_container(method))
+            if (method := vars(cls).get(name)) is not None:
+                setattr(cls, name, _in_container(method) if isfunction(method) else _WhereAvailable(method))
 
     def set_output(self, *, predict: str | None = None) -> Self:
         """Choose what `predict`, `decision_function` and `predict_proba` answer in; clones remember it.
@@ -166,6 +167,17 @@ def _in_container(method: Callable[..., Any]) -> Callable[..., Any]:
         return as_frame(found, _called(self, found.shape[1]).tolist() if found.ndim == 2 else [], container, X)
 
     return answer
+
+
+class _WhereAvailable:
+    """The same for a method that is there under a condition, as scikit-learn's `available_if` makes them."""
+
+    def __init__(self, method: Any) -> None:
+        self._method, self.__doc__ = method, method.__doc__
+
+    def __get__(self, model: NamedAnswers | None, owner: type) -> Any:
+        found = self._method.__get__(model, owner)
+        return found if model is None else MethodType(_in_container(found.__func__), model)
 
 
 # Where a meta-estimator keeps the model that it hands its rows to: fitted, and not yet.
