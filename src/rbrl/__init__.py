@@ -18,8 +18,11 @@ if TYPE_CHECKING:
         MLkNN,
         RAkEL,
         RBRLClassifier,
+        label_names,
+        predict_sets,
+        predict_top,
     )
-    from rbrl.metrics import evaluate
+    from rbrl.metrics import classification_report, evaluate
     from rbrl.persistence import load, save
     from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
     from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
@@ -27,8 +30,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedRankSVM", "EnsembleOfChains",
     "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz",
-    "TunedThresholdClassifier", "__version__", "datasets", "decision", "evaluate", "experiments", "load", "metrics",
-    "report", "save", "search", "solvers", "splits", "statistics",
+    "TunedThresholdClassifier", "__version__", "classification_report", "datasets", "decision", "evaluate", "experiments",
+    "label_names", "load", "metrics", "predict_sets", "predict_top", "report", "save", "search", "solvers", "splits",
+    "statistics",
 ]  # fmt: skip
 
 # The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost
@@ -38,7 +42,8 @@ _HOMES = {
     **dict.fromkeys(("EnsembleOfChains", "LabelPowerset", "MLFE", "MLkNN", "RAkEL", "RBRLClassifier"), "estimators"),
     **dict.fromkeys(("CalibratedRankSVM", "RankSVM", "RankSVMz"), "ranking_svm"),
     **dict.fromkeys(("RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
-    "evaluate": "metrics",
+    **dict.fromkeys(("label_names", "predict_sets", "predict_top"), "estimators"),
+    **dict.fromkeys(("classification_report", "evaluate"), "metrics"),
     "load": "persistence",
     "save": "persistence",
 }
