@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rbrl._version import __version__
 
 if TYPE_CHECKING:
-    from rbrl import datasets, decision, experiments, metrics, report, search, solvers, splits, statistics
+    from rbrl import datasets, decision, experiments, explanations, metrics, report, search, solvers, splits, statistics
     from rbrl.estimators import (
         CPNL,
         MLFE,
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         RAkEL,
         RBRLClassifier,
     )
+    from rbrl.explanations import explain, label_map
     from rbrl.metrics import evaluate
     from rbrl.persistence import load, save
     from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedRankSVM", "EnsembleOfChains",
     "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz",
-    "TunedThresholdClassifier", "__version__", "datasets", "decision", "evaluate", "experiments", "load", "metrics",
-    "report", "save", "search", "solvers", "splits", "statistics",
+    "TunedThresholdClassifier", "__version__", "datasets", "decision", "evaluate", "experiments", "explain",
+    "explanations", "label_map", "load", "metrics", "report", "save", "search", "solvers", "splits", "statistics",
 ]  # fmt: skip
 
 # The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost
@@ -39,6 +40,7 @@ _HOMES = {
     **dict.fromkeys(("CalibratedRankSVM", "RankSVM", "RankSVMz"), "ranking_svm"),
     **dict.fromkeys(("RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
     "evaluate": "metrics",
+    **dict.fromkeys(("explain", "label_map"), "explanations"),
     "load": "persistence",
     "save": "persistence",
 }
