@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import plot_explanations
 import polars as pl
 import pytest
 from scipy import sparse
@@ -20,7 +21,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
@@ -94,17 +95,16 @@ TEXT_LABELS = np.array(
 
 
 def assert_adds_up(model, x, rows):
-    """Every label, and every label against the first, to 1e-9 of the sizes of the terms."""
+    """Every label, and the last against the first, to 1e-9 of the sizes of the terms."""
     scores = np.atleast_2d(np.asarray(model.decision_function(rows)))
     for label in range(scores.shape[1]):
         found = explain(model, x, label)
         parts = found.to_frame()["contribution"]
         assert found.score == scores[0, label]
         assert abs(parts.sum() - scores[0, label]) <= 1e-9 * parts.abs().sum()
-        if label:
-            found = explain(model, x, label, against=0)
-            parts = found.to_frame()["contribution"]
-            assert abs(parts.sum() - (scores[0, label] - scores[0, 0])) <= 1e-9 * parts.abs().sum()
+    last = scores.shape[1] - 1
+    parts = explain(model, x, last, against=0).to_frame()["contribution"]
+    assert abs(parts.sum() - (scores[0, last] - scores[0, 0])) <= 1e-9 * parts.abs().sum()
 
 
 LINEAR = [
@@ -168,15 +168,11 @@ def test_linear_steps_are_undone(steps, frames):
     found = explain(model, X.iloc[5], "sun")
     assert set(found.terms) <= set(NAMES)
     assert [X.loc[5, term] for term in found.terms] == list(found.values)
+    assert_contributes_nothing_at_its_reference(model, steps, X.iloc[5], found)
 
 
-@pytest.mark.parametrize("steps", STEPS, ids=str)
-def test_a_feature_at_its_reference_contributes_nothing(steps, frames):
+def assert_contributes_nothing_at_its_reference(model, steps, row, found):
     """The meaning of `references`, by the model itself: move the feature there, and its contribution is gone."""
-    X, Y = frames
-    model = make_pipeline(*steps, BRLClassifier(ridge=1.0)).fit(X, Y)
-    row = X.iloc[5]
-    found = explain(model, row, "sun")
     if any(isinstance(step, QuantileTransformer | SimpleImputer) or getattr(step, "clip", False) for step in steps):
         assert np.isnan(found.references).all()
         return
@@ -422,12 +418,14 @@ def test_text_and_frame_and_figure_say_the_same(frames):
     X, Y = frames
     found = explain(make_pipeline(StandardScaler(), BRLClassifier(ridge=1.0)).fit(X, Y), X.iloc[0], "sea")
     lines = found.text(2).splitlines()
-    assert len(lines) == 5
-    assert lines[3].endswith("3 other features")
+    others = [line.split()[1:] for line in lines if "other" in line]
+    assert sum(int(words[0]) for words in others) == 3
+    assert len(lines) == 4 + len(others)
     shown = [float(line.split()[0]) for line in lines[1:]]
     assert sum(shown) == pytest.approx(found.score, abs=len(shown) * 5e-4)
     bars = [bar.get_width() for bar in found.plot(2).axes[0].patches]
-    np.testing.assert_allclose(bars[:-1], shown, atol=5e-4)
+    np.testing.assert_allclose(bars[:2], shown[:2], atol=5e-4)
+    assert sum(bars[:-1]) == pytest.approx(bars[-1])
     assert bars[-1] == found.score
     assert repr(found) == str(found)
     sizes = found.to_frame()["contribution"].abs()[:5]
@@ -511,3 +509,42 @@ def test_without_matplotlib_the_extra_is_named(data, monkeypatch):
 def test_the_names_at_the_top_are_functions():
     assert callable(rbrl.explain)
     assert callable(rbrl.label_map)
+
+
+def test_a_union_of_features_has_their_names():
+    step = FeatureUnion([("word", CountVectorizer()), ("letter", CountVectorizer(analyzer="char"))])
+    model = make_pipeline(step, BRLClassifier(ridge=0.1)).fit(TEXTS, TEXT_LABELS)
+    assert_adds_up(model, "sea", ["sea"])
+    assert set(explain(model, "sea", 0).terms) == {"word__sea", "letter__s", "letter__e", "letter__a"}
+
+
+def test_a_frame_of_polars_goes_through_a_column_transformer(frames):
+    X, Y = frames
+    table = pl.DataFrame(dict(X))
+    step = ColumnTransformer([("pca", PCA(2), ["mass", "age"]), ("own", "passthrough", ["width"])])
+    model = make_pipeline(step, BRLClassifier(ridge=1.0)).fit(table, Y)
+    assert_adds_up(model, table[3], table[3])
+    found = explain(model, table[3], "sea")
+    assert set(found.terms) == {"pca__mass", "pca__age", "own__width"}
+    assert found.values[found.terms.index("own__width")] == X.loc[3, "width"]
+
+
+def test_learners_with_columns_of_their_own_are_compared_by_name(frames):
+    """Each label's learner selects its own columns: what one of two labels does not see still counts for the other."""
+    X, Y = frames
+    best = make_pipeline(StandardScaler(), SelectKBest(k=2), LogisticRegression())
+    model = BinaryRelevance(best).fit(X, Y)
+    seen = [set(explain(model, X.iloc[0], label).terms) for label in LABELS]
+    a, b = next((i, j) for i in range(4) for j in range(i) if seen[i] != seen[j])
+    assert set(explain(model, X.iloc[0], a, against=b).terms) == seen[a] | seen[b]
+    assert_adds_up(model, X.iloc[0], X.iloc[:1])
+
+
+def test_the_example_draws_its_figures(tmp_path, capsys):
+    plot_explanations.main(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "explanation-against.png", "explanation.png", "label-map.png",
+    ]  # fmt: skip
+    printed = capsys.readouterr().out
+    assert "Class1 above Class4" in printed
+    assert "14 labels" in printed

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.checks import check_number, hint
-from rbrl._common.typing import Array, FloatArray, issparse
+from rbrl._common.typing import Array, FloatArray, IntArray, issparse
 from rbrl.explanations.opened import Opened, Row, refuse
 from rbrl.explanations.undo import NamedTerms
 from rbrl.metrics import scores_of
@@ -74,7 +74,7 @@ class Explanation:
     __repr__ = __str__
 
     def text(self, n_terms: int = SHOWN) -> str:
-        """The largest terms in lines; they, the sum of the others and the constants add up to the score.
+        """The largest terms in lines; they, the sums of the others and the constants add up to the score.
 
         Parameters
         ----------
@@ -84,7 +84,10 @@ class Explanation:
         -------
         str
         """
-        lines = [f"  {value:+.3f}  {name}" for name, value in self._shown(n_terms)]
+        shown = list(self._shown(n_terms, sides=True))
+        numbers = [f"{value:+.3f}" for _, value in shown]
+        width = max(map(len, numbers), default=0)
+        lines = [f"  {number:>{width}}  {name}" for number, (name, _) in zip(numbers, shown)]
         return "\n".join([self.headline, *lines, *self.notes])
 
     @property
@@ -133,13 +136,16 @@ class Explanation:
         sides = ("against", "for") if self.against is None else (called(self.against), called(self.label))
         return draw_terms(self.headline, list(self._shown(n_terms)), self.score, len(self._constants()), sides)
 
-    def _shown(self, n_terms: int) -> Iterator[tuple[str, float]]:
-        """Terms in words, each with its contribution: the largest, the sum of the others, and the constants."""
+    def _shown(self, n_terms: int, sides: bool = False) -> Iterator[tuple[str, float]]:
+        """Terms in words, each with its contribution: the largest, the sum of the others or of both sides, the constants."""
         check_number("Explanation", "n_terms", n_terms, low=1, integer=True)
         for term, value, contribution in zip(self.terms[:n_terms], self.values, self.contributions):
             yield self._in_words(term, value), float(contribution)
-        if (more := len(self.terms) - n_terms) > 0:
-            yield f"{more} other {self.kind}{'s' if more > 1 else ''}", float(self.contributions[n_terms:].sum())
+        others = self.contributions[n_terms:]
+        parts = {" for it": others[others > 0], " against it": others[others < 0]} if sides else {"": others}
+        for side, part in parts.items():
+            if len(part):
+                yield f"{len(part)} other {self.kind}{'s' if len(part) > 1 else ''}{side}", float(part.sum())
         yield from self._constants()
 
     def _constants(self) -> list[tuple[str, float]]:
@@ -148,7 +154,7 @@ class Explanation:
 
     def _in_words(self, term: Any, value: Any) -> str:
         number = f"{value:.3g}" if isinstance(value, float | np.floating) else str(value)
-        return f"{term} = {number}" if self.kind == "feature" else f"training row {term}, kernel value {number}"
+        return f"{term} = {number}" if self.kind == "feature" else f"row {term}, kernel {number}"
 
 
 def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Explanation:
@@ -214,8 +220,7 @@ def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Expla
     score = float(scores[0, place] - (0.0 if other is None else scores[0, other]))
     _check_sum(model, terms, constants, score, scores.dtype.char)
     predicted, notes = _decided(opened, prediction, scores[0, place], place, names)
-    order = np.argsort(-np.abs(terms.contributions), kind="stable")
-    order = order[terms.contributions[order] != 0]
+    order = _largest_first(terms.contributions)
     return Explanation(
         names[place], None if other is None else names[other], score, predicted, row.kind,
         [terms.names[i] for i in order], terms.values[order], terms.references[order], terms.contributions[order],
@@ -310,6 +315,13 @@ def _difference(terms: NamedTerms, less: NamedTerms) -> NamedTerms:
     unknown, sums = np.full(len(place), np.nan), np.zeros(len(place))
     np.add.at(sums, which, joined.contributions)
     return NamedTerms(list(place), joined.values[first], unknown, sums)
+
+
+def _largest_first(contributions: FloatArray) -> IntArray:
+    """The order of terms that are not 0; what is equal on paper, but for the last digits, keeps its order."""
+    sizes = np.abs(contributions)
+    order = np.argsort(-(sizes / max(sizes.max(initial=0.0), np.finfo(np.float64).tiny)).round(9), kind="stable")
+    return order[sizes[order] > 0]
 
 
 def _agreed(references: FloatArray, others: FloatArray) -> FloatArray:

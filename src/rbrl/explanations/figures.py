@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 try:
     from matplotlib.figure import Figure
 
-    from rbrl.report.figures import ACCENT, INK, LONGEST_NAME, MUTED, RULE, styled
+    from rbrl.report.figures import ACCENT, INK, MUTED, RULE, styled
 except ImportError as error:
     raise ImportError(f"Figures need matplotlib ({error}): pip install 'rbrl[report]'.") from error
 
@@ -23,6 +23,8 @@ except ImportError as error:
 AGAINST = "#c4601d"
 # From opposed to alike, white where there is nothing to say.
 SIGNED = "RdBu"
+# Letters of a term beside its bar, or of a label beside the matrix.
+LONGEST = 34
 # Labels that have room for their names and figures in a matrix.
 MANY_LABELS, FEW_LABELS = 40, 16
 
@@ -105,10 +107,10 @@ def draw_label_map(found: "LabelMap") -> Figure:
     cosines = drawn.similarity[np.ix_(order, order)]
     size = 1.2 + (0.3 if n_labels <= FEW_LABELS else 0.19) * n_labels
     with styled():
-        figure = Figure(figsize=(size + 2.4, size + 0.4), layout="constrained")
+        figure = Figure(figsize=(size + 2.2, size), layout="constrained")
         tree, axes = figure.subplots(1, 2, width_ratios=(1, 5), sharey=True)
-        tree.set_title(title)
-        image = axes.imshow(cosines, cmap=SIGNED, vmin=-1, vmax=1, aspect="equal")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, weight="bold")
+        image = axes.imshow(cosines, cmap=SIGNED, vmin=-1, vmax=1, aspect="auto")
         axes.set_xticks(range(n_labels), names, rotation=90, fontsize=8, color=INK)
         axes.yaxis.tick_right()
         axes.set_yticks(range(n_labels), names, fontsize=8, color=INK)
@@ -151,4 +153,5 @@ def _draw_tree(axes: "Axes", tree: np.ndarray) -> None:
 
 
 def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    """A name that fits beside a bar: the value at its end stays."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 13]}…{name[-12:]}"

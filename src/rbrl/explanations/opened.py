@@ -1,7 +1,7 @@
 """What lies inside a fitted model: the steps before its classifier, the rules behind it, and the terms of its scores."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -140,8 +140,7 @@ def kernel_values(classifier: Any, X: Any) -> FloatArray:
     shape = {name: getattr(classifier, name) for name in ("degree", "coef0") if hasattr(classifier, name)}
     # Model files from before `gamma_` have a gamma that is a number, or None.
     gamma = getattr(classifier, "gamma_", None) or getattr(classifier, "gamma", None)
-    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-    return gram(X, classifier.X_fit_, kernel=getattr(classifier, "kernel", "rbf"), gamma=gamma, **shape)
+    return gram(_matrix(X), classifier.X_fit_, kernel=getattr(classifier, "kernel", "rbf"), gamma=gamma, **shape)
 
 
 class Row:
@@ -246,8 +245,14 @@ class Row:
         self, more_steps: list[Any], weights: FloatArray, constant: float
     ) -> tuple[NamedTerms, float]:
         steps = self.opened.steps + more_steps
-        stages = self.stages[:-1] + forward(more_steps, self.stages[-1])
+        # What a classifier hands on to its learners has no names.
+        last = replace(self.stages[-1], data=_matrix(self.stages[-1].data)) if more_steps else self.stages[-1]
+        stages = self.stages[:-1] + forward(more_steps, last)
         return named_terms(steps, stages, Terms.of(weights, _numbers(stages[-1]), constant))
+
+
+def _matrix(data: Any) -> Any:
+    return data.tocsr() if sparse.issparse(data) else np.asarray(data)
 
 
 def _numbers(columns: Columns) -> FloatArray:
