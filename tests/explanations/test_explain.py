@@ -186,6 +186,10 @@ def assert_contributes_nothing_at_its_reference(model, steps, row, found):
     assert before - after == pytest.approx(found.contributions[0], abs=1e-8 * np.abs(found.contributions).sum())
 
 
+# It mixes columns, and says nothing of the names of its output.
+SUMMED_UP = FunctionTransformer(np.cumsum, validate=True, kw_args={"axis": 1})
+
+
 @pytest.mark.parametrize(
     ("steps", "some"),
     [
@@ -193,6 +197,8 @@ def assert_contributes_nothing_at_its_reference(model, steps, row, found):
         ([StandardScaler(), Nystroem(n_components=4, random_state=0)], {"nystroem0"}),
         ([StandardScaler(), FunctionTransformer(np.tanh)], {"functiontransformer0"}),
         ([PCA(3), QuantileTransformer(n_quantiles=20)], {"pca0", "pca1", "pca2"}),
+        ([SUMMED_UP, SUMMED_UP], {"functiontransformer4"}),
+        ([Nystroem(n_components=4, random_state=0), Nystroem(n_components=3, random_state=1)], {"nystroem2"}),
     ],
     ids=str,
 )
@@ -200,7 +206,20 @@ def test_the_way_back_ends_at_a_step_that_is_not_linear(steps, some, frames):
     X, Y = frames
     model = make_pipeline(*steps, BRLClassifier(ridge=1.0)).fit(X, Y)
     assert_adds_up(model, X.iloc[5], X.iloc[5:6])
-    assert some <= set(explain(model, X.iloc[5], 0).terms)
+    found = explain(model, X.iloc[5], 0)
+    assert some <= set(found.terms)
+    last = 1 if isinstance(steps[0], PCA) else len(steps)  # a QuantileTransformer keeps the names of its columns
+    made = np.asarray(model[:last].transform(X.iloc[5:6]))[0]
+    assert set(found.values) <= set(made), "the values are those of the step that the terms are named after"
+
+
+def test_a_row_of_zeros_has_no_length():
+    X = sparse.csr_array(np.vstack([np.eye(4), np.ones(4)]))
+    model = make_pipeline(TruncatedSVD(2, random_state=0), Normalizer(), BRLClassifier()).fit(
+        X, np.eye(5, 3, dtype=int)
+    )
+    found = explain(model, np.zeros(4), 0)
+    assert (found.terms, list(found.constants.values())) == ([], [found.score])
 
 
 def test_by_hand():

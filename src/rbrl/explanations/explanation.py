@@ -192,10 +192,10 @@ def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Expla
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     >>> model = BinaryRelevance().fit(X, [[0, 1], [1, 0], [1, 1], [0, 0]])
     >>> print(explain(model, [1.0, 0.5], label=0))
-    label 0: score 0.800, predicted
-      +1.600  x0 = 1
-      +0.000  x1 = 0.5
-      -0.800  intercept
+    label 0: score 0.688, predicted
+      +1.247  x0 = 1
+      -0.043  x1 = 0.5
+      -0.516  intercept
     """
     check_is_fitted(model)
     opened = Opened.of(model)

@@ -216,7 +216,7 @@ class Row:
         """What the classifier's coefficients are multiplied with: kernel values, or columns."""
         if self.kind == "training row":
             return kernel_values(self.opened.classifier, self.stages[-1].data).ravel()
-        return _numbers(self.stages[-1])
+        return self.stages[-1].values.astype(np.float64)
 
     def _column_of(self, coefficients: FloatArray, label: int) -> FloatArray:
         """The coefficients of a label; of a single one that is ranked against its absence, the difference."""
@@ -236,10 +236,7 @@ class Row:
             return self._terms_of_weights([], np.zeros(len(self.stages[-1].values)), constant)
         steps = flat_steps(learner[:-1]) if isinstance(learner, Pipeline) else []
         last = learner[-1] if isinstance(learner, Pipeline) else learner
-        weights = coefficients(last)
-        if len(weights) != 1:
-            refuse(last, f"has coefficients of {len(weights)} scores for a label")
-        return self._terms_of_weights(steps, weights[0], float(np.ravel(last.intercept_)[0]))
+        return self._terms_of_weights(steps, coefficients(last)[0], float(np.ravel(last.intercept_)[0]))
 
     def _terms_of_weights(
         self, more_steps: list[Any], weights: FloatArray, constant: float
@@ -248,17 +245,11 @@ class Row:
         # What a classifier hands on to its learners has no names.
         last = replace(self.stages[-1], data=_matrix(self.stages[-1].data)) if more_steps else self.stages[-1]
         stages = self.stages[:-1] + forward(more_steps, last)
-        return named_terms(steps, stages, Terms.of(weights, _numbers(stages[-1]), constant))
+        return named_terms(steps, stages, Terms.of(weights, stages[-1].values.astype(np.float64), constant))
 
 
 def _matrix(data: Any) -> Any:
     return data.tocsr() if sparse.issparse(data) else np.asarray(data)
-
-
-def _numbers(columns: Columns) -> FloatArray:
-    if columns.numbers is None:
-        raise ValueError(f"A classifier takes columns of numbers. Got {columns.values[:3].tolist()} instead.")
-    return columns.numbers
 
 
 def _moves_of(rule: DecisionRule, scores: FloatArray) -> Iterator[tuple[str, FloatArray]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
 from sklearn.pipeline import Pipeline
@@ -223,7 +224,7 @@ def _undone(step: Any, given: Columns, made: Columns, terms: Terms) -> Terms | N
     """Terms of a step's output as terms of its input; None if they are none."""
     if isinstance(step, PROJECTIONS):
         return _mixed(step, given, terms) if terms.movable else None
-    if given.names is None or made.names is None:
+    if given.names is None or made.names is None or not _keeps_names(step, made):
         return None
     place = {name: i for i, name in enumerate(given.names)}
     if len(place) < len(given.names) or not set(made.names) <= set(place):
@@ -234,19 +235,24 @@ def _undone(step: Any, given: Columns, made: Columns, terms: Terms) -> Terms | N
     if map_of_columns is None or numbers is None:
         return replace(terms, columns=columns, movable=False)
     scale, shift = (part[terms.columns] for part in map_of_columns)
-    if not scale.all():
-        return replace(terms, columns=columns, movable=False)
     references = (terms.references - shift) / scale
     return replace(
         terms, columns=columns, numbers=numbers[columns], weights=terms.weights * scale, references=references
     )
 
 
-def _mixed(step: Any, given: Columns, terms: Terms) -> Terms | None:
+def _keeps_names(step: Any, made: Columns) -> bool:
+    """Whether names of a step's output that are those of its input mean the same columns.
+
+    Names that are made of the step's class are the same after two steps of a class, and mean nothing.
+    """
+    named_after_class = isinstance(step, ClassNamePrefixFeaturesOutMixin)
+    return not named_after_class and (hasattr(step, "get_feature_names_out") or hasattr(made.data, "columns"))
+
+
+def _mixed(step: Any, given: Columns, terms: Terms) -> Terms:
     """Terms of a projection's input: ``output = components @ (input - mean)``."""
-    numbers = given.numbers
-    if numbers is None:
-        return None
+    numbers = given.values.astype(np.float64)
     components = step.components_
     if isinstance(step, PCA | IncrementalPCA) and step.whiten:
         components = components / np.sqrt(np.maximum(step.explained_variance_, np.finfo(np.float64).eps))[:, None]
@@ -271,9 +277,9 @@ def _scale_and_shift(step: Any, given: Columns, made: Columns) -> tuple[FloatArr
     if isinstance(step, MaxAbsScaler) and not getattr(step, "clip", False):
         return 1.0 / step.scale_, zero
     if isinstance(step, Normalizer):
-        before, after = given.numbers, made.numbers
-        if before is None or after is None or not before.any():
-            return None
+        before, after = (columns.values.astype(np.float64) for columns in (given, made))
+        if not before.any():
+            return one, zero
         return one * float(after @ before) / float(before @ before), zero
     if hasattr(step, "get_support"):
         return one, zero
