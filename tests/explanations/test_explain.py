@@ -8,6 +8,7 @@ import plot_explanations
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
 from sklearn.ensemble import RandomForestClassifier
@@ -197,7 +198,7 @@ SUMMED_UP = FunctionTransformer(np.cumsum, validate=True, kw_args={"axis": 1})
         ([StandardScaler(), Nystroem(n_components=4, random_state=0)], {"nystroem0"}),
         ([StandardScaler(), FunctionTransformer(np.tanh)], {"functiontransformer0"}),
         ([PCA(3), QuantileTransformer(n_quantiles=20)], {"pca0", "pca1", "pca2"}),
-        ([SUMMED_UP, SUMMED_UP], {"functiontransformer4"}),
+        ([clone(SUMMED_UP), clone(SUMMED_UP)], {"functiontransformer4"}),
         ([Nystroem(n_components=4, random_state=0), Nystroem(n_components=3, random_state=1)], {"nystroem2"}),
     ],
     ids=str,
