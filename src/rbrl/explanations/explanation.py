@@ -207,7 +207,7 @@ def explain(model: Any, x: Any, label: Any = None, against: Any = None) -> Expla
             refuse(model, "has no decision_function")
         scores, prediction = scores_of(model, columns.data), model.predict(columns.data)
         row = Row(opened, columns, scores.shape[1])
-        names = label_names(opened, scores.shape[1])
+        names = score_names(opened, scores.shape[1])
         place = int(scores[0].argmax()) if label is None else _place_of("label", label, names)
         other = None if against is None else _place_of("against", against, names)
         if place == other:
@@ -264,7 +264,7 @@ def _one_row(x: Any) -> Any:
     return x.tocsr() if issparse(x) else x
 
 
-def label_names(opened: Opened, n_labels: int) -> list[Any]:
+def score_names(opened: Opened, n_labels: int) -> list[Any]:
     """What the columns of scores are called: names of labels, classes of a 1-D target, or else their numbers.
 
     Parameters

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.estimators import BinaryRelevance
-from rbrl.explanations.explanation import called, label_names
+from rbrl.explanations.explanation import called, score_names
 from rbrl.explanations.opened import Opened, as_dense, coefficients, is_kernel_model, kernel_values, refuse
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def label_map(model: Any) -> LabelMap:
     factors = U[:, :rank] * sigma[:rank]
     largest = np.abs(factors).argmax(axis=0)
     factors = factors * np.sign(factors[largest, np.arange(rank)])
-    return LabelMap(label_names(opened, len(weights)), sigma[:rank], factors)
+    return LabelMap(score_names(opened, len(weights)), sigma[:rank], factors)
 
 
 def _label_weights(classifier: Any) -> FloatArray:
