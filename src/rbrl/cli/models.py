@@ -220,8 +220,10 @@ def _answers(model: Any, X: Any, scores: bool) -> "Array":
 
 def _label_names(model: Any, n_labels: int) -> list[str]:
     """Names of the labels that a model was fitted with, or numbers."""
-    names = getattr(model, "label_names_", None)
-    return list(names) if names is not None and len(names) == n_labels else [f"label{i + 1}" for i in range(n_labels)]
+    from rbrl.estimators.named_answers import label_names
+
+    names = label_names(model)
+    return names if names is not None and len(names) == n_labels else [f"label{i + 1}" for i in range(n_labels)]
 
 
 def _header(write: Answer, top: int | None, names: list[str]) -> list[str]:

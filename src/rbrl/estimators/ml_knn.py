@@ -20,7 +20,7 @@ from sklearn.neighbors import KDTree
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from rbrl._common.checks import check_choice, check_number
-from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix
 from rbrl.estimators.base import MultiLabelClassifier
 
 EPSILON = np.finfo(np.float64).eps
@@ -326,6 +326,8 @@ class MLkNN(MultiLabelClassifier):
         Give a row without a relevant label its best one.
     n_jobs : int, default=None
         Threads of the neighbour search.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -370,13 +372,13 @@ class MLkNN(MultiLabelClassifier):
 
     def __init__(
         self, n_neighbors: int = 10, smoothing: float = 1.0, scale: str = "none", non_empty: bool = False,
-        n_jobs: int | None = None,
+        n_jobs: int | None = None, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.scale = scale
-        self.non_empty = non_empty
-        self.n_jobs = n_jobs
+        self.non_empty, self.n_jobs = non_empty, n_jobs
+        self.label_names = label_names
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         self.feature_scale_ = _inverse_range(X) if self.scale == "minmax" else None

@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 
 from rbrl._common.bases import BaseEstimator
-from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base_learners import (
     Inputs,
@@ -143,6 +143,8 @@ class BinaryRelevance(BinaryBankClassifier):
     n_jobs : int, default=None
         Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
         processes: ``with joblib.parallel_config("loky")``.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -173,10 +175,10 @@ class BinaryRelevance(BinaryBankClassifier):
     def __init__(
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, scores: str = "decision", non_empty: bool = False, n_jobs: int | None = None,
+        label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
-        self.scores = scores
-        self.n_jobs = n_jobs
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
+        self.scores, self.n_jobs = scores, n_jobs
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         problems = ((None if y.all() else np.flatnonzero(y), y > 0) for y in Y.T)
@@ -293,6 +295,8 @@ class LabelPowerset(ReductionClassifier):
         ranks the labels too, and may predict a set that was never seen.
     non_empty : bool, default=False
         Give a row without a relevant label its best one.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -326,9 +330,9 @@ class LabelPowerset(ReductionClassifier):
 
     def __init__(
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
-        tol: float | None = None, votes: str = "hard", non_empty: bool = False,
+        tol: float | None = None, votes: str = "hard", non_empty: bool = False, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
         self.votes = votes
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
@@ -371,6 +375,8 @@ class CalibratedLabelRanking(BinaryBankClassifier):
     n_jobs : int, default=None
         Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
         processes: ``with joblib.parallel_config("loky")``.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -415,10 +421,10 @@ class CalibratedLabelRanking(BinaryBankClassifier):
     def __init__(
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, votes: str = "hard", non_empty: bool = False, n_jobs: int | None = None,
+        label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
-        self.votes = votes
-        self.n_jobs = n_jobs
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
+        self.votes, self.n_jobs = votes, n_jobs
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         relevant = np.asfortranarray(Y > 0)

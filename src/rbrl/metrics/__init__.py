@@ -10,6 +10,7 @@ from rbrl.metrics.labels import (
     hamming_loss,
     subset_accuracy,
 )
+from rbrl.metrics.per_label import classification_report
 from rbrl.metrics.ranking import (
     auc_macro,
     auc_micro,
@@ -23,6 +24,7 @@ from rbrl.metrics.top_k import ndcg_at_k, precision_at_k, recall_at_k
 
 __all__ = [
     "CONVENTIONS", "METRICS", "PAPER_METRICS", "Metric", "accuracy_example", "auc_macro", "auc_micro", "average_precision",
-    "coverage", "evaluate", "f1_example", "f1_macro", "f1_micro", "f1_weighted", "get_metric", "hamming_loss", "metric_at_k",
-    "ndcg_at_k", "one_error", "precision_at_k", "ranking_loss", "recall_at_k", "scores_of", "subset_accuracy",
+    "classification_report", "coverage", "evaluate", "f1_example", "f1_macro", "f1_micro", "f1_weighted", "get_metric",
+    "hamming_loss", "metric_at_k", "ndcg_at_k", "one_error", "precision_at_k", "ranking_loss", "recall_at_k", "scores_of",
+    "subset_accuracy",
 ]  # fmt: skip

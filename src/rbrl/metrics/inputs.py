@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.frames import with_nan
 from rbrl._common.top_k import falling_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
@@ -140,6 +141,8 @@ def _as_matrix(Y: MatrixLike, name: str) -> Array:
         Y = np.asarray(Y)
     except ValueError:  # rows of different lengths
         Y = np.empty(0, dtype=object)
+    if Y.dtype.kind == "O" and Y.ndim == 2:
+        Y = with_nan(Y)
     if Y.dtype.kind in "OUS":
         raise InvalidLabelsError(
             f"{name} must be a matrix of 0/1 labels, n_samples x n_labels. Got {Y.dtype} values instead; "

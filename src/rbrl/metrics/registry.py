@@ -4,13 +4,17 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, overload
 
 import numpy as np
 
-from rbrl._common.typing import FloatArray, MatrixLike
+from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
 from rbrl.metrics import labels, ranking, top_k
 from rbrl.metrics.inputs import CONVENTIONS, MISSING
+from rbrl.metrics.per_label import common_names, evaluate_labels
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Classifier(Protocol):
@@ -260,10 +264,23 @@ def get_metric(metric: str | Metric) -> Metric:
     raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.")
 
 
+@overload
 def evaluate(
     Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
-    metrics: Iterable[str | Metric] = PAPER_METRICS, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
-) -> dict[str, float]:  # fmt: skip
+    metrics: Iterable[str | Metric] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0], *,
+    per_label: Literal[False] = False, label_names: LabelNames = None,
+) -> dict[str, float]: ...  # fmt: skip
+@overload
+def evaluate(
+    Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
+    metrics: Iterable[str] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0], *,
+    per_label: Literal[True], label_names: LabelNames = None,
+) -> "DataFrame": ...  # fmt: skip
+def evaluate(
+    Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
+    metrics: Iterable[Any] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0], *,
+    per_label: bool = False, label_names: LabelNames = None,
+) -> "dict[str, float] | DataFrame":  # fmt: skip
     """Compute several metrics of one prediction.
 
     Parameters
@@ -274,19 +291,29 @@ def evaluate(
         Predicted labels; may be None if no metric needs them.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         Predicted scores; may be None if no metric needs them.
-    metrics : iterable of Metric or str, default=PAPER_METRICS
-        What to compute.
+    metrics : iterable of Metric or str, default=None
+        What to compute; None means the paper's six. With `per_label`, some of "precision", "recall", "f1" and "auc"; None
+        means all for which there are labels or scores.
     convention : {"paper", "mulan", "sklearn"}
         Rule for ties and for samples without a pair.
     missing : {"raise", "ignore"}, default="raise"
         NaN in Y is an entry that nobody looked at. "raise": an error. "ignore": such entries leave every metric, as if
         each sample had those labels alone that somebody looked at, and each label those samples. Samples and labels
         of which nothing is known are left out of averages; what is then left of nothing is NaN, with a warning.
+    per_label : bool, default=False
+        Judge every label by itself, over all samples.
+    label_names : sequence of str, default=None
+        Of the frame; None means those of a data frame among Y, labels and scores. Where several have names, they must be
+        the same.
 
     Returns
     -------
     dict of str to float
         Value by metric name, in the order asked for.
+    pandas.DataFrame
+        With `per_label`: a row for each label, by name or number; the metrics, then `support`, the number of samples that
+        have the label, and `known`, of those of which that is known. A metric that is 0/0 is 0, an area under a curve
+        without a pair NaN, and so is everything of a label of which nothing is known.
 
     Examples
     --------
@@ -294,6 +321,13 @@ def evaluate(
     {'hamming_loss': 0.25, 'subset_accuracy': 0.5}
     >>> evaluate([[1, 0], [float("nan"), 1]], labels=[[1, 0], [1, 1]], metrics=["Hal"], missing="ignore")
     {'hamming_loss': 0.0}
+    >>> evaluate([[1, 0], [0, 1]], labels=[[1, 0], [1, 1]], metrics=["recall"], per_label=True, label_names=["sea", "sun"])
+         recall  support  known
+    sea     1.0        1      2
+    sun     1.0        1      2
     """
-    chosen = [get_metric(metric) for metric in metrics]
+    if per_label:
+        return evaluate_labels(Y, labels, scores, metrics, convention, missing, label_names)
+    common_names(label_names, Y=Y, labels=labels, scores=scores)
+    chosen = [get_metric(metric) for metric in (PAPER_METRICS if metrics is None else metrics)]
     return {metric.name: metric.value(Y, labels, scores, convention, missing) for metric in chosen}
