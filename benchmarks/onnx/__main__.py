@@ -24,8 +24,9 @@ TEXT = f"""Models of {TRAINING_ROWS:,} training rows (fewer where rows x feature
 their graphs in onnxruntime {onnxruntime.__version__} on one thread, and up to {TEST_ROWS:,} other rows, dense; features of
 dense sets are standardised. "labels" are entries of `predict` that differ, "scores" the largest difference from
 `decision_function`, as a share of the largest score; first in double precision, which is the default, then in single.
-Time is of the processor, in microseconds: a row alone, and each of many rows in one call; shortest of {REPEATS} alternating
-runs, ours and the graph's."""
+Labels that are equal in every training row have the same score up to rounding, which then decides which of them a row
+without a positive score gets. Time is of the processor, in microseconds: a row alone, and each of many rows in one call; the
+shortest of {REPEATS} alternating runs, ours and the graph's."""
 
 
 def main(wanted):

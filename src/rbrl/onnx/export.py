@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from rbrl._common.checks import check_choice
 from rbrl._common.typing import FloatArray
 from rbrl.decision import RowThreshold
-from rbrl.estimators import BinaryRelevance
+from rbrl.estimators import BinaryRelevance, label_names
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import ExportError
 from rbrl.onnx.decisions import labels, of_classes, probabilities, shifted
@@ -76,7 +76,7 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> "ModelProto":
         raise _refusal(last)
     _write_answers(graph, last, X)
     names = {
-        "label_names": getattr(last, "label_names_", None),
+        "label_names": label_names(model),
         "feature_names": getattr(model, "feature_names_in_", None),
     }
     known = {key: list(map(str, found)) for key, found in names.items() if found is not None}
