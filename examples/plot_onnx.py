@@ -10,13 +10,14 @@ import time
 import numpy as np
 import onnxruntime
 from matplotlib.figure import Figure
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets, to_onnx
 from rbrl.report.figures import INK, MUTED, plain_powers, save_figure, styled
 
 BLUE = "#0b5fa5"
-SIZES, REPEATS = (1, 4, 16, 64, 256, 1024), 7
+SIZES, REPEATS = (1, 4, 16, 64, 256, 1024), 20
 
 
 def main(folder="."):
@@ -30,6 +31,8 @@ def main(folder="."):
         draw_agreement(near, models, rows[: len(test.X)])
         draw_times(fast, models, rows)
     save_figure(figure, f"{folder}/onnx", formats=["png"])
+    pipeline = make_pipeline(StandardScaler(), RBRLClassifier()).fit(train.X, train.Y)
+    say_alone("linear, behind a StandardScaler", times(pipeline, test.X[:1]))
 
 
 def graph_of(model, dtype="float64"):
@@ -61,22 +64,28 @@ def draw_agreement(axes, models, rows):
 
 
 def draw_times(axes, models, rows):
-    """Processor time of a call with so many rows: the shortest of alternating runs."""
+    """Processor time of a call with so many rows."""
     for kernel, line in zip(models, ("-", "--")):
-        tasks = {"predict": models[kernel].predict, "graph": graph_of(models[kernel])}
-        found = {name: [] for name in tasks}
-        for size in SIZES:
-            runs = [{name: seconds(task, rows[:size]) for name, task in tasks.items()} for _ in range(REPEATS)]
-            for name, values in found.items():
-                values.append(1e6 * min(run[name] for run in runs))
+        found = [times(models[kernel], rows[:size]) for size in SIZES]
         for name, colour in {"predict": INK, "graph": BLUE}.items():
-            axes.plot(SIZES, found[name], line, color=colour, marker="o", ms=3, label=f"{kernel}, {name}")
-        alone = {name: round(values[0]) for name, values in found.items()}
-        print(f"{kernel}: a row alone takes predict {alone['predict']} and the graph {alone['graph']} microseconds")
+            values = [one[name] for one in found]
+            axes.plot(SIZES, values, line, color=colour, marker="o", ms=3, label=f"{kernel}, {name}")
+        say_alone(kernel, found[0])
     axes.set(xscale="log", yscale="log", xlabel="rows of a call", ylabel="microseconds of the processor")
     plain_powers(axes.xaxis, axes.yaxis)
     axes.set_title("Time of a call")
     axes.legend(loc="upper left")
+
+
+def times(model, rows):
+    """Microseconds of a call, by our `predict` and by the graph: the shortest of alternating runs."""
+    tasks = {"predict": model.predict, "graph": graph_of(model)}
+    runs = [{name: seconds(task, rows) for name, task in tasks.items()} for _ in range(REPEATS)]
+    return {name: 1e6 * min(run[name] for run in runs) for name in tasks}
+
+
+def say_alone(what, found):
+    print(f"{what}: a row alone takes predict {found['predict']:.0f} and the graph {found['graph']:.0f} microseconds")
 
 
 def seconds(task, rows, enough=0.005):

@@ -127,9 +127,10 @@ def landmark_values(graph: Graph, step: Nystroem, X: Value) -> Value:
 
 
 def _fourier(graph: Graph, step: RBFSampler, X: Value) -> Value:
-    phases = graph("Gemm", X, step.random_weights_, step.random_offset_)
+    # cos x = sin(x + pi / 2): of the two, older versions of onnxruntime have the sine alone in double precision.
+    phases = graph("Gemm", X, step.random_weights_, step.random_offset_ + np.pi / 2)
     # A factor for every feature: onnxruntime would put a single one into the next product, in single precision.
-    return graph("Mul", graph("Cos", phases), np.full(step.n_components, np.sqrt(2.0 / step.n_components)))
+    return graph("Mul", graph("Sin", phases), np.full(step.n_components, np.sqrt(2.0 / step.n_components)))
 
 
 TRANSFORMS: dict[type, Transform] = {
