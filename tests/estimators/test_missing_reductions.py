@@ -109,7 +109,7 @@ def test_thresholds_are_tuned_on_what_is_known(problem):
     X, Y, missing = problem
     Y = np.where(missing, np.nan, Y)
     model = TunedThresholdClassifier(BinaryRelevance(), cv=4, random_state=3).fit(X, Y)
-    held_out = model._held_out_scores(X, Y)
+    held_out = model._held_out_scores(BinaryRelevance(), X, Y)
     np.testing.assert_array_equal(model.rule_.thresholds_, LabelThresholds().fit(held_out, Y).thresholds_)
     assert set(np.unique(model.predict(X))) == {0, 1}
     signed = TunedThresholdClassifier(BinaryRelevance(), cv=4, random_state=3).fit(X, 2 * Y - 1)
