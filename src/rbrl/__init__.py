@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from rbrl.metrics import evaluate
     from rbrl.persistence import load, save
     from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
-    from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
+    from rbrl.search import CalibratedMultiLabelClassifier, RBRLClassifierCV, TunedThresholdClassifier
 
 __all__ = [
-    "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedRankSVM", "EnsembleOfChains",
-    "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz",
+    "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedMultiLabelClassifier",
+    "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz",
     "TunedThresholdClassifier", "__version__", "datasets", "decision", "evaluate", "experiments", "load", "metrics",
     "report", "save", "search", "solvers", "splits", "statistics",
 ]  # fmt: skip
@@ -37,7 +37,7 @@ _HOMES = {
     **dict.fromkeys(("BRLClassifier", "BinaryRelevance", "CPNL", "CalibratedLabelRanking"), "estimators"),
     **dict.fromkeys(("EnsembleOfChains", "LabelPowerset", "MLFE", "MLkNN", "RAkEL", "RBRLClassifier"), "estimators"),
     **dict.fromkeys(("CalibratedRankSVM", "RankSVM", "RankSVMz"), "ranking_svm"),
-    **dict.fromkeys(("RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
+    **dict.fromkeys(("CalibratedMultiLabelClassifier", "RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
     "evaluate": "metrics",
     "load": "persistence",
     "save": "persistence",
