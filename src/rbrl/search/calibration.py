@@ -15,6 +15,7 @@ from rbrl._common.typing import Array, FloatArray, IntArray, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, ZeroThreshold, every_row_has_label, relevant_labels
 from rbrl.estimators.base import Filling, remember_columns
+from rbrl.estimators.probabilities import by_class
 from rbrl.out_of_core.sources import column_names
 from rbrl.search.held_out import Fitted, checked_targets, fit_known, held_out_scores
 from rbrl.search.probability_maps import Scores, Sigmoids, fit_isotonic, fit_sigmoids
@@ -159,12 +160,7 @@ class CalibratedMultiLabelClassifier(ClassifierMixin, BaseEstimator):
         -------
         array (n_samples, n_labels); (n_samples, n_classes) for a 1-D target, with rows that sum to 1
         """
-        P = self._probabilities(X)
-        if self.targets_.kind == "multiclass":
-            return P / P.sum(axis=1, keepdims=True)
-        if self.targets_.is_matrix:
-            return P
-        return np.hstack([1 - P, P]) if len(self.classes_) == 2 else np.ones_like(P)
+        return by_class(self._probabilities(X), self.targets_)
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Probabilities less 1/2, moved by the rule: the relevant labels are the positive ones.

@@ -44,11 +44,14 @@ class Scores(NamedTuple):
         1 or 0.
     weights : array (n_samples, n_labels)
         0 where label or score is not known.
+    totals : array (2, n_labels)
+        Weight of the relevant and of the irrelevant rows of each label, also of those without a score.
     """
 
     values: FloatArray
     relevant: FloatArray
     weights: FloatArray
+    totals: FloatArray
 
     @classmethod
     def known(cls, scores: FloatArray, Y: IntArray, row_weights: FloatArray | None = None) -> "Scores":
@@ -64,9 +67,9 @@ class Scores(NamedTuple):
         -------
         Scores
         """
-        is_known = (Y != 0) & np.isfinite(scores)
-        weights = is_known * (1.0 if row_weights is None else row_weights[:, None])
-        return cls(np.where(is_known, scores, 0.0).astype(np.float64), (Y > 0).astype(np.float64), weights)
+        is_known, rows = (Y != 0) & np.isfinite(scores), np.ones(len(Y)) if row_weights is None else row_weights
+        values = np.where(is_known, scores, 0.0).astype(np.float64)
+        return cls(values, (Y > 0).astype(np.float64), is_known * rows[:, None], np.stack([rows @ (Y > 0), rows @ (Y < 0)]))
 
     @property
     def n_relevant(self) -> FloatArray:
@@ -84,7 +87,7 @@ class Scores(NamedTuple):
 
     def pooled(self) -> "Scores":
         """Those of all labels, as if they were one."""
-        return Scores(*(part.reshape(-1, 1) for part in self))
+        return Scores(*(part.reshape(-1, 1) for part in self[:3]), self.totals.sum(axis=1, keepdims=True))
 
 
 class Sigmoids(NamedTuple):
@@ -126,22 +129,21 @@ def fit_sigmoids(scores: Scores) -> Sigmoids:
     >>> F, Y = np.array([[-2.0, 1.0], [-1.0, 0.5], [1.0, -1.0], [2.0, 0.2]]), np.array([[-1, 1], [1, 1], [-1, -1], [1, 1]])
     >>> maps = fit_sigmoids(Scores.known(F, Y))
     >>> maps(F).round(1)
-    array([[0.4, 0.9],
+    array([[0.2, 0.9],
            [0.4, 0.8],
-           [0.6, 0.2],
-           [0.7, 0.7]])
+           [0.8, 0.4],
+           [0.9, 0.7]])
     """
-    n_relevant, n_irrelevant = scores.n_relevant, scores.n_irrelevant
-    learned = (n_relevant > 0) & (n_irrelevant > 0)
-    # A constant label: its share, and one row more that is like all labels together.
-    share = n_relevant.sum() / max(n_relevant.sum() + n_irrelevant.sum(), 1.0)
-    share = min(max(share, 1e-6), 1 - 1e-6)
-    constant = (n_relevant + share) / (n_relevant + n_irrelevant + 1.0)
+    learned = (scores.n_relevant > 0) & (scores.n_irrelevant > 0)
+    # A constant label: its share, and one row more that is like all labels together (with a row of each kind more).
+    (n_relevant, _), n_rows = scores.totals, scores.totals.sum(axis=0)
+    share = (n_relevant.sum() + 1) / (n_rows.sum() + 2)
+    constant = (n_relevant + share) / (n_rows + 1)
     slopes, intercepts = np.zeros(len(constant)), np.log(constant / (1 - constant))
     pooled = np.array([0.0, np.log(share / (1 - share))])
     if learned.any():
         centre, scale = _location(scores)
-        standard = Scores((scores.values - centre) / scale, scores.relevant, scores.weights).columns(learned)
+        standard = scores._replace(values=(scores.values - centre) / scale).columns(learned)
         mean, found = _hierarchical(standard)
         slopes[learned], intercepts[learned] = found[:, 0] / scale, found[:, 1] - found[:, 0] * centre / scale
         pooled = np.array([mean[0] / scale, mean[1] - mean[0] * centre / scale])
@@ -208,7 +210,7 @@ def _most_probable(
 
 def _newton(scores: Scores, start: FloatArray, mean: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Newton's method for all labels at once; a step that makes a label worse is halved."""
-    z, t, w = scores
+    z, t, w, _ = scores
     enough = SMALLEST_GAIN * max(float(w.sum(axis=0).max(initial=0.0)), 1.0)
     base, step, value = start, np.zeros_like(start), np.full(len(start), np.inf)
     hessian = np.empty((len(start), 2, 2))
@@ -257,7 +259,7 @@ def fit_isotonic(scores: Scores, sigmoids: Sigmoids) -> list[FloatArray]:
     >>> (knots,) = fit_isotonic(scores, fit_sigmoids(scores))
     >>> knots.round(2)
     array([[-2.  , -1.  ,  1.  ,  2.  ],
-           [ 0.37,  0.45,  0.55,  0.63]])
+           [ 0.38,  0.47,  0.53,  0.62]])
     """
     P = sigmoids(scores.values)
     rarer = np.minimum(scores.n_relevant, scores.n_irrelevant)
