@@ -28,13 +28,14 @@ COLUMNS = ("data", "seed", "model", *METRICS, "seconds")
 OURS, RIVAL = "calibrated", "logistic regression"
 # On the first split only.
 SLOW = "CalibratedClassifierCV"
-TEXT = """Probabilities of `CalibratedMultiLabelClassifier(RBRLClassifier())` (sigmoid, five folds; "isotonic": the same with that
-method) beside one-vs-rest `LogisticRegression(max_iter=1000)`, the sigmoid of RBRL's raw scores, and scikit-learn's
-`CalibratedClassifierCV(LinearSVC(), cv=5, ensemble=False)` one label at a time (on the first split). Nothing is tuned. A label that is constant in
-the training rows, or has fewer than five rows of a kind where scikit-learn wants five, has its share as probability in all
-of them. 60/40 splits with seeds 0, 1, 2, the first 2,000 rows to train on and 3,000 to test; dense data standardised on the
-training rows; figures are means over the splits. ECE: expected calibration error of all entries together, 15 bins of equal
-width; macro: of each label by itself, averaged. Seconds are processor time of fitting and of probabilities, one thread."""
+TEXT = """Probabilities of `CalibratedMultiLabelClassifier(RBRLClassifier())` (sigmoid, five folds; "isotonic": the same
+with that method) beside one-vs-rest `LogisticRegression(max_iter=1000)`, the sigmoid of RBRL's raw scores, and
+scikit-learn's `CalibratedClassifierCV(LinearSVC(), cv=5, ensemble=False)` one label at a time (on the first
+split). Nothing is tuned. A label that is constant in the training rows, or has fewer than five rows of a kind
+where scikit-learn wants five, has its share as probability in all of them. 60/40 splits with seeds 0, 1, 2, the
+first 2,000 rows to train on and 3,000 to test; dense data standardised on the training rows; figures are means
+over the splits. ECE: expected calibration error of all entries together, 15 bins of equal width; macro: of each
+label by itself, averaged. Seconds are processor time of fitting and of probabilities, one thread."""
 
 
 def run(file):
@@ -50,7 +51,9 @@ def run(file):
             if model != "RBRL alone":
                 facts |= evaluate(rows.Y_test, metrics=METRICS, probabilities=P)
             shown = {key: f"{value:.6g}" for key, value in facts.items()}
-            write_rows(file, COLUMNS, [dict.fromkeys(COLUMNS, "") | {"data": name, "seed": seed, "model": model} | shown])
+            write_rows(
+                file, COLUMNS, [dict.fromkeys(COLUMNS, "") | {"data": name, "seed": seed, "model": model} | shown]
+            )
             print(name, seed, model, shown, flush=True)
 
 
@@ -70,7 +73,9 @@ def page(known):
         for title, column in (("ECE", METRICS[0]), ("macro", METRICS[1]), ("log loss", METRICS[2])):
             row |= {f"{title}: {model}": f"{mean(known, name, model, column):.4f}" for model in judged[:4]}
         rows.append(row)
-    write_results(__file__, "Can the probabilities be trusted, and what do they cost?", TEXT, rows, verdict(known, names))
+    write_results(
+        __file__, "Can the probabilities be trusted, and what do they cost?", TEXT, rows, verdict(known, names)
+    )
 
 
 def verdict(known, names):

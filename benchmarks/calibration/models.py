@@ -35,7 +35,7 @@ def logistic(rows):
 
 
 def calibrated_svc(rows):
-    """scikit-learn's calibration, which takes one label at a time; labels with fewer rows of a kind than folds it refuses."""
+    """scikit-learn's calibration, which takes one label at a time, and none with fewer rows of a kind than folds."""
     return label_by_label(rows, lambda: CalibratedClassifierCV(LinearSVC(), cv=FOLDS, ensemble=False), FOLDS)
 
 

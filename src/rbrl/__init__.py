@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from rbrl.search import CalibratedMultiLabelClassifier, RBRLClassifierCV, TunedThresholdClassifier
 
 __all__ = [
-    "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedMultiLabelClassifier",
-    "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz",
-    "TunedThresholdClassifier", "__version__", "datasets", "decision", "evaluate", "experiments", "load", "metrics",
-    "report", "save", "search", "solvers", "splits", "statistics",
+    "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking",
+    "CalibratedMultiLabelClassifier", "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL",
+    "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__",
+    "datasets", "decision", "evaluate", "experiments", "load", "metrics", "report", "save", "search", "solvers",
+    "splits", "statistics",
 ]  # fmt: skip
 
 # The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost

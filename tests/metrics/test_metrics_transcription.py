@@ -132,7 +132,9 @@ def expected_calibration_error(Y, P):
     bins = {}
     for p, y in zip(P.ravel(), Y.ravel()):
         bins.setdefault(min(int(p * 15), 14), []).append((p, y))
-    distances = [(len(pairs), abs(mean([p for p, _ in pairs]) - mean([y for _, y in pairs]))) for pairs in bins.values()]
+    distances = [
+        (len(pairs), abs(mean([p for p, _ in pairs]) - mean([y for _, y in pairs]))) for pairs in bins.values()
+    ]
     return sum(n * distance for n, distance in distances) / P.size
 
 

@@ -166,7 +166,7 @@ def test_rules_of_decision_cut_the_probabilities():
     assert np.all(two.predict(X).sum(axis=1) == 2)
     cut = CalibratedMultiLabelClassifier(RBRLClassifier(), rule=LabelThresholds(), non_empty=False).fit(X, Y)
     np.testing.assert_allclose(cut.predict_proba(X), P)
-    np.testing.assert_array_equal(cut.predict(X), P - 0.5 > cut.rule_.thresholds_)
+    np.testing.assert_array_equal(cut.predict(X), cut.rule_.thresholds_ < P - 0.5)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -203,7 +203,9 @@ def test_methods_with_probabilities_of_their_own():
     knn = MLkNN().fit(X, Y)
     np.testing.assert_allclose(knn.predict_proba(X) - 0.5, knn.decision_function(X))
     logistic = BinaryRelevance(LogisticRegression()).fit(X, Y)
-    expected = np.column_stack([P[:, 1] for P in MultiOutputClassifier(LogisticRegression()).fit(X, Y).predict_proba(X)])
+    expected = np.column_stack(
+        [P[:, 1] for P in MultiOutputClassifier(LogisticRegression()).fit(X, Y).predict_proba(X)]
+    )
     np.testing.assert_allclose(logistic.predict_proba(X), expected, rtol=1e-6)
     assert not hasattr(BinaryRelevance(), "predict_proba")
     assert not hasattr(RBRLClassifier(), "predict_proba")

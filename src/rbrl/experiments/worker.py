@@ -191,7 +191,10 @@ class OtherRule:
         if not self.error and (not run.points or (not missing_points(run, folds) and _choice(run, folds) == chosen)):
             try:
                 predicted = predictions(estimator.set_params(**self.parameters), X_test, run.plan.metrics)
-                judged = {"values": _judge(Y_test, predicted, run), "reliability": _reliability(Y_test, predicted)}
+                judged: dict[str, Any] = {
+                    "values": _judge(Y_test, predicted, run),
+                    "reliability": _reliability(Y_test, predicted),
+                }
                 return replace(done, **judged, params={**run.params, **chosen}, tuning=self.tuning, others=[])
             except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
                 self.error = in_words(error)

@@ -39,9 +39,9 @@ from rbrl.metrics.registry import (
 from rbrl.metrics.top_k import ndcg_at_k, precision_at_k, recall_at_k
 
 __all__ = [
-    "CONVENTIONS", "METRICS", "PAPER_METRICS", "Metric", "ReliabilityBins", "accuracy_example", "auc_macro", "auc_micro",
-    "average_precision", "brier_score", "calibration_error_macro", "coverage", "evaluate", "expected_calibration_error",
-    "f1_example", "f1_macro", "f1_micro", "f1_weighted", "get_metric", "hamming_loss", "log_loss", "metric_at_k", "ndcg_at_k",
-    "one_error", "precision_at_k", "probabilities_of", "ranking_loss", "recall_at_k", "reliability_bins", "scores_of",
-    "subset_accuracy",
+    "CONVENTIONS", "METRICS", "PAPER_METRICS", "Metric", "ReliabilityBins", "accuracy_example", "auc_macro",
+    "auc_micro", "average_precision", "brier_score", "calibration_error_macro", "coverage", "evaluate",
+    "expected_calibration_error", "f1_example", "f1_macro", "f1_micro", "f1_weighted", "get_metric",
+    "hamming_loss", "log_loss", "metric_at_k", "ndcg_at_k", "one_error", "precision_at_k", "probabilities_of",
+    "ranking_loss", "recall_at_k", "reliability_bins", "scores_of", "subset_accuracy",
 ]  # fmt: skip

@@ -72,7 +72,9 @@ def log_loss(Y: MatrixLike, probabilities: MatrixLike, *, convention: str = "pap
     return loss / n if n else undefined("Nothing is known of Y")
 
 
-def brier_score(Y: MatrixLike, probabilities: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+def brier_score(
+    Y: MatrixLike, probabilities: MatrixLike, *, convention: str = "paper", missing: str = "raise"
+) -> float:
     r"""Mean over sample-label pairs of the squared distance of the probability from what is true.
 
     .. math:: \frac{1}{nl} \sum_{i=1}^n \sum_{j=1}^l (p_{ij} - y_{ij})^2

@@ -123,7 +123,8 @@ class Metric:
         float
         """
         answer = {"labels": _labels_of, "scores": scores_of, "probabilities": probabilities_of}[self.needs]
-        value = self.value(Y, convention=convention, **{self.needs: answer(estimator, X)})
+        found: dict[str, Any] = {self.needs: answer(estimator, X)}
+        value = self.value(Y, convention=convention, **found)
         return value if self.greater_is_better else -value
 
     def better(self, first: float, second: float) -> bool:
@@ -199,8 +200,8 @@ def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     """
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(
-            f"A metric of probabilities needs predict_proba. Got {type(estimator).__name__}, which has none; "
-            "rbrl.CalibratedMultiLabelClassifier around it has."
+            f"Probabilities need predict_proba. Got {type(estimator).__name__}, which has none; "
+            "rbrl.CalibratedMultiLabelClassifier around it has, and `rbrl fit --calibrate` makes one."
         )
     multi_output: Any = estimator
     found = multi_output.predict_proba(X)

@@ -195,7 +195,9 @@ class CalibratedMultiLabelClassifier(ClassifierMixin, BaseEstimator):
         """What the classifier gets; one that takes no weights is told of."""
         if weights is None or has_fit_parameter(self.estimator, "sample_weight"):
             return weights
-        text = f"{type(self.estimator).__name__}.fit takes no sample_weight: only the maps to probabilities are weighted."
+        text = (
+            f"{type(self.estimator).__name__}.fit takes no sample_weight: only the maps to probabilities are weighted."
+        )
         warnings.warn(text, UserWarning, stacklevel=3)
         return None
 

@@ -130,8 +130,9 @@ def tune(
     -------
     DataFrame
         One row per point and fold: ``param_<name>``, ``fold``, the metrics (those of probabilities NaN where the estimator
-        has no `predict_proba`), ``fit_seconds``, ``gap``, ``evaluations``; with `others` also ``rule``, 0 for the estimator's own and 1, 2, … for theirs, and ``error``:
-        what judging by another rule raised, where its metrics are NaN, or nothing.
+        has no `predict_proba`), ``fit_seconds``, ``gap``, ``evaluations``; with `others` also ``rule``, 0 for the
+        estimator's own and 1, 2, … for theirs, and ``error``: what judging by another rule raised, where its metrics are
+        NaN, or nothing.
 
     Examples
     --------

@@ -188,7 +188,9 @@ def _of_fold(task: _Task, train: IntArray, test: IntArray) -> FloatArray:
     if isinstance(task.fitted, ObjectiveClassifier):
         _start_from(model, task.fitted, train)
     fitted = fit_known(model, X_train, y_train, task.targets, None if task.weights is None else task.weights[train])
-    return np.full((len(test), task.targets.n_columns), np.nan) if fitted is None else fitted.scores(X_test, task.targets)
+    return (
+        np.full((len(test), task.targets.n_columns), np.nan) if fitted is None else fitted.scores(X_test, task.targets)
+    )
 
 
 def _start_from(model: ObjectiveClassifier, fitted: ObjectiveClassifier, rows: IntArray) -> None:
@@ -208,7 +210,7 @@ def _decisions(model: Any, X: MatrixLike, n_columns: int) -> FloatArray:
 
 
 def _log_odds(model: Any, X: MatrixLike, n_columns: int) -> FloatArray:
-    """Log-odds of what `predict_proba` gives, be it a matrix of labels or classes, or a list with an array for each label."""
+    """Log-odds of what `predict_proba` gives: a matrix of labels or classes, or a list with an array for each label."""
     if not hasattr(model, "predict_proba"):
         raise TypeError(
             f"Held-out scores need decision_function or predict_proba. Got {type(model).__name__}, which has neither."

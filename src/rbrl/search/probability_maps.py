@@ -69,7 +69,9 @@ class Scores(NamedTuple):
         """
         is_known, rows = (Y != 0) & np.isfinite(scores), np.ones(len(Y)) if row_weights is None else row_weights
         values = np.where(is_known, scores, 0.0).astype(np.float64)
-        return cls(values, (Y > 0).astype(np.float64), is_known * rows[:, None], np.stack([rows @ (Y > 0), rows @ (Y < 0)]))
+        return cls(
+            values, (Y > 0).astype(np.float64), is_known * rows[:, None], np.stack([rows @ (Y > 0), rows @ (Y < 0)])
+        )
 
     @property
     def n_relevant(self) -> FloatArray:
@@ -87,7 +89,8 @@ class Scores(NamedTuple):
 
     def pooled(self) -> "Scores":
         """Those of all labels, as if they were one."""
-        return Scores(*(part.reshape(-1, 1) for part in self[:3]), self.totals.sum(axis=1, keepdims=True))
+        values, relevant, weights = (part.reshape(-1, 1) for part in self[:3])
+        return Scores(values, relevant, weights, self.totals.sum(axis=1, keepdims=True))
 
 
 class Sigmoids(NamedTuple):
@@ -208,7 +211,9 @@ def _most_probable(
     return maps, covariances
 
 
-def _newton(scores: Scores, start: FloatArray, mean: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _newton(
+    scores: Scores, start: FloatArray, mean: FloatArray, precision: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Newton's method for all labels at once; a step that makes a label worse is halved."""
     z, t, w, _ = scores
     enough = SMALLEST_GAIN * max(float(w.sum(axis=0).max(initial=0.0)), 1.0)
