@@ -233,7 +233,8 @@ class CalibratedMultiLabelClassifier(ClassifierMixin, BaseEstimator):
         return self._mapped(Fitted(self.estimator_, self.columns_).scores(X, self.targets_))
 
     def _moved(self, X: MatrixLike) -> FloatArray:
-        return self.rule_.shift(self._probabilities(X) - 0.5)
+        centred = self._probabilities(X) - 0.5
+        return self.rule_.shift(centred)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

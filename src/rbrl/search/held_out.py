@@ -7,7 +7,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array, column_or_1d, indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import validate_data
 
@@ -153,6 +153,7 @@ def held_out_scores(
         # Each class in every fold, so that no model misses one.
         folds = KFold if targets.is_matrix else StratifiedKFold
         cv = folds(int(cv), shuffle=True, random_state=random_state)
+    X, y = indexable(X, y)
     splits = list(check_cv(cv).split(X, y))
     n_samples = len(y)
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n_samples)
