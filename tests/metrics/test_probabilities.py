@@ -65,7 +65,9 @@ def test_bins_hold_every_entry_once():
 
 def test_scores_are_refused():
     for name in ("log_loss", "brier_score", "expected_calibration_error", "calibration_error_macro"):
-        with pytest.raises(ValueError, match=r"between 0 and 1\. Got values from -1 to 2 .*CalibratedMultiLabelClassifier"):
+        with pytest.raises(
+            ValueError, match=r"between 0 and 1\. Got values from -1 to 2 .*CalibratedMultiLabelClassifier"
+        ):
             METRICS[name].value([[1, 0]], probabilities=[[2.0, -1.0]])
     with pytest.raises(ValueError, match="probabilities must not be NaN"):
         log_loss([[1, 0]], [[np.nan, 0.5]])
