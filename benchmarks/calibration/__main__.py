@@ -69,7 +69,7 @@ def page(known):
     judged = [model for model in MODELS if model != "RBRL alone"]
     rows = []
     for name in names:
-        row = {"data": name}
+        row = {"data": name, "splits": sum((name, str(seed), OURS) in known for seed in SEEDS)}
         for title, column in (("ECE", METRICS[0]), ("macro", METRICS[1]), ("log loss", METRICS[2])):
             row |= {f"{title}: {model}": f"{mean(known, name, model, column):.4f}" for model in judged[:4]}
         rows.append(row)

@@ -20,7 +20,7 @@ def test_dots_are_the_means_of_their_bins():
     bins = reliability_bins(Y, P, 5)
     (dots,) = [one for one in axes.collections if hasattr(one, "get_sizes") and len(one.get_offsets()) == 5]
     np.testing.assert_allclose(dots.get_offsets(), np.column_stack([bins.foretold / bins.n, bins.relevant / bins.n]))
-    assert axes.get_title() == f"bold, ECE {expected_calibration_error(Y, P, n_bins=5):.3f}"
+    assert axes.get_title("left") == f"bold, ECE {expected_calibration_error(Y, P, n_bins=5):.3f}"
 
 
 def test_empty_bins_have_no_dot_and_every_name_a_panel():
