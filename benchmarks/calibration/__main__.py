@@ -69,10 +69,11 @@ def page(known):
     judged = [model for model in MODELS if model != "RBRL alone"]
     rows = []
     for name in names:
-        row = {"data": name}
+        row = {"data": name, "splits": sum((name, str(seed), OURS) in known for seed in SEEDS)}
         for title, column in (("ECE", METRICS[0]), ("macro", METRICS[1]), ("log loss", METRICS[2])):
             row |= {f"{title}: {model}": f"{mean(known, name, model, column):.4f}" for model in judged[:4]}
-        rows.append(row)
+        timed = (OURS, RIVAL, SLOW)
+        rows.append(row | {f"seconds: {model}": f"{mean(known, name, model, 'seconds'):.1f}" for model in timed})
     write_results(
         __file__, "Can the probabilities be trusted, and what do they cost?", TEXT, rows, verdict(known, names)
     )

@@ -71,7 +71,7 @@ def test_scores_are_refused():
             METRICS[name].value([[1, 0]], probabilities=[[2.0, -1.0]])
     with pytest.raises(ValueError, match="probabilities must not be NaN"):
         log_loss([[1, 0]], [[np.nan, 0.5]])
-    with pytest.raises(ValueError, match="n_bins must be a whole number of at least 1. Got 0"):
+    with pytest.raises(ValueError, match=r"n_bins must be a whole number of at least 1\. Got 0"):
         expected_calibration_error(Y, P, n_bins=0)
     with pytest.raises(ValueError, match=r"log_loss compares Y with probabilities\. Got probabilities=None"):
         evaluate([[1, 0]], labels=[[1, 0]], scores=[[1, 0]], metrics=["log_loss"])

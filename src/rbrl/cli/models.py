@@ -236,6 +236,11 @@ def _answers(model: Any, X: Any, write: Answer) -> "Array":
 
     moves_zeros = hasattr(model, "steps") and getattr(model[0], "with_mean", False)
     X = X.toarray() if moves_zeros and sparse.issparse(X) else X
+    if write is Answer.probabilities and not hasattr(model, "predict_proba"):
+        name = type(model[-1] if hasattr(model, "steps") else model).__name__
+        raise ValueError(
+            f"The model must have probabilities. Got {name}, which has none; `rbrl fit --calibrate` adds them."
+        )
     known: dict[Answer, Any] = {Answer.scores: scores_of, Answer.probabilities: probabilities_of}
     answers: Any = known[write](model, X) if write in known else model.predict(X)
     answers = answers.toarray() if sparse.issparse(answers) else np.asarray(answers)

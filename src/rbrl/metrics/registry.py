@@ -205,7 +205,7 @@ def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"Probabilities need predict_proba. Got {type(estimator).__name__}, which has none; "
-            "rbrl.CalibratedMultiLabelClassifier around it has, and `rbrl fit --calibrate` makes one."
+            "rbrl.CalibratedMultiLabelClassifier around it has."
         )
     multi_output: Any = estimator
     found = multi_output.predict_proba(X)

@@ -51,7 +51,7 @@ def reliability_diagram(
     Examples
     --------
     >>> figure = reliability_diagram([[1, 0], [1, 0]], {"bold": [[0.9, 0.1]] * 2, "shy": [[0.6, 0.4]] * 2})
-    >>> [axes.get_title() for axes in figure.axes]
+    >>> [axes.get_title("left") for axes in figure.axes]
     ['bold, ECE 0.100', 'shy, ECE 0.400']
     """
     named = probabilities if isinstance(probabilities, Mapping) else {title: probabilities}
