@@ -6,10 +6,9 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rbrl import BRLClassifier, TunedThresholdClassifier, to_onnx
+from rbrl import BRLClassifier, CalibratedMultiLabelClassifier, TunedThresholdClassifier, to_onnx
 from rbrl.decision import LabelThresholds, TopK
 
-CalibratedMultiLabelClassifier = pytest.importorskip("rbrl.search.calibration").CalibratedMultiLabelClassifier
 pytest.importorskip("onnx", reason="needs the extra onnx")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
 

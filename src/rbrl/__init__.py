@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from rbrl.onnx import to_onnx
     from rbrl.persistence import load, save
     from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
-    from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
+    from rbrl.search import CalibratedMultiLabelClassifier, RBRLClassifierCV, TunedThresholdClassifier
 
 __all__ = [
-    "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedRankSVM", "EnsembleOfChains",
-    "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz",
-    "TunedThresholdClassifier", "__version__", "classification_report", "datasets", "decision", "evaluate", "experiments",
-    "explain", "explanations", "label_map", "label_names", "load", "metrics", "predict_sets", "predict_top", "report",
-    "save", "search", "solvers", "splits", "statistics", "to_onnx",
+    "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedMultiLabelClassifier",
+    "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV",
+    "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__", "classification_report", "datasets", "decision",
+    "evaluate", "experiments", "explain", "explanations", "label_map", "label_names", "load", "metrics", "predict_sets",
+    "predict_top", "report", "save", "search", "solvers", "splits", "statistics", "to_onnx",
 ]  # fmt: skip
 
 # The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost
@@ -43,7 +43,7 @@ _HOMES = {
     **dict.fromkeys(("BRLClassifier", "BinaryRelevance", "CPNL", "CalibratedLabelRanking"), "estimators"),
     **dict.fromkeys(("EnsembleOfChains", "LabelPowerset", "MLFE", "MLkNN", "RAkEL", "RBRLClassifier"), "estimators"),
     **dict.fromkeys(("CalibratedRankSVM", "RankSVM", "RankSVMz"), "ranking_svm"),
-    **dict.fromkeys(("RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
+    **dict.fromkeys(("CalibratedMultiLabelClassifier", "RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
     **dict.fromkeys(("label_names", "predict_sets", "predict_top"), "estimators"),
     **dict.fromkeys(("classification_report", "evaluate"), "metrics"),
     **dict.fromkeys(("explain", "label_map"), "explanations"),

@@ -21,7 +21,7 @@ from sklearn.utils.sparsefuncs import min_max_axis
 
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix
-from rbrl.estimators.base import MultiLabelClassifier
+from rbrl.estimators.probabilities import ProbabilityClassifier
 
 EPSILON = np.finfo(np.float64).eps
 # Squares below it may have lost their digits to underflow.
@@ -301,7 +301,7 @@ def _canonical(X: Matrix) -> Matrix:
     return X
 
 
-class MLkNN(MultiLabelClassifier):
+class MLkNN(ProbabilityClassifier):
     r"""Multi-label k nearest neighbours.
 
     A label is relevant where, given the number c of the row's k nearest neighbours that carry it,
@@ -346,7 +346,7 @@ class MLkNN(MultiLabelClassifier):
 
     Notes
     -----
-    `decision_function` is P(relevant given c) - 1/2.
+    `predict_proba` is P(relevant given c), and `decision_function` that less 1/2.
 
     References
     ----------
@@ -401,6 +401,9 @@ class MLkNN(MultiLabelClassifier):
         relevant = self.prior_ * self.likelihood_relevant_[labels, counts]
         irrelevant = (1 - self.prior_) * self.likelihood_irrelevant_[labels, counts]
         return 0.5 * (relevant - irrelevant) / (relevant + irrelevant)
+
+    def _probabilities(self, X: Matrix) -> FloatArray:
+        return self._scores(X) + 0.5
 
     def _neighbour_counts(self, X: Matrix | None = None) -> IntArray:
         """How many neighbours carry each label; of the training rows themselves without X."""

@@ -21,6 +21,7 @@ from rbrl.estimators.base_learners import (
     probabilities,
     tie_shift,
 )
+from rbrl.estimators.probabilities import ProbabilityClassifier
 from rbrl.problem.scales import Width
 
 # A two-class problem: its rows, None for all of them, and whether each training row is relevant.
@@ -111,7 +112,7 @@ def _fit_problem(
     return fit_learner(learner, inputs, relevant.astype(np.int64), weights, rows), rows, 0.0
 
 
-class BinaryRelevance(BinaryBankClassifier):
+class BinaryRelevance(ProbabilityClassifier, BinaryBankClassifier):
     r"""One independent classifier per label.
 
     .. math:: f_k = \arg\min_f \; \Omega(f) + C \sum_i \ell(y_{ik} f(x_i)), \qquad k = 1, \dots, l
@@ -119,7 +120,7 @@ class BinaryRelevance(BinaryBankClassifier):
     with the squared hinge and a linear f, the hinge and an RBF kernel, or any base learner. The kernel matrix is
     computed once and shared by all labels. A label that is constant in training gets a constant score of its sign.
     Where entries of y are missing (NaN), each label is learned from the rows that somebody looked at; of a label at
-    which nobody did, the score is -1, with a warning.
+    which nobody did, the score is -1, with a warning. `predict_proba` is there if `estimator` has it.
 
     Parameters
     ----------
@@ -191,10 +192,12 @@ class BinaryRelevance(BinaryBankClassifier):
             warnings.warn(f"Nobody looked at {which}: they are predicted as irrelevant.", stacklevel=4)
 
     def _scores(self, X: Matrix) -> FloatArray:
-        inputs, all_labels = self._inputs(X), slice(None)
-        if self.scores == "hard":
-            return self._bank_votes(inputs, all_labels) - 0.5
-        return self._bank_margins(inputs, all_labels)
+        inputs = self._inputs(X)
+        hard = self.scores == "hard"
+        return self._bank_votes(inputs, slice(None)) - 0.5 if hard else self._bank_margins(inputs, slice(None))
+
+    def _probabilities(self, X: Matrix) -> FloatArray:
+        return self._bank_votes(self._inputs(X), slice(None), soft=True)
 
 
 def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:

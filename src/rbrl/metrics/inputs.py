@@ -67,7 +67,7 @@ def check_label_pair(Y: MatrixLike, labels: MatrixLike, convention: str, missing
     return Compared(T, P, unseen)
 
 
-def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: str) -> Compared:
+def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: str, name: str = "scores") -> Compared:
     """Return true labels and real scores of one shape; either may be CSR.
 
     Parameters
@@ -80,6 +80,8 @@ def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: st
         Any other is refused.
     missing : {"raise", "ignore"}
         Whether NaN in Y is refused, or stands for an entry that nobody looked at.
+    name : str, default="scores"
+        What messages call them.
 
     Returns
     -------
@@ -90,11 +92,11 @@ def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: st
     F: Any = scores
     F = F.tocsr() if sparse.issparse(F) else np.asarray(F)
     if F.dtype.kind not in "fiub":
-        raise ValueError(f"scores must be real numbers. Got dtype {F.dtype} instead.")
-    _check_shapes(checked, F, "scores")
+        raise ValueError(f"{name} must be real numbers. Got dtype {F.dtype} instead.")
+    _check_shapes(checked, F, name)
     values = F.data if sparse.issparse(F) else F
     if values.dtype.kind == "f" and any(np.isnan(values[rows]).any() for rows in _slices(values)):
-        raise ValueError("scores must not be NaN: a ranking of NaN is undefined. Got NaN instead.")
+        raise ValueError(f"{name} must not be NaN: a ranking of NaN is undefined. Got NaN instead.")
     return Compared(checked, F, unseen)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, overload
 import numpy as np
 
 from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
-from rbrl.metrics import labels, ranking, top_k
+from rbrl.metrics import labels, probabilities, ranking, top_k
 from rbrl.metrics.inputs import CONVENTIONS, MISSING
 from rbrl.metrics.per_label import common_names, evaluate_labels
 
@@ -40,10 +40,10 @@ class Metric:
         For table heads, such as ``"Ral"``.
     greater_is_better : bool
         Direction.
-    needs : {"labels", "scores"}
+    needs : {"labels", "scores", "probabilities"}
         What is compared with the true labels.
     function : callable
-        ``function(Y, labels_or_scores, convention=...)``; it takes ``missing="ignore"`` too where NaN in Y shall be
+        ``function(Y, predicted, convention=...)``; it takes ``missing="ignore"`` too where NaN in Y shall be
         allowed.
     convention : {"paper", "mulan", "sklearn"}
         The one that the scorer uses.
@@ -61,16 +61,16 @@ class Metric:
     title: str
     abbreviation: str
     greater_is_better: bool
-    needs: Literal["labels", "scores"]
+    needs: Literal["labels", "scores", "probabilities"]
     function: Callable[..., float]
     convention: str = CONVENTIONS[0]
     missing: str = MISSING[0]
 
     def value(
         self, Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
-        convention: str | None = None, missing: str | None = None,
+        convention: str | None = None, missing: str | None = None, probabilities: MatrixLike | None = None,
     ) -> float:  # fmt: skip
-        """The metric of predicted labels or scores, whichever it needs; the options go before the record's own.
+        """The metric of predicted labels, scores or probabilities, whichever it needs; options go before the record's own.
 
         Parameters
         ----------
@@ -82,12 +82,14 @@ class Metric:
             None means the record's own.
         missing : {"raise", "ignore"}, default=None
             None means the record's own.
+        probabilities : array or sparse matrix, shape (n_samples, n_labels)
+            For a metric that needs them.
 
         Returns
         -------
         float
         """
-        predicted = labels if self.needs == "labels" else scores
+        predicted = {"labels": labels, "scores": scores, "probabilities": probabilities}[self.needs]
         if predicted is None:
             raise ValueError(f"{self.name} compares Y with {self.needs}. Got {self.needs}=None instead.")
         options, missing = {"convention": convention or self.convention}, missing or self.missing
@@ -124,8 +126,9 @@ class Metric:
         -------
         float
         """
-        predicted = estimator.predict(X) if self.needs == "labels" else scores_of(estimator, X)
-        value = self.value(Y, predicted, predicted, convention)
+        answer = {"labels": _labels_of, "scores": scores_of, "probabilities": probabilities_of}[self.needs]
+        found: dict[str, Any] = {self.needs: answer(estimator, X)}
+        value = self.value(Y, convention=convention, **found)
         return value if self.greater_is_better else -value
 
     def better(self, first: float, second: float) -> bool:
@@ -175,12 +178,45 @@ def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     if not hasattr(estimator, "predict_proba"):
         name = type(estimator).__name__
         raise TypeError(f"A ranking metric needs scores; {name} has neither decision_function nor predict_proba.")
+    return probabilities_of(estimator, X)
+
+
+def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
+    """Probabilities that labels are relevant, of a fitted classifier that has `predict_proba`.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, fitted
+    X : array or sparse matrix, shape (n_samples, n_features)
+
+    Returns
+    -------
+    array, shape (n_samples, n_labels)
+        Also of classifiers that give a list with two columns for each label; of one that was constant in training these
+        give one, and it is 0 or 1.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
+    >>> probabilities_of(model, [[0.2]])
+    array([[1. , 0.5]])
+    """
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"Probabilities need predict_proba. Got {type(estimator).__name__}, which has none; "
+            "rbrl.CalibratedMultiLabelClassifier around it has."
+        )
     multi_output: Any = estimator
-    probabilities = multi_output.predict_proba(X)
-    if not isinstance(probabilities, list):
-        return np.asarray(probabilities)
+    found = multi_output.predict_proba(X)
+    if not isinstance(found, list):
+        return np.asarray(found)
     classes = [list(values) for values in multi_output.classes_]
-    return np.column_stack([P[:, c.index(1)] if 1 in c else np.zeros(len(P)) for P, c in zip(probabilities, classes)])
+    return np.column_stack([P[:, c.index(1)] if 1 in c else np.zeros(len(P)) for P, c in zip(found, classes)])
+
+
+def _labels_of(estimator: Classifier, X: MatrixLike) -> MatrixLike:
+    return estimator.predict(X)
 
 
 PAPER_METRICS = (
@@ -233,7 +269,17 @@ _OTHERS = (
     Metric("auc_macro", "AUC-macro", "AUCma", True, "scores", ranking.auc_macro),
     Metric("auc_micro", "AUC-micro", "AUCmi", True, "scores", ranking.auc_micro),
     *(metric_at_k(kind, k) for kind in _AT_K for k in (1, 3, 5)),
-)
+    Metric("log_loss", "Log loss", "Log", False, "probabilities", probabilities.log_loss),
+    Metric("brier_score", "Brier score", "Bri", False, "probabilities", probabilities.brier_score),
+    Metric(
+        "expected_calibration_error", "Expected calibration error", "ECE", False, "probabilities",
+        probabilities.expected_calibration_error,
+    ),
+    Metric(
+        "calibration_error_macro", "Calibration error-macro", "ECEma", False, "probabilities",
+        probabilities.calibration_error_macro,
+    ),
+)  # fmt: skip
 
 METRICS = {metric.name: metric for metric in (*PAPER_METRICS, *_OTHERS)}
 
@@ -267,19 +313,19 @@ def get_metric(metric: str | Metric) -> Metric:
 @overload
 def evaluate(
     Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
-    metrics: Iterable[str | Metric] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0], *,
-    per_label: Literal[False] = False, label_names: LabelNames = None,
+    metrics: Iterable[str | Metric] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
+    probabilities: MatrixLike | None = None, *, per_label: Literal[False] = False, label_names: LabelNames = None,
 ) -> dict[str, float]: ...  # fmt: skip
 @overload
 def evaluate(
     Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
-    metrics: Iterable[str] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0], *,
-    per_label: Literal[True], label_names: LabelNames = None,
+    metrics: Iterable[str] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
+    probabilities: MatrixLike | None = None, *, per_label: Literal[True], label_names: LabelNames = None,
 ) -> "DataFrame": ...  # fmt: skip
 def evaluate(
     Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
-    metrics: Iterable[Any] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0], *,
-    per_label: bool = False, label_names: LabelNames = None,
+    metrics: Iterable[Any] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
+    probabilities: MatrixLike | None = None, *, per_label: bool = False, label_names: LabelNames = None,
 ) -> "dict[str, float] | DataFrame":  # fmt: skip
     """Compute several metrics of one prediction.
 
@@ -300,6 +346,8 @@ def evaluate(
         NaN in Y is an entry that nobody looked at. "raise": an error. "ignore": such entries leave every metric, as if
         each sample had those labels alone that somebody looked at, and each label those samples. Samples and labels
         of which nothing is known are left out of averages; what is then left of nothing is NaN, with a warning.
+    probabilities : array or sparse matrix, shape (n_samples, n_labels)
+        Predicted probabilities; may be None if no metric needs them.
     per_label : bool, default=False
         Judge every label by itself, over all samples.
     label_names : sequence of str, default=None
@@ -328,6 +376,6 @@ def evaluate(
     """
     if per_label:
         return evaluate_labels(Y, labels, scores, metrics, convention, missing, label_names)
-    common_names(label_names, Y=Y, labels=labels, scores=scores)
+    common_names(label_names, Y=Y, labels=labels, scores=scores, probabilities=probabilities)
     chosen = [get_metric(metric) for metric in (PAPER_METRICS if metrics is None else metrics)]
-    return {metric.name: metric.value(Y, labels, scores, convention, missing) for metric in chosen}
+    return {metric.name: metric.value(Y, labels, scores, convention, missing, probabilities) for metric in chosen}

@@ -3,10 +3,8 @@
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
-from sklearn.utils import check_array, column_or_1d, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbrl._common.bases import BaseEstimator
@@ -14,26 +12,10 @@ from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, LabelThresholds, relevant_labels
 from rbrl.estimators.base import remember_columns
-from rbrl.estimators.named_answers import NamedAnswers, given_names, hand_on_names
+from rbrl.estimators.named_answers import NamedAnswers, hand_on_names
 from rbrl.metrics import scores_of
-from rbrl.targets import SignedTargets, label_matrix, missing_entries
-
-
-class _ScoresAsAnswer(BaseEstimator):
-    """A classifier whose `predict` gives its scores: of these alone cross-validation leaves NaN in the labels alone."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    def fit(self, X: MatrixLike, y: MatrixLike) -> Self:
-        self.estimator_ = clone(self.estimator).fit(X, y)
-        return self
-
-    def predict(self, X: MatrixLike) -> FloatArray:
-        return self.estimator_.decision_function(X)
-
-    def __sklearn_tags__(self) -> Any:
-        return get_tags(self.estimator)
+from rbrl.search.held_out import checked_targets, held_out_scores
+from rbrl.targets import SignedTargets
 
 
 class TunedThresholdClassifier(NamedAnswers, BaseEstimator):
@@ -91,19 +73,13 @@ class TunedThresholdClassifier(NamedAnswers, BaseEstimator):
         -------
         self
         """
-        y, names = label_matrix(y, given_names(self))
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        if not sparse.issparse(y):
-            finite = missing_entries(y) is None or "allow-nan"
-            y = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_all_finite=finite)
-        validate_data(self, X, y, skip_check_array=True)
-        self.targets_ = SignedTargets().fit(y)
-        y = y if self.targets_.is_matrix else column_or_1d(y, warn=True)
-        rule = clone(LabelThresholds() if self.rule is None else self.rule)
-        Y = self.targets_.encode(y)
+        y, self.targets_, names = checked_targets(self, X, y)
         estimator = hand_on_names(clone(self.estimator), names)
-        self.rule_ = rule.fit(self._held_out_scores(estimator, X, y), Y if Y.all() else np.where(Y == 0, np.nan, Y))
+        rule = clone(LabelThresholds() if self.rule is None else self.rule)
+        F = held_out_scores(estimator, X, y, self.targets_, self.cv, random_state=self.random_state, n_jobs=self.n_jobs)
+        Y, unscored = self.targets_.encode(y), np.isnan(F)
+        known = (Y != 0) & ~unscored
+        self.rule_ = rule.fit(np.where(unscored, 0.0, F), Y if known.all() else np.where(known, Y, np.nan))
         self.estimator_ = estimator.fit(X, y)
         self.classes_ = self.targets_.classes_
         remember_columns(self, Columns(label_names=names))
@@ -151,17 +127,6 @@ class TunedThresholdClassifier(NamedAnswers, BaseEstimator):
         if getattr(X, "ndim", 2) == 2:  # of anything else the classifier says what is wrong with it
             validate_data(self, X, skip_check_array=True, reset=False)
         return self.rule_.shift(scores_of(self.estimator_, X))
-
-    def _held_out_scores(self, estimator: Any, X: MatrixLike, y: Any) -> FloatArray:
-        y = y.toarray() if sparse.issparse(y) else y  # as the scores are; folds of a sparse y cannot be drawn
-        # Each class in every fold, so that no model misses one.
-        folds, count = KFold if self.targets_.is_matrix else StratifiedKFold, isinstance(self.cv, int | np.integer)
-        cv = folds(int(self.cv), shuffle=True, random_state=self.random_state) if count else self.cv
-        if missing_entries(y) is None:
-            scores = cross_val_predict(estimator, X, y, cv=cv, method="decision_function", n_jobs=self.n_jobs)
-        else:
-            scores = cross_val_predict(_ScoresAsAnswer(estimator), X, y, cv=cv, n_jobs=self.n_jobs)
-        return scores if scores.ndim == 2 else scores[:, None]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
