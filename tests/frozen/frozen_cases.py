@@ -380,6 +380,8 @@ def models():
         "thresholds-chain": rbrl.TunedThresholdClassifier(brl_classifier(), rule=rule, cv=2),
         "thresholds-global": rbrl.TunedThresholdClassifier(brl_classifier(), rule=decision.GlobalThreshold(), cv=2),
         "thresholds-top": rbrl.TunedThresholdClassifier(brl_classifier(), rule=decision.TopK(2), cv=2),
+        "calibrated": rbrl.CalibratedMultiLabelClassifier(brl_classifier(), cv=2),
+        "calibrated-isotonic": rbrl.CalibratedMultiLabelClassifier(brl_classifier(), method="isotonic", cv=2),
         "pipeline": make_pipeline(StandardScaler(), rbrl_classifier()),
     }
     found = {name: model.fit(made.X, made.Y) for name, model in unfitted.items()}
