@@ -178,9 +178,10 @@ class RBRLHead(nn.Linear):
         for X, Y, weights in (_Rows(*part) for part in (rows if isinstance(rows, Shards) else [rows])):
             for start in range(0, len(X), step):
                 some = slice(start, start + step)
-                scores = nn.functional.linear(torch.from_numpy(X[some]).double(), W, b)
-                of_some = None if weights is None else torch.from_numpy(weights[some])
-                total += loss(scores, torch.from_numpy(Y[some]), of_some).item()
+                # Copies: rows of a file may not be written to, of which PyTorch warns.
+                features, targets = torch.tensor(X[some], dtype=torch.double), torch.tensor(Y[some])
+                of_some = None if weights is None else torch.tensor(weights[some])
+                total += loss(nn.functional.linear(features, W, b), targets, of_some).item()
         return total
 
     def extra_repr(self) -> str:
