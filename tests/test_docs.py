@@ -19,6 +19,8 @@ import rbrl
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changes/*.md")])
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+# A page whose examples need an extra names its modules: <!-- needs: torch -->
+NEEDS = re.compile(r"^<!-- needs: (?P<modules>[\w, ]+) -->$", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -41,6 +43,9 @@ def prose(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_examples_print_what_the_page_says(page, tmp_path, monkeypatch):
+    for needs in NEEDS.finditer(page.read_text(encoding="utf-8")):
+        for module in needs["modules"].split(", "):
+            pytest.importorskip(module, reason=f"the page needs {module}, which is not installed")
     monkeypatch.chdir(tmp_path)
     namespace, printed = {"__name__": "__main__"}, None
     for kind, text, adjacent in blocks(page):
@@ -76,7 +81,17 @@ def modules():
 
 @pytest.mark.parametrize("module", modules())
 def test_docstring_examples(module):
-    assert doctest.testmod(importlib.import_module(module)).failed == 0
+    assert doctest.testmod(imported(module)).failed == 0
+
+
+def imported(module):
+    """A module; the test is skipped where it says which extra it needs."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        if "pip install 'rbrl[" not in str(error):
+            raise
+        return pytest.skip(str(error))
 
 
 def layers_of(lines):

@@ -194,7 +194,7 @@ def _array(values: Any, dtype: Any = None) -> Array:
 
 
 def _numpy_type(weight: Tensor) -> type[np.floating[Any]]:
-    types = {torch.float32: np.float32, torch.float64: np.float64}
+    types: dict[Any, type[np.floating[Any]]] = {torch.float32: np.float32, torch.float64: np.float64}
     if weight.dtype not in types:
         raise ValueError(
             f"A certified layer must be of float32 or float64. Got {weight.dtype}; convert the model first: model.float()."
