@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from rbrl._common.checks import check_number
-from rbrl._common.typing import Array, ArrayLike, FloatArray
+from rbrl._common.typing import Array, ArrayLike, FloatArray, issparse
 from rbrl.datasets import Shards, write_shards
 from rbrl.estimators import RBRLClassifier
 from rbrl.problem.scales import InterceptStrength, Strength, intercept_column
 from rbrl.solvers.certificate import relative_gap
 from rbrl.torch.loss import RBRLLoss, nuclear_norm
 
-# Scores of this many entries at a time, where an objective is computed for all rows: 32 MB.
+# Features or scores of this many entries at a time, where an objective is computed for all rows: 32 MB.
 SLICE_CELLS = 2**22
 
 
@@ -174,12 +174,12 @@ class RBRLHead(nn.Linear):
         """Of these weights, over all rows, in float64."""
         W, b = (None if part is None else part.detach().double().cpu() for part in (self.weight, self.bias))
         loss, total = RBRLLoss(self.ranking, reduction="sum"), float(self._penalty(W, b))
-        step = max(1, SLICE_CELLS // self.out_features)
+        step = max(1, SLICE_CELLS // max(self.in_features, self.out_features))
         for X, Y, weights in (_Rows(*part) for part in (rows if isinstance(rows, Shards) else [rows])):
-            for start in range(0, len(X), step):
+            for start in range(0, X.shape[0], step):
                 some = slice(start, start + step)
                 # Copies: rows of a file may not be written to, of which PyTorch warns.
-                features, targets = torch.tensor(X[some], dtype=torch.double), torch.tensor(Y[some])
+                features, targets = torch.tensor(_array(X[some], np.float64)), torch.tensor(_array(Y[some]))
                 of_some = None if weights is None else torch.tensor(weights[some])
                 total += loss(nn.functional.linear(features, W, b), targets, of_some).item()
         return total
@@ -190,7 +190,10 @@ class RBRLHead(nn.Linear):
 
 
 def _array(values: Any, dtype: Any = None) -> Array:
-    return np.asarray(values.detach().cpu().numpy() if isinstance(values, Tensor) else values, dtype=dtype)
+    """A dense array of a tensor, an array-like or a sparse matrix."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().numpy()
+    return np.asarray(values.toarray() if issparse(values) else values, dtype=dtype)
 
 
 def _numpy_type(weight: Tensor) -> type[np.floating[Any]]:
