@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.frames import column_names
 from rbrl._common.progress import Passes
 from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns, Dataset, Shards
@@ -374,28 +375,6 @@ def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any]:
     if isinstance(X, Shards):
         return (X.read(i) for i in range(len(X)))
     return (part[0] for part in X) if isinstance(X, list) and X and _are_parts(X) else iter([X])
-
-
-def column_names(frame: Any) -> list[str] | None:
-    """The names of the columns of a data frame, if they are text; None for anything else.
-
-    Parameters
-    ----------
-    frame : data frame, or anything else
-
-    Returns
-    -------
-    list of str or None
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> column_names(pd.DataFrame({"sea": [1], "sand": [0]}))
-    ['sea', 'sand']
-    """
-    columns = getattr(frame, "columns", None)
-    names = [] if columns is None else list(columns)
-    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _are_parts(parts: Sequence[Any]) -> bool:
