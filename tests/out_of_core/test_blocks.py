@@ -8,8 +8,8 @@ from problems import ALL_LOSSES, random_labels, rbrl_loss
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.out_of_core import BlockDesign, BlockLoss, LocalBlocks
 from rbrl.out_of_core.design import BlockObjective, take_survey
-from rbrl.problem import EigenDesign, with_ones
-from rbrl.problem.linear import RotatedDesign
+from rbrl.problem import eigen_design, with_ones
+from rbrl.problem.linear import rotated_design
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
 from rbrl.solvers.lbfgs import Ray, first_descent
@@ -34,7 +34,7 @@ def pair(storage="dense", whitened=True, loss=None, seed=0, lambdas=(0.5, 0.2)):
     """The same objective over arrays and over blocks."""
     X, Y, blocks = rows(seed, storage=storage)
     loss = loss or rbrl_loss(0.5)
-    arrays = (EigenDesign if whitened else RotatedDesign)(with_ones(X))
+    arrays = (eigen_design if whitened else rotated_design)(with_ones(X))
     design = BlockDesign(blocks, intercept=True, largest_gram=100 if whitened else 0)
     return Objective(arrays, Y, loss, *lambdas), BlockObjective(design, loss, *lambdas)
 
@@ -192,7 +192,7 @@ def test_columns_of_very_different_sizes_cost_few_passes(nuclear):
     for A in (X, X * sizes):
         design = BlockDesign(LocalBlocks([(A[:250], Y[:250]), (A[250:], Y[250:])]), largest_gram=0)
         found.append(QuasiNewton().solve(BlockObjective(design, rbrl_loss(1.0), 1.0, nuclear), tol=1e-3))
-    arrays = Objective(EigenDesign(with_ones(X * sizes)), Y, rbrl_loss(1.0), 1.0, nuclear)
+    arrays = Objective(eigen_design(with_ones(X * sizes)), Y, rbrl_loss(1.0), 1.0, nuclear)
     assert found[1].objective == pytest.approx(QuasiNewton().solve(arrays, tol=1e-6).objective, rel=1e-3)
     assert found[1].evaluations <= 2 * found[0].evaluations
 

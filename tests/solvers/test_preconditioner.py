@@ -5,7 +5,7 @@ import pytest
 
 from problems import central_differences, random_design, random_labels, random_objective, rbrl_loss
 from rbrl._common.linalg import small_gram
-from rbrl.problem import EigenDesign, SpectralDesign
+from rbrl.problem import SpectralDesign, eigen_design
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.factored import Factors
 from rbrl.solvers.preconditioner import (
@@ -22,7 +22,7 @@ WHITENED = ("eigen", "coefficients", "function")
 def objective_of(kind, lambdas=(0.7, 0.5, 0.0), alike=False, n=12, l=3, seed=0):
     """RBRL over whitened coordinates; `alike` gives every row the same labels, so that all curve alike at small scores."""
     rng = np.random.default_rng(seed)
-    design = EigenDesign(rng.standard_normal((n, 5))) if kind == "eigen" else random_design(rng, kind, n)
+    design = eigen_design(rng.standard_normal((n, 5))) if kind == "eigen" else random_design(rng, kind, n)
     Y = np.tile(np.resize(np.array([1, -1, -1, 1], np.int8), l), (n, 1)) if alike else random_labels(rng, n, l)
     ridge, ranking, nuclear = lambdas
     return Objective(design, Y, rbrl_loss(ranking), ridge, nuclear, None if alike else rng.random(n))

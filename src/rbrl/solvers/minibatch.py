@@ -14,8 +14,8 @@ import numpy as np
 from rbrl._common.typing import Array, FloatArray, Matrix, issparse
 from rbrl.losses import Loss
 from rbrl.losses.hinges import Weights, mean_weights
-from rbrl.problem.design import add_adjoint, scores
-from rbrl.problem.linear import DIRECTIONS, Rotation, last_row_times, leading_directions
+from rbrl.problem.design import add_adjoint, last_row_times, scores
+from rbrl.problem.linear import DIRECTIONS, Rotation, leading_directions
 from rbrl.problem.objective import SmoothedNuclear
 from rbrl.solvers.preconditioner import PencilSolver
 
