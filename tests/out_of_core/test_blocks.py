@@ -152,11 +152,11 @@ def test_a_step_that_misleads_is_shortened(joint):
 
     now = Iterate(blocks, start.W, start.scores, 1e-3)
     D = -now.gradient
-    ray = Ray(blocks, now, D, blocks.design.scores(D), blocks.loss.exact_line)
+    ray, uphill = (Ray(blocks, now, V, blocks.design.scores(V)) for V in (D, -D))
+    ray.line = uphill.line = blocks.loss.exact_line
     t = first_descent(ray, np.full(5, 1e3), joint)
     assert t.any()
     assert ray(t)[0] <= now.smooth_value
-    uphill = Ray(blocks, now, -D, blocks.design.scores(-D), blocks.loss.exact_line)
     assert not first_descent(uphill, np.ones(5), joint).any()
 
 

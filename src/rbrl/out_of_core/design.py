@@ -92,8 +92,8 @@ class BlockDesign(SummedDesign):
     r"""The linear model over rows in blocks.
 
     With up to `LARGEST_GRAM` features the coordinates are those of :func:`rbrl.problem.eigen_design`, from :math:`X'X`
-    summed over the blocks; beyond, those of the features, turned towards the leading directions of a sample. Blocks see coefficients of
-    features only, and give gradients in them.
+    summed over the blocks; beyond, those of the features, turned towards the leading directions of a sample. Blocks see
+    coefficients of features only, and give gradients in them.
 
     Parameters
     ----------

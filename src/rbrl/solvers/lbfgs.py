@@ -30,6 +30,8 @@ class Iterate(SmoothedPoint):
     ----------
     gradient : array
         Gradient of `smooth_value`; `smooth_gradient` is that of loss and ridge alone.
+    image, gradient_image : array
+        W and the gradient as the other side of an inner product has them: themselves, unless these go through a matrix K.
     adjoint : array
         That of the loss alone.
     rank_share : float
@@ -42,10 +44,11 @@ class Iterate(SmoothedPoint):
         super().__init__(objective, scores, objective.ridge.value(W), nuclear, tol)
         self.W, self.adjoint = W, objective.design.adjoint(self.residual)
         self.gradient = self.smooth_gradient = self.adjoint + objective.ridge.gradient(W)
-        self.rank_share = 1.0
+        self.rank_share, self.image = 1.0, W
         if nuclear is not None:
             self.gradient = self.smooth_gradient + nuclear.reweigh(W)
             self.rank_share = float(np.mean(nuclear.sigma >= FADING * nuclear.sigma[-1]))
+        self.gradient_image = self.gradient
 
 
 class Memory:
@@ -132,19 +135,16 @@ class Memory:
 
 
 class Ray:
-    """The smoothed objective at W + D diag(t), one step length per label; `line` is the loss's own unless given."""
+    """The smoothed objective at W + D diag(t), one step length per label."""
 
-    def __init__(
-        self, objective: Objective, iterate: Iterate, D: FloatArray, scores: Any,
-        line: Callable[..., LineValue] | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, objective: Objective, iterate: Iterate, D: FloatArray, scores: Any) -> None:
         self.objective, self.iterate, self.D, self.scores = objective, iterate, D, scores
-        self.line = line or objective.loss.line
-        W, ridge = iterate.W, objective.ridge
-        weighted = ridge.weight * ridge.row_weights * D
+        self.line, W, ridge = objective.loss.line, iterate.W, objective.ridge
+        image = D if iterate.image is W else scores
+        weighted = ridge.weight * ridge.row_weights * image
         self._ridge_slope, self._ridge_curvature = (np.einsum("ij,ij->j", weighted, V) for V in (W, D))
         if iterate.nuclear is not None and not iterate.nuclear.left:
-            self._cross, self._square = W.T @ D, D.T @ D
+            self._cross, self._square = W.T @ image, D.T @ image
 
     def __call__(self, t: FloatArray) -> LineValue:
         """Value, slopes and curvatures in t, and the curvature when all t move as one."""
@@ -220,7 +220,7 @@ def stepped(
     if not objective.lines_are_exact():
         ray.line = objective.loss.exact_line
         t = first_descent(ray, t if t.any() else t + 1, joint)
-    return Iterate(objective, now.W + D * t, now.scores + scores * t, tol) if t.any() else None
+    return type(now)(objective, now.W + D * t, now.scores + scores * t, tol) if t.any() else None
 
 
 def wolfe_step(along: Callable[[float], tuple[float, float, Any]], start: float, slope: float, tries: int = 12) -> Any:

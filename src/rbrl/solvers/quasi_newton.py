@@ -17,7 +17,7 @@ import numpy as np
 from rbrl.problem.objective import Objective
 from rbrl.solvers.base import Run, SolverResult, Start
 from rbrl.solvers.factored import descend, join_violations, split
-from rbrl.solvers.lbfgs import FADING, Iterate, Memory, stepped
+from rbrl.solvers.lbfgs import FADING, InverseHessian, Iterate, Memory, stepped
 from rbrl.solvers.newton import LabelBlocks, conjugate_gradients, hessian_product, newton_cost
 from rbrl.solvers.preconditioner import WEAK_COUPLING, MeanModel, first_point, label_coupling
 
@@ -73,15 +73,10 @@ class QuasiNewton:
         self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
     ) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
-        run = _Run(objective, self.memory, tol, max_iter)
-        run.begin(start, scores)
-        while run.advance():
-            pass
-        run.tidy()
-        return run.result(run.now.W, run.gap() <= tol)
+        return QuasiNewtonRun(objective, self.memory, tol, max_iter).minimised(start, scores)
 
 
-class _Run(Run):
+class QuasiNewtonRun(Run):
     """The current iterate, the one before it, the memory of the steps between, and whether Newton's direction is taken.
 
     `gaps` are those of the steps in one kind of direction: how fast they fall decides whether the other would be better.
@@ -97,14 +92,22 @@ class _Run(Run):
         self.effort = 0.0
         self.round_tol, self.next_round = 0.3 * tol, 0 if objective.design.whitened else SETTLING_STEPS + 1
 
-    def begin(self, start: Start, scores: Any = None) -> None:
-        """Go to `start`, or to the minimiser of the mean model."""
+    def minimised(self, start: Start, scores: Any = None) -> SolverResult:
+        """From `start`, or from the minimiser of the mean model, to the end."""
+        self.n_iter += 1
+        self.arrive(self.first(start, scores))
+        while self.advance():
+            pass
+        self.tidy()
+        return self.result(self.now.W, self.gap() <= self.tol)
+
+    def first(self, start: Start, scores: Any) -> Iterate:
+        """The first iterate, and a memory for the steps from there: of all labels together where they couple."""
         W, scores = first_point(self.objective, start, scores)
         joint = label_coupling(self.objective, W) > WEAK_COUPLING
         size = min(self.remembered if joint else SEPARATE, max(5, MEMORY_BYTES // (16 * max(W.size, 1))))
         self.memory = Memory(W.shape, size, joint)
-        self.n_iter += 1
-        self.arrive(Iterate(self.objective, W, scores, SMOOTHED))
+        return Iterate(self.objective, W, scores, SMOOTHED)
 
     def arrive(self, there: Iterate) -> None:
         """Note and certify the iterate reached; the nuclear norm of the next is smoothed for a part of its gap."""
@@ -161,15 +164,20 @@ class _Run(Run):
             D = conjugate_gradients(now.gradient, partial(hessian_product, objective, now), LabelBlocks(objective, now))
             slope = float(np.vdot(now.gradient, D))
         else:
-            if self.old is not None:
-                self.memory.push(now.W - self.old.W, now.gradient - self.old.gradient)
-            D, slope = self.memory.descent(now.gradient, MeanModel(objective, now.scores).inverse(now.nuclear))
+            if (old := self.old) is not None:
+                images = () if now.image is now.W else (now.image - old.image, now.gradient_image - old.gradient_image)
+                self.memory.push(now.W - old.W, now.gradient - old.gradient, *images)
+            D, slope = self.memory.descent(now.gradient, self.seed(now), now.gradient_image)
         there = stepped(objective, now, D, slope, self.memory.joint, self.smoothing)
         if there is None:
             self.lose_the_way()
         else:
             self.old = now
             self.arrive(there)
+
+    def seed(self, now: Iterate) -> InverseHessian:
+        """The first guess of the inverse Hessian: that of the mean model."""
+        return MeanModel(self.objective, now.scores).inverse(now.nuclear)
 
     def lose_the_way(self) -> None:
         """No step descends: forget the past, then end a rest from factors, then try the other direction, then stop."""
