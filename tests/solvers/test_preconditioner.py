@@ -17,6 +17,8 @@ from rbrl.solvers.preconditioner import (
 from rbrl.solvers.quasi_newton import Iterate
 
 WHITENED = ("eigen", "coefficients", "function")
+# Without weights of the ridge.
+PLAIN = ("eigen", "function")
 
 
 def objective_of(kind, lambdas=(0.7, 0.5, 0.0), alike=False, n=12, l=3, seed=0):
@@ -46,16 +48,26 @@ def random_psd(rng, size, rank=None):
     return root @ root.T
 
 
-@pytest.mark.parametrize("second", [0.8, np.linspace(0, 2, 6)], ids=["one basis", "a block per row"])
-@pytest.mark.parametrize("rank", [1, 4])
+@pytest.mark.parametrize(("second", "rank"), [(0.8, 1), (0.8, 4), (np.linspace(0, 2, 6), 4)], ids=str)
 def test_pencil_solver_is_a_dense_solve(second, rank):
+    """With a `second` that varies where the three have one basis."""
     rng = np.random.default_rng(0)
     A, B, C, G = random_psd(rng, 4, rank), random_psd(rng, 4), random_psd(rng, 4), rng.standard_normal((6, 4))
+    if np.ndim(second):
+        Q = np.linalg.qr(B)[0]
+        A, B, C = ((Q * (rng.random(4) + 0.1)) @ Q.T for _ in range(3))
     first = np.linspace(3, 0, 6)
     X = PencilSolver(first, A, second, B, C)(G)
     for k in range(6):
         M = first[k] * A + np.broadcast_to(second, 6)[k] * B + C
         np.testing.assert_allclose(M @ X[k], G[k], rtol=1e-8, atol=1e-8)
+
+
+def test_pencil_solver_is_positive_where_it_is_not_exact():
+    rng = np.random.default_rng(1)
+    A, B, C = (random_psd(rng, 4, rank) for rank in (1, 4, 2))
+    solver, G = PencilSolver(np.linspace(3, 0, 50), A, np.geomspace(1e-6, 1e6, 50), B, C), rng.standard_normal((50, 4))
+    assert (np.sum(solver(G) * G, axis=1) > 0).all()
 
 
 @pytest.mark.parametrize("second", [0.0, np.zeros(3)], ids=["one basis", "a block per row"])
@@ -81,8 +93,9 @@ def test_the_mean_model_inverts_the_hessian_when_all_rows_curve_alike(kind):
     np.testing.assert_allclose(inverse @ numeric_hessian(objective, W), np.eye(W.size), atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", WHITENED)
-@pytest.mark.parametrize(("l", "left"), [(3, False), (16, True)])
+@pytest.mark.parametrize(
+    ("kind", "l", "left"), [*((kind, 3, False) for kind in PLAIN), *((kind, 16, True) for kind in WHITENED)]
+)
 def test_the_mean_model_adds_the_reweighted_ridge(kind, l, left):
     objective = objective_of(kind, alike=True, l=l)
     nuclear, S = reweighted(np.random.default_rng(2), objective.shape, left)
@@ -129,7 +142,7 @@ def numeric_factor_hessian(objective, point):
     return central_differences(gradient, np.vstack([point.U, point.V]))
 
 
-@pytest.mark.parametrize("kind", WHITENED)
+@pytest.mark.parametrize("kind", PLAIN)
 def test_factor_blocks_invert_the_diagonal_blocks_when_all_rows_curve_alike(kind):
     objective = objective_of(kind, (0.7, 0.5, 0.3), alike=True)
     point = factors_of(objective, scale=1e-4)
@@ -151,8 +164,7 @@ def test_a_truncated_spectrum_keeps_its_blocks():
     assert np.vdot(D, now.gradient) < 0
 
 
-def test_labels_are_their_own_eigenvectors_only_where_there_are_many():
-    for n_labels, own in ((MANY_LABELS, False), (MANY_LABELS + 1, True)):
-        rng = np.random.default_rng(0)
-        objective = random_objective(rng, lambdas=(1.0, 0.0, 0.0), l=n_labels)
+def test_labels_are_their_own_eigenvectors_where_they_do_not_couple_and_hardly_coupled_ones_where_they_are_many():
+    for n_labels, ranking, own in ((9, 0.0, True), (9, 1e-4, False), (MANY_LABELS + 1, 1e-4, True)):
+        objective = random_objective(np.random.default_rng(0), lambdas=(1.0, ranking, 0.0), l=n_labels)
         assert (MeanModel(objective, objective.zero_scores()).curvatures[1] is None) == own

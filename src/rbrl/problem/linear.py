@@ -189,19 +189,23 @@ def directions_worth(n_entries: int, n_features: int) -> int:
 SAMPLE_ROWS = 2**14
 
 
-def rotated_design(X: Matrix) -> MatrixDesign:
+def rotated_design(X: Matrix, n_labels: int = DIRECTIONS) -> MatrixDesign:
     """The linear model turned towards the leading directions of its rows, by a :class:`Rotation`: in text the mean row alone
     holds most of the correlation between columns.
 
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features)
+    n_labels : int
+        There are no more directions than labels: to find them takes four products with X of their number. With 20 of them
+        20ng, at ridge 10 and a gap of 1e-3, takes .81 of the time with 50, and 26 instead of 24 evaluations.
     """
     n, m = X.shape
-    rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).round().astype(np.int64))
-    sample, scale = X[rows], n / max(len(rows), 1)
-    n_directions = directions_worth(X.nnz if issparse(X) else X.size, m)
-    return MatrixDesign(X, *rotated(lambda V: scale * np.asarray(sample.T @ (sample @ V)), squares(X), n_directions))
+    sample = X if n <= SAMPLE_ROWS else X[np.linspace(0, n - 1, SAMPLE_ROWS).round().astype(np.int64)]
+    scale, found = n / max(sample.shape[0], 1), directions_worth(X.nnz if issparse(X) else X.size, m)
+    return MatrixDesign(
+        X, *rotated(lambda V: scale * adjoint(sample, scores(sample, V)), squares(X), min(found, n_labels))
+    )
 
 
 class RowSpaceDesign(SpectralDesign):
@@ -263,7 +267,7 @@ def linear_design(X: Matrix, n_labels: int = 1, n_problems: int = 1, constant: f
     """
     n, m = X.shape
     if min(n, m) > LARGEST_DECOMPOSITION or (issparse(X) and not decomposition_pays(X, n_labels * n_problems)):
-        design: RowDesign = rotated_design(X)
+        design: RowDesign = rotated_design(X, n_labels)
     else:
         few_rows = n < m and (m > WIDEST or rows_tell_columns(X))
         design = RowSpaceDesign(X) if few_rows else eigen_design(X)

@@ -21,21 +21,22 @@ from rbrl.solvers.lbfgs import FADING, InverseHessian, Iterate, Memory, stepped
 from rbrl.solvers.newton import LabelBlocks, conjugate_gradients, hessian_product, newton_cost
 from rbrl.solvers.preconditioner import WEAK_COUPLING, MeanModel, first_point, label_coupling
 
-# Steps, in coordinates that are not whitened, before the rank of the weights is believed.
+# Steps, in coordinates that are not whitened, before the rank of the weights is believed: without, slashdot at
+# (.01, 100, 100) takes 98 evaluations instead of 83, and four times as long; at (1, 1, 100) 22 instead of 28.
 SETTLING_STEPS = 12
-# Steps remembered may take this much memory; five are kept in any case. Labels with a memory each need no more than
-# SEPARATE steps (enron without coupling at ridge 1 takes .85 of the time with 20, 20ng as long).
-MEMORY_BYTES, SEPARATE = 2**28, 12
+# Steps remembered may take 256 MB, which 20 of 3,400 features and 500 labels do; five are kept in any case.
+MEMORY_BYTES = 2**28
 # The nuclear norm is smoothed as if this share of the last gap, at least, were the tolerance: without, enron at (1, 1, 1)
 # takes 94 evaluations instead of 68, and arts at (1, 100, 100) 38 instead of 34.
 SMOOTHED = 0.1
 # Where more labels than FEW_LABELS keep more than LOW_RANK of the full rank, factors gain nothing (delicious, 983 labels,
 # at (100, 100, 100) takes 93 s with rounds and 21 without; enron, 53, at (1, 1, 1) 10 and 3), unless the gap stands: it is
-# above STANDS of what it was FEW steps before (corel5k at (100, 100, 1) takes 5 s with that round and 10 without). With few
-# labels, or above NEARLY_FULL of the full rank, a round is a trial of so many steps: unless it divides the gap by PAYS, REST
-# steps on the weights follow, with many labels all others. Where the gap stands for twice FEW of Newton's steps, the other
-# direction is taken again (yeast at (1e-4, 100, 1e-4) is certified after 352 evaluations, and not at all without).
-LOW_RANK, NEARLY_FULL, FEW_LABELS, STANDS, TRIAL, REST, PAYS = 0.7, 0.9, 50, 0.97, 50, 20, 3.0
+# above STANDS of what it was FEW steps before (corel5k at (100, 100, 1) takes 5 s with that round and 10 without). Where it
+# stands for twice FEW of Newton's steps, the other direction is taken again (yeast at (1e-4, 100, 1e-4) is certified after
+# 352 evaluations, and not at all without).
+LOW_RANK, FEW_LABELS, STANDS = 0.7, 50, 0.97
+# Newton's direction is for weights of nearly full rank: the smoothed norm of others has no curvature that it could use.
+NEARLY_FULL = 0.9
 # Newton's steps may cost this many times the iterations allowed, in steps of the quasi-Newton method: of 500 small problems
 # one needs 7,500 for its certificate, langlog at (1, 100, 1) 1,800; without a limit, what nothing certifies takes minutes.
 EFFORT = 10
@@ -52,8 +53,9 @@ class QuasiNewton:
 
     Parameters
     ----------
-    memory : int, default=20
-        Steps remembered.
+    memory : int, default=12
+        Steps remembered. With 20 emotions at (.01, .01, .01) takes 50 instead of 36 evaluations to a gap of 1e-3, and 93
+        instead of 161 to 1e-6; yeast with a kernel at (.01, 1, 1) half as many, cal500 at (.01, 100, .01) 1.6 times as many.
 
     Examples
     --------
@@ -67,7 +69,7 @@ class QuasiNewton:
     ([[0.5]], True)
     """
 
-    memory: int = 20
+    memory: int = 12
 
     def solve(
         self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
@@ -89,8 +91,7 @@ class QuasiNewtonRun(Run):
         super().__init__("The quasi-Newton solver", objective, tol, max_iter)
         self.remembered, self.newton, self.gaps, self.smoothing = remembered, False, [np.inf], 1.0
         self.old: Iterate | None = None
-        self.effort = 0.0
-        self.round_tol, self.next_round = 0.3 * tol, 0 if objective.design.whitened else SETTLING_STEPS + 1
+        self.effort, self.round_tol = 0.0, 0.3 * tol
 
     def minimised(self, start: Start, scores: Any = None) -> SolverResult:
         """From `start`, or from the minimiser of the mean model, to the end."""
@@ -105,8 +106,7 @@ class QuasiNewtonRun(Run):
         """The first iterate, and a memory for the steps from there: of all labels together where they couple."""
         W, scores = first_point(self.objective, start, scores)
         joint = label_coupling(self.objective, W) > WEAK_COUPLING
-        size = min(self.remembered if joint else SEPARATE, max(5, MEMORY_BYTES // (16 * max(W.size, 1))))
-        self.memory = Memory(W.shape, size, joint)
+        self.memory = Memory(W.shape, min(self.remembered, max(5, MEMORY_BYTES // (16 * max(W.size, 1)))), joint)
         return Iterate(self.objective, W, scores, SMOOTHED)
 
     def arrive(self, there: Iterate) -> None:
@@ -147,9 +147,9 @@ class QuasiNewtonRun(Run):
 
     def factors_pay(self) -> bool:
         """Whether a rank below the full one is known well enough; for many labels, far below it."""
-        if self.n_iter < self.next_round or self.round_tol <= 1e-15:
-            return False
-        return len(self.now.nuclear.sigma) <= FEW_LABELS or self.now.rank_share <= LOW_RANK or self.stands(FEW)
+        settled = self.objective.design.whitened or self.n_iter > SETTLING_STEPS
+        low = len(self.now.nuclear.sigma) <= FEW_LABELS or self.now.rank_share <= LOW_RANK
+        return settled and self.round_tol > 1e-15 and (low or self.stands(FEW))
 
     def stands(self, steps: int) -> bool:
         """Whether the gap is nearly what it was so many steps before."""
@@ -180,12 +180,10 @@ class QuasiNewtonRun(Run):
         return MeanModel(self.objective, now.scores).inverse(now.nuclear)
 
     def lose_the_way(self) -> None:
-        """No step descends: forget the past, then end a rest from factors, then try the other direction, then stop."""
+        """No step descends: forget the past, then try the other direction, then stop."""
         fresh, self.old = self.old is None, None
         self.memory.clear()
-        if fresh and self.next_round > self.n_iter:
-            self.next_round = self.n_iter
-        elif fresh or self.newton:
+        if fresh or self.newton:
             self.stuck = fresh and (self.newton or newton_cost(self.objective, self.now) == np.inf)
             self.turn(newton=not self.newton)
 
@@ -195,15 +193,11 @@ class QuasiNewtonRun(Run):
         factors = split(now.W, now.nuclear, min(max(self.round_tol, 1e-4), FADING))
         H, spare = MeanModel(objective, now.scores).hessian, self.round_tol * now.value
         U, V = join_violations(objective, *factors, now.smooth_gradient, H, spare=spare) or factors
-        gap, allowed = self.gap(), self.max_iter - self.n_iter - 1
-        allowed = min(allowed, TRIAL) if now.rank_share > NEARLY_FULL else allowed
+        allowed = self.max_iter - self.n_iter - 1
         point, used = descend(objective, U, V, self.round_tol, allowed, self.remembered, self.note)
         self.n_iter += used + 1
         self.round_tol *= 0.2
         self.arrive(Iterate(objective, point.U @ point.V.T, point.scores, self.smoothing))
-        few = len(now.nuclear.sigma) <= FEW_LABELS
-        if self.gap() * PAYS > gap and (few or now.rank_share > NEARLY_FULL):
-            self.next_round = self.n_iter + (REST if few else self.max_iter)
         self.turn(newton=False)
 
     def tidy(self) -> None:
