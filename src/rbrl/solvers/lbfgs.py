@@ -124,7 +124,8 @@ class Memory:
         coefficients = rows.memory_backward(z, *backward)
         z = seed(z)
         if len(self._order) and self.scaled:
-            # The factors with which the seed fits the newest pair. Without any penalty the curvature may be beyond all
+            # The factors with which the seed fits the newest pair: without, 17 problems took 1.06 times the evaluations, cal500
+            # at (.01, 100, .01) 1.23 times. Without any penalty the curvature may be beyond all
             # numbers: the direction is then 0, and the memory cleared.
             change, rho = self._changes[self._order[-1]], self._rho[self._order[-1]]
             with np.errstate(over="ignore"):
