@@ -12,7 +12,7 @@ from rbrl.problem import eigen_design, with_ones
 from rbrl.problem.linear import rotated_design
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.lbfgs import Ray, first_descent
+from rbrl.solvers.lbfgs import Ray, step_lengths
 
 CUTS = ((0, 3), (3, 3), (3, 20), (20, 31), (31, 60))  # one block is empty
 
@@ -154,10 +154,10 @@ def test_a_step_that_misleads_is_shortened(joint):
     D = -now.gradient
     ray, uphill = (Ray(blocks, now, V, blocks.design.scores(V)) for V in (D, -D))
     ray.line = uphill.line = blocks.loss.exact_line
-    t = first_descent(ray, np.full(5, 1e3), joint)
+    t = step_lengths(ray, -1.0, joint, 0, np.full(5, 1e3))
     assert t.any()
     assert ray(t)[0] <= now.smooth_value
-    assert not first_descent(uphill, np.ones(5), joint).any()
+    assert not step_lengths(uphill, -1.0, joint, 0).any()
 
 
 def test_a_sample_of_few_rows_still_finds_the_way(monkeypatch):

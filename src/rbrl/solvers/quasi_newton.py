@@ -24,8 +24,10 @@ from rbrl.solvers.preconditioner import WEAK_COUPLING, MeanModel, first_point, l
 # Steps, in coordinates that are not whitened, before the rank of the weights is believed: without, slashdot at
 # (.01, 100, 100) takes 98 evaluations instead of 83, and four times as long; at (1, 1, 100) 22 instead of 28.
 SETTLING_STEPS = 12
-# Steps remembered may take 256 MB, which 20 of 3,400 features and 500 labels do; five are kept in any case.
-MEMORY_BYTES = 2**28
+# Steps remembered may take 256 MB, which 20 of 1,600 features and 500 labels do; five are kept in any case. Labels with a
+# memory each remember SEPARATE steps at most: with 20, emotions at (.01, .01, .01) takes 50 instead of 36 evaluations to a
+# gap of 1e-3, cal500 at (.01, 100, .01) 1.6 times as many in all, and yeast with a kernel at (.01, 1, 1) .53 times.
+MEMORY_BYTES, SEPARATE = 2**28, 12
 # The nuclear norm is smoothed as if this share of the last gap, at least, were the tolerance: without, enron at (1, 1, 1)
 # takes 94 evaluations instead of 68, and arts at (1, 100, 100) 38 instead of 34.
 SMOOTHED = 0.1
@@ -53,9 +55,8 @@ class QuasiNewton:
 
     Parameters
     ----------
-    memory : int, default=12
-        Steps remembered. With 20 emotions at (.01, .01, .01) takes 50 instead of 36 evaluations to a gap of 1e-3, and 93
-        instead of 161 to 1e-6; yeast with a kernel at (.01, 1, 1) half as many, cal500 at (.01, 100, .01) 1.6 times as many.
+    memory : int, default=20
+        Steps remembered; with 12, slashdot in blocks at (1, 1, .1) takes 96 passes instead of 88.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class QuasiNewton:
     ([[0.5]], True)
     """
 
-    memory: int = 12
+    memory: int = 20
 
     def solve(
         self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
@@ -106,7 +107,10 @@ class QuasiNewtonRun(Run):
         """The first iterate, and a memory for the steps from there: of all labels together where they couple."""
         W, scores = first_point(self.objective, start, scores)
         joint = label_coupling(self.objective, W) > WEAK_COUPLING
-        self.memory = Memory(W.shape, min(self.remembered, max(5, MEMORY_BYTES // (16 * max(W.size, 1)))), joint)
+        size = min(
+            self.remembered, self.remembered if joint else SEPARATE, max(5, MEMORY_BYTES // (16 * max(W.size, 1)))
+        )
+        self.memory = Memory(W.shape, size, joint)
         return Iterate(self.objective, W, scores, SMOOTHED)
 
     def arrive(self, there: Iterate) -> None:
