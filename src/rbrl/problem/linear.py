@@ -60,6 +60,9 @@ class MatrixDesign(RowDesign):
 
     def weighted_gram(self, row_curvature: FloatArray) -> FloatArray:
         """Q' X' diag(row_curvature) X Q, for the turn Q."""
+        if self.whitened:
+            # Two more products with Q would cost more than few rows in dense form.
+            return super().weighted_gram(row_curvature)
         rows = np.flatnonzero(row_curvature)
         X, root = self.X[rows], np.sqrt(row_curvature[rows, None])
         gram = gram_matrix(X.multiply(root).tocsr() if issparse(X) else root * X)
