@@ -130,19 +130,15 @@ class Design(ABC):
 
     def coefficients(self, W: FloatArray) -> FloatArray:
         """The model's own coefficients, from weights in these coordinates."""
-        return last_row_times(self.turned(W), self.constant)
+        return last_row_times(W if self.turn is None else self.turn @ (self.scale * W), self.constant)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """Weights in these coordinates, from the model's own coefficients: the inverse of :meth:`coefficients`."""
         W = last_row_times(coefficients, 1 / self.constant)
         return W if self.turn is None else (self.turn.T @ W) / self.scale
 
-    def turned(self, W: FloatArray) -> FloatArray:
-        """What the features are multiplied with, from weights in these coordinates."""
-        return W if self.turn is None else self.turn @ (self.scale * W)
-
     def pulled(self, G: FloatArray) -> FloatArray:
-        """A gradient in that, as one in these coordinates."""
+        """A gradient in what the features are multiplied with, as one in these coordinates."""
         return G if self.turn is None else self.scale * (self.turn.T @ G)
 
     def transform(self, rows: Matrix) -> Any:
@@ -150,12 +146,12 @@ class Design(ABC):
 
         `rows` are what the model's own coefficients are multiplied with: features, or kernel values to the training rows.
         """
+        if self.turn is None:
+            return rows
         if isinstance(self.turn, np.ndarray):
             return np.asarray(rows @ self.turn) * np.ravel(self.scale)
-        turned = LinearOperator(
-            (rows.shape[1], self.shape[1]), matvec=self.turned, matmat=self.turned, dtype=np.float64
-        )
-        return aslinearoperator(rows) @ turned
+        product, shape = self.turn.__matmul__, (rows.shape[1], self.shape[1])
+        return aslinearoperator(rows) @ LinearOperator(shape, matvec=product, matmat=product, dtype=np.float64)
 
 
 class RowDesign(Design):

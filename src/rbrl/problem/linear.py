@@ -43,7 +43,7 @@ class MatrixDesign(RowDesign):
         self._gram: FloatArray | None = None
 
     def _product(self, W: FloatArray) -> FloatArray:
-        return scores(self.X, self.turned(W))
+        return scores(self.X, W if self.turn is None else self.turn @ W)
 
     def _adjoint(self, R: FloatArray) -> FloatArray:
         return self.pulled(adjoint(self.X, R))
@@ -226,9 +226,9 @@ class RowSpaceDesign(SpectralDesign):
         self._X, Xt = X, X.T.tocsr() if issparse(X) else X.T
         self._set_spectrum(*whiten(gram_matrix(Xt), partial(projected_gram, Xt)), low_rank="function")
 
-    def turned(self, W: FloatArray) -> FloatArray:
-        """What the features are multiplied with: X' A."""
-        return np.asarray(self._X.T @ super().turned(W))
+    def coefficients(self, W: FloatArray) -> FloatArray:
+        """Those of the features: X' A."""
+        return last_row_times(np.asarray(self._X.T @ (self.turn @ (self.scale * W))), self.constant)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """Weights of the part of the coefficients inside the row space."""

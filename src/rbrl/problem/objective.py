@@ -234,17 +234,12 @@ class Objective:
 
     def value_at(self, W: FloatArray, scores: Any) -> float:
         """The objective where scores are known, to the eight digits that the Gram matrix of W leaves: for comparisons."""
-        return self.loss_at(scores) + self.ridge.value(W) + self.quick_nuclear(W)
-
-    def loss_at(self, scores: Any) -> float:
-        """The loss at given scores, or its estimate where lines are estimated."""
-        if not self.lines_are_exact():
-            return float(self.loss.estimate(scores))
-        return float(self.loss.evaluate(self.Y, scores, self.sample_weight)[0].value)
-
-    def quick_nuclear(self, W: FloatArray) -> float:
-        """The nuclear norm by the Gram matrix."""
-        return self.nuclear.weight * float(gram_singular_values(W).sum()) if self.nuclear.weight else 0.0
+        nuclear = self.nuclear.weight * float(gram_singular_values(W).sum()) if self.nuclear.weight else 0.0
+        if self.lines_are_exact():
+            loss = self.loss.evaluate(self.Y, scores, self.sample_weight)[0].value
+        else:
+            loss = self.loss.estimate(scores)
+        return loss + self.ridge.value(W) + nuclear
 
     def idle_labels(self) -> BoolArray:
         """Labels that nobody looked at, and that no other label's scores pull at: their best weights are 0, (n_labels,)."""

@@ -153,13 +153,13 @@ def best_scale(
     objective: Objective, W: FloatArray, scores: FloatArray, halvings: int = 12
 ) -> tuple[FloatArray, FloatArray]:
     """W and its scores, halved until the objective stops falling: the model overshoots where columns are correlated."""
-    ridge, nuclear = objective.ridge.value(W), objective.quick_nuclear(W)
-    values = [objective.loss_at(scores) + ridge + nuclear]
-    while len(values) <= halvings and values[-1] < min([np.inf, *values[:-1]]):
-        t = 0.5 ** len(values)
-        values.append(objective.loss_at(t * scores) + t * t * ridge + t * nuclear)
-    t = 0.5 ** int(np.argmin(values))
-    return (W, scores) if t == 1 else (t * W, t * scores)
+    value = objective.value_at(W, scores)
+    for _ in range(halvings):
+        smaller = objective.value_at(0.5 * W, 0.5 * scores)
+        if smaller >= value:
+            break
+        W, scores, value = 0.5 * W, 0.5 * scores, smaller
+    return W, scores
 
 
 def label_coupling(objective: Objective, W: FloatArray) -> float:

@@ -98,8 +98,15 @@ class QuasiNewtonRun(Run):
         """From `start`, or from the minimiser of the mean model, to the end."""
         self.n_iter += 1
         self.arrive(self.first(start, scores))
-        while self.advance():
-            pass
+        while not self.finished() and self.effort < EFFORT * self.max_iter:
+            if self.newton and self.stands(2 * FEW):
+                self.turn(newton=False)
+            if self.now.rank_share > NEARLY_FULL and len(self.gaps) % FEW == 0 and self.newton_pays():
+                self.turn(newton=True)
+            if self.now.rank_share < 1 and self.factors_pay():
+                self.factored_round()
+            else:
+                self.step()
         self.tidy()
         return self.result(self.now.W, self.gap() <= self.tol)
 
@@ -107,10 +114,8 @@ class QuasiNewtonRun(Run):
         """The first iterate, and a memory for the steps from there: of all labels together where they couple."""
         W, scores = first_point(self.objective, start, scores)
         joint = label_coupling(self.objective, W) > WEAK_COUPLING
-        size = min(
-            self.remembered, self.remembered if joint else SEPARATE, max(5, MEMORY_BYTES // (16 * max(W.size, 1)))
-        )
-        self.memory = Memory(W.shape, size, joint)
+        room, most = max(5, MEMORY_BYTES // (16 * max(W.size, 1))), np.inf if joint else SEPARATE
+        self.memory = Memory(W.shape, int(min(self.remembered, most, room)), joint)
         return Iterate(self.objective, W, scores, SMOOTHED)
 
     def arrive(self, there: Iterate) -> None:
@@ -120,20 +125,6 @@ class QuasiNewtonRun(Run):
         self.certify(there.W, there.adjoint)
         self.gaps.append(self.gap())
         self.smoothing = max(self.tol, SMOOTHED * min(self.gaps[-1], 1.0))
-
-    def advance(self) -> bool:
-        """Take the step that suits the iterate, if there is one more to take; return whether there was."""
-        if self.finished() or self.effort >= EFFORT * self.max_iter:
-            return False
-        if self.newton and self.stands(2 * FEW):
-            self.turn(newton=False)
-        if self.now.rank_share > NEARLY_FULL and len(self.gaps) % FEW == 0 and self.newton_pays():
-            self.turn(newton=True)
-        if self.now.rank_share < 1 and self.factors_pay():
-            self.factored_round()
-        else:
-            self.step()
-        return True
 
     def turn(self, newton: bool) -> None:
         """Go on with one kind of direction; the gaps of the other say nothing of it."""
