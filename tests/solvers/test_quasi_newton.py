@@ -266,7 +266,7 @@ def test_float32_features_give_the_model_of_float64(kernel):
     np.testing.assert_allclose(*scores, atol=1e-4)
 
 
-def test_factors_pay_below_the_full_rank():
+def test_factors_pay_below_the_full_rank_and_after_a_rest():
     run = QuasiNewtonRun(random_objective(np.random.default_rng(0)), 20, 1e-4, 100)
     run.n_iter = SETTLING_STEPS + 1
 
@@ -275,7 +275,9 @@ def test_factors_pay_below_the_full_rank():
         return run.factors_pay()
 
     assert (pay(200, 0.95), pay(200, 0.5), pay(10, 0.95)) == (False, True, True)
-    run.round_tol = 0.0
+    run.next_round = run.n_iter + 1
+    assert not pay(10, 0.5)
+    run.next_round, run.round_tol = 0, 0.0
     assert not pay(10, 0.5)
 
 
@@ -294,14 +296,14 @@ def test_newtons_method_takes_over_where_the_gap_falls_slowly():
     assert not pays(0.5 / cost)
 
 
-def test_where_nothing_descends_the_past_is_forgotten_before_the_other_direction_is_tried():
+def test_where_nothing_descends_past_and_rest_end_before_the_other_direction_is_tried():
     run = QuasiNewtonRun(random_objective(np.random.default_rng(0)), 20, 1e-4, 100)
     run.arrive(run.first(None, None))
-    run.old, seen = run.now, []
-    for _ in range(3):
+    run.old, run.next_round, seen = run.now, 20, []
+    for _ in range(4):
         run.lose_the_way()
-        seen.append((run.newton, run.stuck))
-    assert seen == [(False, False), (True, False), (False, True)]
+        seen.append((run.next_round, run.newton, run.stuck))
+    assert seen == [(20, False, False), (0, False, False), (0, True, False), (0, False, True)]
 
 
 def test_newtons_method_certifies_what_the_quasi_newton_method_does_not():
