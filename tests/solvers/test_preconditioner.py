@@ -77,6 +77,19 @@ def test_pencil_solver_survives_a_singular_pencil(second):
     assert np.isfinite(X).all()
 
 
+@pytest.mark.parametrize(("size", "single"), [(1.0, True), (1e-30, False), (1e30, False)])
+def test_large_matrices_are_solved_in_single_precision_where_its_range_allows_it(monkeypatch, size, single):
+    rng = np.random.default_rng(4)
+    A, C, G = random_psd(rng, 4), random_psd(rng, 4), size * rng.standard_normal((6, 4))
+    solver = PencilSolver(np.linspace(3, 0, 6), A, 0.8, np.eye(4), C)
+    exact = solver(G)
+    monkeypatch.setattr("rbrl.solvers.preconditioner.SINGLE_ENTRIES", 1)
+    near = solver(G)
+    assert near.dtype == np.float64
+    assert (near == exact).all() != single
+    np.testing.assert_allclose(near, exact, rtol=0, atol=1e-5 * np.abs(exact).max())
+
+
 def reweighted(rng, shape, left):
     """A smoothed nuclear norm at random weights of the given shape, and its Hessian in all of them."""
     nuclear = SmoothedNuclear(*small_gram(rng.standard_normal(shape)), 0.6, 0.1)

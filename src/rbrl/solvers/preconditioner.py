@@ -59,11 +59,12 @@ class PencilSolver:
     def __call__(self, G: FloatArray) -> FloatArray:
         sizes = float(np.linalg.norm(G)), float(np.linalg.norm(self._basis))
         single = G.size >= SINGLE_ENTRIES and all(1 / SINGLE_RANGE < size < SINGLE_RANGE for size in sizes)
-        dtype = np.float32 if single else np.float64
+        dtype: Any = np.float32 if single else np.float64
         basis = self._basis.astype(dtype, copy=False)
         T = G.astype(dtype, copy=False) @ basis
         T *= self._inverse
-        return (T @ basis.T).astype(np.float64, copy=False)
+        out: FloatArray = T @ basis.T
+        return out.astype(np.float64, copy=False)
 
 
 def _common_basis(A: FloatArray, C: FloatArray) -> tuple[FloatArray, FloatArray]:
