@@ -40,7 +40,7 @@ LOW_RANK, FEW_LABELS, STANDS = 0.7, 50, 0.97
 # After a round that does not divide the gap by PAYS, with few labels or nearly full rank, REST steps on the weights follow,
 # with many labels all others: without, slashdot at (.01, .01, .01) ends uncertified after 960 evaluations.
 PAYS, REST = 3.0, 20
-# Newton's direction is for weights of nearly full rank: the smoothed norm of others has no curvature that it could use.
+# Newton's direction is tried above this share of the full rank; below it, factors are.
 NEARLY_FULL = 0.9
 # Newton's steps may cost this many times the iterations allowed, in steps of the quasi-Newton method: of 500 small problems
 # one needs 7,500 for its certificate, langlog at (1, 100, 1) 1,800; without a limit, what nothing certifies takes minutes.
