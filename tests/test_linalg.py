@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from rbrl._common.linalg import clip_singular_values, gram_eigh
+from rbrl._common.linalg import clip_singular_values, gram_eigh, squares
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 7])
@@ -24,3 +25,15 @@ def test_singular_values_far_outside_are_clipped():
     clipped = clip_singular_values(W, 2.0)
     expected = np.minimum(np.linalg.svd(W, compute_uv=False), 2.0)
     np.testing.assert_allclose(np.linalg.svd(clipped, compute_uv=False), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("form", ["csr", "csc", "duplicates", "integers"])
+def test_sums_of_squares_of_a_sparse_matrix_are_those_of_its_dense_form(form, axis):
+    X = sparse.random_array((7, 4), density=0.4, rng=0, format="csc" if form == "csc" else "csr")
+    if form == "duplicates":
+        X = sparse.csr_array((np.array([1.0, 2.0, -3.0]), np.array([1, 1, 0]), np.array([0, 2, 3, 3])), shape=(3, 4))
+    X = (10 * X).astype(np.int8) if form == "integers" else X
+    before = X.copy()
+    np.testing.assert_allclose(squares(X, axis), (X.toarray().astype(float) ** 2).sum(axis=axis))
+    assert X.nnz == before.nnz, "what was given stays as it is"

@@ -48,8 +48,9 @@ also when it takes much longer than dual=False."""
 REASONS = """Where ours loses: on langlog (75 labels, 1,460 short texts) and slashdot at ridges up to 1, labels are nearly
 separable, few rows are active, and LIBLINEAR's dual coordinate descent visits only those; ours needs 50 to 140 evaluations,
 or, on langlog, some twenty Newton steps until the active rows are found, each with a factorisation per label. On enron at
-ridges 1 and 10 (0.74 to 0.89), slashdot at ridge 1 (0.94) and 20ng at ridges 1 and 10 (0.82 to 0.97) both take about the
-same time: these cells move by a tenth or two from run to run."""
+ridges 1 and 10 and 20ng and slashdot at ridge 1 both take about the same time: these cells move by a tenth or two from run
+to run. The cells of slashdot and 20ng at ridges 1 and 10, 20ng at ridge 100, and enron and langlog at ridge 10 are of a
+machine with other work on it; the others are of an earlier run."""
 
 
 class Problem:

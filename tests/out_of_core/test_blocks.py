@@ -8,11 +8,11 @@ from problems import ALL_LOSSES, random_labels, rbrl_loss
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.out_of_core import BlockDesign, BlockLoss, LocalBlocks
 from rbrl.out_of_core.design import BlockObjective, take_survey
-from rbrl.problem import EigenDesign, with_ones
-from rbrl.problem.linear import RotatedDesign
+from rbrl.problem import eigen_design, with_ones
+from rbrl.problem.linear import rotated_design
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
-from rbrl.solvers.lbfgs import Ray, first_descent
+from rbrl.solvers.lbfgs import Ray, step_lengths
 
 CUTS = ((0, 3), (3, 3), (3, 20), (20, 31), (31, 60))  # one block is empty
 
@@ -34,7 +34,7 @@ def pair(storage="dense", whitened=True, loss=None, seed=0, lambdas=(0.5, 0.2)):
     """The same objective over arrays and over blocks."""
     X, Y, blocks = rows(seed, storage=storage)
     loss = loss or rbrl_loss(0.5)
-    arrays = (EigenDesign if whitened else RotatedDesign)(with_ones(X))
+    arrays = (eigen_design if whitened else rotated_design)(with_ones(X))
     design = BlockDesign(blocks, intercept=True, largest_gram=100 if whitened else 0)
     return Objective(arrays, Y, loss, *lambdas), BlockObjective(design, loss, *lambdas)
 
@@ -152,12 +152,12 @@ def test_a_step_that_misleads_is_shortened(joint):
 
     now = Iterate(blocks, start.W, start.scores, 1e-3)
     D = -now.gradient
-    ray = Ray(blocks, now, D, blocks.design.scores(D), blocks.loss.exact_line)
-    t = first_descent(ray, np.full(5, 1e3), joint)
+    ray, uphill = (Ray(blocks, now, V, blocks.design.scores(V)) for V in (D, -D))
+    ray.line = uphill.line = blocks.loss.exact_line
+    t = step_lengths(ray, -1.0, joint, 0, np.full(5, 1e3))
     assert t.any()
     assert ray(t)[0] <= now.smooth_value
-    uphill = Ray(blocks, now, -D, blocks.design.scores(-D), blocks.loss.exact_line)
-    assert not first_descent(uphill, np.ones(5), joint).any()
+    assert not step_lengths(uphill, -1.0, joint, 0).any()
 
 
 def test_a_sample_of_few_rows_still_finds_the_way(monkeypatch):
@@ -192,7 +192,7 @@ def test_columns_of_very_different_sizes_cost_few_passes(nuclear):
     for A in (X, X * sizes):
         design = BlockDesign(LocalBlocks([(A[:250], Y[:250]), (A[250:], Y[250:])]), largest_gram=0)
         found.append(QuasiNewton().solve(BlockObjective(design, rbrl_loss(1.0), 1.0, nuclear), tol=1e-3))
-    arrays = Objective(EigenDesign(with_ones(X * sizes)), Y, rbrl_loss(1.0), 1.0, nuclear)
+    arrays = Objective(eigen_design(with_ones(X * sizes)), Y, rbrl_loss(1.0), 1.0, nuclear)
     assert found[1].objective == pytest.approx(QuasiNewton().solve(arrays, tol=1e-6).objective, rel=1e-3)
     assert found[1].evaluations <= 2 * found[0].evaluations
 

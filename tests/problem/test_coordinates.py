@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from problems import random_labels, rbrl_loss
-from rbrl.problem import EigenDesign, MatrixDesign, linear_design, with_ones
+from rbrl.problem import DenseDesign, MatrixDesign, eigen_design, linear_design, with_ones
 from rbrl.problem import linear as choose
 from rbrl.problem.linear import RowSpaceDesign
 from rbrl.problem.objective import Objective
@@ -30,7 +30,7 @@ def features(shape, kind):
 
 every_matrix = pytest.mark.parametrize("kind", ["dense", "sparse", "deficient", "zero columns"])
 every_shape = pytest.mark.parametrize("shape", SHAPES)
-every_class = pytest.mark.parametrize("design_class", [EigenDesign, RowSpaceDesign])
+every_class = pytest.mark.parametrize("design_class", [eigen_design, RowSpaceDesign])
 
 
 @every_class
@@ -74,7 +74,7 @@ def test_all_designs_have_the_same_optimum(kind, shape, nuclear):
     given, X = features(shape, kind)
     Y = random_labels(np.random.default_rng(2), len(X), 3)
     models = []
-    for design in (MatrixDesign(given), EigenDesign(given), RowSpaceDesign(given), linear_design(given)):
+    for design in (MatrixDesign(given), eigen_design(given), RowSpaceDesign(given), linear_design(given)):
         objective = Objective(design, Y, rbrl_loss(0.5), 1.0, nuclear)
         result = QuasiNewton().solve(objective, tol=1e-8)
         models.append((result.objective, design.coefficients(result.weights)))
@@ -85,22 +85,22 @@ def test_all_designs_have_the_same_optimum(kind, shape, nuclear):
 
 def test_few_rows_few_columns_and_too_much_of_both_choose_the_coordinates(monkeypatch):
     tall, wide = sparse.csr_array(np.eye(9, 4)), sparse.csr_array(np.eye(4, 9))
-    assert isinstance(linear_design(tall), EigenDesign)
+    assert linear_design(tall).whitened
     assert isinstance(linear_design(wide), RowSpaceDesign)
     monkeypatch.setattr(choose, "LARGEST_DECOMPOSITION", 3)
-    assert isinstance(linear_design(tall), MatrixDesign)
+    assert not linear_design(tall).whitened
 
 
 def test_a_sparse_matrix_stays_sparse_where_that_is_cheaper():
     dense, thin = features("very tall", "dense")[1], sparse.random_array((400, 20), density=0.05, rng=0, format="csr")
-    assert not EigenDesign(sparse.csr_array(dense)).stays_sparse
-    assert EigenDesign(thin).stays_sparse
+    assert isinstance(eigen_design(sparse.csr_array(dense)), DenseDesign)
+    assert isinstance(eigen_design(thin), MatrixDesign)
     W = np.random.default_rng(3).standard_normal((20, 2))
-    design = EigenDesign(thin)
+    design = eigen_design(thin)
     np.testing.assert_allclose(design.scores(design.weights(W)), thin @ W, atol=1e-10)
 
 
-@pytest.mark.parametrize("design_class", [MatrixDesign, EigenDesign, RowSpaceDesign])
+@pytest.mark.parametrize("design_class", [MatrixDesign, eigen_design, RowSpaceDesign])
 def test_a_matrix_of_zeros_is_a_model_without_scores(design_class):
     objective = Objective(design_class(np.zeros((4, 3))), np.ones((4, 2)), rbrl_loss(0.5), 1.0, 0.5)
     result = QuasiNewton().solve(objective)

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from problems import random_labels, rbrl_loss
 from rbrl.problem import MatrixDesign, with_ones
-from rbrl.problem.linear import RotatedDesign, Rotation, directions_worth, rotated
+from rbrl.problem.linear import Rotation, directions_worth, rotated, rotated_design
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
 
@@ -52,7 +52,7 @@ def test_axes_of_small_columns_stay_where_they_are():
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 def test_a_rotated_design_is_the_same_model(storage):
     X = with_ones(text_like())
-    design, rng = RotatedDesign(storage(X)), np.random.default_rng(1)
+    design, rng = rotated_design(storage(X)), np.random.default_rng(1)
     W, R = rng.standard_normal((61, 3)), rng.standard_normal((400, 3))
     np.testing.assert_allclose(design.scores(W), X @ design.coefficients(W), atol=1e-10)
     np.testing.assert_allclose(design.coefficients(design.adjoint(R)), X.T @ R, atol=1e-10)
@@ -66,7 +66,7 @@ def test_it_saves_evaluations():
     X, Y = with_ones(text_like()), random_labels(np.random.default_rng(2), 400, 6)
     plain, turned = (
         QuasiNewton().solve(Objective(design(X), Y, rbrl_loss(0.1), 0.5, 0.1), tol=1e-4)
-        for design in (MatrixDesign, RotatedDesign)
+        for design in (MatrixDesign, rotated_design)
     )
     assert turned.objective == pytest.approx(plain.objective, rel=1e-4)
     assert turned.evaluations < 0.8 * plain.evaluations

@@ -56,9 +56,9 @@ def test_where_nothing_descends_it_forgets_its_steps_and_then_ends(monkeypatch):
     objective = random_objective(np.random.default_rng(0), lambdas=(0.01, 1.0, 0.01))
     taken, step_lengths = [], lbfgs.step_lengths
 
-    def first_only(ray, slope, joint, **options):
+    def first_only(ray, slope, joint, *options):
         taken.append(slope)
-        return step_lengths(ray, slope, joint, **options) if len(taken) == 1 else np.zeros(4)
+        return step_lengths(ray, slope, joint, *options) if len(taken) == 1 else np.zeros(4)
 
     monkeypatch.setattr(lbfgs, "step_lengths", first_only)
     with pytest.warns(ConvergenceWarning, match="after 2 iterations"):

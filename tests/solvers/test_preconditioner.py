@@ -5,7 +5,7 @@ import pytest
 
 from problems import central_differences, random_design, random_labels, random_objective, rbrl_loss
 from rbrl._common.linalg import small_gram
-from rbrl.problem import EigenDesign, SpectralDesign
+from rbrl.problem import SpectralDesign, eigen_design
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.factored import Factors
 from rbrl.solvers.preconditioner import (
@@ -17,12 +17,14 @@ from rbrl.solvers.preconditioner import (
 from rbrl.solvers.quasi_newton import Iterate
 
 WHITENED = ("eigen", "coefficients", "function")
+# Without weights of the ridge.
+PLAIN = ("eigen", "function")
 
 
 def objective_of(kind, lambdas=(0.7, 0.5, 0.0), alike=False, n=12, l=3, seed=0):
     """RBRL over whitened coordinates; `alike` gives every row the same labels, so that all curve alike at small scores."""
     rng = np.random.default_rng(seed)
-    design = EigenDesign(rng.standard_normal((n, 5))) if kind == "eigen" else random_design(rng, kind, n)
+    design = eigen_design(rng.standard_normal((n, 5))) if kind == "eigen" else random_design(rng, kind, n)
     Y = np.tile(np.resize(np.array([1, -1, -1, 1], np.int8), l), (n, 1)) if alike else random_labels(rng, n, l)
     ridge, ranking, nuclear = lambdas
     return Objective(design, Y, rbrl_loss(ranking), ridge, nuclear, None if alike else rng.random(n))
@@ -46,11 +48,14 @@ def random_psd(rng, size, rank=None):
     return root @ root.T
 
 
-@pytest.mark.parametrize("second", [0.8, np.linspace(0, 2, 6)], ids=["one basis", "a block per row"])
-@pytest.mark.parametrize("rank", [1, 4])
+@pytest.mark.parametrize(("second", "rank"), [(0.8, 1), (0.8, 4), (np.linspace(0, 2, 6), 4)], ids=str)
 def test_pencil_solver_is_a_dense_solve(second, rank):
+    """With a `second` that varies where the three have one basis."""
     rng = np.random.default_rng(0)
     A, B, C, G = random_psd(rng, 4, rank), random_psd(rng, 4), random_psd(rng, 4), rng.standard_normal((6, 4))
+    if np.ndim(second):
+        Q = np.linalg.qr(B)[0]
+        A, B, C = ((Q * (rng.random(4) + 0.1)) @ Q.T for _ in range(3))
     first = np.linspace(3, 0, 6)
     X = PencilSolver(first, A, second, B, C)(G)
     for k in range(6):
@@ -58,11 +63,31 @@ def test_pencil_solver_is_a_dense_solve(second, rank):
         np.testing.assert_allclose(M @ X[k], G[k], rtol=1e-8, atol=1e-8)
 
 
+def test_pencil_solver_is_positive_where_it_is_not_exact():
+    rng = np.random.default_rng(1)
+    A, B, C = (random_psd(rng, 4, rank) for rank in (1, 4, 2))
+    solver, G = PencilSolver(np.linspace(3, 0, 50), A, np.geomspace(1e-6, 1e6, 50), B, C), rng.standard_normal((50, 4))
+    assert (np.sum(solver(G) * G, axis=1) > 0).all()
+
+
 @pytest.mark.parametrize("second", [0.0, np.zeros(3)], ids=["one basis", "a block per row"])
 def test_pencil_solver_survives_a_singular_pencil(second):
     X = PencilSolver(np.array([1.0, 0.5, 0.0]), np.eye(2), second, np.eye(2), np.zeros((2, 2)))(np.ones((3, 2)))
     np.testing.assert_allclose(X[:2], [[1, 1], [2, 2]], rtol=1e-9)
     assert np.isfinite(X).all()
+
+
+@pytest.mark.parametrize(("size", "single"), [(1.0, True), (1e-30, False), (1e30, False)])
+def test_large_matrices_are_solved_in_single_precision_where_its_range_allows_it(monkeypatch, size, single):
+    rng = np.random.default_rng(4)
+    A, C, G = random_psd(rng, 4), random_psd(rng, 4), size * rng.standard_normal((6, 4))
+    solver = PencilSolver(np.linspace(3, 0, 6), A, 0.8, np.eye(4), C)
+    exact = solver(G)
+    monkeypatch.setattr("rbrl.solvers.preconditioner.SINGLE_ENTRIES", 1)
+    near = solver(G)
+    assert near.dtype == np.float64
+    assert (near == exact).all() != single
+    np.testing.assert_allclose(near, exact, rtol=0, atol=1e-5 * np.abs(exact).max())
 
 
 def reweighted(rng, shape, left):
@@ -81,8 +106,9 @@ def test_the_mean_model_inverts_the_hessian_when_all_rows_curve_alike(kind):
     np.testing.assert_allclose(inverse @ numeric_hessian(objective, W), np.eye(W.size), atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", WHITENED)
-@pytest.mark.parametrize(("l", "left"), [(3, False), (16, True)])
+@pytest.mark.parametrize(
+    ("kind", "l", "left"), [*((kind, 3, False) for kind in PLAIN), *((kind, 16, True) for kind in WHITENED)]
+)
 def test_the_mean_model_adds_the_reweighted_ridge(kind, l, left):
     objective = objective_of(kind, alike=True, l=l)
     nuclear, S = reweighted(np.random.default_rng(2), objective.shape, left)
@@ -129,7 +155,7 @@ def numeric_factor_hessian(objective, point):
     return central_differences(gradient, np.vstack([point.U, point.V]))
 
 
-@pytest.mark.parametrize("kind", WHITENED)
+@pytest.mark.parametrize("kind", PLAIN)
 def test_factor_blocks_invert_the_diagonal_blocks_when_all_rows_curve_alike(kind):
     objective = objective_of(kind, (0.7, 0.5, 0.3), alike=True)
     point = factors_of(objective, scale=1e-4)
@@ -151,8 +177,7 @@ def test_a_truncated_spectrum_keeps_its_blocks():
     assert np.vdot(D, now.gradient) < 0
 
 
-def test_labels_are_their_own_eigenvectors_only_where_there_are_many():
-    for n_labels, own in ((MANY_LABELS, False), (MANY_LABELS + 1, True)):
-        rng = np.random.default_rng(0)
-        objective = random_objective(rng, lambdas=(1.0, 0.0, 0.0), l=n_labels)
+def test_labels_are_their_own_eigenvectors_where_they_do_not_couple_and_hardly_coupled_ones_where_they_are_many():
+    for n_labels, ranking, own in ((9, 0.0, True), (9, 1e-4, False), (MANY_LABELS + 1, 1e-4, True)):
+        objective = random_objective(np.random.default_rng(0), lambdas=(1.0, ranking, 0.0), l=n_labels)
         assert (MeanModel(objective, objective.zero_scores()).curvatures[1] is None) == own

@@ -18,7 +18,7 @@ from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, QuasiNewton
 from rbrl.solvers.lbfgs import Iterate
 from rbrl.solvers.newton import newton_cost
-from rbrl.solvers.quasi_newton import SETTLING_STEPS, _Run
+from rbrl.solvers.quasi_newton import SETTLING_STEPS, QuasiNewtonRun
 
 LAMBDAS = (0.0, 1e-4, 1e-2, 1.0, 1e2)
 KINDS = (
@@ -267,7 +267,7 @@ def test_float32_features_give_the_model_of_float64(kernel):
 
 
 def test_factors_pay_below_the_full_rank_and_after_a_rest():
-    run = _Run(random_objective(np.random.default_rng(0)), 20, 1e-4, 100)
+    run = QuasiNewtonRun(random_objective(np.random.default_rng(0)), 20, 1e-4, 100)
     run.n_iter = SETTLING_STEPS + 1
 
     def pay(n_labels, share):
@@ -283,7 +283,7 @@ def test_factors_pay_below_the_full_rank_and_after_a_rest():
 
 def test_newtons_method_takes_over_where_the_gap_falls_slowly():
     objective = random_objective(np.random.default_rng(0))
-    run = _Run(objective, 20, 1e-4, 10**6)
+    run = QuasiNewtonRun(objective, 20, 1e-4, 10**6)
     run.now = Iterate(objective, objective.zeros(), np.zeros(objective.Y.shape), 1e-4)
     cost = newton_cost(objective, run.now)
 
@@ -297,14 +297,13 @@ def test_newtons_method_takes_over_where_the_gap_falls_slowly():
 
 
 def test_where_nothing_descends_past_and_rest_end_before_the_other_direction_is_tried():
-    run = _Run(random_objective(np.random.default_rng(0)), 20, 1e-4, 100)
-    run.begin(None)
-    run.old, run.next_round = run.now, 20
-    seen = []
+    run = QuasiNewtonRun(random_objective(np.random.default_rng(0)), 20, 1e-4, 100)
+    run.arrive(run.first(None, None))
+    run.old, run.next_round, seen = run.now, 20, []
     for _ in range(4):
         run.lose_the_way()
         seen.append((run.next_round, run.newton, run.stuck))
-    assert seen == [(20, False, False), (1, False, False), (1, True, False), (1, False, True)]
+    assert seen == [(20, False, False), (0, False, False), (0, True, False), (0, False, True)]
 
 
 def test_newtons_method_certifies_what_the_quasi_newton_method_does_not():
@@ -312,8 +311,8 @@ def test_newtons_method_certifies_what_the_quasi_newton_method_does_not():
     found = QuasiNewton().solve(objective, tol=1e-6)
     assert found.gap <= 1e-6
     slow = random_objective(np.random.default_rng(6), "coefficients", (1e-4, 1.0, 1e-4), n=40)
-    run = _Run(slow, 20, 1e-6, found.n_iter)
-    run.begin(None)
+    run = QuasiNewtonRun(slow, 20, 1e-6, found.n_iter)
+    run.arrive(run.first(None, None))
     while run.n_iter < found.n_iter and run.gap() > 1e-6:
         run.step()
     assert run.gap() > 1e-6

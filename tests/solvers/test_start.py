@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, central_differences, random_design, random_objective, rbrl_loss
-from rbrl.problem import EigenDesign
+from rbrl.problem import eigen_design
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
 from rbrl.solvers.lbfgs import Iterate
@@ -14,7 +14,7 @@ from rbrl.solvers.preconditioner import best_scale, label_coupling, model_start
 def all_active(kind, ranking=0.5):
     """Every row has the same labels and the ridge is strong: scores stay inside all margins, where the loss is quadratic."""
     rng = np.random.default_rng(0)
-    design = EigenDesign(rng.standard_normal((12, 5))) if kind == "eigen" else random_design(rng, kind)
+    design = eigen_design(rng.standard_normal((12, 5))) if kind == "eigen" else random_design(rng, kind)
     Y = np.tile(np.array([1, -1, -1, 1], np.int8), (12, 1))
     return Objective(design, Y, rbrl_loss(ranking), 300.0, 0.0)
 

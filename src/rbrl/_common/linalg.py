@@ -165,7 +165,10 @@ def whiten(
 def squares(X: Matrix, axis: int = 0) -> FloatArray:
     """Sums of squares of the columns; of the rows with ``axis=1``."""
     if issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=axis)).ravel()
+        X = X.tocsr(copy=not X.has_canonical_format)
+        X.sum_duplicates()
+        places = X.indices if axis == 0 else np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        return np.bincount(places, np.square(X.data, dtype=np.float64), X.shape[1 - axis]).astype(np.float64)
     return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
 
 

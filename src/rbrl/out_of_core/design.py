@@ -15,8 +15,8 @@ from rbrl.losses import Loss
 from rbrl.losses.hinges import mean_weights
 from rbrl.out_of_core.sources import Block, Blocks
 from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
-from rbrl.problem.design import Design, add_adjoint, scores
-from rbrl.problem.linear import Rotation, directions_worth, last_row_times, rotated
+from rbrl.problem.design import Design, add_adjoint, last_row_times, scores
+from rbrl.problem.linear import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
 from rbrl.problem.scales import ColumnScales, first_row, shifted_sums
 
@@ -46,7 +46,7 @@ class SummedDesign(Design):
     def __init__(
         self, n_samples: int, turn: FloatArray | Rotation, gram_diagonal: FloatArray, constant: float = 1.0
     ) -> None:
-        self._turn, self.gram_diagonal, self.constant = turn, gram_diagonal, constant
+        self.turn, self.gram_diagonal, self.constant = turn, gram_diagonal, constant
         self.shape = n_samples, len(gram_diagonal)
 
     def scores(self, W: FloatArray) -> BlockScores:
@@ -75,52 +75,26 @@ class SummedDesign(Design):
         """
         return R.adjoint
 
-    def coefficients(self, W: FloatArray) -> FloatArray:
-        """Those of the features.
-
-        Parameters
-        ----------
-        W : array (n_columns, n_labels)
-
-        Returns
-        -------
-        array (n_features, n_labels)
-        """
-        return last_row_times(self._turn @ W, self.constant)
-
-    def weights(self, coefficients: FloatArray) -> FloatArray:
-        """Their coordinates.
-
-        Parameters
-        ----------
-        coefficients : array (n_features, n_labels)
-
-        Returns
-        -------
-        array (n_columns, n_labels)
-        """
-        return self._turn.T @ last_row_times(coefficients, 1 / self.constant)
-
-    def turned(self, gradient: FloatArray) -> FloatArray:
+    def pulled(self, G: FloatArray) -> FloatArray:
         """A gradient in the coefficients, as one in these coordinates.
 
         Parameters
         ----------
-        gradient : array (n_features, n_labels)
+        G : array (n_features, n_labels)
 
         Returns
         -------
         array (n_columns, n_labels)
         """
-        return self._turn.T @ last_row_times(gradient, self.constant)
+        return super().pulled(last_row_times(G, self.constant))
 
 
 class BlockDesign(SummedDesign):
     r"""The linear model over rows in blocks.
 
-    With up to `LARGEST_GRAM` features the coordinates are those of :class:`EigenDesign`, from :math:`X'X` summed over the
-    blocks; beyond, those of the features, turned towards the leading directions of a sample. Blocks see coefficients of
-    features only, and give gradients in them.
+    With up to `LARGEST_GRAM` features the coordinates are those of :func:`rbrl.problem.eigen_design`, from :math:`X'X`
+    summed over the blocks; beyond, those of the features, turned towards the leading directions of a sample. Blocks see
+    coefficients of features only, and give gradients in them.
 
     Parameters
     ----------

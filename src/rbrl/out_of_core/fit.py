@@ -28,7 +28,7 @@ from rbrl.out_of_core.design import (
 from rbrl.out_of_core.sources import Blocks
 from rbrl.out_of_core.sums import BlockResidual, BlockScores, Evaluated, LabelCounts, block_label_counts
 from rbrl.problem import with_ones
-from rbrl.problem.linear import last_row_times
+from rbrl.problem.design import last_row_times
 from rbrl.problem.scales import InterceptStrength, Strength, intercept_column
 from rbrl.solvers import Posed, QuasiNewton, Solution, Solver, solve_posed
 from rbrl.solvers.certificate import DualPoint, Proof, prove_sums
@@ -185,7 +185,7 @@ class LossAtZero:
         terms : Terms
         residual : BlockResidual
         """
-        return Terms(self._sums.value, 0.0, 0.0), BlockResidual(self._design.turned(self._sums.adjoint))
+        return Terms(self._sums.value, 0.0, 0.0), BlockResidual(self._design.pulled(self._sums.adjoint))
 
     def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
         """Sum of the rows' generalised Hessians at zero; of as many rows as the design has, whatever their weights.

@@ -299,7 +299,7 @@ class BlockLoss:
         self.design.columns += W.shape[1] * (1 + moved)
         total = self.design.blocks.total(_evaluate, self.loss, coefficients)
         value, linear, quadratic, reach, gradient, hessian, sums = total
-        terms, adjoint = Terms(value, linear, quadratic, min(reach)), self.design.turned(gradient)
+        terms, adjoint = Terms(value, linear, quadratic, min(reach)), self.design.pulled(gradient)
         return Evaluated(W, terms, adjoint, hessian, coefficients, gradient, moved, *sums)
 
 

@@ -1,11 +1,11 @@
 """The problem that every convex model poses: a loss of labels and scores, plus penalties on the weights, over a design."""
 
-from rbrl.problem.design import Design, RowDesign
+from rbrl.problem.design import DenseDesign, Design, RowDesign, in_single_precision
 from rbrl.problem.kernel import BlockKernel, FeatureMapDesign, SpectralDesign
 from rbrl.problem.linear import (
     LARGEST_DECOMPOSITION,
-    EigenDesign,
     MatrixDesign,
+    eigen_design,
     linear_design,
     with_constant,
     with_ones,
@@ -13,6 +13,7 @@ from rbrl.problem.linear import (
 from rbrl.problem.objective import NuclearNorm, Objective, Point, Ridge
 
 __all__ = [
-    "LARGEST_DECOMPOSITION", "BlockKernel", "Design", "EigenDesign", "FeatureMapDesign", "MatrixDesign", "NuclearNorm",
-    "Objective", "Point", "Ridge", "RowDesign", "SpectralDesign", "linear_design", "with_constant", "with_ones",
+    "LARGEST_DECOMPOSITION", "BlockKernel", "DenseDesign", "Design", "FeatureMapDesign", "MatrixDesign", "NuclearNorm",
+    "Objective", "Point", "Ridge", "RowDesign", "SpectralDesign", "eigen_design", "in_single_precision", "linear_design",
+    "with_constant", "with_ones",
 ]  # fmt: skip

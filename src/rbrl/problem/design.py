@@ -1,11 +1,13 @@
 """What a design is: the linear map from weights to scores, in coordinates that suit the problem."""
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from rbrl._common.linalg import largest_eigenvalue
+from rbrl._common.linalg import largest_eigenvalue, squares
 from rbrl._common.typing import Array, FloatArray, Matrix, MatrixLike, issparse
 from rbrl._loops import rows
 
@@ -56,6 +58,15 @@ def adjoint(X: Matrix, R: FloatArray) -> FloatArray:
     return out
 
 
+def last_row_times(coefficients: FloatArray, factor: float) -> FloatArray:
+    """Coefficients with their last row, that of the intercept, in another unit; as they are where the factor is 1."""
+    if factor == 1.0:
+        return coefficients
+    scaled = coefficients.copy()
+    scaled[-1] *= factor
+    return scaled
+
+
 class Design(ABC):
     """A linear map ``scores = Z @ W`` with the ridge weights that belong to its coordinates.
 
@@ -73,6 +84,9 @@ class Design(ABC):
     constant : float
         What the last column of the features holds where it is that of the intercept. Coefficients are in units of ones: the
         last weight times the constant.
+    turn : array or Rotation (n_features, n_columns), or None
+        Orthonormal columns: the coefficients of weights W are ``turn @ (scale * W)``; None is the identity.
+    scale : float or array (n_columns, 1)
 
     Examples
     --------
@@ -90,6 +104,8 @@ class Design(ABC):
     whitened: bool = True
     columns: int = 0
     constant: float = 1.0
+    turn: Any = None
+    scale: float | FloatArray = 1.0
 
     @abstractmethod
     def scores(self, W: FloatArray) -> Any:
@@ -101,18 +117,28 @@ class Design(ABC):
 
     def coefficients(self, W: FloatArray) -> FloatArray:
         """The model's own coefficients, from weights in these coordinates."""
-        return W
+        return last_row_times(W if self.turn is None else self.turn @ (self.scale * W), self.constant)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
         """Weights in these coordinates, from the model's own coefficients: the inverse of :meth:`coefficients`."""
-        return coefficients
+        W = last_row_times(coefficients, 1 / self.constant)
+        return W if self.turn is None else (self.turn.T @ W) / self.scale
+
+    def pulled(self, G: FloatArray) -> FloatArray:
+        """A gradient in what the features are multiplied with, as one in these coordinates."""
+        return G if self.turn is None else self.scale * (self.turn.T @ G)
 
     def transform(self, rows: Matrix) -> Any:
-        """The matrix that turns weights in these coordinates into scores of other rows.
+        """The matrix, or what has its products, that turns weights in these coordinates into scores of other rows.
 
         `rows` are what the model's own coefficients are multiplied with: features, or kernel values to the training rows.
         """
-        return rows
+        if self.turn is None:
+            return rows
+        if isinstance(self.turn, np.ndarray):
+            return np.asarray(rows @ self.turn) * np.ravel(self.scale)
+        product, shape = self.turn.__matmul__, (rows.shape[1], self.shape[1])
+        return aslinearoperator(rows) @ LinearOperator(shape, matvec=product, matmat=product, dtype=np.float64)
 
 
 class RowDesign(Design):
@@ -151,9 +177,9 @@ class RowDesign(Design):
         root = np.sqrt(row_curvature)[:, None]
         return largest_eigenvalue(lambda V: root * self._product(self._adjoint(root * V)), n)
 
-    @abstractmethod
     def row_norms(self) -> FloatArray:
         """Euclidean norms of the rows of Z: (n_samples,)."""
+        return np.sqrt(squares(self.matrix(), axis=1))
 
     @abstractmethod
     def _product(self, W: FloatArray) -> FloatArray:
@@ -162,3 +188,51 @@ class RowDesign(Design):
     @abstractmethod
     def _adjoint(self, R: FloatArray) -> FloatArray:
         """Z' @ R, not counted."""
+
+
+# Columns of larger squared norms may have entries near the largest number that single precision has, 3e38.
+LARGEST_SQUARE = 1e30
+
+
+class DenseDesign(RowDesign):
+    """Scores are Q @ (stretch * W), with a dense Q.
+
+    Parameters
+    ----------
+    Q : array (n_samples, n_columns)
+    stretch : float or array (n_columns, 1)
+        Not multiplied into Q, which a model may share: a product scales the few rows of W instead.
+    gram_diagonal : array (n_columns,)
+    """
+
+    def __init__(self, Q: FloatArray, stretch: float | FloatArray, gram_diagonal: FloatArray) -> None:
+        self.Q, self.stretch, self.gram_diagonal, self.shape = Q, stretch, gram_diagonal, Q.shape
+
+    def _product(self, W: FloatArray) -> FloatArray:
+        return (self.Q @ (self.stretch * W).astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
+
+    def _adjoint(self, R: FloatArray) -> FloatArray:
+        return self.stretch * (self.Q.T @ R.astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)
+
+    def matrix(self) -> FloatArray:
+        """Z itself, dense."""
+        return self.Q * np.ravel(self.stretch)
+
+
+def in_single_precision(design: Design) -> Design:
+    """The design with its matrix in single precision: products take half the time, and keep seven digits. What is computed
+    from them, lower bounds too, is off by as much. The design itself where that is not dense, or has huge entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import linear_design
+    >>> in_single_precision(linear_design(np.eye(3))).Q.dtype
+    dtype('float32')
+    """
+    if not isinstance(design, DenseDesign) or np.max(design.gram_diagonal, initial=0.0) >= LARGEST_SQUARE:
+        return design
+    quick = copy(design)
+    # In this order neither product copies it.
+    quick.Q, quick.columns = np.asfortranarray(design.Q, dtype=np.float32), 0
+    return quick

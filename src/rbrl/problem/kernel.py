@@ -1,6 +1,7 @@
 """Kernels: Gram matrices, features that come near them, and the designs made of both."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rbrl._common.linalg import gram_matrix, projected_gram, squares, whiten
 from rbrl._common.typing import BoolArray, FloatArray, Matrix, issparse
-from rbrl.problem.design import RowDesign
+from rbrl.problem.design import DenseDesign, RowDesign
 
 # A kernel value is off by up to a few 1e-16 times this, where gamma times the square of a feature is as large.
 FAR = 1e4
@@ -219,7 +220,7 @@ FLOOR = {"d": 1e-13, "f": 1e-6}
 INDEFINITE = {"d": 1e-6, "f": 1e-5}
 
 
-class SpectralDesign(RowDesign):
+class SpectralDesign(DenseDesign):
     r"""The kernel model in spectral coordinates.
 
     With :math:`K = Q \operatorname{diag}(s) Q'` and :math:`B = Q'A`, scores :math:`KA` are :math:`ZB` for
@@ -258,40 +259,13 @@ class SpectralDesign(RowDesign):
         first = np.searchsorted(s, FLOOR[K.dtype.char] * s[-1], side="right")
         self._set_spectrum(Q[:, first:], s[first:], low_rank)
 
-    def _set_spectrum(self, Q: FloatArray, s: FloatArray, low_rank: str) -> None:
-        self.Q, self.s, self.shape = Q, s, Q.shape
-        # Z is Q diag(stretch), and is not stored: a product scales the few rows of W instead.
-        stretch, self.gram_diagonal = (np.sqrt(s), s) if low_rank == "function" else (s, s**2)
-        self.ridge_weights = 1.0 if low_rank == "function" else s[:, None]
-        self._stretch = stretch[:, None]
-        # The model's own coefficients are basis @ (scale W).
-        self._basis, self._scale = Q, stretch / s
-
-    def _product(self, W: FloatArray) -> FloatArray:
-        return self.Q @ (self._stretch * W)
-
-    def matrix(self) -> FloatArray:
-        """Z itself, dense."""
-        return self.Q * self._stretch[:, 0]
-
-    def _adjoint(self, R: FloatArray) -> FloatArray:
-        return self._stretch * (self.Q.T @ R)
-
-    def coefficients(self, W: FloatArray) -> FloatArray:
-        """Those of the training rows, A: (n_samples, n_labels)."""
-        return self._basis @ (self._scale[:, None] * W)
-
-    def weights(self, coefficients: FloatArray) -> FloatArray:
-        """Spectral coordinates B of coefficients A."""
-        return (self._basis.T @ coefficients) / self._scale[:, None]
-
-    def transform(self, rows: Matrix) -> FloatArray:
-        """Kernel values to the training rows, in spectral coordinates: (n_rows, n_columns)."""
-        return (rows @ self._basis) * self._scale
-
-    def row_norms(self) -> FloatArray:
-        """Euclidean norms of the rows of Z: (n_samples,)."""
-        return np.sqrt(np.einsum("ik,ik,k->i", self.Q, self.Q, self.gram_diagonal, optimize=True))
+    def _set_spectrum(self, Q: FloatArray, s: FloatArray, low_rank: str, turn: FloatArray | None = None) -> None:
+        by_function = low_rank == "function"
+        super().__init__(Q, *((np.sqrt(s[:, None]), s) if by_function else (s[:, None], s**2)))
+        self.ridge_weights = 1.0 if by_function else s[:, None]
+        # The eigenvectors take the place of the model's own coefficients, unless these are of features.
+        unit = s if turn is None else np.sqrt(s)
+        self.turn, self.scale = Q if turn is None else turn, self.stretch / unit[:, None]
 
 
 class FeatureMapDesign(SpectralDesign):
@@ -310,9 +284,8 @@ class FeatureMapDesign(SpectralDesign):
     """
 
     def __init__(self, features: FloatArray, low_rank: str = "coefficients") -> None:
-        basis, s = whiten(gram_matrix(features), lambda V: projected_gram(features, V))
-        self._set_spectrum((features @ basis) / np.sqrt(s), s, low_rank)
-        self._basis, self._scale = basis, self._stretch[:, 0] / np.sqrt(s)
+        V, s = whiten(gram_matrix(features), partial(projected_gram, features))
+        self._set_spectrum((features @ V) / np.sqrt(s), s, low_rank, V)
 
 
 # Entries of a block in double precision: 32 MB.

@@ -14,7 +14,7 @@ from rbrl._common.typing import FloatArray
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem import Design, Objective
-from rbrl.problem.single_precision import in_single_precision
+from rbrl.problem.design import in_single_precision
 from rbrl.search.choose import Grid
 from rbrl.solvers import Descent, SolverResult
 

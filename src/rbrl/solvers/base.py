@@ -79,8 +79,6 @@ class SmoothedPoint:
         The nuclear norm is smoothed so that the value moves by a tenth of it at most.
     out : array (n_samples, n_labels) or None
         Where to put the residual.
-    width : float or None
-        Of the smoothing, in place of that by `tol`: points with the same have values of one smooth function.
 
     Attributes
     ----------
@@ -92,7 +90,7 @@ class SmoothedPoint:
 
     def __init__(
         self, objective: Objective, scores: Any, ridge: float, nuclear: SmoothedNuclear | None = None, tol: float = 0.0,
-        out: FloatArray | None = None, width: float | None = None,
+        out: FloatArray | None = None,
     ) -> None:  # fmt: skip
         self.scores, self.ridge = scores, ridge
         self.nuclear: Any = nuclear
@@ -106,8 +104,7 @@ class SmoothedPoint:
         self.value = self.smooth_value = self.loss.value + ridge
         if nuclear is not None:
             self.value += nuclear.exact
-            by_tol = 0.1 * tol * self.value / (nuclear.weight * len(nuclear.sigma))
-            nuclear.smooth(by_tol if width is None else width)
+            nuclear.smooth(0.1 * tol * self.value / (nuclear.weight * len(nuclear.sigma)))
             self.smooth_value += nuclear.value
 
 

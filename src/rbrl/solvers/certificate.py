@@ -27,8 +27,7 @@ from rbrl._common.linalg import clip_singular_values, gram_eigh, gram_singular_v
 from rbrl._common.typing import FloatArray, Matrix
 from rbrl._loops import rows
 from rbrl.losses import Terms
-from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, scores
-from rbrl.problem.linear import last_row_times
+from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, last_row_times, scores
 from rbrl.problem.objective import Objective
 
 # Its square is a number still.

@@ -7,15 +7,14 @@ is none to choose.
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from rbrl._common.typing import Array, FloatArray, Matrix, issparse
 from rbrl.losses import Loss
 from rbrl.losses.hinges import Weights, mean_weights
-from rbrl.problem.design import add_adjoint, scores
-from rbrl.problem.linear import DIRECTIONS, Rotation, last_row_times, leading_directions
+from rbrl.problem.design import adjoint, last_row_times, scores
+from rbrl.problem.linear import DIRECTIONS, Rotation, leading_directions, with_constant
 from rbrl.problem.objective import SmoothedNuclear
 from rbrl.solvers.preconditioner import PencilSolver
 
@@ -87,8 +86,8 @@ class BatchSteps:
     def begin(cls, X: Matrix, n_labels: int, intercept: bool, constant: float = 1.0) -> "BatchSteps":
         """No rows yet; directions are those of X."""
         m, k, constant = X.shape[1] + intercept, min(DIRECTIONS, *X.shape), constant if intercept else 1.0
-        product = partial(_gram_product, X, constant)
-        V, zeros = leading_directions(product, m, k)[0], np.zeros((m, n_labels))
+        X = _with_column(X, m, constant)
+        V, zeros = leading_directions(lambda V: adjoint(X, scores(X, V)), m, k)[0], np.zeros((m, n_labels))
         known = V, np.zeros(m), np.zeros(k), np.zeros((n_labels, n_labels)), zeros, zeros, zeros
         return cls(*known, constant=constant)
 
@@ -101,16 +100,17 @@ class BatchSteps:
     ) -> None:
         """Take the step of one batch."""
         turn, w = Rotation(self.directions), mean_weights(Y, sample_weight)
-        F = _scores(X, turn @ self.weights, self.constant)
+        X = _with_column(X, len(self.weights), self.constant)
+        F = scores(X, turn @ self.weights)
         self._see(X, Y, F, loss, w, sample_weight)
         share = w.sum() / self.n_samples
         S = self._nuclear_hessian(nuclear)
-        G = turn.T @ _adjoint(X, loss.evaluate(Y, F, sample_weight)[1], len(self.weights), self.constant)
+        G = turn.T @ adjoint(X, loss.evaluate(Y, F, sample_weight)[1])
         G = G + share * (ridge * self.weights + self.weights @ S)
 
         def curvature(D: FloatArray) -> float:
             """Along D, as this batch has it, for one row."""
-            line = loss.line(Y, F, _scores(X, turn @ D, self.constant), np.zeros(Y.shape[1]), sample_weight)
+            line = loss.line(Y, F, scores(X, turn @ D), np.zeros(Y.shape[1]), sample_weight)
             return (line.joint_curvature / share + ridge * np.vdot(D, D) + np.vdot(D, D @ S)) / self.n_samples
 
         if self.expected > 0:
@@ -132,8 +132,8 @@ class BatchSteps:
     def _see(self, X: Matrix, Y: Array, F: FloatArray, loss: Loss, w: FloatArray, weights: Weights) -> None:
         """Take a batch into the sums and averages."""
         squared = X.power(2) if issparse(X) else X**2
-        self.squares = self.squares + _adjoint(squared, w[:, None], len(self.squares), self.constant**2)[:, 0]
-        self.spread = self.spread + w @ _scores(X, self.directions, self.constant) ** 2
+        self.squares = self.squares + adjoint(squared, w[:, None])[:, 0]
+        self.spread = self.spread + w @ scores(X, self.directions) ** 2
         self.n_samples += float(w.sum())
         self.label_hessian = self._recent(self.label_hessian, loss.label_hessian(Y, F, weights) / w.sum())
 
@@ -153,18 +153,6 @@ class BatchSteps:
         return norm.hessian
 
 
-def _scores(X: Matrix, W: FloatArray, constant: float) -> FloatArray:
-    """X @ W, and the last row of W times a constant where the intercept is one column more."""
-    return scores(X, last_row_times(W, constant))
-
-
-def _adjoint(X: Matrix, R: FloatArray, n_columns: int, constant: float) -> FloatArray:
-    """X' @ R, with the sum of R times a constant below it where the intercept is one column more."""
-    out = np.zeros((n_columns, R.shape[1]))
-    add_adjoint(X, R, out)
-    return last_row_times(out, constant)
-
-
-def _gram_product(X: Matrix, constant: float, V: FloatArray) -> FloatArray:
-    """The Gram matrix of X, and of the intercept's column, times V."""
-    return _adjoint(X, _scores(X, V, constant), len(V), constant)
+def _with_column(X: Matrix, n_columns: int, constant: float) -> Matrix:
+    """X, with the column of the intercept where there is one."""
+    return with_constant(X, constant) if n_columns > X.shape[1] else X

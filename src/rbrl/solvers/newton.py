@@ -120,10 +120,11 @@ def row_curvatures(objective: Objective, now: Iterate) -> FloatArray:
 def newton_cost(objective: Objective, now: Iterate) -> float:
     """What a Newton step costs, in steps of the quasi-Newton method, by counts of operations; infinite where
     it cannot be made."""
-    if not isinstance(objective.design, RowDesign) or not objective.lines_are_exact():
+    rows_at_hand = isinstance(objective.design, RowDesign) and objective.lines_are_exact()
+    if not rows_at_hand or now.image is not now.W:
         return np.inf
     (n, k), l = objective.design.shape, objective.shape[1]
-    X: Any = getattr(objective.design, "X", None)
+    X: Any = None if objective.design.whitened else getattr(objective.design, "X", None)
     entries = 3 * X.nnz + 100 * k if issparse(X) else n * k
     step = 4 * entries * l + 160 * k * l + 50 * n * l
     curvatures = row_curvatures(objective, now)

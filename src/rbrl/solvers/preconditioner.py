@@ -18,7 +18,6 @@ from scipy.linalg.lapack import dsygvd
 
 from rbrl._common.linalg import EXACT_BELOW, gram_eigh, small_gram
 from rbrl._common.typing import FloatArray
-from rbrl._loops import rows
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import Start
 from rbrl.solvers.lbfgs import InverseHessian
@@ -35,38 +34,37 @@ SETTLED = 1e-7
 WEAK_COUPLING = 0.9
 
 
+# Matrices of so many entries are multiplied in single precision, which a first guess can do with, where their sizes are far
+# from the ends of its range: with 10,000 features and 200 labels a guess takes 34 instead of 55 ms.
+SINGLE_ENTRIES, SINGLE_RANGE = 2**20, 1e9
+
+
 class PencilSolver:
     """Solves (first_k A + second_k B + C) x = G_k for every row k, A, B, C symmetric and positive semidefinite.
 
-    Exact, but for matrices larger than `MANY_LABELS` with a `second` that varies: those are taken to be diagonal in the
-    basis that makes two of the three so.
+    Exact where `second` does not vary. Where it does, B is taken to be diagonal in the basis that makes A, and the rest at
+    the median of `second`, diagonal: the exact blocks needed as many evaluations on emotions and image with a kernel, and
+    122 instead of 98 on yeast at (.01, 1, 1).
     """
 
     def __init__(
         self, first: FloatArray, A: FloatArray, second: float | FloatArray, B: FloatArray, C: FloatArray
     ) -> None:
         size = np.max(first, initial=0.0) * A.trace() + np.max(second, initial=0.0) * B.trace() + C.trace()
-        C = C + (1e-14 * size or 1.0) * np.eye(len(A))
-        self._basis: FloatArray | None = None
-        if np.ndim(second) == 0:
-            values, self._basis = _common_basis(A, second * B + C)
-            self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + 1.0)
-        elif len(A) > MANY_LABELS:
-            typical = float(np.median(second))
-            values, T = _common_basis(A, typical * B + C)
-            self._basis, rest = T, np.outer(second - typical, np.einsum("ij,ij->j", T, B @ T)) + 1.0
-            self._inverse = 1.0 / (np.outer(first, np.maximum(values, 0.0)) + np.maximum(rest, 0.0) + 1e-300)
-        else:
-            self._blocks = first, A, second, B, C
+        typical = float(np.median(second)) if np.size(second) else 0.0
+        values, T = _common_basis(A, typical * B + C + (1e-14 * size or 1.0) * np.eye(len(A)))
+        rest = 1.0 + np.outer(np.subtract(second, typical), np.einsum("ij,ij->j", T, B @ T))
+        self._basis, self._inverse = T, 1.0 / (np.outer(first, np.maximum(values, 0.0)) + np.maximum(rest, 1e-300))
 
     def __call__(self, G: FloatArray) -> FloatArray:
-        if self._basis is not None:
-            T = G @ self._basis
-            T *= self._inverse
-            return T @ self._basis.T
-        out = np.empty_like(G)
-        rows.block_solve(G, *self._blocks, out)
-        return out
+        sizes = float(np.linalg.norm(G)), float(np.linalg.norm(self._basis))
+        single = G.size >= SINGLE_ENTRIES and all(1 / SINGLE_RANGE < size < SINGLE_RANGE for size in sizes)
+        dtype: Any = np.float32 if single else np.float64
+        basis = self._basis.astype(dtype, copy=False)
+        T = G.astype(dtype, copy=False) @ basis
+        T *= self._inverse
+        out: FloatArray = T @ basis.T
+        return out.astype(np.float64, copy=False)
 
 
 def _common_basis(A: FloatArray, C: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -96,9 +94,10 @@ class MeanModel:
     def curvatures(self) -> tuple[FloatArray, FloatArray | None]:
         """Eigenvalues and eigenvectors of the mean Hessian; None for eigenvectors that are as good as the labels."""
         diagonal = np.diag(self.hessian)
-        many, coupled = len(diagonal) > MANY_LABELS, np.abs(self.hessian).sum(axis=1) > (1 + HARDLY_COUPLED) * diagonal
+        hardly = HARDLY_COUPLED if len(diagonal) > MANY_LABELS else 0.0
+        coupled = np.abs(self.hessian).sum(axis=1) > (1 + hardly) * diagonal
         # Of 5,000 labels the eigenvectors cost 26 s, as much as seventy points in factors.
-        if len(diagonal) > EXACT_BELOW or (many and not coupled.any()):
+        if len(diagonal) > EXACT_BELOW or not coupled.any():
             return diagonal, None
         return gram_eigh(self.hessian)
 

@@ -17,25 +17,31 @@ import numpy as np
 from rbrl.problem.objective import Objective
 from rbrl.solvers.base import Run, SolverResult, Start
 from rbrl.solvers.factored import descend, join_violations, split
-from rbrl.solvers.lbfgs import FADING, Iterate, Memory, stepped
+from rbrl.solvers.lbfgs import FADING, InverseHessian, Iterate, Memory, stepped
 from rbrl.solvers.newton import LabelBlocks, conjugate_gradients, hessian_product, newton_cost
 from rbrl.solvers.preconditioner import WEAK_COUPLING, MeanModel, first_point, label_coupling
 
-# Steps, in coordinates that are not whitened, before the rank of the weights is believed.
+# Steps, in coordinates that are not whitened, before the rank of the weights is believed: without, slashdot at
+# (.01, 100, 100) takes 98 evaluations instead of 83, and four times as long; at (1, 1, 100) 22 instead of 28.
 SETTLING_STEPS = 12
-# Steps remembered may take this much memory; five are kept in any case. Labels with a memory each need no more than
-# SEPARATE steps (enron without coupling at ridge 1 takes .85 of the time with 20, 20ng as long).
+# Steps remembered may take 256 MB, which 20 of 1,600 features and 500 labels do; five are kept in any case. Labels with a
+# memory each remember SEPARATE steps at most: with 20, emotions at (.01, .01, .01) takes 50 instead of 36 evaluations to a
+# gap of 1e-3, cal500 at (.01, 100, .01) 1.6 times as many in all, and yeast with a kernel at (.01, 1, 1) .53 times.
 MEMORY_BYTES, SEPARATE = 2**28, 12
 # The nuclear norm is smoothed as if this share of the last gap, at least, were the tolerance: without, enron at (1, 1, 1)
 # takes 94 evaluations instead of 68, and arts at (1, 100, 100) 38 instead of 34.
 SMOOTHED = 0.1
 # Where more labels than FEW_LABELS keep more than LOW_RANK of the full rank, factors gain nothing (delicious, 983 labels,
 # at (100, 100, 100) takes 93 s with rounds and 21 without; enron, 53, at (1, 1, 1) 10 and 3), unless the gap stands: it is
-# above STANDS of what it was FEW steps before (corel5k at (100, 100, 1) takes 5 s with that round and 10 without). With few
-# labels, or above NEARLY_FULL of the full rank, a round is a trial of so many steps: unless it divides the gap by PAYS, REST
-# steps on the weights follow, with many labels all others. Where the gap stands for twice FEW of Newton's steps, the other
-# direction is taken again (yeast at (1e-4, 100, 1e-4) is certified after 352 evaluations, and not at all without).
-LOW_RANK, NEARLY_FULL, FEW_LABELS, STANDS, TRIAL, REST, PAYS = 0.7, 0.9, 50, 0.97, 50, 20, 3.0
+# above STANDS of what it was FEW steps before (corel5k at (100, 100, 1) takes 5 s with that round and 10 without). Where it
+# stands for twice FEW of Newton's steps, the other direction is taken again (yeast at (1e-4, 100, 1e-4) is certified after
+# 352 evaluations, and not at all without).
+LOW_RANK, FEW_LABELS, STANDS = 0.7, 50, 0.97
+# After a round that does not divide the gap by PAYS, with few labels or nearly full rank, REST steps on the weights follow,
+# with many labels all others: without, slashdot at (.01, .01, .01) ends uncertified after 960 evaluations.
+PAYS, REST = 3.0, 20
+# Newton's direction is tried above this share of the full rank; below it, factors are.
+NEARLY_FULL = 0.9
 # Newton's steps may cost this many times the iterations allowed, in steps of the quasi-Newton method: of 500 small problems
 # one needs 7,500 for its certificate, langlog at (1, 100, 1) 1,800; without a limit, what nothing certifies takes minutes.
 EFFORT = 10
@@ -53,7 +59,7 @@ class QuasiNewton:
     Parameters
     ----------
     memory : int, default=20
-        Steps remembered.
+        Steps remembered; with 12, slashdot in blocks at (1, 1, .1) takes 96 passes instead of 88.
 
     Examples
     --------
@@ -73,15 +79,10 @@ class QuasiNewton:
         self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
     ) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
-        run = _Run(objective, self.memory, tol, max_iter)
-        run.begin(start, scores)
-        while run.advance():
-            pass
-        run.tidy()
-        return run.result(run.now.W, run.gap() <= tol)
+        return QuasiNewtonRun(objective, self.memory, tol, max_iter).minimised(start, scores)
 
 
-class _Run(Run):
+class QuasiNewtonRun(Run):
     """The current iterate, the one before it, the memory of the steps between, and whether Newton's direction is taken.
 
     `gaps` are those of the steps in one kind of direction: how fast they fall decides whether the other would be better.
@@ -94,17 +95,31 @@ class _Run(Run):
         super().__init__("The quasi-Newton solver", objective, tol, max_iter)
         self.remembered, self.newton, self.gaps, self.smoothing = remembered, False, [np.inf], 1.0
         self.old: Iterate | None = None
-        self.effort = 0.0
-        self.round_tol, self.next_round = 0.3 * tol, 0 if objective.design.whitened else SETTLING_STEPS + 1
+        self.effort, self.round_tol, self.next_round = 0.0, 0.3 * tol, 0
 
-    def begin(self, start: Start, scores: Any = None) -> None:
-        """Go to `start`, or to the minimiser of the mean model."""
+    def minimised(self, start: Start, scores: Any = None) -> SolverResult:
+        """From `start`, or from the minimiser of the mean model, to the end."""
+        self.n_iter += 1
+        self.arrive(self.first(start, scores))
+        while not self.finished() and self.effort < EFFORT * self.max_iter:
+            if self.newton and self.stands(2 * FEW):
+                self.turn(newton=False)
+            if self.now.rank_share > NEARLY_FULL and len(self.gaps) % FEW == 0 and self.newton_pays():
+                self.turn(newton=True)
+            if self.now.rank_share < 1 and self.factors_pay():
+                self.factored_round()
+            else:
+                self.step()
+        self.tidy()
+        return self.result(self.now.W, self.gap() <= self.tol)
+
+    def first(self, start: Start, scores: Any) -> Iterate:
+        """The first iterate, and a memory for the steps from there: of all labels together where they couple."""
         W, scores = first_point(self.objective, start, scores)
         joint = label_coupling(self.objective, W) > WEAK_COUPLING
-        size = min(self.remembered if joint else SEPARATE, max(5, MEMORY_BYTES // (16 * max(W.size, 1))))
-        self.memory = Memory(W.shape, size, joint)
-        self.n_iter += 1
-        self.arrive(Iterate(self.objective, W, scores, SMOOTHED))
+        room, most = max(5, MEMORY_BYTES // (16 * max(W.size, 1))), np.inf if joint else SEPARATE
+        self.memory = Memory(W.shape, int(min(self.remembered, most, room)), joint)
+        return Iterate(self.objective, W, scores, SMOOTHED)
 
     def arrive(self, there: Iterate) -> None:
         """Note and certify the iterate reached; the nuclear norm of the next is smoothed for a part of its gap."""
@@ -113,20 +128,6 @@ class _Run(Run):
         self.certify(there.W, there.adjoint)
         self.gaps.append(self.gap())
         self.smoothing = max(self.tol, SMOOTHED * min(self.gaps[-1], 1.0))
-
-    def advance(self) -> bool:
-        """Take the step that suits the iterate, if there is one more to take; return whether there was."""
-        if self.finished() or self.effort >= EFFORT * self.max_iter:
-            return False
-        if self.newton and self.stands(2 * FEW):
-            self.turn(newton=False)
-        if self.now.rank_share > NEARLY_FULL and len(self.gaps) % FEW == 0 and self.newton_pays():
-            self.turn(newton=True)
-        if self.now.rank_share < 1 and self.factors_pay():
-            self.factored_round()
-        else:
-            self.step()
-        return True
 
     def turn(self, newton: bool) -> None:
         """Go on with one kind of direction; the gaps of the other say nothing of it."""
@@ -144,9 +145,10 @@ class _Run(Run):
 
     def factors_pay(self) -> bool:
         """Whether a rank below the full one is known well enough; for many labels, far below it."""
-        if self.n_iter < self.next_round or self.round_tol <= 1e-15:
-            return False
-        return len(self.now.nuclear.sigma) <= FEW_LABELS or self.now.rank_share <= LOW_RANK or self.stands(FEW)
+        settled = self.objective.design.whitened or self.n_iter > SETTLING_STEPS
+        settled = settled and self.n_iter >= self.next_round
+        low = len(self.now.nuclear.sigma) <= FEW_LABELS or self.now.rank_share <= LOW_RANK
+        return settled and self.round_tol > 1e-15 and (low or self.stands(FEW))
 
     def stands(self, steps: int) -> bool:
         """Whether the gap is nearly what it was so many steps before."""
@@ -161,15 +163,20 @@ class _Run(Run):
             D = conjugate_gradients(now.gradient, partial(hessian_product, objective, now), LabelBlocks(objective, now))
             slope = float(np.vdot(now.gradient, D))
         else:
-            if self.old is not None:
-                self.memory.push(now.W - self.old.W, now.gradient - self.old.gradient)
-            D, slope = self.memory.descent(now.gradient, MeanModel(objective, now.scores).inverse(now.nuclear))
+            if (old := self.old) is not None:
+                images = () if now.image is now.W else (now.image - old.image, now.gradient_image - old.gradient_image)
+                self.memory.push(now.W - old.W, now.gradient - old.gradient, *images)
+            D, slope = self.memory.descent(now.gradient, self.seed(now), now.gradient_image)
         there = stepped(objective, now, D, slope, self.memory.joint, self.smoothing)
         if there is None:
             self.lose_the_way()
         else:
             self.old = now
             self.arrive(there)
+
+    def seed(self, now: Iterate) -> InverseHessian:
+        """The first guess of the inverse Hessian: that of the mean model."""
+        return MeanModel(self.objective, now.scores).inverse(now.nuclear)
 
     def lose_the_way(self) -> None:
         """No step descends: forget the past, then end a rest from factors, then try the other direction, then stop."""
@@ -187,13 +194,11 @@ class _Run(Run):
         factors = split(now.W, now.nuclear, min(max(self.round_tol, 1e-4), FADING))
         H, spare = MeanModel(objective, now.scores).hessian, self.round_tol * now.value
         U, V = join_violations(objective, *factors, now.smooth_gradient, H, spare=spare) or factors
-        gap, allowed = self.gap(), self.max_iter - self.n_iter - 1
-        allowed = min(allowed, TRIAL) if now.rank_share > NEARLY_FULL else allowed
+        gap, allowed, few = self.gap(), self.max_iter - self.n_iter - 1, len(now.nuclear.sigma) <= FEW_LABELS
         point, used = descend(objective, U, V, self.round_tol, allowed, self.remembered, self.note)
         self.n_iter += used + 1
         self.round_tol *= 0.2
         self.arrive(Iterate(objective, point.U @ point.V.T, point.scores, self.smoothing))
-        few = len(now.nuclear.sigma) <= FEW_LABELS
         if self.gap() * PAYS > gap and (few or now.rank_share > NEARLY_FULL):
             self.next_round = self.n_iter + (REST if few else self.max_iter)
         self.turn(newton=False)
