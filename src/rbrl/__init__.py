@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         RAkEL,
         RBRLClassifier,
     )
+    from rbrl.installation import info
     from rbrl.metrics import evaluate
     from rbrl.persistence import load, save
     from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedRankSVM", "EnsembleOfChains",
     "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz",
-    "TunedThresholdClassifier", "__version__", "datasets", "decision", "evaluate", "experiments", "load", "metrics",
+    "TunedThresholdClassifier", "__version__", "datasets", "decision", "evaluate", "experiments", "info", "load", "metrics",
     "report", "save", "search", "solvers", "splits", "statistics",
 ]  # fmt: skip
 
@@ -39,6 +40,7 @@ _HOMES = {
     **dict.fromkeys(("CalibratedRankSVM", "RankSVM", "RankSVMz"), "ranking_svm"),
     **dict.fromkeys(("RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
     "evaluate": "metrics",
+    "info": "installation",
     "load": "persistence",
     "save": "persistence",
 }

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "GuessWarning", "InvalidLabelsError", "MemoryWarning",
     "MissingLabelsWarning", "ModelFileError", "ModelVersionWarning", "PlanError", "RBRLError", "ScalingWarning",
-    "StoreError",
+    "SlowLoopsWarning", "StoreError",
 ]  # fmt: skip
 
 
@@ -56,6 +56,10 @@ class MissingLabelsWarning(UserWarning):
 
 class ScalingWarning(UserWarning):
     """Columns of X differ too much in scale for one ridge; the message names a scaler."""
+
+
+class SlowLoopsWarning(UserWarning):
+    """Loops run in plain NumPy; the message says why, and what would get them compiled."""
 
 
 class ModelVersionWarning(UserWarning):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from rbrl._common.extras import import_extra
 from rbrl._common.progress import Passes
 from rbrl._common.typing import ArrayLike, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
@@ -167,11 +168,7 @@ class DaskBlocks(Blocks):
     """
 
     def __init__(self, parts: Sequence[Any]) -> None:
-        try:
-            import dask
-        except ImportError as error:
-            raise ImportError(f"Dask arrays need Dask ({error}): pip install 'rbrl[dask]'.") from error
-        self._dask: Any = dask
+        self._dask = import_extra("dask", "dask", "Fitting Dask arrays")
         named = self._dask.delayed(lambda part, name: Block(part[0], part[1], name), pure=False)
         blocks = [named(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
         self._blocks = self._dask.persist(*blocks)
