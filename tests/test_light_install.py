@@ -112,6 +112,6 @@ def test_an_estimator_imports_nothing_of_the_extras():
 import sys, sklearn.preprocessing, sklearn.svm, sklearn.metrics
 before = set(sys.modules)
 from rbrl import RBRLClassifier, BinaryRelevance, RankSVMz
-print([name for name in {[*MODULES, 'skops']} if name in set(sys.modules) - before])
+print([name for name in {[*MODULES, "skops"]} if name in set(sys.modules) - before])
 """
     assert run(code, hide="").stdout == "[]\n"

@@ -35,7 +35,9 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     with TemporaryDirectory() as folder:
         name = build_wheel(folder, config_settings)
         with ZipFile(Path(folder, name)) as built, ZipFile(Path(wheel_directory, name), "w") as wheel:
-            built.extractall(SOURCES, [member for member in built.namelist() if member.startswith("rbrl/_loops/_core.")])
+            built.extractall(
+                SOURCES, [member for member in built.namelist() if member.startswith("rbrl/_loops/_core.")]
+            )
             (record,) = (member for member in built.namelist() if member.endswith(".dist-info/RECORD"))
             about = [member for member in built.namelist() if ".dist-info/" in member and member != record]
             contents = {"rbrl.pth": f"{SOURCES}\n".encode()} | {member: built.read(member) for member in about}

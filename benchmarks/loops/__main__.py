@@ -7,8 +7,10 @@ whose compiled loops are then timed in turn with ours.
 import argparse
 import importlib
 import inspect
+import itertools
 import sys
 import time
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -41,13 +43,13 @@ def other_loops(source):
     sys.path.insert(0, str(source))
     loops = importlib.import_module("rbrl._loops").rows
     sys.path.remove(str(source))
-    for name in [name for name in sys.modules if name.partition(".")[0] == "rbrl"]:
-        del sys.modules[name]
-    sys.modules.update(own)
+    sys.modules.update(own)  # modules that only the other has stay: they may be asked for when a loop is first called
     return loops
 
 
-def of_losses(rng, n, l, cardinality, kind):
+@lru_cache(maxsize=1)
+def of_losses(n, l, cardinality, kind):
+    rng = np.random.default_rng(0)
     dtype = np.float32 if kind == "single" else np.float64
     return {
         "Y": np.where(rng.random((n, l)) < cardinality / l, np.int8(1), np.int8(-1)),
@@ -85,7 +87,13 @@ def of_pairs(rng, n, l, cardinality, name):
     return {
         **dict(zip(("start", "winner", "loser", "margin", "cap"), pairs.arrays, strict=True)),
         **{"alpha": rng.random(size) * pairs.cap, "new": np.zeros(size), "out": np.zeros(size)},
-        **{"curvatures": rng.random(size), "values": rng.random(size), "sign": -1.0, "K": K, "norms": np.diag(K).copy()},
+        **{
+            "curvatures": rng.random(size),
+            "values": rng.random(size),
+            "sign": -1.0,
+            "K": K,
+            "norms": np.diag(K).copy(),
+        },
         **{"data": X.data, "indices": X.indices, "indptr": X.indptr, "lift": 0.0, "order": np.arange(n), "inner": 1},
         **{"F": rng.standard_normal((n, l)), "R": np.zeros((n, l)), "steps": np.ones(n)},
         **{"biases": np.zeros(l), "r": np.zeros(l), "scores": np.zeros((l, n)), "W": np.zeros((m, l))},
@@ -93,52 +101,52 @@ def of_pairs(rng, n, l, cardinality, name):
     }
 
 
-def cases(name, shape):
-    """(kind, arguments) of a loop on a shape; none where no fit would call it."""
+def cases(names, shape):
+    """(loop, kind, arguments) of loops on a shape, but for those that no fit would call there."""
     rng, (n, l, cardinality) = np.random.default_rng(0), shape
-    wanted = inspect.signature(LOOPS[name]).parameters
-    if name.startswith(("squared_hinge", "pairwise_hinge")):
-        for kind in ("", "entries", "single"):
-            yield kind, [of_losses(rng, n, l, cardinality, kind)[key] for key in wanted]
-    elif name.startswith(("pair_", "ascend_", "project_", "gram_")):
-        if l <= 100 or name not in ("gram_blocks",):
-            yield "", [of_pairs(rng, n, l, cardinality, name)[key] for key in wanted]
-    elif name != "block_solve" or l <= MANY_LABELS + 3:
-        yield "", [of_solvers(rng, n, l, name)[key] for key in wanted]
+    of_scores = [name for name in names if name.startswith(("squared_hinge", "pairwise_hinge"))]
+    for kind, name in itertools.product(("", "entries", "single"), of_scores):
+        yield name, kind, chosen(name, of_losses(n, l, cardinality, kind))
+    for name in (name for name in names if name not in of_scores):
+        if name.startswith(("pair_", "ascend_", "project_", "gram_")):
+            if l <= 100 or name != "gram_blocks":
+                yield name, "", chosen(name, of_pairs(rng, n, l, cardinality, name))
+        elif l <= MANY_LABELS + 3 or name != "block_solve":
+            yield name, "", chosen(name, of_solvers(rng, n, l, name))
 
 
-def copied(arguments):
-    return [np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments]
+def chosen(name, values):
+    return [values[key] for key in inspect.signature(LOOPS[name]).parameters]
 
 
 def microseconds(functions, arguments):
-    """Least time of each, in turns; they work on the same arrays, which only outputs of sums change."""
-    calls = [copied(arguments) for _ in functions]
+    """Least time of each, in turns, on the same arrays: what changes are sums, and duals that the first call has settled."""
     started = time.perf_counter()
-    functions[0](*calls[0])
+    functions[0](*arguments)
     once = time.perf_counter() - started
-    for function, call in zip(functions[1:], calls[1:], strict=True):
-        function(*call)
+    for function in functions[1:]:
+        function(*arguments)
     repeats, best = max(1, int(ROUND_SECONDS / max(once, 1e-7))), [np.inf] * len(functions)
     for _ in range(ROUNDS if once < 0.05 else 3):
-        for k, (function, call) in enumerate(zip(functions, calls, strict=True)):
+        for k, function in enumerate(functions):
             started = time.process_time()
             for _ in range(repeats):
-                function(*call)
+                function(*arguments)
             best[k] = min(best[k], (time.process_time() - started) / repeats)
     return [1e6 * value for value in best]
 
 
 def plain_microseconds(name, arguments):
-    call, started = copied(arguments), time.process_time()
-    LOOPS[name](*call)
+    started = time.process_time()
+    LOOPS[name](*arguments)
     return 1e6 * (time.process_time() - started)
 
 
 def row(name, kind, data, shape, arguments, other):
+    # The twins first: the duals that they leave are settled.
+    plain = plain_microseconds(name, arguments)
     functions = [getattr(rows, name)] + ([getattr(other, name)] if other else [])
     ours, *theirs = microseconds(functions, arguments)
-    plain = plain_microseconds(name, arguments)
     found = {"loop": f"{name} {kind}".strip(), "shape": f"{data} {shape[0]}x{shape[1]}"}
     found |= {"plain": f"{plain:.0f}", "compiled": f"{ours:.1f}", "share": f"{ours / plain:.3f}"}
     return found | ({"of the other's": f"{ours / theirs[0]:.2f}"} if theirs else {})
@@ -153,11 +161,10 @@ def main(arguments):
         sys.exit("There is no compiled core to be measured: see rbrl.info().")
     other = other_loops(options.against.resolve()) if options.against else None
     found = []
-    for name in options.only:
-        for data, shape in SHAPES.items():
-            for kind, call in cases(name, shape):
-                found.append(row(name, kind, data, shape, call, other))
-                print(*found[-1].values(), flush=True)
+    for data, shape in SHAPES.items():
+        for name, kind, call in cases(options.only, shape):
+            found.append(row(name, kind, data, shape, call, other))
+            print(*found[-1].values(), flush=True)
     if options.only == list(LOOPS):
         write_results(__file__, "Compiled loops", TEXT + (AGAINST.format(options.against) if other else ""), found)
 

@@ -21,20 +21,15 @@ from rbrl.ranking_svm.pairs import calibrated_pairs
 LOOPS = {name: f for name, f in vars(reference).items() if inspect.isfunction(f) and name[0] != "_"}
 # What each loop changes.
 OUTPUTS = {
-    **dict.fromkeys(("squared_hinge", "pairwise_hinge", "pair_sums", "pair_products"), {"R"}),
-    **dict.fromkeys(("squared_hinge_labels", "pairwise_hinge_labels"), {"M"}),
-    **dict.fromkeys(("squared_hinge_line", "pairwise_hinge_line"), {"d1", "d2"}),
-    **dict.fromkeys(("block_solve", "sparse_product", "sparse_adjoint", "pair_slacks"), {"out"}),
-    **dict.fromkeys(("column_dots", "clipped_dual_maximum", "pair_hinge"), set()),
-    "squared_hinge_diagonal": {"H"},
-    "pairwise_hinge_product": {"P"},
-    "memory_backward": {"q"},
-    "memory_forward": {"z"},
-    "ascend_gram": {"alpha", "scores", "biases"},
-    "ascend_rows": {"alpha", "W", "biases"},
-    "project_pairs": {"new", "r", "H"},
+    "squared_hinge": {"R"}, "squared_hinge_diagonal": {"H"}, "squared_hinge_labels": {"M"},
+    "squared_hinge_line": {"d1", "d2"},
+    "pairwise_hinge": {"R"}, "pairwise_hinge_product": {"P"}, "pairwise_hinge_labels": {"M"},
+    "pairwise_hinge_line": {"d1", "d2"}, "column_dots": set(), "memory_backward": {"q"}, "memory_forward": {"z"},
+    "clipped_dual_maximum": set(), "block_solve": {"out"}, "sparse_product": {"out"}, "sparse_adjoint": {"out"},
+    "ascend_gram": {"alpha", "scores", "biases"}, "ascend_rows": {"alpha", "W", "biases"}, "pair_hinge": set(),
+    "pair_sums": {"R"}, "project_pairs": {"new", "r", "H"}, "pair_slacks": {"out"}, "pair_products": {"R"},
     "gram_blocks": {"G"},
-}
+}  # fmt: skip
 OF_SCORES = [name for name in LOOPS if "hinge" in name and name != "pair_hinge"]
 # Rows shorter and longer than the pieces that a loop takes at a time, and none at all.
 SHAPES = ((9, 6), (1, 1), (60, 1), (70, 14), (5, 300), (0, 4))
@@ -159,7 +154,9 @@ def test_gradients_in_double_precision_of_scores_in_single(name):
 @compiled
 @pytest.mark.parametrize("shape", [(9, 6), (30, 1), (11, 14), (5, 53)])
 @pytest.mark.parametrize("joint", [False, True])
-@pytest.mark.parametrize("name", ["block_solve", "column_dots", "memory_backward", "memory_forward", "clipped_dual_maximum"])
+@pytest.mark.parametrize(
+    "name", ["block_solve", "column_dots", "memory_backward", "memory_forward", "clipped_dual_maximum"]
+)
 def test_algebra(name, shape, joint):
     values = of_algebra(np.random.default_rng(1), *shape, joint)
     if name == "column_dots":
@@ -220,14 +217,18 @@ def test_inputs_of_any_layout_are_taken(name):
     other = {"Y": values["Y"].astype(np.int64), "F": np.asfortranarray(values["F"])}
     names = inspect.signature(LOOPS[name]).parameters
     calls = [{key: np.copy(values[key]) for key in names} for _ in range(2)]
-    plain, strange = (getattr(rows, name)(*(call | extra).values()) for call, extra in zip(calls, ({}, other), strict=True))
+    plain, strange = (
+        getattr(rows, name)(*(call | extra).values()) for call, extra in zip(calls, ({}, other), strict=True)
+    )
     assert plain == strange
     for key in OUTPUTS[name]:
         np.testing.assert_array_equal(calls[0][key], calls[1][key])
 
 
 @compiled
-@pytest.mark.parametrize("refused", [np.zeros((20, 12))[:, ::2], np.zeros((20, 6), order="F"), np.zeros((20, 6), np.int64)])
+@pytest.mark.parametrize(
+    "refused", [np.zeros((20, 12))[:, ::2], np.zeros((20, 6), order="F"), np.zeros((20, 6), np.int64)]
+)
 def test_an_output_that_would_have_to_be_copied_is_refused(refused):
     values = of_losses(np.random.default_rng(6), 20, 6) | {"R": refused}
     with pytest.raises(TypeError):
@@ -248,12 +249,13 @@ FIT = """
 from sklearn.datasets import make_multilabel_classification
 X, Y = make_multilabel_classification(40, 6, n_classes=4, random_state=0)
 import rbrl
-print(rbrl.__file__, rbrl._loops.COMPILED, *rbrl.RBRLClassifier(ridge=10).fit(X, Y).decision_function(X[:2]).ravel().tolist())
+scores = rbrl.RBRLClassifier(ridge=10).fit(X, Y).decision_function(X[:2])
+print(rbrl.__file__, rbrl._loops.COMPILED, *scores.ravel().tolist())
 """
 
 
 def fit_elsewhere(folder, code="", **environment):
-    """Fit in another process that imports the package of a folder; return that of the package, which loops, scores, errors."""
+    """Fit in another process, with the package of a folder: where that is, whether it is compiled, scores, and errors."""
     run = subprocess.run(
         [sys.executable, "-B", "-c", f"{code}\nimport rbrl._loops\n{FIT}"],
         capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(folder), "PYTHONWARNINGS": ""} | environment,

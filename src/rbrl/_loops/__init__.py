@@ -36,9 +36,9 @@ def _why_plain(error: ImportError) -> str:
 
 rows: ModuleType
 try:
-    from rbrl._loops import _core as rows  # type: ignore[attr-defined, no-redef]
+    from rbrl._loops import _core as rows  # type: ignore[attr-defined,no-redef,unused-ignore]
 except ImportError as error:
-    from rbrl._loops import reference as rows  # type: ignore[no-redef]
+    from rbrl._loops import reference as rows
 
     COMPILED, WHY_PLAIN = False, _why_plain(error)
     # Once, not by every worker.

@@ -39,7 +39,7 @@ RBRL_INLINE double total(const Buffer &values) {
 }
 
 // The entries of a matrix, this many at a time, as if it were one long row: those of short rows too fill whole vectors.
-constexpr Index CHUNK = 128;
+constexpr Index CHUNK = 256;
 
 // Call body(at, label, count) with the place and the label of the first entry of each.
 template <class T, class Body>
@@ -234,10 +234,12 @@ public:
 
     static Index round_up(Index l) { return (l + 3) / 4 * 4; }
 
-    // Split a row of which the scores are in `rest`; whether it has a pair at all.
+    // Split row i, of which the scores are in `rest`; whether it has a pair at all.
     template <bool OfEntries>
-    RBRL_INLINE bool split(const std::int8_t *y, Index l, const Weights &weights, Index i, double scale) {
-        find(y, l);
+    RBRL_INLINE bool split(Labels Y, Index i, const Weights &weights, double scale) {
+        const std::int8_t *y = Y[i];
+        const Index l = Y.columns;
+        find(y, l, (Y.rows - i) * l);
         if (p == 0 || q == 0) return false;
         price = OfEntries ? 0.0 : scale * weights.data[i] / static_cast<double>(p * q);
         if (OfEntries) copy(weights.row(i), l, w_rest.data());
@@ -269,15 +271,16 @@ public:
 private:
     static constexpr double FAR = -std::numeric_limits<double>::infinity();
 
-    // List the relevant labels and count the irrelevant ones, eight bytes at a time: of 1, 0 and -1, the lowest bit says
-    // whether a label is known and the highest whether it is irrelevant.
-    RBRL_INLINE void find(const std::int8_t *y, Index l) {
+    // List the relevant labels and count the irrelevant ones, eight bytes at a time while so many are there to be read: of
+    // 1, 0 and -1, the lowest bit says whether a label is known and the highest whether it is irrelevant.
+    RBRL_INLINE void find(const std::int8_t *y, Index l, Index readable) {
         constexpr std::uint64_t LOWEST = 0x0101010101010101;
         p = q = 0;
         Index j = 0;
-        for (; std::endian::native == std::endian::little && j + 8 <= l; j += 8) {
+        for (; std::endian::native == std::endian::little && j < l && j + 8 <= readable; j += 8) {
             std::uint64_t word;
             std::memcpy(&word, y + j, 8);
+            if (l - j < 8) word &= (std::uint64_t{1} << 8 * (l - j)) - 1;  // the rest is of the next row
             const std::uint64_t irrelevant = word >> 7 & LOWEST;
             q += static_cast<Index>(irrelevant * LOWEST >> 56);
             for (std::uint64_t left = word & ~irrelevant & LOWEST; left; left &= left - 1)
@@ -301,7 +304,7 @@ RBRL_LOOP Sums pairwise_hinge(Labels Y, Matrix<const T> F, Weights weights, doub
     double value = 0.0, linear = 0.0;
     for (Index i = 0; i < F.rows; ++i) {
         copy(F[i], l, rest);
-        if (!sides.split<OfEntries>(Y[i], l, weights, i, scale)) continue;
+        if (!sides.split<OfEntries>(Y, i, weights, scale)) continue;
         U *RBRL_RESTRICT r = R[i];
         for (Index k = 0; k < padded; ++k) push[k] = 0.0;
         for (Index a = 0; a < sides.p; ++a) {
@@ -335,7 +338,7 @@ RBRL_LOOP void pairwise_hinge_product(
     const double *RBRL_RESTRICT w_rest = sides.w_rest.data();
     for (Index i = 0; i < F.rows; ++i) {
         copy(F[i], l, rest);
-        if (!sides.split<OfEntries>(Y[i], l, weights, i, scale)) continue;
+        if (!sides.split<OfEntries>(Y, i, weights, scale)) continue;
         copy(D[i], l, d_rest);
         T *RBRL_RESTRICT to = P[i];
         for (Index k = 0; k < padded; ++k) moved[k] = 0.0;
@@ -365,7 +368,7 @@ RBRL_LOOP void pairwise_hinge_labels(
     const double *RBRL_RESTRICT w_rest = sides.w_rest.data();
     for (Index i = 0; i < F.rows; ++i) {
         copy(F[i], l, rest);
-        if (!sides.split<OfEntries>(Y[i], l, weights, i, scale)) continue;
+        if (!sides.split<OfEntries>(Y, i, weights, scale)) continue;
         for (Index a = 0; a < sides.p; ++a) {
             const double shift = margin - sides.f_pos[a], w = sides.pair_price<OfEntries>(a);
             double *RBRL_RESTRICT half = halves.data() + sides.pos[a] * padded;
@@ -400,7 +403,7 @@ RBRL_LOOP Sums pairwise_hinge_line(
         const T *RBRL_RESTRICT f = F[i];
         copy(D[i], l, d_rest);
         for (Index k = 0; k < l; ++k) rest[k] = f[k] + step[k] * d_rest[k];
-        if (!sides.split<OfEntries>(Y[i], l, weights, i, scale)) continue;
+        if (!sides.split<OfEntries>(Y, i, weights, scale)) continue;
         for (Index k = 0; k < padded; ++k) push[k] = active[k] = 0.0;
         for (Index a = 0; a < sides.p; ++a) {
             const Index j = sides.pos[a];

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rbrl._common.extras import import_extra
 from rbrl._common.atomic_files import write_text_atomically
+from rbrl._common.extras import import_extra
 from rbrl.report import comparison_tables as tables
 from rbrl.report.comparison import Comparison, compare, headline, join, lowest, rank_table, verdict
 from rbrl.report.results import Results
