@@ -1,11 +1,13 @@
 """Any target is encoded to signed labels, and predictions come back in the same coding."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 
 from rbrl.exceptions import InvalidLabelsError
-from rbrl.targets import SignedTargets, check_not_label_sets
+from rbrl.targets import SignedTargets, are_label_sets, label_matrix
 
 RELEVANT = np.random.default_rng(0).random((6, 4)) < 0.5
 SIGNED = np.where(RELEVANT, 1, -1)
@@ -83,12 +85,70 @@ def test_other_codings_are_refused_with_what_was_received(y, message):
         SignedTargets().fit(y)
 
 
-@pytest.mark.parametrize("y", [[["a", "b"], ["c"]], [{"a"}, {"b", "c"}], [(1, 2), (3,)], [frozenset("ab")]])
-def test_label_sets_point_to_the_binarizer(y):
-    with pytest.raises(InvalidLabelsError, match=r"Got a list of label sets.*MultiLabelBinarizer"):
-        check_not_label_sets(y)
+SETS = [["sun", "sea"], [], ["wind"]]
+MATRIX = [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
 
 
-def test_lists_that_are_matrices_are_not_label_sets():
-    check_not_label_sets([[0, 1], [1, 0]])
-    check_not_label_sets([0, 1, 1])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        SETS, tuple(map(tuple, SETS)), list(map(set, SETS)), list(map(frozenset, SETS)), pd.Series(SETS), pl.Series(SETS),
+        np.array(SETS, dtype=object), pd.Series([np.array(row, dtype=object) for row in SETS]),
+        pd.Series(list(map(set, SETS)), index=[5, 6, 7]),
+    ],
+    ids=lambda rows: f"{type(rows).__module__}.{type(rows).__name__}",
+)  # fmt: skip
+def test_label_sets_become_a_matrix_with_names(rows):
+    assert are_label_sets(rows)
+    Y, names = label_matrix(rows)
+    assert (Y.tolist(), names) == (MATRIX, ["sea", "sun", "wind"])
+    Y, names = label_matrix(rows, ["wind", "rain", "sun", "sea"])
+    assert (Y.tolist(), names) == ([[0, 0, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0]], ["wind", "rain", "sun", "sea"])
+
+
+def test_labels_that_are_numbers_are_in_their_order():
+    assert label_matrix([{10, 3}, {3}])[1] == ["3", "10"]
+    assert label_matrix([{10, "x"}])[1] == ["10", "x"]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [[0, 1], [1, 0]], [0, 1, 1], ["a", "b"], np.array(["a", "b"], dtype=object), np.array([["a"], ["b"]]), None,
+        pd.Series(["a", "b"]), pl.Series(["a", "b"]), pl.Series([0, 1]), sparse.eye_array(2, format="csr"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_no_label_set_stays_as_it_is(y):
+    assert not are_label_sets(y)
+    assert label_matrix(y) == (y, None) if isinstance(y, list | None) else label_matrix(y)[0] is y
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_frame_has_names(library):
+    frame = library.DataFrame({"sea": [1, 0], "sun": [0, 1]})
+    assert label_matrix(frame)[1] == label_matrix(frame, ["sea", "sun"])[1] == ["sea", "sun"]
+    with pytest.raises(InvalidLabelsError, match=r"names of y's columns, 'sea', 'sun'. Got 'sun', 'sea'; leave"):
+        label_matrix(frame, ["sun", "sea"])
+    assert label_matrix(pd.DataFrame([[1, 0]]))[1] is None
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "message"),
+    [
+        ([[1, 2], [3]], None, r"Got lists of numbers, such as \[1, 2\], of different lengths; .* set\(row\) for each"),
+        (pd.Series([[1, 0], [0, 1]]), None, r"Got lists of numbers, such as \[1, 0\], in one column"),
+        (["sea", ["sun"]], None, "a list or a set of labels for each row.*Got 'sea' in row 0"),
+        ([["sea"], None], None, "empty where there is none. Got None in row 1"),
+        ([["sea", None]], None, r"Got \['sea', None\] in row 0"),
+        ([[], []], None, "must have a label in some row. Got 2 empty ones; name the labels in label_names"),
+        ([["fog"]], ["sea", "sun"], "among 'sea', 'sun'. Got 'fog'"),
+        ([[1, 0]], ["sea"], "a name for each label. Got 1 names for 2 columns"),
+        ([[1, 0]], "ab", "a sequence of names. Got the text 'ab'"),
+        ([[1, 0]], ["sea", "sea"], "differ from each other. Got 'sea' more than once"),
+        ([1, 0], ["sea", "sun"], r"columns of a label matrix. Got y of shape \(2,\)"),
+    ],
+)
+def test_names_and_sets_that_cannot_be_are_refused(y, names, message):
+    with pytest.raises(InvalidLabelsError, match=message):
+        label_matrix(y, names)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rbrl._version import __version__
 
 if TYPE_CHECKING:
-    from rbrl import datasets, decision, experiments, metrics, report, search, solvers, splits, statistics
+    from rbrl import datasets, decision, experiments, explanations, metrics, report, search, solvers, splits, statistics
     from rbrl.estimators import (
         CPNL,
         MLFE,
@@ -18,18 +18,23 @@ if TYPE_CHECKING:
         MLkNN,
         RAkEL,
         RBRLClassifier,
+        label_names,
+        predict_sets,
+        predict_top,
     )
+    from rbrl.explanations import explain, label_map
     from rbrl.installation import info
-    from rbrl.metrics import evaluate
+    from rbrl.metrics import classification_report, evaluate
     from rbrl.persistence import load, save
     from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
-    from rbrl.search import RBRLClassifierCV, TunedThresholdClassifier
+    from rbrl.search import CalibratedMultiLabelClassifier, RBRLClassifierCV, TunedThresholdClassifier
 
 __all__ = [
-    "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedRankSVM", "EnsembleOfChains",
-    "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV", "RankSVM", "RankSVMz",
-    "TunedThresholdClassifier", "__version__", "datasets", "decision", "evaluate", "experiments", "info", "load", "metrics",
-    "report", "save", "search", "solvers", "splits", "statistics",
+    "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedMultiLabelClassifier",
+    "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV",
+    "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__", "classification_report", "datasets", "decision",
+    "evaluate", "experiments", "explain", "explanations", "info", "label_map", "label_names", "load", "metrics",
+    "predict_sets", "predict_top", "report", "save", "search", "solvers", "splits", "statistics",
 ]  # fmt: skip
 
 # The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost
@@ -38,8 +43,10 @@ _HOMES = {
     **dict.fromkeys(("BRLClassifier", "BinaryRelevance", "CPNL", "CalibratedLabelRanking"), "estimators"),
     **dict.fromkeys(("EnsembleOfChains", "LabelPowerset", "MLFE", "MLkNN", "RAkEL", "RBRLClassifier"), "estimators"),
     **dict.fromkeys(("CalibratedRankSVM", "RankSVM", "RankSVMz"), "ranking_svm"),
-    **dict.fromkeys(("RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
-    "evaluate": "metrics",
+    **dict.fromkeys(("CalibratedMultiLabelClassifier", "RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
+    **dict.fromkeys(("label_names", "predict_sets", "predict_top"), "estimators"),
+    **dict.fromkeys(("classification_report", "evaluate"), "metrics"),
+    **dict.fromkeys(("explain", "label_map"), "explanations"),
     "info": "installation",
     "load": "persistence",
     "save": "persistence",

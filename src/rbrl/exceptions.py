@@ -6,14 +6,18 @@ if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
-    "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "GuessWarning", "InvalidLabelsError", "MemoryWarning",
-    "MissingLabelsWarning", "ModelFileError", "ModelVersionWarning", "PlanError", "RBRLError", "ScalingWarning",
-    "SlowLoopsWarning", "StoreError",
+    "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "GuessWarning", "InvalidFeaturesError",
+    "InvalidLabelsError", "MemoryWarning", "MissingLabelsWarning", "ModelFileError", "ModelVersionWarning", "PlanError",
+    "RBRLError", "ScalingWarning", "SlowLoopsWarning", "StoreError",
 ]  # fmt: skip
 
 
 class RBRLError(Exception):
     """Base of the errors that only this package raises."""
+
+
+class InvalidFeaturesError(RBRLError, ValueError):
+    """Features are not numbers; the message names the columns, and what turns them into numbers."""
 
 
 class InvalidLabelsError(RBRLError, ValueError):

@@ -43,10 +43,10 @@ NOTED = ("rbrl", "scikit-learn")
 AXES = {
     "classes_": ("classes",), "coef_": ("scores", "features"), "constant_": ("scores",), "dual_coef_": ("rows", "scores"),
     "enriched_labels_": ("rows", "labels"), "feature_coef_": ("components", "scores"), "feature_names_in_": ("features",),
-    "intercept_": ("scores",), "label_names_": ("labels",), "likelihood_irrelevant_": ("labels", "counts"),
-    "likelihood_relevant_": ("labels", "counts"), "pairs_": ("pairs", "two"), "played_": ("pairs",), "prior_": ("labels",),
-    "reconstruction_": ("rows", "rows"), "threshold_coef_": ("labels",), "X_fit_": ("rows", "features"),
-    "Y_fit_": ("rows", "labels"),
+    "intercept_": ("scores",), "intercepts_": ("labels",), "label_names_": ("labels",),
+    "likelihood_irrelevant_": ("labels", "counts"), "likelihood_relevant_": ("labels", "counts"), "pairs_": ("pairs", "two"),
+    "played_": ("pairs",), "pooled_": ("two",), "prior_": ("labels",), "reconstruction_": ("rows", "rows"),
+    "slopes_": ("labels",), "threshold_coef_": ("labels",), "X_fit_": ("rows", "features"), "Y_fit_": ("rows", "labels"),
 }  # fmt: skip
 # Plain containers that skops does not list among its own.
 HARMLESS = {"numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix", "scipy.sparse._csc.csc_array"}

@@ -3,31 +3,180 @@
 Inside, 0 is an entry of a label matrix that nobody looked at: outside it is NaN.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
+from rbrl._common.frames import column_names, says_nothing
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray
 from rbrl.exceptions import InvalidLabelsError
 
 
-def check_not_label_sets(y: Any) -> None:
-    """Refuse lists of label sets, such as [["a", "b"], ["c"]].
+def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[Any, list[str] | None]:
+    """Labels as scikit-learn takes them, and the names of their columns: of a data frame, of label sets, or as given.
+
+    Parameters
+    ----------
+    y : array, sparse matrix, data frame or list (n_samples, n_labels), or (n_samples,), classes; or label sets
+        Label sets have a list or a set of labels for each row: lists, tuples, sets and arrays of text, or sets of anything,
+        in a list, a series or an array. They become a matrix of 0/1.
+    label_names : sequence of str, default=None
+        Names of all labels, in the order of the columns. With a data frame they must be its own.
+
+    Returns
+    -------
+    y : as it came, but for label sets
+    names : list of str or None
+        None: the labels have no names.
+
+    Examples
+    --------
+    >>> label_matrix([["sea", "sun"], [], ["sun"]])
+    (array([[1, 1],
+           [0, 0],
+           [0, 1]]), ['sea', 'sun'])
+    >>> label_matrix([[1, 0]], label_names=["sea", "sun"])
+    ([[1, 0]], ['sea', 'sun'])
+    """
+    given = None if label_names is None else _checked_names(label_names)
+    rows = _label_sets(y)
+    if rows is not None:
+        return _binarised(rows, given)
+    return y, _agreed(given, column_names(y), y)
+
+
+def are_label_sets(y: Any) -> bool:
+    """Whether y has a list or a set of labels for each row, as `label_matrix` takes them.
 
     Parameters
     ----------
     y : object
         What the user gave as labels.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> are_label_sets([["sea", "sun"], []]), are_label_sets([[1, 0], [0, 1]])
+    (True, False)
     """
-    rows = y if isinstance(y, list | tuple) else ()
-    ragged = len({len(row) for row in rows if isinstance(row, list | tuple)}) > 1
-    if ragged or any(isinstance(row, set | frozenset) for row in rows):
+    return _label_sets(y) is not None
+
+
+def agreed_names(given: Iterable[object] | None, found: Sequence[str] | None, n_labels: int) -> Sequence[str] | None:
+    """The names of labels that came with names of their own, and with names that the user gave, which must be the same.
+
+    Parameters
+    ----------
+    given, found : sequence of str or None
+    n_labels : int
+
+    Returns
+    -------
+    sequence of str or None
+
+    Examples
+    --------
+    >>> agreed_names(None, ["sea", "sun"], 2)
+    ['sea', 'sun']
+    """
+    if given is None:
+        return found
+    names = _checked_names(given)
+    if len(names) != n_labels:
         raise InvalidLabelsError(
-            f"y must be a matrix of labels, one column per label. Got a list of label sets, such as {y[0]!r}; "
-            "turn it into a matrix with sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)."
+            f"label_names must have a name for each label. Got {len(names)} names for {n_labels} columns of y."
         )
+    if found is not None and list(found) != names:
+        raise InvalidLabelsError(
+            f"label_names must be the names of y's columns, {_some(found)}. Got {_some(names)}; leave label_names out, or "
+            "put the columns in that order."
+        )
+    return names
+
+
+def _agreed(given: list[str] | None, found: list[str] | None, y: Any) -> list[str] | None:
+    if given is None:
+        return found
+    shape = y.shape if hasattr(y, "shape") else np.shape(y)
+    if len(shape) != 2:
+        raise InvalidLabelsError(f"label_names are of the columns of a label matrix. Got y of shape {shape}.")
+    return list(agreed_names(given, found, shape[1]) or ())
+
+
+def _checked_names(names: Iterable[object]) -> list[str]:
+    if isinstance(names, str):
+        raise InvalidLabelsError(f"label_names must be a sequence of names. Got the text {names!r}.")
+    texts = [str(name) for name in names]
+    if len(set(texts)) < len(texts):
+        twice = next(name for name in texts if texts.count(name) > 1)
+        raise InvalidLabelsError(f"label_names must differ from each other. Got {twice!r} more than once.")
+    return texts
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "")
+
+
+def _label_sets(y: Any) -> list[Any] | None:
+    """The rows of label sets; None for everything else that labels may be."""
+    rows = y if isinstance(y, list | tuple) else _rows_of_column(y)
+    if rows is None:
+        return None
+    lists = [row for row in rows if isinstance(row, list | tuple | np.ndarray)]
+    of_text = any(isinstance(label, str) for row in lists for label in row[:1])
+    all_empty = bool(lists) and not any(map(len, lists))
+    if of_text or all_empty or any(isinstance(row, set | frozenset) for row in rows):
+        return list(rows)
+    if (rows is not y and lists) or len({len(row) for row in lists}) > 1:
+        raise InvalidLabelsError(
+            f"y must be a matrix of labels, one column per label, or label sets. Got lists of numbers, such as "
+            f"{lists[0]!r}, {'of different lengths' if rows is y else 'in one column'}; for sets of labels that are numbers "
+            "pass set(row) for each row, for a matrix rows of one length."
+        )
+    return None
+
+
+def _rows_of_column(y: Any) -> list[Any] | None:
+    """What a series or a 1-D array holds, if that may be anything."""
+    if len(getattr(y, "shape", ())) != 1 or getattr(y, "dtype", None) is None:
+        return None
+    if isinstance(y.dtype, np.dtype):
+        return y.tolist() if y.dtype == object else None
+    return y.to_list() if hasattr(y, "to_list") else None
+
+
+def _binarised(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list[str]]:
+    """A matrix of 0/1, and the names of its columns: those given, or those of all labels in their order."""
+    for i, row in enumerate(rows):
+        if not isinstance(row, set | frozenset | list | tuple | np.ndarray) or any(map(says_nothing, row)):
+            raise InvalidLabelsError(
+                "Label sets must have a list or a set of labels for each row, empty where there is none. "
+                f"Got {row!r} in row {i}."
+            )
+    labels = {label for row in rows for label in row}
+    try:
+        found = [str(label) for label in sorted(labels)]
+    except TypeError:  # numbers and text together
+        found = sorted(map(str, labels))
+    names = list(dict.fromkeys(found)) if given is None else given
+    columns = {name: j for j, name in enumerate(names)}
+    strange = [name for name in found if name not in columns]
+    if strange:
+        raise InvalidLabelsError(f"Label sets must have labels among {_some(names)}. Got {_some(strange)}.")
+    if not names:
+        raise InvalidLabelsError(
+            f"Label sets must have a label in some row. Got {len(rows)} empty ones; name the labels in label_names."
+        )
+    Y = np.zeros((len(rows), len(names)), dtype=np.int64)
+    for i, row in enumerate(rows):
+        Y[i, [columns[str(label)] for label in row]] = 1
+    return Y, names
 
 
 def missing_entries(y: Any) -> BoolArray | None:
@@ -52,7 +201,7 @@ def missing_entries(y: Any) -> BoolArray | None:
     if sparse.issparse(y) or (values := np.asarray(y)).ndim != 2:
         return None
     if values.dtype.kind == "O":
-        missing = np.vectorize(_says_nothing, otypes=[bool])(values)
+        missing = np.vectorize(says_nothing, otypes=[bool])(values)
     elif values.dtype.kind == "f":
         missing = np.isnan(values)
     else:
@@ -84,11 +233,6 @@ def without_missing(y: Any, missing: BoolArray, value: Any) -> Array:
         return known.astype(np.float64) if known.dtype.kind == "O" else known
     except (TypeError, ValueError):
         return known
-
-
-def _says_nothing(value: Any) -> bool:
-    # The NA of pandas, which may not be installed, is equal to nothing and has no truth value.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 class SignedTargets:

@@ -157,3 +157,28 @@ def test_impossible_best_labels(rbrl, model, dataset, tmp_path, options, message
     answer = rbrl("predict", model, tmp_path / "shore.npz", *options)
     assert answer.code == 2
     assert message in answer.err
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_a_calibrated_model_writes_and_is_judged_by_probabilities(rbrl, dataset, tmp_path, method):
+    save_file(dataset, tmp_path / "shore.npz")
+    model = tmp_path / "m.rbrl"
+    assert rbrl("fit", tmp_path / "shore.npz", "-o", model, "--calibrate", method, "--standardise").code == 0
+    head, *rows = table(rbrl("predict", model, tmp_path / "shore.npz", "--write", "probabilities").out)
+    assert head == ["sea", "sand", "sun, moon"]
+    P = np.array(rows, dtype=float)
+    assert ((P > 0) & (P < 1)).all()
+    answer = rbrl("evaluate", model, tmp_path / "shore.npz", "--metric", "log_loss", "--metric", "Hal", "--json")
+    truth = -np.mean(np.log(np.where(dataset.Y > 0, P, 1 - P)))
+    assert json.loads(answer.out)["log_loss"] == pytest.approx(truth, rel=1e-6)
+
+
+def test_a_model_without_probabilities_says_how_to_get_them(rbrl, model, dataset, tmp_path):
+    save_file(dataset, tmp_path / "shore.npz")
+    for answer in (
+        rbrl("evaluate", model, tmp_path / "shore.npz", "--metric", "log_loss"),
+        rbrl("predict", model, tmp_path / "shore.npz", "--write", "probabilities"),
+    ):
+        assert answer.code != 0
+        assert "RBRLClassifier, which has none" in answer.err
+        assert "--calibrate" in answer.err

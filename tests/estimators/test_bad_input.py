@@ -52,9 +52,8 @@ def test_nan_and_infinity_in_x(value, wrap):
         (X, Y * 2, "0/1 or -1/+1. Got the values 0, 2 in a matrix of 4 columns"),
         (X, Y * 3 - 1, "Got the values -1, 2"),
         (X, with_entry(Y, 0.5), "Unknown label type: continuous-multioutput"),
-        (X, [{"a"}, {"b", "c"}] * 4, "Got a list of label sets, such as {'a'}; turn it into"),
-        (X, [["a"], ["b", "c"]] * 4, "MultiLabelBinarizer().fit_transform(y)"),
-        (with_entry(X, 1).astype(str) + "x", Y, "could not convert string"),
+        (X, [[3], [1, 2]] * 4, "Got lists of numbers, such as [3], of different lengths"),
+        (with_entry(X, 1).astype(str) + "x", Y, "RBRLClassifier needs numbers. Got text in columns 0, 1, 2 of X"),
         (X + 1j, Y, "Complex data not supported"),
     ],
 )

@@ -10,6 +10,7 @@ from rbrl.datasets import Dataset
 from rbrl.decision import LabelThresholds
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.registry import REGISTRY
+from rbrl.search.held_out import held_out_scores
 
 REFUSING = [name for name, cls in REGISTRY.items() if not cls.takes_missing]
 LEARNERS = [{}, {"kernel": "rbf"}, {"estimator": LogisticRegression()}, {"estimator": GaussianNB()}]
@@ -109,7 +110,7 @@ def test_thresholds_are_tuned_on_what_is_known(problem):
     X, Y, missing = problem
     Y = np.where(missing, np.nan, Y)
     model = TunedThresholdClassifier(BinaryRelevance(), cv=4, random_state=3).fit(X, Y)
-    held_out = model._held_out_scores(X, Y)
+    held_out = held_out_scores(BinaryRelevance(), X, Y, model.targets_, 4, random_state=3)
     np.testing.assert_array_equal(model.rule_.thresholds_, LabelThresholds().fit(held_out, Y).thresholds_)
     assert set(np.unique(model.predict(X))) == {0, 1}
     signed = TunedThresholdClassifier(BinaryRelevance(), cv=4, random_state=3).fit(X, 2 * Y - 1)

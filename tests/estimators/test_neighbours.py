@@ -204,13 +204,20 @@ PROCESSORS = [
 
 
 def test_ml_knn_is_the_same_on_every_processor():
-    answers = [_answers_of(processor) for processor in ({}, *PROCESSORS)]
+    answers = [_answers_of(processor) for processor in ({}, *filter(_runs_here, PROCESSORS))]
+    assert len(answers) > 1
     different = {what for answer in answers for what in answer if answer[what] != answers[0][what]}
     assert not different
 
 
+def _runs_here(processor):
+    """Whether the machine has the instructions: the kernels of a newer one end in a crash, which says nothing of ours."""
+    product = "import numpy as np; np.ones((99, 99)) @ np.ones((99, 99))"
+    return subprocess.run([sys.executable, "-c", product], env=os.environ | processor).returncode == 0
+
+
 def _answers_of(processor):
-    """What a process sees that takes the machine for another one, as far as the machine has its instructions."""
+    """What a process sees that takes the machine for another one."""
     environment = os.environ | {"PYTHONPATH": str(Path(rbrl.__file__).parents[1])} | processor
     command = [sys.executable, "-W", "ignore", "-c", ON_THIS_PROCESSOR]
     run = subprocess.run(command, capture_output=True, text=True, env=environment)

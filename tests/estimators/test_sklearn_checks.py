@@ -14,6 +14,7 @@ from rbrl import (
     BinaryRelevance,
     BRLClassifier,
     CalibratedLabelRanking,
+    CalibratedMultiLabelClassifier,
     CalibratedRankSVM,
     EnsembleOfChains,
     LabelPowerset,
@@ -43,6 +44,8 @@ CONVEX = [
     PathSearchCV(BRLClassifier(tol=1e-16), {"ridge": [10.0, 1.0]}, cv=2),
     TunedThresholdClassifier(RBRLClassifier(tol=1e-16)),
     TunedThresholdClassifier(LogisticRegression()),
+    CalibratedMultiLabelClassifier(RBRLClassifier(tol=1e-16)),
+    CalibratedMultiLabelClassifier(LogisticRegression(), method="isotonic"),
 ]
 SVMS = [
     model(bias=bias, kernel=kernel, tol=1e-14, max_iter=3000)

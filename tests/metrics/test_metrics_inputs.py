@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import expit
 from sklearn.exceptions import UndefinedMetricWarning
 
 from rbrl.exceptions import InvalidLabelsError
@@ -19,7 +20,7 @@ RANKING = ("ranking_loss", "coverage", "average_precision", "one_error", "precis
 def test_signed_labels_are_refused(metric, prediction):
     Y, labels, scores = prediction
     with pytest.raises(InvalidLabelsError, match=r"Y must hold only 0 and 1. Got the values -1, 1 .*\(Y > 0\)"):
-        metric.value(2 * Y - 1, labels, scores)
+        metric.value(2 * Y - 1, labels, scores, probabilities=expit(scores))
 
 
 def test_signed_predictions_are_refused(prediction):
@@ -66,7 +67,7 @@ def test_bad_scores_are_refused(Y, scores, message):
 @ALL
 def test_convention_is_checked(metric, prediction):
     with pytest.raises(ValueError, match="Got 'weka'"):
-        metric.value(*prediction, convention="weka")
+        metric.value(*prediction, convention="weka", probabilities=expit(prediction[2]))
 
 
 @ALL
@@ -74,32 +75,36 @@ def test_convention_is_checked(metric, prediction):
 @pytest.mark.parametrize("container", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
 def test_sparse_equals_dense(metric, convention, container, prediction):
     Y, labels, scores = prediction
-    expected = metric.value(Y, labels, scores, convention)
-    assert metric.value(container(Y), container(labels), container(scores), convention) == pytest.approx(expected)
-    assert metric.value(container(Y), labels, scores, convention) == pytest.approx(expected)
-    assert metric.value(Y, container(labels), scores, convention) == pytest.approx(expected)
+    dense = {"labels": labels, "scores": scores, "probabilities": expit(scores)}
+    expected = metric.value(Y, convention=convention, **dense)
+    packed = {name: container(M) for name, M in dense.items()}
+    for truth, predicted in ((container(Y), packed), (container(Y), dense), (Y, packed)):
+        assert metric.value(truth, convention=convention, **predicted) == pytest.approx(expected)
 
 
 @ALL
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int8, np.float32, np.float64])
 def test_label_type_does_not_matter(metric, dtype, prediction):
     Y, labels, scores = prediction
-    value = metric.value(Y.astype(dtype), labels.astype(dtype), scores)
-    assert value == pytest.approx(metric.value(Y, labels, scores))
+    rest = {"scores": scores, "probabilities": expit(scores)}
+    value = metric.value(Y.astype(dtype), labels.astype(dtype), **rest)
+    assert value == pytest.approx(metric.value(Y, labels, **rest))
 
 
 @ALL
 @pytest.mark.parametrize("convention", _inputs.CONVENTIONS)
 def test_blocks_do_not_matter(metric, convention, prediction, monkeypatch):
-    expected = metric.value(*prediction, convention=convention)
+    options = {"convention": convention, "probabilities": expit(prediction[2])}
+    expected = metric.value(*prediction, **options)
     monkeypatch.setattr(_inputs, "BLOCK_ENTRIES", 20)
-    assert metric.value(*prediction, convention=convention) == pytest.approx(expected, rel=1e-12)
+    assert metric.value(*prediction, **options) == pytest.approx(expected, rel=1e-12)
 
 
 @ALL
 def test_order_of_samples_does_not_matter(metric, prediction):
-    shuffled = [M[::-1] for M in prediction]
-    assert metric.value(*shuffled) == pytest.approx(metric.value(*prediction), rel=1e-12)
+    P = expit(prediction[2])
+    shuffled = metric.value(*(M[::-1] for M in prediction), probabilities=P[::-1])
+    assert shuffled == pytest.approx(metric.value(*prediction, probabilities=P), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ranking_loss", "average_precision", "one_error", "auc_micro", "recall_at_3"])

@@ -5,14 +5,16 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import expit
 from sklearn.exceptions import UndefinedMetricWarning
 
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.metrics import CONVENTIONS, METRICS, evaluate
 
 # Averages over samples, and over labels; the others take all entries together.
-OF_LABELS = ("f1_macro", "auc_macro")
-OF_ENTRIES = ("hamming_loss", "f1_micro", "f1_weighted", "auc_micro")
+OF_LABELS = ("f1_macro", "auc_macro", "calibration_error_macro")
+OF_PROBABILITIES = ("log_loss", "brier_score", "expected_calibration_error")
+OF_ENTRIES = ("hamming_loss", "f1_micro", "f1_weighted", "auc_micro", *OF_PROBABILITIES)
 OF_ROWS = [name for name in METRICS if name not in (*OF_LABELS, *OF_ENTRIES)]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
@@ -24,7 +26,7 @@ def hidden(rng, Y, share):
 
 
 def predicted_for(metric, labels, scores):
-    return labels if metric.needs == "labels" else scores
+    return {"labels": labels, "scores": scores, "probabilities": expit(scores)}[metric.needs]
 
 
 def mean(values):
@@ -39,7 +41,8 @@ def by_row(metric, Y, predicted, convention):
 
 
 def by_label(metric, Y, predicted, convention):
-    return mean([metric.value(y[:, None], p[:, None], p[:, None], convention) for y, p in columns(Y, predicted)])
+    known = [(y[:, None], {metric.needs: p[:, None]}) for y, p in columns(Y, predicted)]
+    return mean([metric.value(y, convention=convention, **p) for y, p in known])
 
 
 def columns(Y, predicted):
@@ -57,6 +60,8 @@ def of_entries(name, Y, labels, scores, convention):
         return np.mean(y != h)
     if name == "f1_micro":
         return METRICS[name].value(y[:, None], h[:, None], convention=convention)
+    if name in OF_PROBABILITIES:
+        return METRICS[name].value(y[:, None], probabilities=expit(f)[:, None])
     if name == "auc_micro":
         return METRICS[name].value(y[:, None], scores=f[:, None])
     pairs = columns(Y, labels)
@@ -79,7 +84,7 @@ def test_what_is_missing_leaves_the_metric(name, convention, random_prediction):
         Y, labels, scores = random_prediction(rng)
         Y = hidden(rng, Y, rng.choice([0.0, 0.2, 0.5, 0.8]))
         expected = brute_force(metric, Y, labels, scores, convention)
-        received = metric.value(Y, labels, scores, convention, "ignore")
+        received = metric.value(Y, labels, scores, convention, "ignore", expit(scores))
         assert received == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
 
@@ -93,24 +98,28 @@ def test_infinite_scores_keep_their_order(name, random_prediction):
         scores[rng.random(scores.shape) < 0.1] = np.inf
         Y = hidden(rng, Y, 0.4)
         expected = brute_force(metric, Y, labels, scores, "paper")
-        assert metric.value(Y, labels, scores, missing="ignore") == pytest.approx(expected, rel=1e-12, nan_ok=True)
+        received = metric.value(Y, labels, scores, missing="ignore", probabilities=expit(scores))
+        assert received == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_nothing_missing_changes_no_digit(convention, prediction):
     Y, labels, scores = prediction
-    plain = evaluate(Y, labels, scores, METRICS, convention)
-    assert evaluate(Y.astype(float), labels, scores, METRICS, convention, missing="ignore") == plain
+    P = expit(scores)
+    plain = evaluate(Y, labels, scores, METRICS, convention, probabilities=P)
+    assert evaluate(Y.astype(float), labels, scores, METRICS, convention, "ignore", P) == plain
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_sparse_labels_may_hold_nan(convention, prediction):
     Y, labels, scores = prediction
     Y = hidden(np.random.default_rng(0), Y, 0.4)
-    dense = evaluate(Y, labels, scores, METRICS, convention, missing="ignore")
+    P = expit(scores)
+    dense = evaluate(Y, labels, scores, METRICS, convention, "ignore", P)
     for given in (Y, sparse.csr_array(Y)):
         for predicted in (sparse.csr_array(labels), labels):
-            received = evaluate(given, predicted, sparse.csr_array(scores), METRICS, convention, missing="ignore")
+            rest = sparse.csr_array(scores), METRICS, convention, "ignore", sparse.csr_array(P)
+            received = evaluate(given, predicted, *rest)
             assert received == pytest.approx(dense, rel=1e-12)
 
 
@@ -121,16 +130,19 @@ def test_a_row_or_a_label_of_which_nothing_is_known_is_as_if_absent(convention, 
     hiding[5:9] = np.nan
     hiding[:, 2] = np.nan
     rows, columns = np.r_[0:5, 9 : len(Y)], [0, 1, 3, 4, 5, 6]
-    absent = evaluate(*(M[np.ix_(rows, columns)] for M in (Y, labels, scores)), METRICS, convention)
-    assert evaluate(hiding, labels, scores, METRICS, convention, missing="ignore") == pytest.approx(absent, rel=1e-12)
+    P = expit(scores)
+    Y, *predicted, P_left = (M[np.ix_(rows, columns)] for M in (Y, labels, scores, P))
+    absent = evaluate(Y, *predicted, METRICS, convention, probabilities=P_left)
+    found = evaluate(hiding, labels, scores, METRICS, convention, "ignore", P)
+    assert found == pytest.approx(absent, rel=1e-12)
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize("name", METRICS)
 def test_of_nothing_every_metric_is_undefined(name, convention):
-    nothing = np.full((3, 2), np.nan)
+    nothing, ones = np.full((3, 2), np.nan), np.ones((3, 2))
     with pytest.warns(UndefinedMetricWarning):
-        assert np.isnan(METRICS[name].value(nothing, np.ones((3, 2)), np.ones((3, 2)), convention, "ignore"))
+        assert np.isnan(METRICS[name].value(nothing, ones, ones, convention, "ignore", ones))
 
 
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array])
@@ -138,7 +150,7 @@ def test_nan_is_refused_with_the_way_out(make):
     Y = make([[1.0, np.nan], [0.0, np.nan]])
     for name in METRICS:
         with pytest.raises(InvalidLabelsError, match=r'NaN in 2 of 4 entries.*missing="ignore"'):
-            METRICS[name].value(Y, np.ones((2, 2)), np.ones((2, 2)))
+            METRICS[name].value(Y, np.ones((2, 2)), np.ones((2, 2)), probabilities=np.ones((2, 2)))
 
 
 def test_only_y_may_have_unknown_entries_and_only_of_labels():
@@ -166,4 +178,5 @@ def test_no_warning_where_something_is_known(prediction):
     Y, labels, scores = prediction
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        evaluate(hidden(np.random.default_rng(2), Y, 0.3), labels, scores, METRICS, missing="ignore")
+        Y = hidden(np.random.default_rng(2), Y, 0.3)
+        evaluate(Y, labels, scores, METRICS, missing="ignore", probabilities=expit(scores))

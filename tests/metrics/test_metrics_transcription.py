@@ -1,12 +1,13 @@
 """Each metric against a slow transcription of its formula, entry by entry."""
 
-from math import log2, nan
+from math import log, log2, nan
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 
 from rbrl.metrics import METRICS
 
@@ -118,6 +119,29 @@ def ndcg_at_3(Y, F):
     return mean(values)
 
 
+def log_loss(Y, P):
+    smallest = np.finfo(float).eps
+    return mean([-log(max(p if y else 1 - p, smallest)) for p, y in zip(P.ravel(), Y.ravel())])
+
+
+def brier_score(Y, P):
+    return mean([(p - y) ** 2 for p, y in zip(P.ravel(), Y.ravel())])
+
+
+def expected_calibration_error(Y, P):
+    bins = {}
+    for p, y in zip(P.ravel(), Y.ravel()):
+        bins.setdefault(min(int(p * 15), 14), []).append((p, y))
+    distances = [
+        (len(pairs), abs(mean([p for p, _ in pairs]) - mean([y for _, y in pairs]))) for pairs in bins.values()
+    ]
+    return sum(n * distance for n, distance in distances) / P.size
+
+
+def calibration_error_macro(Y, P):
+    return mean([expected_calibration_error(y, p) for y, p in zip(Y.T, P.T)])
+
+
 def mulan_ranking_loss(Y, F):
     losses = []
     for i in with_pair(Y):
@@ -139,6 +163,7 @@ TRANSCRIPTIONS = {
         *(hamming_loss, subset_accuracy, f1_example, ranking_loss, coverage, average_precision),
         *(accuracy_example, f1_micro, f1_macro, f1_weighted, one_error, auc_macro, auc_micro),
         *(precision_at_3, recall_at_3, ndcg_at_3),
+        *(log_loss, brier_score, expected_calibration_error, calibration_error_macro),
     )
 }
 
@@ -158,8 +183,9 @@ def test_equals_its_formula(prediction):
     Y, labels, scores = prediction
     for name, transcription in TRANSCRIPTIONS.items():
         metric = METRICS[name]
-        expected = transcription(Y, labels if metric.needs == "labels" else scores)
-        assert metric.value(Y, labels, scores) == pytest.approx(expected, abs=1e-12, nan_ok=True), name
+        predicted = {"labels": labels, "scores": scores, "probabilities": expit(scores)}
+        expected = transcription(Y, predicted[metric.needs])
+        assert metric.value(Y, **predicted) == pytest.approx(expected, abs=1e-12, nan_ok=True), name
 
 
 @pytest.mark.filterwarnings("ignore:.*metric is undefined")
@@ -170,8 +196,9 @@ def test_mulan_ranks_the_later_of_tied_labels_first(prediction):
     Y, labels, scores = prediction
     for name, transcription in (TRANSCRIPTIONS | own).items():
         metric = METRICS[name]
-        expected = transcription(Y, labels if metric.needs == "labels" else scores)
-        found = metric.value(Y, labels, scores, convention="mulan")
+        predicted = {"labels": labels, "scores": scores, "probabilities": expit(scores)}
+        expected = transcription(Y, predicted[metric.needs])
+        found = metric.value(Y, **predicted, convention="mulan")
         assert found == pytest.approx(expected, abs=1e-12, nan_ok=True), name
 
 

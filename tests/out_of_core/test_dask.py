@@ -65,6 +65,30 @@ def test_missing_labels_and_class_weights():
         assert found.objective_ == pytest.approx(expected.objective_, rel=2 * TOL)
 
 
+@pytest.mark.parametrize("name", ["sample_weight", "label_mask"])
+def test_weights_and_masks(name):
+    given = np.random.default_rng(0).random(Y.shape) < 0.7
+    expected = RBRLClassifier(tol=TOL).fit(X, Y, **{name: given})
+    found = RBRLClassifier(tol=TOL).fit(*arrays(), **{name: da.from_array(given, chunks=(17, 2))})
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2 * TOL)
+    assert found.gap_ <= TOL
+
+
+def test_masks_and_weights_of_rows_multiply():
+    known, weights = np.random.default_rng(0).random(Y.shape) < 0.7, np.linspace(0, 2, len(Y))
+    expected = RBRLClassifier(tol=TOL).fit(X, Y, weights, label_mask=known)
+    dask_known, dask_weights = da.from_array(known, chunks=(17, 5)), da.from_array(weights, chunks=17)
+    found = RBRLClassifier(tol=TOL).fit(*arrays(), dask_weights, label_mask=dask_known)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2 * TOL)
+
+
+def test_weights_that_do_not_fit_are_named():
+    with pytest.raises(ValueError, match=r"With X of Dask, sample_weight must be so too. Got ndarray"):
+        RBRLClassifier().fit(*arrays(), np.ones(len(Y)))
+    with pytest.raises(ValueError, match=r"X and sample_weight must have the same rows in each block. .* would do"):
+        RBRLClassifier().fit(*arrays(), da.ones(len(Y), chunks=7))
+
+
 def frames(labels, n_parts=4):
     """As Dask data frames."""
     y = pd.DataFrame(labels, columns=list("abcde"))
@@ -151,7 +175,7 @@ def test_bad_arrays_are_named():
         RBRLClassifier().fit(Xd, Yd.rechunk((50, 5)))
     with pytest.raises(ValueError, match=r"two dimensions. Got shapes \(200, 8\) and \(200,\)"):
         RBRLClassifier().fit(Xd, Yd[:, 0])
-    with pytest.raises(ValueError, match=r"Got shapes \(200, 8\) and None"):
+    with pytest.raises(ValueError, match=r"With X of Dask, y must be so too. Got NoneType"):
         RBRLClassifier().fit(Xd)
     with pytest.raises(ValueError, match=r"y must be so too. Got ndarray"):
         RBRLClassifier().fit(Xd, Y)

@@ -24,8 +24,8 @@ MODELS = (
 )
 
 
-def parts(X, Y, size=25):
-    return [(X[a : a + size], Y[a : a + size]) for a in range(0, len(Y), size)]
+def parts(X, Y, *weights, size=25):
+    return [tuple(side[a : a + size] for side in (X, Y, *weights)) for a in range(0, len(Y), size)]
 
 
 def assert_same_model(found, expected, atol=1e-4):
@@ -41,6 +41,65 @@ def test_parts_give_the_model_of_arrays(model, storage):
     expected, found = clone(model).fit(X, Y), clone(model).fit(parts(storage(X), Y))
     assert_same_model(found, expected, atol=2e-2 if model.nuclear > 1 else 1e-3)
     assert np.mean(found.predict(X) == expected.predict(X)) > 0.998
+
+
+def random_weights(shape):
+    """A third of them 0, and the first ten rows absent."""
+    rng = np.random.default_rng(3)
+    weights = rng.choice([0.0, 1.0, 2.5], shape)
+    weights[:10] = 0
+    return weights
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("shape", [(120,), (120, 5)], ids=["rows", "entries"])
+def test_weights_of_parts_are_those_of_arrays(model, shape):
+    weights = random_weights(shape)
+    expected, found = clone(model).fit(X, Y, weights), clone(model).fit(parts(X, Y, weights))
+    assert_same_model(found, expected, atol=2e-2 if model.nuclear > 1 else 1e-3)
+    assert found.ridge_ == pytest.approx(expected.ridge_, rel=1e-12)
+    assert found.all_labelled_ == expected.all_labelled_
+
+
+def test_weights_of_classes_and_of_parts_multiply():
+    model, weights = RBRLClassifier(class_weight="balanced", tol=1e-7), random_weights(Y.shape)
+    assert_same_model(clone(model).fit(parts(X, Y, weights)), clone(model).fit(X, Y, weights), atol=1e-3)
+
+
+def test_a_weight_is_a_repetition_in_parts():
+    weights = np.random.default_rng(0).integers(0, 3, 120)
+    repeated = parts(np.repeat(X, weights, axis=0), np.repeat(Y, weights, axis=0))
+    assert_same_model(RBRLClassifier(tol=1e-7).fit(parts(X, Y, weights)), RBRLClassifier(tol=1e-7).fit(repeated), 1e-3)
+
+
+def test_parts_may_have_weights_of_any_kind():
+    weights = random_weights(Y.shape)
+    rows = weights[:50, 0]
+    kinds = [(X[:50], Y[:50], rows), (X[50:90], Y[50:90], sparse.csr_array(weights[50:90])), (X[90:], Y[90:])]
+    whole = np.vstack([np.tile(rows[:, None], 5), weights[50:90], np.ones((30, 5))])
+    assert_same_model(RBRLClassifier(tol=1e-7).fit(kinds), RBRLClassifier(tol=1e-7).fit(X, Y, whole), atol=1e-3)
+
+
+def test_weight_0_is_missing_in_parts():
+    known = np.random.default_rng(0).random(Y.shape) < 0.7
+    missing, weighted = parts(X, np.where(known, Y, np.nan)), parts(X, Y, known)
+    found, expected = (RBRLClassifier(tol=1e-7).fit(data) for data in (weighted, missing))
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-12)
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("weights", "error"),
+    [
+        (np.ones(7), r"part 0: weights must be an array of shape \(25,\), one per row, or \(25, 5\).* Got \(7,\)"),
+        ([1.0] * 25, r"part 0: weights must be an array .* Got list"),
+        (np.linspace(-1, 1, 25), r"part 0: weights must be finite and >= 0. Got values from -1.0 to 1.0"),
+        (np.zeros(25), r"No label of any of the 25 rows is known: all are NaN or have weight 0"),
+    ],
+)
+def test_weights_that_are_none(weights, error):
+    with pytest.raises(ValueError, match=error):
+        RBRLClassifier().fit([(X[:25], Y[:25], weights)])
 
 
 def test_shards_give_the_model_of_arrays(tmp_path):
@@ -92,8 +151,9 @@ def test_what_blocks_cannot_do_is_said():
             RBRLClassifier(solver=solver).fit(parts(X, Y))
     with pytest.raises(ValueError, match=r"have their labels with them: pass no y. Got y of type ndarray"):
         RBRLClassifier().fit(parts(X, Y), Y)
-    with pytest.raises(ValueError, match="sample_weight goes with arrays; for rows in 5 blocks"):
-        RBRLClassifier().fit(parts(X, Y), sample_weight=np.ones(120))
+    for name in ("sample_weight", "label_mask"):
+        with pytest.raises(ValueError, match=rf"{name} goes with arrays. Rows in 5 blocks .* of type ndarray"):
+            RBRLClassifier().fit(parts(X, Y), **{name: np.ones(Y.shape)})
     with pytest.raises(ValueError, match="requires y"):
         RBRLClassifier().fit(X)
     with pytest.raises(ValueError, match="parameter of RBRLClassifier must be"):

@@ -21,11 +21,22 @@ def learn(X: NDArray[np.float64], Y: NDArray[np.int64]) -> dict[str, float]:
     return metrics.evaluate(Y, labels, scores)
 
 
+def names(X: NDArray[np.float64], Y: NDArray[np.int64]) -> list[str] | None:
+    """Labels by name."""
+    model = RBRLClassifier(label_names=["sea", "sun"]).set_output(predict="pandas").fit(X, Y)
+    sets: list[list[str]] = rbrl.predict_sets(model, X) + model.predict_sets(X)
+    best, scores = model.predict_top(X, 1)
+    report: str = rbrl.classification_report(Y, Y, scores, label_names=np.array(["sea", "sun"]))
+    table = rbrl.evaluate(Y, Y, per_label=True)
+    return rbrl.label_names(model) if sets and best.size and report and len(table) else None
+
+
 def wrong(X: NDArray[np.float64], Y: NDArray[np.int64]) -> None:
     """Mistakes that a type checker has to find before the program runs."""
     RBRLClassifier(ridge="ten")  # type: ignore[arg-type]
     _ = RBRLClassifier().fit(X, Y).coeff_  # type: ignore[attr-defined]
     BinaryRelevance(c=2.0)  # type: ignore[call-arg]
+    RBRLClassifier().set_output(transform="pandas")  # type: ignore[call-arg]
     rbrl.load(3.5)  # type: ignore[arg-type]
 
 

@@ -1,5 +1,6 @@
 """Types that signatures share: arrays, and what users may give as features or labels."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -14,6 +15,8 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 # The same after it was checked: dense, or in compressed sparse rows.
 Matrix: TypeAlias = FloatArray | sparse.csr_array | sparse.csr_matrix
+# Names of labels as a user may give them, or none.
+LabelNames: TypeAlias = Sequence[str] | NDArray[np.str_] | None
 
 if TYPE_CHECKING:
 
@@ -24,6 +27,6 @@ else:
     from scipy.sparse import issparse
 
 __all__ = [
-    "Array", "ArrayLike", "BoolArray", "FloatArray", "IntArray", "Matrix", "MatrixLike",
-    "issparse",
+    "Array", "ArrayLike", "BoolArray", "FloatArray", "IntArray", "LabelNames", "Matrix",
+    "MatrixLike", "issparse",
 ]  # fmt: skip

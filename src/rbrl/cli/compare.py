@@ -154,7 +154,8 @@ def _report(store: "Store", folder: Path, json: bool, quiet: bool, facts: dict[s
     plan = store.plan()
     if plan is None:
         raise FileNotFoundError(f"{store.path} has no comparison in it; `rbrl compare` makes one")
-    options |= {"plan": plan.to_toml(), "datasets": store.datasets()} | ({"title": plan.title} if plan.title else {})
+    options |= {"plan": plan.to_toml(), "datasets": store.datasets(), "reliability": store.reliability()}
+    options |= {"title": plan.title} if plan.title else {}
     report = write_report(store.rows(), folder, **options)
     if json:
         tables = {name: table.records() for name, table in report.tables.items()}

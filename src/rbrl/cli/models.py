@@ -22,12 +22,28 @@ if TYPE_CHECKING:
 BLOCK = 4096  # rows at a time: a kernel model needs a row of products for each
 
 
+class Calibration(StrEnum):
+    """How scores become probabilities.
+
+    Examples
+    --------
+    >>> f"--calibrate {Calibration.sigmoid}"
+    '--calibrate sigmoid'
+    """
+
+    sigmoid = "sigmoid"
+    isotonic = "isotonic"
+
+
 def fit(
     data: Data,
     output: Annotated[Path, option("--output", "-o", help="The model file to write.")],
     method: Method = "rbrl",
     settings: Annotated[
         list[str] | None, option("--set", "-s", metavar="NAME=VALUE", help="A parameter; may be repeated.")
+    ] = None,
+    calibrate: Annotated[
+        Calibration | None, option(help="Learn probabilities too, on held-out rows: for `predict` and `evaluate`.")
     ] = None,
     standardise: Annotated[
         bool, typer.Option(help="Scale features to mean 0 and deviation 1 first; sparse data keep their zeros.")
@@ -46,10 +62,12 @@ def fit(
     `rbrl fit "shards/*.npz" -o large.rbrl`
 
     `rbrl fit my.csv --labels sea,sand -o my.rbrl --set kernel=rbf --set ridge=0.1 --standardise`
+
+    `rbrl fit yeast -o yeast.rbrl --calibrate sigmoid`
     """
     from rbrl.persistence import save
 
-    model = _make_model(method, parse_settings(settings), standardise)
+    model = _make_model(method, parse_settings(settings), standardise, calibrate)
     _check_folder(output)
     started = time.perf_counter()
     bases = shared.parse_bases(index_base, label_base)
@@ -97,18 +115,22 @@ def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def _make_model(method: str, params: dict[str, Any], standardise: bool) -> Any:
-    """A classifier of the registry with parameters, after a scaler if asked for."""
+def _make_model(method: str, params: dict[str, Any], standardise: bool, calibrate: Calibration | None) -> Any:
+    """A classifier of the registry with parameters, with probabilities and after a scaler if asked for."""
     from rbrl.registry import REGISTRY
 
     if method not in REGISTRY:
         raise ValueError(f"A method is one of {', '.join(REGISTRY)}. Got {method!r} instead.")
-    model = REGISTRY[method]()
+    model: Any = REGISTRY[method]()
     unknown = [name for name in params if name not in model.get_params()]
     if unknown:
         known = ", ".join(sorted(model.get_params(deep=False)))
         raise ValueError(f"{method} has the parameters {known}. Got {', '.join(unknown)} instead.")
     model.set_params(**params)
+    if calibrate:
+        from rbrl.search import CalibratedMultiLabelClassifier
+
+        model = CalibratedMultiLabelClassifier(model, method=calibrate.value)
     if not standardise:
         return model
     from sklearn.pipeline import make_pipeline
@@ -145,7 +167,7 @@ def _learn_shards(model: Any, data: str, labels: str | None, bases: dict[str, An
 
     if not isinstance(model, ObjectiveClassifier):
         others = f"Got {model}; load {data} as one file for others."
-        raise ValueError(f"Shards train rbrl, brl and cpnl, without --standardise. {others}")
+        raise ValueError(f"Shards train rbrl, brl and cpnl, without --standardise and --calibrate. {others}")
     model.fit(open_shards(data, shared.parse_labels(labels), **bases))
     return model.n_samples_seen_, model.targets_.n_columns
 
@@ -162,12 +184,13 @@ class Answer(StrEnum):
     labels = "labels"
     names = "names"
     scores = "scores"
+    probabilities = "probabilities"
 
 
 def predict(
     model: Model, data: Data,
     output: Annotated[Path | None, option("--output", "-o", help="A CSV file; default: standard output.")] = None,
-    write: Annotated[Answer, typer.Option(help="0/1 per label, the names of the labels, or scores.")] = Answer.labels,
+    write: Annotated[Answer, typer.Option(help="0/1 per label, the names, scores or probabilities.")] = Answer.labels,
     top: Annotated[int | None, option(min=1, help="Only the so many best labels, with their scores.")] = None,
     block_size: Annotated[int, typer.Option(min=0, help="Rows at a time; 0 reads everything first.")] = BLOCK,
     labels: Labels = None, index_base: IndexBase = Base.auto, data_home: DataHome = None, quiet: Quiet = False,
@@ -194,7 +217,7 @@ def predict(
     with writing_text(output) if output else nullcontext(sys.stdout) as stream:
         rows = csv.writer(stream, lineterminator="\n")
         for X in shared.load_blocks(data, fitted, labels, block_size, data_home, bases):
-            answers = _answers(fitted, X, scores=top is not None or write is Answer.scores)
+            answers = _answers(fitted, X, Answer.scores if top else write)
             names = _label_names(fitted, answers.shape[1])
             if n_rows == 0:
                 rows.writerow(_header(write, top, names))
@@ -204,24 +227,32 @@ def predict(
         say(f"{output}: {n_rows} rows", quiet)
 
 
-def _answers(model: Any, X: Any, scores: bool) -> "Array":
-    """Scores or labels of rows; a scaler that was fitted on dense rows moves zeros, so sparse ones are written out."""
+def _answers(model: Any, X: Any, write: Answer) -> "Array":
+    """What is asked of rows; a scaler that was fitted on dense rows moves zeros, so sparse ones are written out."""
     import numpy as np
     from scipy import sparse
 
-    from rbrl.metrics import scores_of
+    from rbrl.metrics import probabilities_of, scores_of
 
     moves_zeros = hasattr(model, "steps") and getattr(model[0], "with_mean", False)
     X = X.toarray() if moves_zeros and sparse.issparse(X) else X
-    answers: Any = scores_of(model, X) if scores else model.predict(X)
+    if write is Answer.probabilities and not hasattr(model, "predict_proba"):
+        name = type(model[-1] if hasattr(model, "steps") else model).__name__
+        raise ValueError(
+            f"The model must have probabilities. Got {name}, which has none; `rbrl fit --calibrate` adds them."
+        )
+    known: dict[Answer, Any] = {Answer.scores: scores_of, Answer.probabilities: probabilities_of}
+    answers: Any = known[write](model, X) if write in known else model.predict(X)
     answers = answers.toarray() if sparse.issparse(answers) else np.asarray(answers)
     return answers[:, None] if answers.ndim == 1 else answers
 
 
 def _label_names(model: Any, n_labels: int) -> list[str]:
     """Names of the labels that a model was fitted with, or numbers."""
-    names = getattr(model, "label_names_", None)
-    return list(names) if names is not None and len(names) == n_labels else [f"label{i + 1}" for i in range(n_labels)]
+    from rbrl.estimators.named_answers import label_names
+
+    names = label_names(model)
+    return names if names is not None and len(names) == n_labels else [f"label{i + 1}" for i in range(n_labels)]
 
 
 def _header(write: Answer, top: int | None, names: list[str]) -> list[str]:
@@ -240,7 +271,8 @@ def _lines(answers: "Array", write: Answer, top: int | None, names: list[str]) -
     rows = answers.tolist()
     if write is Answer.names:
         return ([";".join(name for name, value in zip(names, row) if value > 0)] for row in rows)
-    return ([f"{value:.9g}" if write is Answer.scores else int(value > 0) for value in row] for row in rows)
+    as_numbers = write in (Answer.scores, Answer.probabilities)
+    return ([f"{value:.9g}" if as_numbers else int(value > 0) for value in row] for row in rows)
 
 
 def evaluate(
@@ -265,9 +297,14 @@ def evaluate(
     fitted = shared.load_model(model)
     dataset = shared.load_data(data, labels, data_home, shared.parse_bases(index_base, label_base), fitted)
     blocks = list(shared.row_blocks(dataset.X, BLOCK))
-    predicted = np.vstack([_answers(fitted, X, scores=False) > 0 for X in blocks]).astype(np.int8)
-    scores = np.vstack([_answers(fitted, X, scores=True) for X in blocks])
-    values = evaluate(dataset.Y, predicted, scores, metrics, missing="ignore")
+    predicted = np.vstack([_answers(fitted, X, Answer.labels) > 0 for X in blocks]).astype(np.int8)
+    needs = {one.needs for one in metrics}
+    found: dict[str, Any] = {
+        kind: np.vstack([_answers(fitted, X, kind) for X in blocks])
+        for kind in (Answer.scores, Answer.probabilities)
+        if kind in needs
+    }
+    values = evaluate(dataset.Y, predicted, metrics=metrics, missing="ignore", **found)
     if json:
         shared.show_json(values)
         return

@@ -4,10 +4,11 @@ from rbrl.estimators.cpnl import CPNL
 from rbrl.estimators.ensembles import EnsembleOfChains, RAkEL
 from rbrl.estimators.ml_knn import MLkNN
 from rbrl.estimators.mlfe import MLFE
+from rbrl.estimators.named_answers import label_names, predict_sets, predict_top
 from rbrl.estimators.rbrl import BRLClassifier, RBRLClassifier
 from rbrl.estimators.reductions import BinaryRelevance, CalibratedLabelRanking, LabelPowerset
 
 __all__ = [
     "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "EnsembleOfChains", "LabelPowerset",
-    "MLkNN", "RAkEL", "RBRLClassifier",
+    "MLkNN", "RAkEL", "RBRLClassifier", "label_names", "predict_sets", "predict_top",
 ]  # fmt: skip

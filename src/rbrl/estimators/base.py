@@ -11,15 +11,17 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from rbrl._common.bases import BaseEstimator, ClassifierMixin
-from rbrl._common.checks import check_number, check_row_weights
+from rbrl._common.bases import BaseEstimator
+from rbrl._common.checks import check_row_weights
+from rbrl._common.frames import refuse_text
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
-from rbrl.decision import every_row_has_label, relevant_labels, top_labels
+from rbrl.decision import every_row_has_label, relevant_labels
+from rbrl.estimators.named_answers import NamedAnswers, label_names, parts_of
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.losses.hinges import mean_weights
-from rbrl.out_of_core.sources import column_names, feature_blocks
-from rbrl.targets import SignedTargets, check_not_label_sets, missing_entries, without_missing
+from rbrl.out_of_core.sources import feature_blocks
+from rbrl.targets import SignedTargets, agreed_names, label_matrix, missing_entries, without_missing
 
 FLOATS = [np.float64, np.float32]
 # Scores at a time, where not all of them are asked for: 32 MB.
@@ -30,7 +32,7 @@ Rows: TypeAlias = MatrixLike | Dataset | Shards
 Filling: TypeAlias = bool | Literal["auto"]
 
 
-class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
+class MultiLabelClassifier(NamedAnswers, BaseEstimator):
     """A scikit-learn classifier of label matrices.
 
     A subclass writes ``_check_parameters()``, ``_fit(X, Y, weights)`` with Y in {-1, +1}, and ``_scores(X)``. One that
@@ -69,11 +71,8 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
 
     n_features_in_: int
     feature_names_in_: Array
-    label_names_: Array
     first_feature_: int
     first_label_: int
-    targets_: SignedTargets
-    classes_: Array
     all_labelled_: bool
     non_empty: Filling = False
     # Whether labels may be missing: entries of Y that are NaN for users and 0 inside.
@@ -94,7 +93,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame (n_samples, n_features); or Dataset
-        y : array, sparse matrix or data frame (n_samples, n_labels); or (n_samples,), classes
+        y : array, sparse matrix or data frame (n_samples, n_labels); or label sets; or (n_samples,), classes
             None with a `Dataset`. NaN in a matrix is a label that nobody looked at: what has `takes_missing` learns from
             the others, and what has not refuses it.
 
@@ -159,29 +158,6 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
             (self.targets_.decode(relevant_labels(scores, never_empty), scores) for scores in blocks), container
         )
 
-    def predict_top(self, X: Rows, k: int) -> tuple[IntArray, FloatArray]:
-        """The k best labels of every row, best first, of equal ones the first.
-
-        Made block by block: the matrix of all scores, which is large where labels are many, is never held.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame (n_samples, n_features); or Dataset, Shards, or a list of parts (X, Y)
-        k : int
-
-        Returns
-        -------
-        labels : array (n_samples, k)
-            Columns of the labels: indices into `classes_`.
-        scores : array (n_samples, k)
-        """
-        check_is_fitted(self)
-        check_number(type(self).__name__ + ".predict_top", "k", k, low=1, integer=True)
-        if self.targets_.kind == "binary":
-            raise ValueError("predict_top needs a score for each label or class. Got a binary 1-D target; use predict.")
-        labels, scores = zip(*(top_labels(scores, k) for scores in self._score_blocks(X)))
-        return np.vstack(labels), np.vstack(scores)
-
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raise ValueError for a parameter that makes no sense."""
@@ -208,12 +184,14 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} learns from rows in memory. Got {X!r}; load the rows as one file, or use a "
                 "classifier that learns from files, such as RBRLClassifier."
             )
-        columns = X.columns if isinstance(X, Dataset) else Columns(label_names=column_names(y))
         if isinstance(X, Dataset):
             if y is not None:
                 raise ValueError(f"A Dataset has its labels with it: pass no y. Got y of type {type(y).__name__}.")
-            y, X = X.Y, X.X
-        check_not_label_sets(y)
+            names = agreed_names(self.label_names, X.columns.label_names, X.n_labels)
+            columns, y, X = replace(X.columns, label_names=names), X.Y, X.X
+        else:
+            y, names = label_matrix(y, self.label_names)
+            columns = Columns(label_names=names)
         X, y = checked_labelled(self, X, y)
         self.targets_ = SignedTargets().fit(y)
         self.classes_ = self.targets_.classes_
@@ -230,7 +208,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(X, Dataset):
             features_alone = replace(columns_of(self), n_labels=None, label_names=None)
             return check_array(X.matching(features_alone).X, accept_sparse="csr", dtype=FLOATS, estimator=self)
-        return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        return validated(self, X, reset=False)
 
     def _score_blocks(self, X: Rows, whole: bool = False) -> Iterator[FloatArray]:
         """Scores of some rows at a time; with `whole`, of all that are in memory together."""
@@ -282,8 +260,29 @@ def checked_labelled(model: Any, X: Any, y: Any, reset: bool = True) -> tuple[Ma
     """
     missing = missing_entries(y)
     known = y if missing is None else without_missing(y, missing, 1.0)
-    X, known = validate_data(model, X, known, multi_output=True, accept_sparse="csr", dtype=FLOATS, reset=reset)
+    X, known = validated(model, X, known, multi_output=True, reset=reset)
     return X, known if missing is None else np.where(missing, np.nan, known)
+
+
+def validated(model: Any, X: Any, *y: Any, **options: Any) -> Any:
+    """scikit-learn's `validate_data`; of text among the features it says which, and what to do about it.
+
+    Parameters
+    ----------
+    model : estimator
+    X : array, sparse matrix or data frame (n_samples, n_features)
+    *y, **options
+        As for `validate_data`.
+
+    Returns
+    -------
+    X, a float array or CSR matrix; or X and y
+    """
+    try:
+        return validate_data(model, X, *y, accept_sparse="csr", dtype=FLOATS, **options)
+    except (TypeError, ValueError):
+        refuse_text(X, type(model).__name__)
+        raise
 
 
 def _joined(blocks: Iterable[Any], container: Any = None) -> Any:
@@ -311,13 +310,13 @@ def columns_of(model: Any) -> Columns:
     >>> columns_of(BRLClassifier().fit([[0.0], [1.0]], [[0, 1], [1, 0]])).n_labels
     2
     """
-    targets = getattr(model[-1] if hasattr(model, "steps") else model, "targets_", None)
-    features, labels = (getattr(model, name, None) for name in ("feature_names_in_", "label_names_"))
+    targets = next((part.targets_ for part in parts_of(model) if hasattr(part, "targets_")), None)
+    features, labels = getattr(model, "feature_names_in_", None), label_names(model)
     return Columns(
         n_features=model.n_features_in_,
         n_labels=targets.n_columns if targets is not None and targets.is_matrix else None,
         feature_names=None if features is None else tuple(map(str, features)),
-        label_names=None if labels is None else tuple(map(str, labels)),
+        label_names=None if labels is None else tuple(labels),
         first_feature=getattr(model, "first_feature_", None),
         first_label=getattr(model, "first_label_", None),
     )
@@ -336,10 +335,11 @@ def remember_columns(model: Any, columns: Columns) -> None:
     names = columns.label_names
     labels = None if names is None else np.array([str(name) for name in names], dtype=np.str_)
     known = {"label_names_": labels, "first_feature_": columns.first_feature, "first_label_": columns.first_label}
-    for name, value in known.items():
-        vars(model).pop(name, None)
-        if value is not None:
-            setattr(model, name, value)
+    for part in (model, model[-1]) if hasattr(model, "steps") else (model,):
+        for name, value in known.items():
+            vars(part).pop(name, None)
+            if value is not None:
+                setattr(part, name, value)
     if columns.feature_names is not None:
         first = model[0] if hasattr(model, "steps") else model
         first.feature_names_in_ = np.array([str(name) for name in columns.feature_names], dtype=np.str_)

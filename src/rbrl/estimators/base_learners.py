@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from rbrl._common.bases import BaseEstimator
 from rbrl._common.checks import check_choice, check_number
-from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.problem.kernel import gram
 from rbrl.problem.scales import Width, check_width, kernel_width
@@ -301,6 +301,8 @@ class ReductionClassifier(MultiLabelClassifier):
         Of the two; `gamma` and `tol` may be None.
     non_empty : bool
         Give a row without a relevant label its best one.
+    label_names : sequence of str, default=None
+        Names of the labels.
     """
 
     decision_parameters = ("non_empty", "votes")
@@ -310,7 +312,7 @@ class ReductionClassifier(MultiLabelClassifier):
 
     def __init__(
         self, estimator: BaseEstimator | None, kernel: str, C: float, gamma: Width, tol: float | None,
-        non_empty: bool,
+        non_empty: bool, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
         self.estimator = estimator
         self.kernel = kernel
@@ -318,6 +320,7 @@ class ReductionClassifier(MultiLabelClassifier):
         self.gamma = gamma
         self.tol = tol
         self.non_empty = non_empty
+        self.label_names = label_names
 
     def fit(self, X: MatrixLike, y: MatrixLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and their labels y.

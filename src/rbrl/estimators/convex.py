@@ -4,13 +4,14 @@ import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number
-from rbrl._common.typing import ArrayLike, FloatArray, IntArray, Matrix, MatrixLike, issparse
+from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns
 from rbrl.decision import every_row_has_label
 from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, remember_columns
@@ -26,11 +27,11 @@ from rbrl.estimators.entries import (
 )  # fmt: skip
 from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.hinges import mean_weights
-from rbrl.out_of_core import Blocks, LabelCounts, as_blocks, fit_blocks
+from rbrl.out_of_core import Block, Blocks, LabelCounts, as_blocks, fit_blocks
 from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, gram
 from rbrl.problem.scales import InterceptStrength, Strength, Width, check_width
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
-from rbrl.targets import SignedTargets
+from rbrl.targets import SignedTargets, agreed_names
 
 __all__ = ["KernelModel", "ObjectiveClassifier", "present_rows"]
 
@@ -38,6 +39,10 @@ __all__ = ["KernelModel", "ObjectiveClassifier", "present_rows"]
 BLOCK_ENTRIES = 2**24
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
+
+
+def _n_labels(block: Block) -> tuple[int]:
+    return (block.Y.shape[1],)
 
 
 class KernelModel:
@@ -138,7 +143,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True,
         intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto", class_weight: ClassWeight = None,
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
-        verbose: int = 0,
+        verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
         self.ridge, self.nuclear = ridge, nuclear
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
@@ -147,7 +152,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         self.fit_intercept, self.intercept_ridge, self.non_empty = fit_intercept, intercept_ridge, non_empty
         self.class_weight = class_weight
         self.solver, self.tol, self.max_iter = solver, tol, max_iter
-        self.warm_start, self.verbose = warm_start, verbose
+        self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
 
     @abstractmethod
     def loss(self, count_labels: Callable[[], LabelCounts]) -> Loss:
@@ -203,7 +208,8 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         Parameters
         ----------
         X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Dataset`, which has its labels; or
-            :class:`rbrl.datasets.Shards`, a list of parts (X, Y), a Dask array or data frame, or a list of delayed parts
+            :class:`rbrl.datasets.Shards`, a list of parts (X, Y) or (X, Y, weights), a Dask array or data frame, or a list
+            of delayed parts
             With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples). What comes in blocks stays where it is:
             the linear model is learned in passes over it, with bounded memory.
         y : array or sparse matrix (n_samples, n_labels)
@@ -213,9 +219,10 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         sample_weight : array (n_samples,) or (n_samples, n_labels), default=None
             Weights of the rows in the loss, or of the entries of y; what has weight 0 is as if it were absent. The hinge of
             an entry counts its weight, a pair of labels the product of theirs, as a share of all pairs of the row, times
-            the mean weight of the row's entries. Of arrays only.
+            the mean weight of the row's entries. With a Dask array X, a Dask array; parts have their weights with them.
         label_mask : bool array or sparse matrix (n_samples, n_labels), default=None
-            True where a label is known: missing ones of a sparse y, in which nothing else can say so. Of arrays only.
+            True where a label is known: missing ones of a sparse y, in which nothing else can say so. With a Dask array X,
+            a Dask array; in parts, a weight of 0 says the same.
 
         Returns
         -------
@@ -294,6 +301,9 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
                 f"Got {self.solver!r} instead."
             )
         columns = blocks.columns or Columns()
+        if self.label_names is not None:
+            names = agreed_names(self.label_names, columns.label_names, *blocks.first(_n_labels))
+            columns = replace(columns, label_names=names)
 
         def loss(count_labels: Callable[[], LabelCounts]) -> Loss:
             plain = self.loss(count_labels)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rbrl._common.checks import check_number
+from rbrl._common.typing import LabelNames
 from rbrl.estimators.base import Filling
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, Loss, WeightedSum
@@ -67,6 +68,8 @@ class CPNL(ObjectiveClassifier):
         Start from the weights of the previous `fit`.
     verbose : int, default=0
         1 writes a line about the solution to standard error.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -122,14 +125,14 @@ class CPNL(ObjectiveClassifier):
         gamma: Width = "median", degree: int = 3, coef0: float = 1.0, fit_intercept: bool = True,
         intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto",
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
-        verbose: int = 0,
+        verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
         self.ridge, self.positive, self.negative = ridge, positive, negative
         self.beta, self.n_neighbors = beta, n_neighbors
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
         self.fit_intercept, self.intercept_ridge, self.non_empty = fit_intercept, intercept_ridge, non_empty
         self.solver, self.tol, self.max_iter = solver, tol, max_iter
-        self.warm_start, self.verbose = warm_start, verbose
+        self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
 
     # Other classifiers have it as a parameter.
     @property

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from rbrl._common.bases import BaseEstimator
 from rbrl._common.checks import check_number
-from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix
 from rbrl.estimators.base_learners import (
     Inputs,
     Learner,
@@ -75,6 +75,8 @@ class RAkEL(ReductionClassifier):
         processes: ``with joblib.parallel_config("loky")``.
     random_state : int, RandomState or None, default=None
         Draws the subsets.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -117,8 +119,9 @@ class RAkEL(ReductionClassifier):
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, overlapping: bool = True, n_subsets: int | None = None, subset_size: float = 3,
         votes: str = "hard", non_empty: bool = False, n_jobs: int | None = None, random_state: RandomSource = None,
+        label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
         self.overlapping = overlapping
         self.n_subsets = n_subsets
         self.subset_size = subset_size
@@ -225,6 +228,8 @@ class EnsembleOfChains(ReductionClassifier):
         processes: ``with joblib.parallel_config("loky")``.
     random_state : int, RandomState or None, default=None
         Draws the orders and the rows.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -264,8 +269,9 @@ class EnsembleOfChains(ReductionClassifier):
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, n_chains: int = 10, max_samples: float = 1.0, votes: str = "hard",
         non_empty: bool = False, n_jobs: int | None = None, random_state: RandomSource = None,
+        label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
         self.n_chains = n_chains
         self.max_samples = max_samples
         self.votes = votes

@@ -19,8 +19,8 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from rbrl._common.checks import check_choice, check_number
-from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
-from rbrl.estimators.base import MultiLabelClassifier
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix
+from rbrl.estimators.probabilities import ProbabilityClassifier
 
 if TYPE_CHECKING:
     from sklearn.neighbors import KDTree
@@ -310,7 +310,7 @@ def _canonical(X: Matrix) -> Matrix:
     return X
 
 
-class MLkNN(MultiLabelClassifier):
+class MLkNN(ProbabilityClassifier):
     r"""Multi-label k nearest neighbours.
 
     A label is relevant where, given the number c of the row's k nearest neighbours that carry it,
@@ -335,6 +335,8 @@ class MLkNN(MultiLabelClassifier):
         Give a row without a relevant label its best one.
     n_jobs : int, default=None
         Threads of the neighbour search.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -353,7 +355,7 @@ class MLkNN(MultiLabelClassifier):
 
     Notes
     -----
-    `decision_function` is P(relevant given c) - 1/2.
+    `predict_proba` is P(relevant given c), and `decision_function` that less 1/2.
 
     References
     ----------
@@ -379,13 +381,13 @@ class MLkNN(MultiLabelClassifier):
 
     def __init__(
         self, n_neighbors: int = 10, smoothing: float = 1.0, scale: str = "none", non_empty: bool = False,
-        n_jobs: int | None = None,
+        n_jobs: int | None = None, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.scale = scale
-        self.non_empty = non_empty
-        self.n_jobs = n_jobs
+        self.non_empty, self.n_jobs = non_empty, n_jobs
+        self.label_names = label_names
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         self.feature_scale_ = _inverse_range(X) if self.scale == "minmax" else None
@@ -408,6 +410,9 @@ class MLkNN(MultiLabelClassifier):
         relevant = self.prior_ * self.likelihood_relevant_[labels, counts]
         irrelevant = (1 - self.prior_) * self.likelihood_irrelevant_[labels, counts]
         return 0.5 * (relevant - irrelevant) / (relevant + irrelevant)
+
+    def _probabilities(self, X: Matrix) -> FloatArray:
+        return self._scores(X) + 0.5
 
     def _neighbour_counts(self, X: Matrix | None = None) -> IntArray:
         """How many neighbours carry each label; of the training rows themselves without X."""

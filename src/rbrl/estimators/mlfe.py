@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_chunked
 
 from rbrl._common.checks import check_number
-from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem.kernel import gram
@@ -325,6 +325,8 @@ class MLFE(MultiLabelClassifier):
         Give a row without a relevant label its best one.
     n_jobs : int, default=None
         Threads of stage 1.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -373,18 +375,12 @@ class MLFE(MultiLabelClassifier):
     def __init__(
         self, beta1: float = 1.0, beta2: float = 1.0, beta3: float = 1.0, bounds: tuple[float, float] = (1.0, 2.0),
         epsilon: float = 1e-3, gamma: float | None = None, tol: float = 1e-5, max_iter: int = 100,
-        non_empty: bool = False, n_jobs: int | None = None,
+        non_empty: bool = False, n_jobs: int | None = None, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        self.beta1 = beta1
-        self.beta2 = beta2
-        self.beta3 = beta3
-        self.bounds = bounds
-        self.epsilon = epsilon
-        self.gamma = gamma
-        self.tol = tol
-        self.max_iter = max_iter
-        self.non_empty = non_empty
-        self.n_jobs = n_jobs
+        self.beta1, self.beta2, self.beta3 = beta1, beta2, beta3
+        self.bounds, self.epsilon, self.gamma = bounds, epsilon, gamma
+        self.tol, self.max_iter = tol, max_iter
+        self.non_empty, self.n_jobs, self.label_names = non_empty, n_jobs, label_names
 
     def fit_many(self, X: MatrixLike, y: MatrixLike | None, points: Iterable[Mapping[str, Any]]) -> Iterator[Self]:
         """Yield a fitted copy for each dict of parameters; the first two stages are common to all weights of the third.

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from rbrl._common.typing import LabelNames
 from rbrl.estimators.base import Filling
 from rbrl.estimators.entries import ClassWeight
 from rbrl.estimators.streaming import StreamingClassifier
@@ -202,6 +203,8 @@ class RBRLClassifier(StreamingClassifier):
         Start from the weights of the previous `fit`. No effect with an approximation, whose features are drawn anew.
     verbose : int, default=0
         1 writes a line about the solution to standard error.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -260,7 +263,7 @@ class RBRLClassifier(StreamingClassifier):
         random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True,
         intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto", class_weight: ClassWeight = None,
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
-        verbose: int = 0,
+        verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
         self.ridge, self.ranking, self.nuclear = ridge, ranking, nuclear
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
@@ -269,7 +272,7 @@ class RBRLClassifier(StreamingClassifier):
         self.fit_intercept, self.intercept_ridge, self.non_empty = fit_intercept, intercept_ridge, non_empty
         self.class_weight = class_weight
         self.solver, self.tol, self.max_iter = solver, tol, max_iter
-        self.warm_start, self.verbose = warm_start, verbose
+        self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
 
     def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
         """The squared hinge of every label, and `ranking` times that of every row's pairs of labels.

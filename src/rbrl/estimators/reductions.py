@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 
 from rbrl._common.bases import BaseEstimator
-from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base_learners import (
     Inputs,
@@ -21,6 +21,7 @@ from rbrl.estimators.base_learners import (
     probabilities,
     tie_shift,
 )
+from rbrl.estimators.probabilities import ProbabilityClassifier
 from rbrl.problem.scales import Width
 
 # A two-class problem: its rows, None for all of them, and whether each training row is relevant.
@@ -111,7 +112,7 @@ def _fit_problem(
     return fit_learner(learner, inputs, relevant.astype(np.int64), weights, rows), rows, 0.0
 
 
-class BinaryRelevance(BinaryBankClassifier):
+class BinaryRelevance(ProbabilityClassifier, BinaryBankClassifier):
     r"""One independent classifier per label.
 
     .. math:: f_k = \arg\min_f \; \Omega(f) + C \sum_i \ell(y_{ik} f(x_i)), \qquad k = 1, \dots, l
@@ -119,7 +120,7 @@ class BinaryRelevance(BinaryBankClassifier):
     with the squared hinge and a linear f, the hinge and an RBF kernel, or any base learner. The kernel matrix is
     computed once and shared by all labels. A label that is constant in training gets a constant score of its sign.
     Where entries of y are missing (NaN), each label is learned from the rows that somebody looked at; of a label at
-    which nobody did, the score is -1, with a warning.
+    which nobody did, the score is -1, with a warning. `predict_proba` is there if `estimator` has it.
 
     Parameters
     ----------
@@ -143,6 +144,8 @@ class BinaryRelevance(BinaryBankClassifier):
     n_jobs : int, default=None
         Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
         processes: ``with joblib.parallel_config("loky")``.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -173,10 +176,10 @@ class BinaryRelevance(BinaryBankClassifier):
     def __init__(
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, scores: str = "decision", non_empty: bool = False, n_jobs: int | None = None,
+        label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
-        self.scores = scores
-        self.n_jobs = n_jobs
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
+        self.scores, self.n_jobs = scores, n_jobs
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         problems = ((None if y.all() else np.flatnonzero(y), y > 0) for y in Y.T)
@@ -189,10 +192,12 @@ class BinaryRelevance(BinaryBankClassifier):
             warnings.warn(f"Nobody looked at {which}: they are predicted as irrelevant.", stacklevel=4)
 
     def _scores(self, X: Matrix) -> FloatArray:
-        inputs, all_labels = self._inputs(X), slice(None)
-        if self.scores == "hard":
-            return self._bank_votes(inputs, all_labels) - 0.5
-        return self._bank_margins(inputs, all_labels)
+        inputs = self._inputs(X)
+        hard = self.scores == "hard"
+        return self._bank_votes(inputs, slice(None)) - 0.5 if hard else self._bank_margins(inputs, slice(None))
+
+    def _probabilities(self, X: Matrix) -> FloatArray:
+        return self._bank_votes(self._inputs(X), slice(None), soft=True)
 
 
 def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:
@@ -293,6 +298,8 @@ class LabelPowerset(ReductionClassifier):
         ranks the labels too, and may predict a set that was never seen.
     non_empty : bool, default=False
         Give a row without a relevant label its best one.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -326,9 +333,9 @@ class LabelPowerset(ReductionClassifier):
 
     def __init__(
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
-        tol: float | None = None, votes: str = "hard", non_empty: bool = False,
+        tol: float | None = None, votes: str = "hard", non_empty: bool = False, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
         self.votes = votes
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
@@ -371,6 +378,8 @@ class CalibratedLabelRanking(BinaryBankClassifier):
     n_jobs : int, default=None
         Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
         processes: ``with joblib.parallel_config("loky")``.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -415,10 +424,10 @@ class CalibratedLabelRanking(BinaryBankClassifier):
     def __init__(
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
         tol: float | None = None, votes: str = "hard", non_empty: bool = False, n_jobs: int | None = None,
+        label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, kernel, C, gamma, tol, non_empty)
-        self.votes = votes
-        self.n_jobs = n_jobs
+        super().__init__(estimator, kernel, C, gamma, tol, non_empty, label_names)
+        self.votes, self.n_jobs = votes, n_jobs
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         relevant = np.asfortranarray(Y > 0)

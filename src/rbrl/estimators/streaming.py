@@ -16,9 +16,8 @@ from rbrl.exceptions import InvalidLabelsError
 from rbrl.losses.hinges import mean_weights
 from rbrl.out_of_core import label_counts
 from rbrl.out_of_core.fit import learn_batch, streamed_coefficients
-from rbrl.out_of_core.sources import column_names
 from rbrl.problem.scales import intercept_column
-from rbrl.targets import SignedTargets, check_not_label_sets
+from rbrl.targets import SignedTargets, are_label_sets, label_matrix
 
 # What does not hold after a further batch.
 _OF_FIT = (
@@ -110,8 +109,8 @@ class StreamingClassifier(ObjectiveClassifier):
                 "class_weight='balanced' counts the labels of all rows, which partial_fit does not have. Pass their weights "
                 "as a dict, such as {0: 5.0} for those of label 0, or as sample_weight of shape (n_rows, n_labels)."
             )
-        check_not_label_sets(y)
-        first, names = "stream_" not in vars(self), column_names(y)
+        first = "stream_" not in vars(self)
+        y, names = self._named_batch(y, first)
         known = list(getattr(self, "label_names_", names or ()))
         if not first and names is not None and known != names:
             raise InvalidLabelsError(
@@ -139,6 +138,12 @@ class StreamingClassifier(ObjectiveClassifier):
         for name in _OF_FIT:
             vars(self).pop(name, None)
         return self
+
+    def _named_batch(self, y: Any, first: bool) -> tuple[Any, list[str] | None]:
+        """A batch of labels, and their names; label sets have the columns of the first batch."""
+        if first:
+            return label_matrix(y, self.label_names)
+        return label_matrix(y, getattr(self, "label_names_", None) if are_label_sets(y) else None)
 
     def _why_not_in_batches(self) -> str:
         if not self._is_linear():

@@ -16,6 +16,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.utils.metaestimators import available_if
 
 from rbrl._common.bases import BaseEstimator, ClassifierMixin
 from rbrl._common.checks import hint
@@ -24,7 +25,7 @@ from rbrl.decision import non_empty as best_where_empty
 from rbrl.exceptions import PlanError, in_words
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.specs import DataSpec, MethodSpec
-from rbrl.metrics import scores_of
+from rbrl.metrics import get_metric, probabilities_of, scores_of
 from rbrl.registry import REGISTRY
 from rbrl.search.cv import RBRLClassifierCV
 
@@ -88,6 +89,20 @@ class NonEmptyClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         array of shape (n_samples, n_labels)
         """
         return scores_of(self.estimator_, X)
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Matrix) -> Array:
+        """The classifier's probabilities that labels are relevant, if it has any.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_labels)
+        """
+        return probabilities_of(self.estimator_, X)
 
     def predict(self, X: Matrix) -> Array:
         """Labels, 0/1, none of the rows empty.
@@ -177,6 +192,22 @@ def check_method(plan: Plan, method: MethodSpec) -> None:
             if isinstance(value, dict):
                 with _foreign_code(f"{where}: {value['use']!r} cannot be made with these params"):
                     _value(value, plan.folder)
+        if grids:
+            _check_criterion(plan, method, where, params)
+
+
+def _check_criterion(plan: Plan, method: MethodSpec, where: str, params: dict[str, Any]) -> None:
+    """Refuse to choose parameters by probabilities that the method does not have."""
+    criterion = plan.tuning.criterion
+    names = [name for name in ([criterion] if isinstance(criterion, str) else criterion) if name != "mean_rank"]
+    needed = [name for name in names if get_metric(name).needs == "probabilities"]
+    if not needed:
+        return
+    with _foreign_code(f"{where}: {method.use!r} cannot be made with these params"):
+        estimator = build(method.use, params, plan.folder, non_empty=method.non_empty)
+    if not hasattr(estimator, "predict_proba"):
+        words = f"parameters cannot be chosen by {', '.join(needed)}: {type(estimator).__name__} has no probabilities"
+        raise PlanError(f"{where}: {words}. Use 'rbrl:CalibratedMultiLabelClassifier' around it, or another criterion.")
 
 
 def check_missing_labels(plan: Plan, data: DataSpec, Y: Array) -> None:

@@ -26,6 +26,7 @@ from rbrl.datasets import CARDS, load, load_file
 from rbrl.exceptions import PlanError, in_words
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.specs import DataSpec, MethodSpec
+from rbrl.metrics import ReliabilityBins
 
 # A run among those of a plan: data set, method, split.
 Place = tuple[str, str, int]
@@ -198,6 +199,8 @@ class Outcome:
         What the fits have shown of each of the run's `others`: the tuning, and the values unless it has failed, because
         it would choose other parameters or with the error that judging raised.
     machine : str
+    reliability : ReliabilityBins or None
+        Of the probabilities of all labels together, where the method has them and a metric needs them.
     """
 
     status: str = "failed"
@@ -216,6 +219,7 @@ class Outcome:
     tuning: list[Fold] = field(default_factory=list)
     others: list[Outcome] = field(default_factory=list)
     machine: str = ""
+    reliability: ReliabilityBins | None = None
 
     def fail(self, error: BaseException, again: bool = False) -> Outcome:
         """Make this the outcome of an error.

@@ -26,6 +26,9 @@ ROWS = [
 TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations"]
 EFFORT = ["dataset", "method", "split", "n_fits", "seconds", "evaluations", "gap", "certified", "processor_seconds"]
 DATASETS = ["dataset", "n_samples", "n_features", "n_labels", "cardinality", "density"]
+RELIABILITY = ["dataset", "method", "split", "bin", "n", "foretold", "relevant"]
+# Where the bins of a run are among its values: beside metrics, none of which has this name.
+BINS = "reliability bins"
 NUMBERS = {"value", "gap", "evaluations", "seconds", "certified", *(name for name in ROWS if name.endswith("_seconds"))}
 # The column that holds JSON, decoded as it is read: text that cannot be decoded is then damage like any other.
 VALUES = 'vals AS "vals [json]"'
@@ -145,6 +148,24 @@ class Store:
         """
         lines = self._select("SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'", self._asked(plan))
         return _frame(((*place, *line) for place, *line in lines), ["dataset", "method", "split", "error", "trace"])
+
+    def reliability(self, plan: Plan | None = None) -> pd.DataFrame:
+        """Return what came of probabilities, in bins of equal width; of runs that had a metric of probabilities to measure.
+
+        Parameters
+        ----------
+        plan : Plan, optional
+            Default: the one that was started last.
+
+        Returns
+        -------
+        DataFrame
+            With the columns dataset, method, split, bin, n (entries of the test labels whose probability is in the bin),
+            foretold (sum of these probabilities), relevant (how many of the entries are).
+        """
+        lines = self._select(f"SELECT {VALUES} FROM runs WHERE key = ? AND status = 'ok'", self._asked(plan))
+        found = ((place, enumerate(zip(*vals[BINS]))) for place, vals in lines if BINS in vals)
+        return _frame(((*place, i, *one) for place, bins in found for i, one in bins), RELIABILITY)
 
     def datasets(self) -> pd.DataFrame:
         """Return what is known of data sets that came from files.
@@ -292,9 +313,11 @@ def _insert(cursor: Cursor, table: str, lines: list[tuple[Any, ...]]) -> None:
 
 
 def _record(run: Run, outcome: Outcome) -> tuple[Any, ...]:
+    bins = outcome.reliability
+    values = outcome.values if bins is None else {**outcome.values, BINS: [part.tolist() for part in bins]}
     return (
         *(run.key, outcome.status, outcome.error, outcome.trace, int(outcome.again)),
-        *(json.dumps(outcome.values), json.dumps(outcome.params)),
+        *(json.dumps(values), json.dumps(outcome.params)),
         *(outcome.tune_seconds, outcome.train_seconds, outcome.test_seconds, outcome.processor_seconds),
         *(outcome.gap, outcome.evaluations, run.seed, outcome.version, outcome.machine, time.time()),
     )

@@ -19,9 +19,9 @@ from rbrl._common.typing import Array, IntArray, Matrix
 from rbrl.exceptions import ConvergenceWarning, in_words
 from rbrl.experiments.methods import Classifier, build, inner_names
 from rbrl.experiments.runs import Fold, Outcome, Run, by_point, machine, missing_points
-from rbrl.metrics import evaluate
+from rbrl.metrics import ReliabilityBins, reliability_bins
 from rbrl.search import choose, tune
-from rbrl.search.grid import predictions
+from rbrl.search.grid import Predicted, predictions
 from rbrl.splits import IterativeStratifiedShuffleSplit, random_split
 
 Grid: TypeAlias = dict[str, list[Any]]
@@ -89,6 +89,7 @@ def _work(outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[Fold]
     predicted = predictions(estimator, X_test, run.plan.metrics)
     outcome.train_seconds, outcome.test_seconds = fitted - started, time.perf_counter() - fitted
     outcome.values = _judge(Y[test], predicted, run)
+    outcome.reliability = _reliability(Y[test], predicted)
     outcome.processor_seconds = earlier + time.process_time() - used
     outcome.gap = float(getattr(estimator, "gap_", math.nan))
     outcome.evaluations = float(getattr(estimator, "n_evaluations_", math.nan))
@@ -127,12 +128,18 @@ def _choice(run: Run, folds: Iterable[Fold]) -> dict[str, Any]:
     return choose(by_point(run, folds), run.plan.tuning.criterion, run.plan.metrics)
 
 
-def _judge(Y: Array, predicted: tuple[Array | None, Array | None], run: Run) -> dict[str, float]:
-    """Return {metric name: value}; refuse labels and scores of another shape than Y."""
-    for what, found in zip(("labels", "scores"), predicted):
+def _judge(Y: Array, predicted: Predicted, run: Run) -> dict[str, float]:
+    """Return {metric name: value}; refuse labels, scores and probabilities of another shape than Y."""
+    for what, found in predicted._asdict().items():
         if found is not None and found.shape != Y.shape:
             raise ValueError(f"the method's {what} must have the shape of Y, {Y.shape}. Got {found.shape} instead.")
-    return evaluate(Y, *predicted, run.plan.metrics, run.convention, missing="ignore")
+    return predicted.judged(Y, run.plan.metrics, run.convention)
+
+
+def _reliability(Y: Array, predicted: Predicted) -> ReliabilityBins | None:
+    """What a diagram of the probabilities is drawn of, where there are any."""
+    P = predicted.probabilities
+    return None if P is None else reliability_bins(Y, P, missing="ignore")
 
 
 class OtherRule:
@@ -184,8 +191,11 @@ class OtherRule:
         if not self.error and (not run.points or (not missing_points(run, folds) and _choice(run, folds) == chosen)):
             try:
                 predicted = predictions(estimator.set_params(**self.parameters), X_test, run.plan.metrics)
-                values, params = _judge(Y_test, predicted, run), {**run.params, **chosen}
-                return replace(done, values=values, params=params, tuning=self.tuning, others=[])
+                judged: dict[str, Any] = {
+                    "values": _judge(Y_test, predicted, run),
+                    "reliability": _reliability(Y_test, predicted),
+                }
+                return replace(done, **judged, params={**run.params, **chosen}, tuning=self.tuning, others=[])
             except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
                 self.error = in_words(error)
         return Outcome(error=self.error, tuning=self.tuning)

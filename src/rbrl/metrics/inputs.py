@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.frames import with_nan
 from rbrl._common.top_k import falling_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
@@ -66,7 +67,7 @@ def check_label_pair(Y: MatrixLike, labels: MatrixLike, convention: str, missing
     return Compared(T, P, unseen)
 
 
-def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: str) -> Compared:
+def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: str, name: str = "scores") -> Compared:
     """Return true labels and real scores of one shape; either may be CSR.
 
     Parameters
@@ -79,6 +80,8 @@ def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: st
         Any other is refused.
     missing : {"raise", "ignore"}
         Whether NaN in Y is refused, or stands for an entry that nobody looked at.
+    name : str, default="scores"
+        What messages call them.
 
     Returns
     -------
@@ -89,11 +92,11 @@ def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: st
     F: Any = scores
     F = F.tocsr() if sparse.issparse(F) else np.asarray(F)
     if F.dtype.kind not in "fiub":
-        raise ValueError(f"scores must be real numbers. Got dtype {F.dtype} instead.")
-    _check_shapes(checked, F, "scores")
+        raise ValueError(f"{name} must be real numbers. Got dtype {F.dtype} instead.")
+    _check_shapes(checked, F, name)
     values = F.data if sparse.issparse(F) else F
     if values.dtype.kind == "f" and any(np.isnan(values[rows]).any() for rows in _slices(values)):
-        raise ValueError("scores must not be NaN: a ranking of NaN is undefined. Got NaN instead.")
+        raise ValueError(f"{name} must not be NaN: a ranking of NaN is undefined. Got NaN instead.")
     return Compared(checked, F, unseen)
 
 
@@ -140,6 +143,8 @@ def _as_matrix(Y: MatrixLike, name: str) -> Array:
         Y = np.asarray(Y)
     except ValueError:  # rows of different lengths
         Y = np.empty(0, dtype=object)
+    if Y.dtype.kind == "O" and Y.ndim == 2:
+        Y = with_nan(Y)
     if Y.dtype.kind in "OUS":
         raise InvalidLabelsError(
             f"{name} must be a matrix of 0/1 labels, n_samples x n_labels. Got {Y.dtype} values instead; "

@@ -12,7 +12,7 @@ from rbrl.metrics.inputs import check_label_pair, undefined
 _BOTH_EMPTY = {"paper": 1.0, "mulan": 1.0, "sklearn": 0.0}
 
 
-class _Overlap(NamedTuple):
+class Overlap(NamedTuple):
     """Sizes of the intersections of true and predicted sets, of these sets, and of what is known."""
 
     hits: FloatArray
@@ -25,21 +25,36 @@ class _Overlap(NamedTuple):
         """Entries that are in one of the two sets only."""
         return self.true + self.predicted - 2 * self.hits
 
+    def where_known(self) -> "Overlap":
+        """Without the sets of which nothing is known."""
+        return Overlap(*(count[self.known > 0] for count in self))
+
     def f1(self, undefined: float) -> FloatArray:
-        return _ratio(2 * self.hits, self.true + self.predicted, undefined)
+        """Twice the intersection over the sum of the sizes."""
+        return ratio(2 * self.hits, self.true + self.predicted, undefined)
+
+    def precision(self) -> FloatArray:
+        """The share of what was predicted that is true; 0 where nothing was."""
+        return ratio(self.hits, self.predicted, 0.0)
+
+    def recall(self) -> FloatArray:
+        """The share of what is true that was predicted; 0 where nothing is."""
+        return ratio(self.hits, self.true, 0.0)
 
 
-def _overlap(Y: MatrixLike, labels: MatrixLike, convention: str, missing: str, axis: int | None) -> _Overlap:
+def overlap(
+    Y: MatrixLike, labels: MatrixLike, convention: str, missing: str, axis: int | None, keep_unknown: bool = False
+) -> Overlap:
     """Count per row (axis=1), per label (axis=0) or altogether (None), without making sparse input dense.
 
-    Rows or labels of which nothing is known are left out.
+    Rows or labels of which nothing is known are left out, unless `keep_unknown`.
     """
     T, P, unseen = check_label_pair(Y, labels, convention, missing)
     both = np.logical_and(T, P) if isinstance(T, np.ndarray) else T.multiply(P)
     hits, true, predicted = (_count(M, axis) for M in (both, T, P))
     known = np.full(hits.shape, float(np.prod(T.shape) if axis is None else T.shape[axis]))
-    counts = _Overlap(hits, true, predicted, known if unseen is None else known - _count(unseen, axis))
-    return counts if unseen is None else _Overlap(*(count[counts.known > 0] for count in counts))
+    counts = Overlap(hits, true, predicted, known if unseen is None else known - _count(unseen, axis))
+    return counts if unseen is None or keep_unknown else counts.where_known()
 
 
 def _mean(values: FloatArray) -> float:
@@ -51,7 +66,7 @@ def _count(M: Any, axis: int | None) -> FloatArray:
     return np.asarray(count, dtype=np.float64)
 
 
-def _ratio(numerator: ArrayLike, denominator: FloatArray, undefined: float) -> FloatArray:
+def ratio(numerator: ArrayLike, denominator: FloatArray, undefined: float) -> FloatArray:
     """Divide entry by entry; 0/0 gives `undefined`."""
     out = np.full(np.shape(denominator), undefined)
     return np.divide(numerator, denominator, out=out, where=denominator > 0)
@@ -81,7 +96,7 @@ def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper"
     >>> hamming_loss([[1, 0, 1]], [[1, 1, 1]])
     0.3333333333333333
     """
-    counts = _overlap(Y, labels, convention, missing, axis=None)
+    counts = overlap(Y, labels, convention, missing, axis=None)
     return _mean(counts.misses / counts.known)
 
 
@@ -109,7 +124,7 @@ def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pap
     >>> subset_accuracy([[1, 0], [0, 1]], [[1, 0], [1, 1]])
     0.5
     """
-    return _mean(_overlap(Y, labels, convention, missing, axis=1).misses == 0)
+    return _mean(overlap(Y, labels, convention, missing, axis=1).misses == 0)
 
 
 def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
@@ -136,7 +151,7 @@ def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", 
     >>> f1_example([[1, 0, 1], [0, 0, 0]], [[1, 1, 1], [0, 0, 0]])
     0.9
     """
-    return _mean(_overlap(Y, labels, convention, missing, axis=1).f1(_BOTH_EMPTY[convention]))
+    return _mean(overlap(Y, labels, convention, missing, axis=1).f1(_BOTH_EMPTY[convention]))
 
 
 def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
@@ -163,8 +178,8 @@ def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pa
     >>> accuracy_example([[1, 0, 1]], [[1, 1, 0]])
     0.3333333333333333
     """
-    counts = _overlap(Y, labels, convention, missing, axis=1)
-    return _mean(_ratio(counts.hits, counts.hits + counts.misses, _BOTH_EMPTY[convention]))
+    counts = overlap(Y, labels, convention, missing, axis=1)
+    return _mean(ratio(counts.hits, counts.hits + counts.misses, _BOTH_EMPTY[convention]))
 
 
 def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
@@ -193,7 +208,7 @@ def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", mi
     >>> f1_micro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.8
     """
-    return _mean(_overlap(Y, labels, convention, missing, axis=None).f1(_BOTH_EMPTY[convention]))
+    return _mean(overlap(Y, labels, convention, missing, axis=None).f1(_BOTH_EMPTY[convention]))
 
 
 def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
@@ -222,7 +237,7 @@ def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", mi
     >>> f1_macro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.5
     """
-    return _mean(_overlap(Y, labels, convention, missing, axis=0).f1(0.0))
+    return _mean(overlap(Y, labels, convention, missing, axis=0).f1(0.0))
 
 
 def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
@@ -251,6 +266,6 @@ def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper",
     >>> f1_weighted([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.6666666666666666
     """
-    counts = _overlap(Y, labels, convention, missing, axis=0)
-    weighted = _ratio(np.sum(counts.f1(0.0) * counts.true), counts.true.sum(), 0.0)
+    counts = overlap(Y, labels, convention, missing, axis=0)
+    weighted = ratio(np.sum(counts.f1(0.0) * counts.true), counts.true.sum(), 0.0)
     return _mean(weighted if counts.known.size else counts.known)

@@ -7,7 +7,7 @@ import numpy as np
 
 from rbrl._common.top_k import falling_order, last_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
-from rbrl.metrics.inputs import Rows, check_scores, row_blocks, undefined
+from rbrl.metrics.inputs import Compared, Rows, check_scores, row_blocks, undefined
 
 # From rows with a pair and a convention to the value of each row.
 RowMetric: TypeAlias = Callable[[Rows, str], Array]
@@ -244,13 +244,16 @@ def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
     >>> auc_macro([[1, 0], [0, 1], [0, 1]], [[0.9, 0.1], [0.2, 0.0], [0.1, 0.7]])
     0.75
     """
-    checked = check_scores(Y, scores, convention, missing)
-    by_label = (M if M is None else M.T if isinstance(M, np.ndarray) else M.tocsc().T for M in checked)
-    tie = 0.5 if convention == "sklearn" else 1.0
-    blocks = ((rows.scores, rows.relevant, rows.irrelevant) for rows in row_blocks(*by_label))
-    areas = np.array([_area(f[t], f[n], tie) for block in blocks for f, t, n in zip(*block)])
+    areas = label_areas(check_scores(Y, scores, convention, missing), tie=0.5 if convention == "sklearn" else 1.0)
     defined = areas[~np.isnan(areas)] if convention == "sklearn" else np.nan_to_num(areas)
     return float(defined.mean()) if len(defined) else undefined("None of the labels has samples with and without it")
+
+
+def label_areas(checked: Compared, tie: float) -> FloatArray:
+    """The area under the ROC curve of each label of which something is known; NaN where all samples, or none, have it."""
+    by_label = (M if M is None else M.T if isinstance(M, np.ndarray) else M.tocsc().T for M in checked)
+    blocks = ((rows.scores, rows.relevant, rows.irrelevant) for rows in row_blocks(*by_label))
+    return np.array([_area(f[t], f[n], tie) for block in blocks for f, t, n in zip(*block)])
 
 
 def auc_micro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:

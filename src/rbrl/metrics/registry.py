@@ -4,13 +4,17 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, overload
 
 import numpy as np
 
-from rbrl._common.typing import FloatArray, MatrixLike
-from rbrl.metrics import labels, ranking, top_k
+from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
+from rbrl.metrics import labels, probabilities, ranking, top_k
 from rbrl.metrics.inputs import CONVENTIONS, MISSING
+from rbrl.metrics.per_label import common_names, evaluate_labels
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Classifier(Protocol):
@@ -36,10 +40,10 @@ class Metric:
         For table heads, such as ``"Ral"``.
     greater_is_better : bool
         Direction.
-    needs : {"labels", "scores"}
+    needs : {"labels", "scores", "probabilities"}
         What is compared with the true labels.
     function : callable
-        ``function(Y, labels_or_scores, convention=...)``; it takes ``missing="ignore"`` too where NaN in Y shall be
+        ``function(Y, predicted, convention=...)``; it takes ``missing="ignore"`` too where NaN in Y shall be
         allowed.
     convention : {"paper", "mulan", "sklearn"}
         The one that the scorer uses.
@@ -57,16 +61,16 @@ class Metric:
     title: str
     abbreviation: str
     greater_is_better: bool
-    needs: Literal["labels", "scores"]
+    needs: Literal["labels", "scores", "probabilities"]
     function: Callable[..., float]
     convention: str = CONVENTIONS[0]
     missing: str = MISSING[0]
 
     def value(
         self, Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
-        convention: str | None = None, missing: str | None = None,
+        convention: str | None = None, missing: str | None = None, probabilities: MatrixLike | None = None,
     ) -> float:  # fmt: skip
-        """The metric of predicted labels or scores, whichever it needs; the options go before the record's own.
+        """The metric of predicted labels, scores or probabilities, whichever it needs; options go before the record's own.
 
         Parameters
         ----------
@@ -78,12 +82,14 @@ class Metric:
             None means the record's own.
         missing : {"raise", "ignore"}, default=None
             None means the record's own.
+        probabilities : array or sparse matrix, shape (n_samples, n_labels)
+            For a metric that needs them.
 
         Returns
         -------
         float
         """
-        predicted = labels if self.needs == "labels" else scores
+        predicted = {"labels": labels, "scores": scores, "probabilities": probabilities}[self.needs]
         if predicted is None:
             raise ValueError(f"{self.name} compares Y with {self.needs}. Got {self.needs}=None instead.")
         options, missing = {"convention": convention or self.convention}, missing or self.missing
@@ -120,8 +126,9 @@ class Metric:
         -------
         float
         """
-        predicted = estimator.predict(X) if self.needs == "labels" else scores_of(estimator, X)
-        value = self.value(Y, predicted, predicted, convention)
+        answer = {"labels": _labels_of, "scores": scores_of, "probabilities": probabilities_of}[self.needs]
+        found: dict[str, Any] = {self.needs: answer(estimator, X)}
+        value = self.value(Y, convention=convention, **found)
         return value if self.greater_is_better else -value
 
     def better(self, first: float, second: float) -> bool:
@@ -171,12 +178,45 @@ def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     if not hasattr(estimator, "predict_proba"):
         name = type(estimator).__name__
         raise TypeError(f"A ranking metric needs scores; {name} has neither decision_function nor predict_proba.")
+    return probabilities_of(estimator, X)
+
+
+def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
+    """Probabilities that labels are relevant, of a fitted classifier that has `predict_proba`.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, fitted
+    X : array or sparse matrix, shape (n_samples, n_features)
+
+    Returns
+    -------
+    array, shape (n_samples, n_labels)
+        Also of classifiers that give a list with two columns for each label; of one that was constant in training these
+        give one, and it is 0 or 1.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
+    >>> probabilities_of(model, [[0.2]])
+    array([[1. , 0.5]])
+    """
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"Probabilities need predict_proba. Got {type(estimator).__name__}, which has none; "
+            "rbrl.CalibratedMultiLabelClassifier around it has."
+        )
     multi_output: Any = estimator
-    probabilities = multi_output.predict_proba(X)
-    if not isinstance(probabilities, list):
-        return np.asarray(probabilities)
+    found = multi_output.predict_proba(X)
+    if not isinstance(found, list):
+        return np.asarray(found)
     classes = [list(values) for values in multi_output.classes_]
-    return np.column_stack([P[:, c.index(1)] if 1 in c else np.zeros(len(P)) for P, c in zip(probabilities, classes)])
+    return np.column_stack([P[:, c.index(1)] if 1 in c else np.zeros(len(P)) for P, c in zip(found, classes)])
+
+
+def _labels_of(estimator: Classifier, X: MatrixLike) -> MatrixLike:
+    return estimator.predict(X)
 
 
 PAPER_METRICS = (
@@ -229,7 +269,17 @@ _OTHERS = (
     Metric("auc_macro", "AUC-macro", "AUCma", True, "scores", ranking.auc_macro),
     Metric("auc_micro", "AUC-micro", "AUCmi", True, "scores", ranking.auc_micro),
     *(metric_at_k(kind, k) for kind in _AT_K for k in (1, 3, 5)),
-)
+    Metric("log_loss", "Log loss", "Log", False, "probabilities", probabilities.log_loss),
+    Metric("brier_score", "Brier score", "Bri", False, "probabilities", probabilities.brier_score),
+    Metric(
+        "expected_calibration_error", "Expected calibration error", "ECE", False, "probabilities",
+        probabilities.expected_calibration_error,
+    ),
+    Metric(
+        "calibration_error_macro", "Calibration error-macro", "ECEma", False, "probabilities",
+        probabilities.calibration_error_macro,
+    ),
+)  # fmt: skip
 
 METRICS = {metric.name: metric for metric in (*PAPER_METRICS, *_OTHERS)}
 
@@ -260,10 +310,23 @@ def get_metric(metric: str | Metric) -> Metric:
     raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.")
 
 
+@overload
 def evaluate(
     Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
-    metrics: Iterable[str | Metric] = PAPER_METRICS, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
-) -> dict[str, float]:  # fmt: skip
+    metrics: Iterable[str | Metric] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
+    probabilities: MatrixLike | None = None, *, per_label: Literal[False] = False, label_names: LabelNames = None,
+) -> dict[str, float]: ...  # fmt: skip
+@overload
+def evaluate(
+    Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
+    metrics: Iterable[str] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
+    probabilities: MatrixLike | None = None, *, per_label: Literal[True], label_names: LabelNames = None,
+) -> "DataFrame": ...  # fmt: skip
+def evaluate(
+    Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
+    metrics: Iterable[Any] | None = None, convention: str = CONVENTIONS[0], missing: str = MISSING[0],
+    probabilities: MatrixLike | None = None, *, per_label: bool = False, label_names: LabelNames = None,
+) -> "dict[str, float] | DataFrame":  # fmt: skip
     """Compute several metrics of one prediction.
 
     Parameters
@@ -274,19 +337,31 @@ def evaluate(
         Predicted labels; may be None if no metric needs them.
     scores : array or sparse matrix, shape (n_samples, n_labels)
         Predicted scores; may be None if no metric needs them.
-    metrics : iterable of Metric or str, default=PAPER_METRICS
-        What to compute.
+    metrics : iterable of Metric or str, default=None
+        What to compute; None means the paper's six. With `per_label`, some of "precision", "recall", "f1" and "auc"; None
+        means all for which there are labels or scores.
     convention : {"paper", "mulan", "sklearn"}
         Rule for ties and for samples without a pair.
     missing : {"raise", "ignore"}, default="raise"
         NaN in Y is an entry that nobody looked at. "raise": an error. "ignore": such entries leave every metric, as if
         each sample had those labels alone that somebody looked at, and each label those samples. Samples and labels
         of which nothing is known are left out of averages; what is then left of nothing is NaN, with a warning.
+    probabilities : array or sparse matrix, shape (n_samples, n_labels)
+        Predicted probabilities; may be None if no metric needs them.
+    per_label : bool, default=False
+        Judge every label by itself, over all samples.
+    label_names : sequence of str, default=None
+        Of the frame; None means those of a data frame among Y, labels and scores. Where several have names, they must be
+        the same.
 
     Returns
     -------
     dict of str to float
         Value by metric name, in the order asked for.
+    pandas.DataFrame
+        With `per_label`: a row for each label, by name or number; the metrics, then `support`, the number of samples that
+        have the label, and `known`, of those of which that is known. A metric that is 0/0 is 0, an area under a curve
+        without a pair NaN, and so is everything of a label of which nothing is known.
 
     Examples
     --------
@@ -294,6 +369,13 @@ def evaluate(
     {'hamming_loss': 0.25, 'subset_accuracy': 0.5}
     >>> evaluate([[1, 0], [float("nan"), 1]], labels=[[1, 0], [1, 1]], metrics=["Hal"], missing="ignore")
     {'hamming_loss': 0.0}
+    >>> evaluate([[1, 0], [0, 1]], labels=[[1, 0], [1, 1]], metrics=["recall"], per_label=True, label_names=["sea", "sun"])
+         recall  support  known
+    sea     1.0        1      2
+    sun     1.0        1      2
     """
-    chosen = [get_metric(metric) for metric in metrics]
-    return {metric.name: metric.value(Y, labels, scores, convention, missing) for metric in chosen}
+    if per_label:
+        return evaluate_labels(Y, labels, scores, metrics, convention, missing, label_names)
+    common_names(label_names, Y=Y, labels=labels, scores=scores, probabilities=probabilities)
+    chosen = [get_metric(metric) for metric in (PAPER_METRICS if metrics is None else metrics)]
+    return {metric.name: metric.value(Y, labels, scores, convention, missing, probabilities) for metric in chosen}

@@ -2,10 +2,10 @@
 
 from rbrl.out_of_core.design import BlockDesign, BlockObjective
 from rbrl.out_of_core.fit import fit_blocks
-from rbrl.out_of_core.sources import Blocks, LocalBlocks, as_blocks
+from rbrl.out_of_core.sources import Block, Blocks, LocalBlocks, as_blocks
 from rbrl.out_of_core.sums import BlockLoss, LabelCounts, label_counts
 
 __all__ = [
-    "BlockDesign", "BlockLoss", "BlockObjective", "Blocks", "LabelCounts", "LocalBlocks", "as_blocks", "fit_blocks",
+    "Block", "BlockDesign", "BlockLoss", "BlockObjective", "Blocks", "LabelCounts", "LocalBlocks", "as_blocks", "fit_blocks",
     "label_counts",
 ]  # fmt: skip

@@ -12,9 +12,10 @@ from rbrl._common.linalg import gram_matrix, squares, whiten
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, Matrix
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.losses import Loss
+from rbrl.losses.hinges import mean_weights
 from rbrl.out_of_core.sources import Block, Blocks
 from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
-from rbrl.problem.design import Design, add_adjoint, scores, signed
+from rbrl.problem.design import Design, add_adjoint, scores
 from rbrl.problem.linear import Rotation, directions_worth, last_row_times, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
 from rbrl.problem.scales import ColumnScales, first_row, shifted_sums
@@ -162,9 +163,9 @@ class BlockDesign(SummedDesign):
         super().__init__(found.n_samples, turned[0], turned[1], self.constant)
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
-        X, _, weights = self.sample
+        X, _, stands_for, _ = self.sample
         G = np.zeros(V.shape)
-        add_adjoint(X, weights[:, None] * scores(X, last_row_times(V, self.constant)), G)
+        add_adjoint(X, stands_for[:, None] * scores(X, last_row_times(V, self.constant)), G)
         return last_row_times(G, self.constant)
 
 
@@ -262,7 +263,7 @@ class Survey(NamedTuple):
     label_type : dtype
     sparse_labels : bool
     known : array (n_labels,)
-        In how many rows each label is known: all, unless some are NaN.
+        In how many rows each label is known: all, unless some are NaN or have weight 0.
     gram : array (n_features, n_features) or (n_features,)
         X'X, or only its diagonal where that is too large.
     sums : array (n_features,)
@@ -273,8 +274,8 @@ class Survey(NamedTuple):
         Whether every row has a relevant label.
     sparse_features : bool
         Of the first block.
-    sample : tuple of X, Y, weights
-        Some rows of every block; a row stands for as many as its weight says.
+    sample : tuple of X, Y, stands_for, weights
+        Some rows of every block; for how many rows each of them stands, and what it or its entries weigh, times that.
     """
 
     n_samples: int
@@ -290,7 +291,7 @@ class Survey(NamedTuple):
     scales: ColumnScales
     all_labelled: bool
     sparse_features: bool
-    sample: tuple[Matrix, Array, FloatArray]
+    sample: tuple[Matrix, Array, FloatArray, FloatArray]
 
 
 def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
@@ -323,17 +324,21 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
     if n_samples == 0:
         raise ValueError(f"There are no rows to learn from: all {len(blocks)} blocks are empty.")
     if not known.any():
-        raise InvalidLabelsError(f"No label of any of the {n_samples} rows is known: all are NaN.")
+        raise InvalidLabelsError(f"No label of any of the {n_samples} rows is known: all are NaN or have weight 0.")
     if zeros and minus:
         raise InvalidLabelsError(
             f"Labels must be 0/1 everywhere or -1/+1 everywhere. Got 0 in {zeros[0]}, and -1 in {minus[0]}."
         )
-    X, Y, weights = zip(*samples)
+    X, Y, stands_for, weights = zip(*samples)
     stack = sparse.vstack if sparse.issparse(X[0]) else np.vstack
-    sample = stack(X), np.vstack(Y), np.concatenate(weights)
+    if any(w.ndim == 2 for w in weights):
+        weights = tuple(
+            w if w.ndim == 2 else np.broadcast_to(w[:, None], labels.shape) for w, labels in zip(weights, Y)
+        )
+    sample = stack(X), np.vstack(Y), np.concatenate(stands_for), np.concatenate(weights)
     of_labels = -1 if minus else 0, label_type, sparse_labels, known
-    n_present, n_labelled, *shifted = counted
-    of_rows = ColumnScales.of_sums(n_present, *shifted), n_labelled == n_present, sparse_features
+    n_unlabelled, *weighted_sums = counted
+    of_rows = ColumnScales.of_sums(*weighted_sums), n_unlabelled == 0, sparse_features
     return Survey(n_samples, n_features, n_labels, n_entries, *of_labels, gram, sums, *of_rows, sample)
 
 
@@ -357,14 +362,17 @@ def _look(
     values: Any = X.data if sparse.issparse(X) else X
     if not np.isfinite(values).all():
         raise DataFormatError(f"{name} holds NaN or infinite features; a linear model needs finite ones.")
-    zeros, minus, known = _label_values(block)
+    zeros, minus = _label_values(block)
     gram = (gram_matrix if whole_gram else squares)(X.astype(np.float64, copy=False))
     sums = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
-    Y = signed(block.Y)
+    Y, weights = block.labels()
     # Rows of which no label is known are as if they were absent.
-    present, labelled = Y.any(axis=1), (Y > 0).any(axis=1)
-    counted = int(present.sum()), int(labelled.sum()), *shifted_sums(X if present.all() else X[present], shift)
-    found = [name] * zeros, [name] * minus, known, [_sample(X, block.Y, sample_rows)]
+    counts = mean_weights(Y, weights)
+    present = counts > 0
+    kept = slice(None) if present.all() else present
+    n_unlabelled = int((present & ~(Y > 0).any(axis=1)).sum())
+    counted = n_unlabelled, float(counts.sum()), *shifted_sums(X[kept], shift, counts[kept])
+    found = [name] * zeros, [name] * minus, np.count_nonzero(Y, axis=0), [_sample(X, Y, weights, sample_rows)]
     return X.shape[0], values.size, gram, sums, *counted, *found
 
 
@@ -377,24 +385,41 @@ def _check_matrices(block: Block) -> None:
         )
     if any(np.dtype(matrix.dtype).kind not in "biuf" for matrix in (block.X, block.Y)):
         raise DataFormatError(f"{block.name} must hold numbers. Got types {block.X.dtype} and {block.Y.dtype}.")
+    if block.weights is not None:
+        _check_weights(block)
 
 
-def _label_values(block: Block) -> tuple[bool, bool, IntArray]:
-    """Whether zeros and whether minus ones occur, and how often each label is not NaN."""
-    Y: Any = sparse.csr_array(block.Y) if sparse.issparse(block.Y) else np.asarray(block.Y)
-    values, known = np.unique(Y.data if sparse.issparse(Y) else Y), np.full(Y.shape[1], Y.shape[0])
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        missing = Y.indices[np.isnan(Y.data)] if sparse.issparse(Y) else np.nonzero(np.isnan(Y))[1]
-        values, known = values[~np.isnan(values)], known - np.bincount(missing, minlength=Y.shape[1])
+def _check_weights(block: Block) -> None:
+    shape, shapes = getattr(block.weights, "shape", None), (block.Y.shape[:1], block.Y.shape)
+    if shape not in shapes:
+        raise DataFormatError(
+            f"{block.name}: weights must be an array of shape {shapes[0]}, one per row, or {shapes[1]}, one per label. Got "
+            f"{type(block.weights).__name__ if shape is None else shape}."
+        )
+    values = block.weights.data if sparse.issparse(block.weights) else np.asarray(block.weights)
+    if values.size and not (np.isfinite(values).all() and values.min() >= 0):
+        raise DataFormatError(
+            f"{block.name}: weights must be finite and >= 0. Got values from {values.min()} to {values.max()}."
+        )
+
+
+def _label_values(block: Block) -> tuple[bool, bool]:
+    """Whether zeros and whether minus ones occur."""
+    values = np.unique(block.Y.data if sparse.issparse(block.Y) else np.asarray(block.Y))
+    values = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     if not set(values.tolist()) <= {-1, 0, 1}:
         shown = ", ".join(repr(v) for v in values[:6].tolist())
         raise InvalidLabelsError(f"{block.name}: labels must be 0/1 or -1/+1. Got the values {shown}.")
     implied = sparse.issparse(block.Y) and block.Y.nnz < np.prod(block.Y.shape)
-    return bool(implied or 0 in values), bool(-1 in values), known
+    return bool(implied or 0 in values), bool(-1 in values)
 
 
-def _sample(X: Matrix, Y: Any, n_rows: int) -> tuple[Matrix, Array, FloatArray]:
-    """Rows at equal distances, with the number of rows that each stands for."""
+def _sample(
+    X: Matrix, Y: IntArray, weights: FloatArray | None, n_rows: int
+) -> tuple[Matrix, IntArray, FloatArray, FloatArray]:
+    """Rows at equal distances, with the number of rows that each stands for, and their weights times that."""
     n = X.shape[0]
     rows = np.unique(np.linspace(0, n - 1, min(n, n_rows)).round().astype(np.int64)) if n else np.arange(0)
-    return X[rows], signed(Y[rows]), np.full(len(rows), n / max(len(rows), 1))
+    each = n / max(len(rows), 1)
+    stands_for = np.full(len(rows), each)
+    return X[rows], Y[rows], stands_for, stands_for if weights is None else each * weights[rows]

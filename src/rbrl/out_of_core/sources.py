@@ -8,11 +8,14 @@ from operator import iadd
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from rbrl._common.extras import import_extra
+from rbrl._common.frames import column_names
 from rbrl._common.progress import Passes
-from rbrl._common.typing import ArrayLike, MatrixLike
+from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns, Dataset, Shards
+from rbrl.problem.design import signed
 
 # From a block, and other arguments, to a tuple of what can be added: numbers, arrays, lists.
 Summand: TypeAlias = Callable[..., tuple[Any, ...]]
@@ -20,12 +23,49 @@ Summand: TypeAlias = Callable[..., tuple[Any, ...]]
 BRANCHES = 8
 
 
+# Scores of this many entries at a time stay in the processor's cache.
+SLICE_CELLS = 2**18
+
+
 class Block(NamedTuple):
-    """Some rows: features, labels as the user codes them, and what to call them in an error."""
+    """Some rows: features, labels as the user codes them, what to call them in an error, and weights of rows or entries."""
 
     X: Any
     Y: Any
     name: str
+    weights: Any = None
+
+    def labels(self, rows: Any = slice(None)) -> tuple[IntArray, FloatArray | None]:
+        """Labels in {-1, 0, +1}, with 0 where nobody looked or the weight is 0; and the weights.
+
+        Parameters
+        ----------
+        rows : slice or array, default=slice(None)
+
+        Returns
+        -------
+        Y : array (n_rows, n_labels)
+        weights : array (n_rows,) or (n_rows, n_labels), or None
+        """
+        Y = signed(self.Y[rows])
+        if self.weights is None:
+            return Y, None
+        weights = self.weights[rows]
+        weights = np.asarray(weights.toarray() if issparse(weights) else weights, dtype=np.float64)
+        return np.where((weights if weights.ndim == 2 else weights[:, None]) > 0, Y, np.int8(0)), weights
+
+    def slices(self) -> Iterator[tuple[Matrix, IntArray, FloatArray | None]]:
+        """Features, labels and weights, as of `labels`, of a few rows at a time.
+
+        Yields
+        ------
+        X, Y, weights
+        """
+        X = sparse.csr_array(self.X) if issparse(self.X) else np.asarray(self.X)
+        step = max(1, SLICE_CELLS // max(self.Y.shape[1], 1))
+        for start in range(0, X.shape[0], step):
+            rows = slice(start, start + step)
+            yield X[rows], *self.labels(rows)
 
 
 class Blocks(ABC):
@@ -99,11 +139,12 @@ def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class LocalBlocks(Blocks):
-    """A sequence of parts ``(X, Y)``, each fetched when its turn comes: `rbrl.datasets.Shards`, or a list.
+    """A sequence of parts ``(X, Y)`` or ``(X, Y, weights)``, each fetched when its turn comes: `rbrl.datasets.Shards`, or
+    a list.
 
     Parameters
     ----------
-    parts : sequence of pairs (X, Y)
+    parts : sequence of pairs (X, Y), or of triples with weights of rows (n_rows,) or entries (n_rows, n_labels)
 
     Attributes
     ----------
@@ -150,10 +191,10 @@ class LocalBlocks(Blocks):
 
     def _fetch(self, i: int) -> Block:
         started = time.perf_counter()
-        X, Y = self._parts[i]
+        X, Y, *weights = self._parts[i]
         names = getattr(self._parts, "names", None)
         self.reading_seconds += time.perf_counter() - started
-        return Block(X, Y, names[i] if names else f"part {i}")
+        return Block(X, Y, names[i] if names else f"part {i}", *weights)
 
 
 class DaskBlocks(Blocks):
@@ -164,52 +205,49 @@ class DaskBlocks(Blocks):
 
     Parameters
     ----------
-    parts : sequence of delayed or future pairs (X, Y)
+    parts : sequence of delayed or future pairs (X, Y), or triples (X, Y, weights)
     """
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self._dask = import_extra("dask", "dask", "Fitting Dask arrays")
-        named = self._dask.delayed(lambda part, name: Block(part[0], part[1], name), pure=False)
+        named = self._dask.delayed(lambda part, name: Block(part[0], part[1], name, *part[2:]), pure=False)
         blocks = [named(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
         self._blocks = self._dask.persist(*blocks)
         self.n_blocks = len(blocks)
 
     @classmethod
-    def of_arrays(cls, X: Any, y: Any) -> Self:
-        """Blocks of two Dask arrays or data frames with the same rows in each block.
+    def of_arrays(cls, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> Self:
+        """Blocks of Dask arrays or data frames with the same rows in each block.
 
         Parameters
         ----------
         X : Dask array or data frame (n_samples, n_features)
         y : Dask array or data frame (n_samples, n_labels)
+        sample_weight : Dask array (n_samples,) or (n_samples, n_labels), default=None
+        label_mask : Dask array (n_samples, n_labels), default=None
+            True where a label is known: a weight of 0 elsewhere.
 
         Returns
         -------
         DaskBlocks
         """
-        X, y = (side.to_dask_array() if hasattr(side, "to_dask_array") else side for side in (X, y))
-        shapes = [getattr(side, "shape", None) for side in (X, y)]
-        if any(shape is None or len(shape) != 2 for shape in shapes):
+        weights = sample_weight
+        if label_mask is not None:
+            mask = _of_dask("label_mask", label_mask).astype(np.float64)
+            weights = mask if weights is None else mask * (weights[:, None] if weights.ndim == 1 else weights)
+        sides = {"X": X, "y": y} if weights is None else {"X": X, "y": y, "sample_weight": weights}
+        arrays = {name: _of_dask(name, side) for name, side in sides.items()}
+        if any(len(arrays[name].shape) != 2 for name in ("X", "y")):
             raise ValueError(
-                f"X and y must be Dask arrays or data frames of two dimensions. Got shapes {shapes[0]} and {shapes[1]}."
+                "X and y must be Dask arrays or data frames of two dimensions. "
+                f"Got shapes {arrays['X'].shape} and {arrays['y'].shape}."
             )
-        if not hasattr(y, "to_delayed"):
-            raise ValueError(
-                f"With X of Dask, y must be so too. Got {type(y).__name__}; dask.array.from_array(y, chunks=...) makes an "
-                "array, dask.dataframe.from_pandas(y, npartitions=...) a data frame."
-            )
-        X, y = (side.rechunk({1: -1}) if side.numblocks[1] > 1 else side for side in (X, y))
-        rows = X.chunks[0], y.chunks[0]
-        # A data frame does not know how many rows its blocks have: NaN.
-        unknown = np.isnan([*rows[0], *rows[1]]).any()
-        if len(rows[0]) != len(rows[1]) or any(a != b and not np.isnan([a, b]).any() for a, b in zip(*rows)):
-            alike = "cut both alike, data frames with y.repartition(divisions=X.divisions)"
-            way_out = alike if unknown else "y.rechunk({0: X.chunks[0]}) would do"
-            shown = (f"{', '.join(map(str, side[:4]))}{', …' if len(side) > 4 else ''}" for side in rows)
-            raise ValueError(
-                f"X and y must have the same rows in each block. Got {' and '.join(shown)} rows; {way_out}."
-            )
-        return cls(list(zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)))
+        whole = [
+            side.rechunk({1: -1}) if side.ndim == 2 and side.numblocks[1] > 1 else side for side in arrays.values()
+        ]
+        for name, side in zip(list(arrays)[1:], whole[1:]):
+            _check_same_rows(name, whole[0].chunks[0], side.chunks[0])
+        return cls(list(zip(*(side.to_delayed().ravel() for side in whole), strict=True)))
 
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
         """The sum, by a tree of tasks."""
@@ -241,22 +279,41 @@ class DaskBlocks(Blocks):
         return self._dask.delayed(function, pure=False)(self._blocks[0], *arguments).compute()
 
 
+def _of_dask(name: str, side: Any) -> Any:
+    """A Dask array, of one or of a data frame."""
+    if not hasattr(side, "to_delayed"):
+        raise ValueError(
+            f"With X of Dask, {name} must be so too. Got {type(side).__name__}; dask.array.from_array({name}, chunks=...) "
+            f"makes an array, dask.dataframe.from_pandas({name}, npartitions=...) a data frame."
+        )
+    return side.to_dask_array() if hasattr(side, "to_dask_array") else side
+
+
+def _check_same_rows(name: str, of_X: tuple[float, ...], of_side: tuple[float, ...]) -> None:
+    """Refuse blocks of `name` whose numbers of rows are not those of X; NaN is a number that a data frame does not know."""
+    if len(of_X) == len(of_side) and all(a == b or np.isnan([a, b]).any() for a, b in zip(of_X, of_side)):
+        return
+    alike = f"cut both alike, data frames with {name}.repartition(divisions=X.divisions)"
+    way_out = alike if np.isnan([*of_X, *of_side]).any() else f"{name}.rechunk({{0: X.chunks[0]}}) would do"
+    shown = (f"{', '.join(map(str, side[:4]))}{', …' if len(side) > 4 else ''}" for side in (of_X, of_side))
+    raise ValueError(f"X and {name} must have the same rows in each block. Got {' and '.join(shown)} rows; {way_out}.")
+
+
 def _joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Results of other tasks are theirs: what is added to is a copy."""
     return reduce(_add, results[1:], tuple(value.copy() if hasattr(value, "copy") else value for value in results[0]))
 
 
-def as_blocks(
-    X: Any, y: Any = None, sample_weight: ArrayLike | None = None, label_mask: MatrixLike | None = None
-) -> Blocks | None:
+def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any = None) -> Blocks | None:
     """The blocks that a `fit` was given, or None if these are arrays.
 
     Parameters
     ----------
-    X : Shards, sequence of parts (X, Y), Dask array or data frame, sequence of delayed parts, or anything else
+    X : Shards, sequence of parts (X, Y) or (X, Y, weights), Dask array or data frame, sequence of delayed parts, or
+        anything else
     y : Dask array or data frame, or None
-    sample_weight, label_mask : arrays or None
-        Refused with blocks.
+    sample_weight, label_mask : Dask arrays, or None
+        Refused with parts, which have their weights with them.
 
     Returns
     -------
@@ -276,7 +333,8 @@ def as_blocks(
     if of_dask and parts:
         blocks = DaskBlocks(_alone(X, y))
     elif of_dask:
-        blocks = DaskBlocks.of_arrays(X, y)
+        blocks = DaskBlocks.of_arrays(X, y, sample_weight, label_mask)
+        sample_weight = label_mask = None
         blocks.columns = Columns(feature_names=column_names(X), label_names=column_names(y))
     elif isinstance(X, Blocks):
         blocks = _alone(X, y)
@@ -290,15 +348,13 @@ def as_blocks(
         )
     else:
         return None
-    if sample_weight is not None:
-        raise ValueError(
-            f"sample_weight goes with arrays; for rows in {len(blocks)} blocks there is none. Repeat rows instead."
-        )
-    if label_mask is not None:
-        raise ValueError(
-            f"label_mask goes with arrays; for rows in {len(blocks)} blocks there is none. Labels that are NaN are missing "
-            "there."
-        )
+    for name, given in {"sample_weight": sample_weight, "label_mask": label_mask}.items():
+        if given is not None:
+            raise ValueError(
+                f"{name} goes with arrays. Rows in {len(blocks)} blocks have their weights with them: pass parts (X, Y, "
+                f"weights), with a weight per row or per label. Got {name} of type {type(given).__name__}; a label that is "
+                "not known has weight 0, or is NaN in Y."
+            )
     return blocks
 
 
@@ -318,32 +374,10 @@ def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any]:
     return (part[0] for part in X) if isinstance(X, list) and X and _are_parts(X) else iter([X])
 
 
-def column_names(frame: Any) -> list[str] | None:
-    """The names of the columns of a data frame, if they are text; None for anything else.
-
-    Parameters
-    ----------
-    frame : data frame, or anything else
-
-    Returns
-    -------
-    list of str or None
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> column_names(pd.DataFrame({"sea": [1], "sand": [0]}))
-    ['sea', 'sand']
-    """
-    columns = getattr(frame, "columns", None)
-    names = [] if columns is None else list(columns)
-    return names if names and all(isinstance(name, str) for name in names) else None
-
-
 def _are_parts(parts: Sequence[Any]) -> bool:
-    """Whether these are all rows with their labels, (X, Y)."""
-    pairs = all(isinstance(part, tuple) and len(part) == 2 for part in parts)
-    return pairs and all(len(getattr(side, "shape", ())) == 2 for part in parts for side in part)
+    """Whether these are all rows with their labels, (X, Y), or (X, Y, weights)."""
+    tuples = all(isinstance(part, tuple) and len(part) in (2, 3) for part in parts)
+    return tuples and all(len(getattr(side, "shape", ())) == 2 for part in parts for side in part[:2])
 
 
 def _alone(X: Any, y: Any) -> Any:

@@ -14,7 +14,7 @@ from rbrl._common.typing import Array, FloatArray
 from rbrl.losses import Loss, Terms
 from rbrl.losses.hinges import LineValue, mean_weights, row_weights
 from rbrl.out_of_core.sources import Block
-from rbrl.problem.design import Design, add_adjoint, extended_scores, scores, signed, slices
+from rbrl.problem.design import Design, add_adjoint, extended_scores, scores
 
 if TYPE_CHECKING:
     from rbrl.out_of_core.design import BlockDesign
@@ -154,7 +154,7 @@ class BlockLoss:
         self.loss, self.design = loss, design
         self._known: list[Evaluated] = []
         self._ray: tuple[Any, ...] | None = None
-        X, Y, weights = design.sample
+        X, Y, _, weights = design.sample
         rows = slice(None, None, max(1, -(-Y.size // LINE_SCORES)))
         self._sample = X[rows], Y[rows], weights[rows] * (weights.sum() / weights[rows].sum())
 
@@ -310,7 +310,7 @@ def _equal(A: FloatArray, B: FloatArray) -> bool:
 
 def _extended_value(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[float]:
     """A loss on one block, by scores in extended precision, in a tuple."""
-    return (sum(loss.value(Y, extended_scores(X, coefficients)) for X, Y in slices(block.X, block.Y)),)
+    return (sum(loss.value(Y, extended_scores(X, coefficients), weights) for X, Y, weights in block.slices()),)
 
 
 def _evaluate(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[Any, ...]:
@@ -320,14 +320,14 @@ def _evaluate(block: Block, loss: Loss, coefficients: FloatArray) -> tuple[Any, 
     G, H, sums = np.zeros(coefficients.shape), np.zeros((l, l)), np.zeros((3, l))
     value = linear = quadratic = 0.0
     reach, moved = [np.inf], coefficients.any()
-    for X, Y in slices(block.X, block.Y):
+    for X, Y, weights in block.slices():
         F = scores(X, coefficients) if moved else np.zeros(Y.shape)
-        terms, R = loss.evaluate(Y, F)
+        terms, R = loss.evaluate(Y, F, weights)
         value, linear, quadratic = value + terms.value, linear + terms.linear, quadratic + terms.quadratic
         reach = [min(reach[0], terms.reach)]
         add_adjoint(X, R, G)
-        H += loss.label_hessian(Y, F)
-        sums += [np.einsum("ij,ij->j", A, A) for A in (R, loss.rounding_reach(Y, F), F)]
+        H += loss.label_hessian(Y, F, weights)
+        sums += [np.einsum("ij,ij->j", A, A) for A in (R, loss.rounding_reach(Y, F, weights), F)]
     return value, linear, quadratic, reach, G, H, sums
 
 
@@ -344,7 +344,7 @@ def block_projected_gram(block: Block, V: FloatArray) -> tuple[FloatArray]:
     tuple of an array (n_directions, n_directions)
     """
     total = np.zeros((V.shape[1], V.shape[1]))
-    for X, _ in slices(block.X, block.Y):
+    for X, *_ in block.slices():
         Z = scores(X, V)
         total += Z.T @ Z
     return (total,)
@@ -410,4 +410,4 @@ def block_label_counts(block: Block) -> LabelCounts:
     -------
     LabelCounts
     """
-    return label_counts(signed(block.Y))
+    return label_counts(*block.labels())

@@ -1,26 +1,13 @@
 """What a design is: the linear map from weights to scores, in coordinates that suit the problem."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from rbrl._common.linalg import largest_eigenvalue
 from rbrl._common.typing import Array, FloatArray, Matrix, MatrixLike, issparse
 from rbrl._loops import rows
-
-# Scores of this many entries at a time stay in the processor's cache.
-SLICE_CELLS = 2**18
-
-
-def slices(X: MatrixLike, Y: Any) -> Iterator[tuple[Matrix, Array]]:
-    """Yield (features, labels in {-1, 0, +1}) of a few rows at a time."""
-    step = max(1, SLICE_CELLS // max(Y.shape[1], 1))
-    X = sparse.csr_array(X) if issparse(X) else np.asarray(X)
-    for start in range(0, X.shape[0], step):
-        yield X[start : start + step], signed(Y[start : start + step])
 
 
 def signed(Y: MatrixLike) -> Array:

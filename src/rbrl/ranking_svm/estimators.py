@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError, cholesky
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number
-from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import KernelModel, present_rows
@@ -47,19 +47,12 @@ class PairSVM(KernelModel, MultiLabelClassifier):
         self, C: float = 1.0, bias: str = "free",
         kernel: str | Callable[[Any, Any], Any] = "linear", gamma: Width = None, degree: int = 3,
         coef0: float = 1.0, non_empty: bool = False, tol: float = 1e-3, max_iter: int = 10_000, warm_start: bool = False,
-        verbose: int = 0,
+        verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        self.C = C
-        self.bias = bias
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.non_empty = non_empty
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
+        self.C, self.bias = C, bias
+        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
+        self.non_empty, self.tol, self.max_iter = non_empty, tol, max_iter
+        self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
 
     def fit(self, X: MatrixLike, y: MatrixLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and their labels y.
@@ -248,6 +241,8 @@ class RankSVM(PairSVM):
         See also :meth:`path`.
     verbose : int, default=0
         1 writes a line about the solution to standard error.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -293,9 +288,11 @@ class RankSVM(PairSVM):
         self, C: float = 1.0, bias: str = "free", threshold: str = "middle",
         kernel: str | Callable[[Any, Any], Any] = "linear", gamma: Width = None, degree: int = 3,
         coef0: float = 1.0, non_empty: bool = False, tol: float = 1e-3, max_iter: int = 10_000, warm_start: bool = False,
-        verbose: int = 0,
+        verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        super().__init__(C, bias, kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose)
+        super().__init__(
+            C, bias, kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose, label_names
+        )
         self.threshold = threshold
 
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
@@ -413,6 +410,8 @@ class CalibratedRankSVM(PairSVM):
     max_iter : int, default=10000
     warm_start : bool, default=False
     verbose : int, default=0
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------
@@ -444,6 +443,8 @@ class CalibratedRankSVM(PairSVM):
         self, C: float = 1.0, bias: str = "absorbed",
         kernel: str | Callable[[Any, Any], Any] = "linear", gamma: Width = None, degree: int = 3,
         coef0: float = 1.0, non_empty: bool = False, tol: float = 1e-3, max_iter: int = 10_000, warm_start: bool = False,
-        verbose: int = 0,
+        verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        super().__init__(C, bias, kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose)
+        super().__init__(
+            C, bias, kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose, label_names
+        )

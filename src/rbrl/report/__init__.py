@@ -21,6 +21,7 @@ try:
         time_table,
     )
     from rbrl.report.page import Report, render_page, save_table, write_page, write_report, write_text
+    from rbrl.report.reliability import reliability_diagram
     from rbrl.report.results import KEYS, Results, Sizes, as_shown, best_of, heading
     from rbrl.report.table import (
         FORMATS,
@@ -46,9 +47,9 @@ except ImportError as error:
 
 __all__ = [
     "FORMATS", "KEYS", "MISSING", "Cell", "Comparison", "Report", "Results", "Sizes", "Table", "Verdict",
-    "ablation_table", "all_tables", "as_shown", "best_of", "compare", "count", "datasets_table",
-    "friedman_table", "heading", "join", "metric_table", "number", "p_text", "pairs_table", "parameters_table",
-    "rank_table", "ranks_table", "render_page", "results_table", "save_table", "seconds", "seconds_table", "show_tables",
-    "spread", "time_table", "to_csv", "to_html", "to_json", "to_latex", "to_markdown", "to_terminal", "verdict", "word",
-    "write_page", "write_report", "write_text",
+    "ablation_table", "all_tables", "as_shown", "best_of", "compare", "count", "datasets_table", "friedman_table",
+    "heading", "join", "metric_table", "number", "p_text", "pairs_table", "parameters_table", "rank_table",
+    "ranks_table", "reliability_diagram", "render_page", "results_table", "save_table", "seconds",
+    "seconds_table", "show_tables", "spread", "time_table", "to_csv", "to_html", "to_json", "to_latex",
+    "to_markdown", "to_terminal", "verdict", "word", "write_page", "write_report", "write_text",
 ]  # fmt: skip

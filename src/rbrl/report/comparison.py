@@ -221,6 +221,8 @@ def lowest(ranks: pd.Series) -> list[str]:
 def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     """Average ranks, metrics x methods, with the mean over metrics as the row "Overall".
 
+    Metrics of probabilities are no part of that mean where a method has none.
+
     Parameters
     ----------
     results : Results
@@ -233,7 +235,8 @@ def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     """
     rows = {metric.name: _ranks(complete_part(results, metric).values, metric, ties) for metric in results.metrics}
     table = pd.DataFrame(rows).T.reindex(columns=list(results.methods))
-    table.loc["Overall"] = table.mean(skipna=False)
+    of_all = table.drop(index=[metric.name for metric in results.metrics if results.without_probabilities(metric)])
+    table.loc["Overall"] = of_all.mean(skipna=False)
     return table
 
 

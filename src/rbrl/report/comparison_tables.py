@@ -132,9 +132,12 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
 def _rank_notes(results: Results) -> Iterator[str]:
     found = [complete_part(results, metric) for metric in results.metrics]
     left_out = sorted({name for part in found for name in part.left_out})
-    without = sorted({name for part in found for name in part.without})
+    plain = {name for metric in results.metrics for name in results.without_probabilities(metric)}
+    without = sorted({name for part in found for name in part.without} - plain)
     if left_out:
         yield f"Without {', '.join(left_out)}: not every method has a value there."
+    if plain:
+        yield f"No probabilities: {', '.join(sorted(plain))}. Overall is without the metrics that need them."
     if without:
         yield f"Not ranked: {', '.join(without)}, which has no value anywhere."
     if results.as_printed and any(part.values.nunique(axis=1).lt(part.values.shape[1]).any() for part in found):

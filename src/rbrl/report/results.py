@@ -12,6 +12,7 @@ from rbrl.metrics import Metric, get_metric
 from rbrl.report.table import DIGITS
 
 KEYS = ["dataset", "method", "split"]
+BINNED = [*KEYS, "bin", "n", "foretold", "relevant"]
 NEEDED = [*KEYS, "metric", "value", "status"]
 SMALL = 0.01  # means below it get three digits that count, instead of three after the point
 SHORTEST = 1e-4  # seconds; clocks tell nothing below, and a logarithm needs something above zero
@@ -51,6 +52,8 @@ class Results:
         One row per (dataset, method, split): status, error, params, times, gap, seed, version, machine; may be empty.
     sizes : dict of str to Sizes
         Of data sets outside the catalogue, as far as they are known.
+    reliability : DataFrame
+        What came of probabilities, in bins; see `rbrl.experiments.Store.reliability`. May be empty.
     as_printed : bool
         Whether methods whose means look equal in the tables are equal to ranks and tests, too: the default, so that no
         place rests on digits that nobody sees. Otherwise ranks and tests take the means in full.
@@ -70,12 +73,15 @@ class Results:
     n_splits: int = 0
     runs: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*KEYS, "status", "error"]))
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
+    reliability: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=BINNED))
     as_printed: bool = True
     # Wide tables by (metric, column): pages and tests ask for the same ones again and again.
     _tables: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def from_rows(cls, rows: pd.DataFrame, datasets: pd.DataFrame | None = None) -> Self:
+    def from_rows(
+        cls, rows: pd.DataFrame, datasets: pd.DataFrame | None = None, reliability: pd.DataFrame | None = None
+    ) -> Self:
         """Average the rows of a store; a failed run counts as missing, never as a number.
 
         Parameters
@@ -84,6 +90,8 @@ class Results:
             See `rbrl.experiments.Store.rows`.
         datasets : DataFrame, optional
             Sizes of data sets outside the catalogue; see `rbrl.experiments.Store.datasets`.
+        reliability : DataFrame, optional
+            What came of probabilities; see `rbrl.experiments.Store.reliability`.
 
         Returns
         -------
@@ -106,6 +114,7 @@ class Results:
             n_splits=int(rows.split.nunique()),
             runs=rows.drop(columns=["metric", "value"]).drop_duplicates(KEYS).reset_index(drop=True),
             sizes={} if datasets is None else {row[0]: Sizes(*row[1:]) for row in datasets.itertuples(index=False)},
+            reliability=pd.DataFrame(columns=BINNED) if reliability is None else reliability,
         )
 
     @classmethod
@@ -198,6 +207,24 @@ class Results:
         lines = {name: as_shown(line, self.decimals(metric, name)) for name, line in means.iterrows()}
         return pd.DataFrame(lines, index=means.columns).T.rename_axis(means.index.name)
 
+    def without_probabilities(self, metric: str | Metric) -> tuple[str, ...]:
+        """Methods without a value of a metric of probabilities anywhere, but with values of others: they have none.
+
+        Parameters
+        ----------
+        metric : str or Metric
+
+        Returns
+        -------
+        tuple of str
+            Empty for a metric that needs labels or scores.
+        """
+        if get_metric(metric).needs != "probabilities":
+            return ()
+        found, others = self.means(metric), [self.means(m) for m in self.metrics if m.needs != "probabilities"]
+        plain = [name for name in self.methods if not found[name].notna().any()]
+        return tuple(name for name in plain if any(means[name].notna().any() for means in others))
+
     def _wide(self, metric: str | Metric, column: str) -> pd.DataFrame:
         key = get_metric(metric).name, column
         if key not in self._tables:
@@ -260,8 +287,9 @@ class Results:
         unknown = [name for name in methods if name not in self.methods]
         if unknown:
             raise ValueError(f"The run has the methods {', '.join(self.methods)}. Got {', '.join(unknown)} instead.")
-        summary, runs = (frame[frame.method.isin(methods)] for frame in (self.summary, self.runs))
-        return replace(self, summary=summary, methods=methods, runs=runs, _tables={})
+        frames = {"summary": self.summary, "runs": self.runs, "reliability": self.reliability}
+        kept = {name: frame[frame.method.isin(methods)] for name, frame in frames.items()}
+        return replace(self, methods=methods, **kept, _tables={})
 
 
 def as_shown(values: pd.Series, digits: int) -> pd.Series:

@@ -13,20 +13,22 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.bases import BaseEstimator, ClassifierMixin
-from rbrl._common.checks import check_choice, check_number, check_row_weights
+from rbrl._common.bases import BaseEstimator
+from rbrl._common.checks import check_choice, check_number
 from rbrl._common.progress import Models, models_for
-from rbrl._common.typing import Array, FloatArray, Matrix, MatrixLike
-from rbrl.estimators.base import FLOATS, checked_labelled
+from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
+from rbrl.datasets import Columns
+from rbrl.estimators.base import checked_labelled, remember_columns, validated
 from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.named_answers import NamedAnswers, given_names, hand_on_names
 from rbrl.estimators.rbrl import RBRLClassifier
 from rbrl.registry import WEIGHTS
 from rbrl.search.choose import Grid, Scorers, Scoring, Table, best_point, results_table
 from rbrl.search.fold import Fold, SearchData
 from rbrl.search.stages import Best, Stage, Stages, coarse_to_fine, one_grid
-from rbrl.targets import SignedTargets, check_not_label_sets
+from rbrl.targets import label_matrix
 
 # 10^-4, ..., 10^2: what the paper searched for each of the three weights.
 PAPER_GRID = WEIGHTS
@@ -104,7 +106,7 @@ def _search_fold(fold: Fold, stage: Stage) -> tuple[Fold | None, Table]:
     return (None if stage.final else fold), rows
 
 
-class PathSearchCV(ClassifierMixin, BaseEstimator):
+class PathSearchCV(NamedAnswers, BaseEstimator):
     """Choose the parameters of a model with an objective by cross-validation.
 
     The design of each fold (its kernel, its decomposition) is computed once, or once for each ridge if the model is linear
@@ -132,6 +134,8 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         Folds in parallel; the answer is the same for any number.
     verbose : int, default=0
         1 shows how many models are solved and the time left on standard error: a bar on a terminal, lines elsewhere.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own, and so does the estimator.
 
     Attributes
     ----------
@@ -139,6 +143,7 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
         As in scikit-learn, with gap and evaluations of every point and fold. The gap is an estimate where `search_tol` is
         1e-5 or more and the matrix dense: products are then in single precision. That of `best_estimator_` is certified.
     best_params_, best_index_, best_score_, best_estimator_
+    label_names_ : array (n_labels,), if the labels came with names
 
     Examples
     --------
@@ -156,44 +161,46 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
     best_index_: int
     best_score_: float
     best_estimator_: ObjectiveClassifier
-    classes_: Array
-    targets_: SignedTargets
 
     def __init__(
         self, estimator: ObjectiveClassifier | None, param_grid: Grid | None, *, cv: Any = 5, scoring: Scorers = None,
         refit: str | None = None, search_tol: float = 1e-4, random_state: int = 0, n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
         self.estimator, self.param_grid = estimator, param_grid
         self.cv, self.scoring, self.refit = cv, scoring, refit
         self.search_tol, self.random_state = search_tol, random_state
-        self.n_jobs, self.verbose = n_jobs, verbose
+        self.n_jobs, self.verbose, self.label_names = n_jobs, verbose, label_names
 
-    def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None, *,
+        label_mask: MatrixLike | None = None,
+    ) -> Self:  # fmt: skip
         """Search, then fit the best point to all rows.
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for the estimator. Rows that a fold holds out count alike, whatever their weights.
+        X, y, sample_weight, label_mask
+            As for the estimator. What a fold holds out counts alike, whatever its weight, but for entries that are not
+            known: those are judged by nobody.
 
         Returns
         -------
         self
         """
-        estimator = clone(self._estimator())
         check_number(type(self).__name__, "search_tol", self.search_tol, strict=True)
-        check_not_label_sets(y)
+        y, names = label_matrix(y, given_names(self))
+        estimator = hand_on_names(clone(self._estimator()), names)
         X, y = checked_labelled(self, X, y)
-        weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
-        data = SearchData(X, y, weights)
+        data = SearchData(X, y, sample_weight, label_mask)
         scoring = Scoring(self.scoring)
         metric = self._deciding(scoring, data)
         self.cv_results_, self.best_index_ = self._search(estimator, data, scoring, metric)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
-        self.best_estimator_ = estimator.set_params(**self.best_params_).fit(X, y, sample_weight)
+        self.best_estimator_ = estimator.set_params(**self.best_params_).fit(X, y, sample_weight, label_mask=label_mask)
         self.classes_, self.targets_ = data.targets.classes_, data.targets
+        remember_columns(self, Columns(label_names=names))
         return self
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
@@ -243,7 +250,7 @@ class PathSearchCV(ClassifierMixin, BaseEstimator):
 
     def _checked_rows(self, X: MatrixLike) -> Matrix:
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        return validated(self, X, reset=False)
 
     def _deciding(self, scoring: Scoring, data: SearchData) -> str:
         """The metric that chooses, checked."""
@@ -309,7 +316,7 @@ class RBRLClassifierCV(PathSearchCV):
         The model, for every parameter but these three: kernel, decision rule, tolerance. None means the linear model.
     cv : int or splitter, default=None
         None means 3 shuffled folds from coarse to fine, and 5 for all combinations.
-    scoring, refit, search_tol, random_state, n_jobs, verbose
+    scoring, refit, search_tol, random_state, n_jobs, verbose, label_names
         As for :class:`PathSearchCV`.
 
     Attributes
@@ -343,12 +350,12 @@ class RBRLClassifierCV(PathSearchCV):
         self, ridges: Sequence[float] | None = None, rankings: Sequence[float] | None = None,
         nuclears: Sequence[float] | None = None, *, grid: str = "auto", estimator: RBRLClassifier | None = None,
         cv: Any = None, scoring: Scorers = None, refit: str | None = None, search_tol: float = 1e-4,
-        random_state: int = 0, n_jobs: int | None = None, verbose: int = 0,
+        random_state: int = 0, n_jobs: int | None = None, verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
         self.ridges, self.rankings, self.nuclears, self.grid = ridges, rankings, nuclears, grid
         self.estimator, self.cv, self.scoring, self.refit = estimator, cv, scoring, refit
         self.search_tol, self.random_state = search_tol, random_state
-        self.n_jobs, self.verbose = n_jobs, verbose
+        self.n_jobs, self.verbose, self.label_names = n_jobs, verbose, label_names
 
     def _estimator(self) -> Any:
         return RBRLClassifier() if self.estimator is None else self.estimator

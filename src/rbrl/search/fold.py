@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,39 +9,48 @@ import numpy as np
 
 from rbrl._common.linalg import gram_singular_values
 from rbrl._common.threads import one_thread
-from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
+from rbrl._common.typing import Array, IntArray, Matrix, MatrixLike
 from rbrl.decision import every_row_has_label, relevant_labels
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.convex_problem import ConvexProblem
+from rbrl.estimators.entries import checked_weights, known_entries
 from rbrl.losses.hinges import entry_weights
 from rbrl.search.choose import Grid, Scoring
 from rbrl.search.path import KnownPoints, solve_grid
 from rbrl.targets import SignedTargets
 
 
-@dataclass
 class SearchData:
     """Checked rows and labels of a search.
 
-    Attributes
+    Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features)
     y : array
         The targets as they were given.
-    weights : array (n_samples,) or None
+    sample_weight : array (n_samples,) or (n_samples, n_labels), default=None
+    label_mask : bool array or sparse matrix (n_samples, n_labels), default=None
+
+    Attributes
+    ----------
+    X, y
+        As they were given.
+    weights : array (n_samples,) or (n_samples, n_labels), or None
     targets : SignedTargets
         The coding of the targets.
     signed, truth : arrays (n_samples, n_columns)
-        The targets in {-1, +1}, for models, and in 0/1, for metrics; both have NaN where one is missing.
+        The targets in {-1, +1}, for models, and in 0/1, for metrics; both have NaN where one is missing, masked or of weight
+        0 in a matrix of weights.
     """
 
-    X: Matrix
-    y: Array
-    weights: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        self.targets = SignedTargets().fit(self.y)
-        Y = self.targets.encode(self.y)
+    def __init__(
+        self, X: Matrix, y: Array, sample_weight: MatrixLike | None = None, label_mask: MatrixLike | None = None
+    ) -> None:
+        self.X, self.y, self.targets = X, y, SignedTargets().fit(y)
+        Y = known_entries(self.targets.encode(y), label_mask)
+        self.weights = checked_weights(sample_weight, Y, self.targets.is_matrix)
+        if self.weights is not None and self.weights.ndim == 2:
+            Y = np.where(self.weights > 0, Y, np.int8(0))
         self.signed, self.truth = (M if Y.all() else np.where(Y == 0, np.nan, M) for M in (Y, Y > 0))
 
 
@@ -80,7 +88,9 @@ class Fold:
         self.X_train, self.X_test, self.y_test = values[train], values[test], data.y[test]
         self.Y_train, self.Y_test = data.signed[train], data.truth[test]
         self.weights, self.targets = None if data.weights is None else data.weights[train], data.targets
-        labelled = every_row_has_label(self.Y_train, self.weights)
+        # A row of which every weight is 0 has no label that is known.
+        of_rows = self.weights if self.weights is None or self.weights.ndim == 1 else None
+        labelled = every_row_has_label(self.Y_train, of_rows)
         non_empty = labelled if estimator.non_empty == "auto" else bool(estimator.non_empty)
         self.never_empty = data.targets.is_matrix and non_empty
         self._known: KnownPoints = {}

@@ -18,7 +18,7 @@ from rbrl.decision import relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import in_words
-from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
+from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, probabilities_of, scores_of
 from rbrl.search.choose import Grid, Scoring, Table
 from rbrl.search.fold import Fold, SearchData
 
@@ -26,8 +26,47 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> tuple[Array | None, FloatArray | None]:
-    """Return (labels, scores) of a fitted classifier of label matrices; None for what no metric needs.
+class Predicted(NamedTuple):
+    """What a classifier of label matrices says of rows; None for what no metric needs, or it does not have.
+
+    Attributes
+    ----------
+    labels : array (n_samples, n_labels) or None
+    scores : array (n_samples, n_labels) or None
+    probabilities : array (n_samples, n_labels) or None
+    """
+
+    labels: Array | None = None
+    scores: FloatArray | None = None
+    probabilities: FloatArray | None = None
+
+    def judged(self, Y: Any, metrics: Iterable[str | Metric], convention: str) -> dict[str, float]:
+        """Values by the names of metrics; NaN for those of probabilities, where there are none.
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            0/1; NaN where nobody looked.
+        metrics : iterable of str or Metric
+        convention : {"paper", "mulan", "sklearn"}
+
+        Returns
+        -------
+        dict of str to float
+
+        Examples
+        --------
+        >>> Predicted(labels=np.array([[1, 0]])).judged([[1, 1]], ["hamming_loss", "log_loss"], "paper")
+        {'hamming_loss': 0.5, 'log_loss': nan}
+        """
+        asked = [get_metric(metric) for metric in metrics]
+        known = [metric for metric in asked if metric.needs != "probabilities" or self.probabilities is not None]
+        found = evaluate(Y, self.labels, self.scores, known, convention, "ignore", self.probabilities)
+        return {metric.name: found.get(metric.name, np.nan) for metric in asked}
+
+
+def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> Predicted:
+    """What metrics need of a fitted classifier of label matrices, as far as it has it.
 
     Parameters
     ----------
@@ -37,21 +76,22 @@ def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> tupl
 
     Returns
     -------
-    labels : array (n_samples, n_labels) or None
-    scores : array (n_samples, n_labels) or None
+    Predicted
     """
     needs = {get_metric(metric).needs for metric in metrics}
+    likely = "probabilities" in needs and hasattr(estimator, "predict_proba")
+    P = probabilities_of(estimator, X) if likely else None
     if isinstance(estimator, MultiLabelClassifier) and estimator.targets_.is_matrix:
         # By their contract predict cuts the scores at zero: one pass over the rows instead of two.
         scores = estimator.decision_function(X)
         relevant = relevant_labels(scores, estimator.non_empty_) if "labels" in needs else None
-        return None if relevant is None else relevant.astype(np.int64), scores
+        return Predicted(None if relevant is None else relevant.astype(np.int64), scores, P)
     labels = None
     if "labels" in needs:
         labels = estimator.predict(X)
         labels = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
         labels = labels[:, None] if labels.ndim == 1 else labels
-    return labels, scores_of(estimator, X) if "scores" in needs else None
+    return Predicted(labels, scores_of(estimator, X) if "scores" in needs else None, P)
 
 
 # Parameters of an objective's classifier that change its design, not only its objective.
@@ -92,9 +132,10 @@ def tune(
     Returns
     -------
     DataFrame
-        One row per point and fold: ``param_<name>``, ``fold``, the metrics, ``fit_seconds``, ``gap``,
-        ``evaluations``; with `others` also ``rule``, 0 for the estimator's own and 1, 2, … for theirs, and ``error``:
-        what judging by another rule raised, where its metrics are NaN, or nothing.
+        One row per point and fold: ``param_<name>``, ``fold``, the metrics (those of probabilities NaN where the estimator
+        has no `predict_proba`), ``fit_seconds``, ``gap``, ``evaluations``; with `others` also ``rule``, 0 for the
+        estimator's own and 1, 2, … for theirs, and ``error``: what judging by another rule raised, where its metrics are
+        NaN, or nothing.
 
     Examples
     --------
@@ -154,11 +195,13 @@ def _along_path(task: _Task, train: IntArray, test: IntArray) -> Table:
     inner = {name: grid[name] for name in grid if name not in DESIGN_PARAMETERS}
     inner = {name: sorted(inner[name], reverse=name == "ridge") for name in sorted(inner, key=lambda n: n != "ridge")}
     table, data = [], SearchData(task.X, np.asarray(task.Y))
+    # Models with an objective have no probabilities.
+    known = [name for name in task.names if get_metric(name).needs != "probabilities"]
     for shape in points(outer):
         model = clone(task.estimator).set_params(**shape)
-        fold = Fold(model, data, train, test, Scoring(task.names, convention), task.tol)
+        fold = Fold(model, data, train, test, Scoring(known, convention), task.tol)
         for row in fold.search(inner, final=True):
-            values = {name: row[name] for name in task.names}
+            values = {name: row.get(name, np.nan) for name in task.names}
             table.append(_row({**shape, **row["params"]}, values, row["seconds"], row["gap"], row["evaluations"]))
     return table
 
@@ -181,7 +224,7 @@ def _judged(
     """Metrics of a fitted model under a decision rule, and an error's text: only that of the first rule is raised."""
     try:
         predicted = predictions(model.set_params(**decision) if decision else model, X, names)
-        return evaluate(Y, *predicted, names, convention, missing="ignore"), ""
+        return predicted.judged(Y, names, convention), ""
     except (Exception, SystemExit) as error:
         if strict:
             raise

@@ -3,37 +3,22 @@
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
-from sklearn.utils import check_array, column_or_1d, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rbrl._common.bases import BaseEstimator, ClassifierMixin
-from rbrl._common.typing import Array, FloatArray, MatrixLike
+from rbrl._common.bases import BaseEstimator
+from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
+from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, LabelThresholds, relevant_labels
+from rbrl.estimators.base import remember_columns
+from rbrl.estimators.named_answers import NamedAnswers, hand_on_names
 from rbrl.metrics import scores_of
-from rbrl.targets import SignedTargets, check_not_label_sets, missing_entries
+from rbrl.search.held_out import checked_targets, held_out_scores
+from rbrl.targets import SignedTargets
 
 
-class _ScoresAsAnswer(BaseEstimator):
-    """A classifier whose `predict` gives its scores: of these alone cross-validation leaves NaN in the labels alone."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    def fit(self, X: MatrixLike, y: MatrixLike) -> Self:
-        self.estimator_ = clone(self.estimator).fit(X, y)
-        return self
-
-    def predict(self, X: MatrixLike) -> FloatArray:
-        return self.estimator_.decision_function(X)
-
-    def __sklearn_tags__(self) -> Any:
-        return get_tags(self.estimator)
-
-
-class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
+class TunedThresholdClassifier(NamedAnswers, BaseEstimator):
     """A multi-label classifier whose scores are cut where cross-validation says.
 
     The rule is fitted to scores of rows that their model has not seen; the classifier itself is then fitted to all rows.
@@ -46,11 +31,14 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
     cv : int or splitter, default=5
     random_state : int, default=0
     n_jobs : int, default=None
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own, and so does the classifier.
 
     Attributes
     ----------
     estimator_, rule_
         Both fitted.
+    label_names_ : array (n_labels,), if the labels came with names
 
     Examples
     --------
@@ -63,14 +51,12 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
 
     estimator_: Any
     rule_: DecisionRule
-    targets_: SignedTargets
-    classes_: Array
 
     def __init__(
         self, estimator: Any, rule: DecisionRule | None = None, cv: Any = 5, random_state: int = 0,
-        n_jobs: int | None = None,
+        n_jobs: int | None = None, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        self.estimator, self.rule = estimator, rule
+        self.estimator, self.rule, self.label_names = estimator, rule, label_names
         self.cv, self.random_state, self.n_jobs = cv, random_state, n_jobs
 
     def fit(self, X: MatrixLike, y: MatrixLike) -> Self:
@@ -79,7 +65,7 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : as the classifier takes it
-        y : array or sparse matrix (n_samples, n_labels), 0/1 or -1/+1; or (n_samples,), classes
+        y : array, sparse matrix or data frame (n_samples, n_labels), 0/1 or -1/+1; or label sets; or (n_samples,), classes
             `predict` answers in the same coding. Where the classifier takes missing labels, NaN in a matrix is one, and
             the rule is learned from the others.
 
@@ -87,20 +73,16 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        check_not_label_sets(y)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        if not sparse.issparse(y):
-            finite = missing_entries(y) is None or "allow-nan"
-            y = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_all_finite=finite)
-        validate_data(self, X, y, skip_check_array=True)
-        self.targets_ = SignedTargets().fit(y)
-        y = y if self.targets_.is_matrix else column_or_1d(y, warn=True)
+        y, self.targets_, names = checked_targets(self, X, y)
+        estimator = hand_on_names(clone(self.estimator), names)
         rule = clone(LabelThresholds() if self.rule is None else self.rule)
-        Y = self.targets_.encode(y)
-        self.rule_ = rule.fit(self._held_out_scores(X, y), Y if Y.all() else np.where(Y == 0, np.nan, Y))
-        self.estimator_ = clone(self.estimator).fit(X, y)
+        F = held_out_scores(estimator, X, y, self.targets_, self.cv, random_state=self.random_state, n_jobs=self.n_jobs)
+        Y, unscored = self.targets_.encode(y), np.isnan(F)
+        known = (Y != 0) & ~unscored
+        self.rule_ = rule.fit(np.where(unscored, 0.0, F), Y if known.all() else np.where(known, Y, np.nan))
+        self.estimator_ = estimator.fit(X, y)
         self.classes_ = self.targets_.classes_
+        remember_columns(self, Columns(label_names=names))
         return self
 
     @property
@@ -145,17 +127,6 @@ class TunedThresholdClassifier(ClassifierMixin, BaseEstimator):
         if getattr(X, "ndim", 2) == 2:  # of anything else the classifier says what is wrong with it
             validate_data(self, X, skip_check_array=True, reset=False)
         return self.rule_.shift(scores_of(self.estimator_, X))
-
-    def _held_out_scores(self, X: MatrixLike, y: Any) -> FloatArray:
-        y = y.toarray() if sparse.issparse(y) else y  # as the scores are; folds of a sparse y cannot be drawn
-        # Each class in every fold, so that no model misses one.
-        folds, count = KFold if self.targets_.is_matrix else StratifiedKFold, isinstance(self.cv, int | np.integer)
-        cv = folds(int(self.cv), shuffle=True, random_state=self.random_state) if count else self.cv
-        if missing_entries(y) is None:
-            scores = cross_val_predict(self.estimator, X, y, cv=cv, method="decision_function", n_jobs=self.n_jobs)
-        else:
-            scores = cross_val_predict(_ScoresAsAnswer(self.estimator), X, y, cv=cv, n_jobs=self.n_jobs)
-        return scores if scores.ndim == 2 else scores[:, None]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -56,6 +56,7 @@ class Report:
 def write_report(
     rows: pd.DataFrame | Results, folder: Path | str, *, title: str = TITLE, command: str = "", plan: str = "",
     ablation: tuple[str, str] | None = None, formats: Sequence[str] = USUAL_FORMATS, datasets: pd.DataFrame | None = None,
+    reliability: pd.DataFrame | None = None,
 ) -> Report:  # fmt: skip
     """Write tables, figures and the page of a run.
 
@@ -73,13 +74,16 @@ def write_report(
         Of the tables: csv, json, tex, md, html.
     datasets : DataFrame, optional
         Sizes of data sets outside the catalogue; see `Results.from_rows`.
+    reliability : DataFrame, optional
+        What came of probabilities; see `Results.from_rows`.
 
     Returns
     -------
     Report
         The page, the tables, and all files that were written.
     """
-    results, folder = rows if isinstance(rows, Results) else Results.from_rows(rows, datasets), Path(folder)
+    results = rows if isinstance(rows, Results) else Results.from_rows(rows, datasets, reliability)
+    folder = Path(folder)
     made = tables.all_tables(results, ablation)
     paths = [path for table in made.values() for path in save_table(table, folder / "tables", formats)]
     paths += _save_figures(results, folder / "figures")
@@ -123,8 +127,8 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def _save_figures(results: Results, folder: Path) -> list[Path]:
-    """Write the figures that a run has: ranks, critical differences, time against quality."""
-    from rbrl.report import figures
+    """Write the figures that a run has: ranks, critical differences, time against quality, reliability."""
+    from rbrl.report import figures, reliability
 
     drawn, ranks = {}, rank_table(results).loc["Overall"].dropna()
     if len(ranks):
@@ -136,6 +140,8 @@ def _save_figures(results: Results, folder: Path) -> list[Path]:
     seconds = results.training_seconds().reindex(ranks.index).dropna()
     if len(seconds):
         drawn["time-against-quality"] = figures.draw_trade_off(seconds, ranks)
+    if bins := reliability.bins_by_method(results):
+        drawn["reliability"] = reliability.draw_reliability(bins)
     return [path for name, figure in drawn.items() for path in figures.save_figure(figure, folder / name)]
 
 
@@ -230,6 +236,8 @@ def _content(results: Results) -> dict[str, Any]:
         "details": [] if alone else details,
         "trade_off": _trade_off(results, ranks) if results.has_runs else None,
         "time_tables": [tables.seconds_table(results, f"{kind}_seconds") for kind in kinds],
+        "reliability": _reliability(results),
+        "plain": sorted({name for metric in results.metrics for name in results.without_probabilities(metric)}),
         "parameters": tables.parameters_table(results) if results.has_runs else None,
         "failures": _failures(results),
         "facts": _facts(results.runs),
@@ -272,6 +280,16 @@ def _trade_off(results: Results, ranks: pd.Series) -> str | None:
     points = "; ".join(f"{name}: {train[name]:.3g} s, rank {ranks[name]:.2f}" for name in train.index)
     figure = figures.draw_trade_off(train, ranks, title="")
     return inline_svg(figure, "Training time against average rank", points, "trade-off")
+
+
+def _reliability(results: Results) -> str | None:
+    from rbrl.report.reliability import bins_by_method, draw_reliability
+
+    bins = bins_by_method(results)
+    if not bins:
+        return None
+    described = "; ".join(f"{name}: expected calibration error {one.error:.3f}" for name, one in bins.items())
+    return inline_svg(draw_reliability(bins), "Reliability diagrams", described, "reliability")
 
 
 def _detail(results: Results, dataset: str) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Can the probabilities be trusted, and what do they cost?"""
