@@ -39,7 +39,7 @@ RBRL_INLINE double total(const Buffer &values) {
 }
 
 // The entries of a matrix, this many at a time, as if it were one long row: those of short rows too fill whole vectors.
-constexpr Index CHUNK = 256;
+constexpr Index CHUNK = 64;
 
 // Call body(at, label, count) with the place and the label of the first entry of each.
 template <class T, class Body>
@@ -58,7 +58,8 @@ RBRL_INLINE void for_chunks(const Matrix<T> &F, Body body) {
 class Periodic {
 public:
     Periodic(const double *values, Index l) : l(l), repeated(l + CHUNK) {
-        for (Index j = 0; j < l + CHUNK; ++j) repeated[j] = values ? values[j % l] : 0.0;
+        for (Index j = 0; values && j < l; ++j) repeated[j] = values[j];
+        for (Index j = l; values && l && j < l + CHUNK; ++j) repeated[j] = repeated[j - l];
     }
     double *from(Index label) { return repeated.data() + label; }
 
@@ -69,8 +70,9 @@ public:
     }
 
     Buffer sums() const {
-        Buffer out(l, 0.0);
-        for (Index j = 0; j < l + CHUNK; ++j) out[j % l] += repeated[j];
+        Buffer out(repeated);
+        for (Index j = l + CHUNK - 1; l && j >= l; --j) out[j - l] += out[j];
+        out.resize(l);
         return out;
     }
 
@@ -95,7 +97,7 @@ public:
         : weights(weights), scale(scale), l(Y.columns), prices(prices.data, Y.columns) {}
 
     struct OfChunk {
-        const double *w, *price;
+        const double *RBRL_RESTRICT w, *RBRL_RESTRICT price;
         double scale;
         RBRL_INLINE double operator()(Index k, double y) const {
             return (Vary ? scale * w[k] : scale) * (y > 0 ? price[k] : 1.0);
