@@ -18,7 +18,8 @@ from rbrl import datasets
 
 ROUNDS = 5
 TEXT = """Processor seconds of a new process that imports a classifier and fits it to yeast (1,450 rows, standardised, 14
-labels), all in one run, taking turns; the least of {} processes each, and the median. The ratio is to scikit-learn's."""
+labels), all in one run, taking turns; the least of {} processes each, and the median. The ratio is to scikit-learn's.{}"""
+ENVIRONMENT = "\nThe environment has what `pip install .` brings: 12 packages, 313 MB with Python 3.11 on Linux."
 READ = "import numpy as np; data = np.load('yeast.npz'); X, Y = data['X'], data['Y'];"
 PROGRAMS = {
     "arrays alone": "",
@@ -53,7 +54,12 @@ def main(arguments):
     for name, t in times.items():
         figures = {"least": min(t), "median": np.median(t), "ratio": min(t) / reference}
         found.append({"import and fit": f"`{name}`"} | {key: f"{value:.2f}" for key, value in figures.items()})
-    write_results(__file__, "From nothing to a fitted model", TEXT.format(ROUNDS), found)
+    write_results(
+        __file__,
+        "From nothing to a fitted model",
+        TEXT.format(ROUNDS, ENVIRONMENT if python != sys.executable else ""),
+        found,
+    )
 
 
 if __name__ == "__main__":
