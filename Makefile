@@ -7,6 +7,8 @@ ARGS ?=
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOWEST ?= .venv-lowest
+# What an environment is made from: with another core it is updated, which compiles it.
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/rbrl/_loops/core/*) tools/build_backend.py tools/environment.sh
 
 # The tests run one process per core, so each keeps to one thread of linear algebra.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -18,7 +20,7 @@ PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist loadfile
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml tools/environment.sh
+$(READY): $(SOURCES)
 	@tools/environment.sh $(VENV) $(PYTHON)
 
 demo: $(READY)  ## compare seven methods on yeast (real data, no download): table, ranks and a page
@@ -39,7 +41,7 @@ coverage: $(READY)  ## run the tests and say which lines and branches of the sou
 kernels: $(READY)  ## run the numerical tests as several processors would compute them
 	@$(ONE_THREAD) tools/kernels.sh $(BIN)/python $(ARGS)
 
-$(LOWEST)/.ready: pyproject.toml tools/environment.sh tools/lowest_versions.py
+$(LOWEST)/.ready: $(SOURCES) tools/lowest_versions.py
 	@tools/environment.sh $(LOWEST) $(PYTHON) lowest
 
 lowest: $(LOWEST)/.ready  ## run the tests with the lowest versions that pyproject.toml allows
@@ -56,5 +58,5 @@ bench: $(READY)  ## run the benchmarks
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove the environment, the caches and what was built
-	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist
+	rm -rf $(VENV) .venv-* src/rbrl/_loops/_core.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist
 	find src tests examples reproduction -name __pycache__ -type d -prune -exec rm -rf {} +

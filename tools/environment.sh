@@ -2,6 +2,7 @@
 # Make or update the environment that `make` uses: environment.sh FOLDER PYTHON [lowest]
 # With uv where it is installed, otherwise with venv and pip. One that was interrupted while new is made afresh.
 # With "lowest", everything that pyproject.toml names is installed in the lowest version it allows.
+# The compiled core goes into the source tree; where none can be made, the plain loops serve, and a line says so.
 set -eu
 venv=$1 python=$2 versions=${3:-newest} unfinished=$1/.unfinished
 
@@ -20,7 +21,7 @@ install() {
 with_uv() {
     recent "$python" || python='>=3.11'
     [ -x "$venv/bin/python" ] || uv venv --quiet --allow-existing --python "$python" "$venv" || return
-    install uv pip install --quiet --python "$venv/bin/python"
+    install uv pip install --quiet --reinstall-package rbrl --python "$venv/bin/python"
 }
 
 with_pip() {
@@ -45,5 +46,6 @@ else
     say "$doing $venv with pip (once; a minute or two)"
     with_pip
 fi
+"$venv/bin/python" -W always -c 'import rbrl._loops' || { say "rbrl cannot be imported in $venv" && exit 1; }
 rm -f "$unfinished"
 touch "$venv/.ready"

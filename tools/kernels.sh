@@ -1,7 +1,7 @@
 #!/bin/sh
 # Run the numerical tests as other processors would compute them: kernels.sh PYTHON [options of pytest]
 # OPENBLAS_CORETYPE chooses the kernels of NumPy's and SciPy's linear algebra, NPY_DISABLE_CPU_FEATURES takes from NumPy's
-# loops what newer processors have, NUMBA_CPU_NAME does so for ours. KERNELS names some of them only.
+# loops what newer processors have. KERNELS names some of them only.
 set -u
 python=$1 && shift
 failed=""
@@ -28,7 +28,7 @@ for kernel in ${KERNELS:-Nehalem Haswell Zen SkylakeX baseline}; do
     echo "== $kernel" >&2
     (
         case $kernel in
-            baseline) export NPY_DISABLE_CPU_FEATURES="$(dispatched)" NUMBA_CPU_NAME=generic ;;
+            baseline) export NPY_DISABLE_CPU_FEATURES="$(dispatched)" ;;
             *) export OPENBLAS_CORETYPE="$kernel" ;;
         esac
         exec "$python" -m pytest -q -n auto --dist loadfile --ignore tests/cli --ignore tests/datasets \

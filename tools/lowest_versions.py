@@ -18,5 +18,6 @@ def lowest(requirement):
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 extras = project["optional-dependencies"].values()
-requirements = [*project["dependencies"], *(name for extra in extras for name in extra)]
+named = [*project["dependencies"], *(name for extra in extras for name in extra)]
+requirements = [name for name in named if not name.startswith(f"{project['name']}[")]
 sys.stdout.write("".join(f"{line}\n" for line in dict.fromkeys(map(lowest, requirements))))

@@ -4,7 +4,6 @@ FOLDER holds the rows and labels that the benchmark wrote; PARAMETERS of the cla
 other benchmarks, so that it runs with any version of the package. The process ends at once after SECONDS of processor time.
 """
 
-import importlib.util
 import inspect
 import json
 import math
@@ -49,23 +48,6 @@ def warm_up(parameters):
             classifier({"kernel": kernel} | more).problem(rows, Y).solve()
 
 
-def compilations():
-    """A list that grows by one whenever Numba compiles a loop."""
-    seen = []
-    if importlib.util.find_spec("numba"):
-        from numba.core import event
-
-        class Listener(event.Listener):
-            def on_start(self, event):
-                seen.append(event)
-
-            def on_end(self, event):
-                pass
-
-        event.register("numba:compile", Listener())
-    return seen
-
-
 def batch(parameters, X, Y):
     """The solution, and the mean seconds that it took."""
     started, count = time.process_time(), 0
@@ -79,7 +61,6 @@ def main(folder, parameters, seconds):
     X, Y = read(folder)
     parameters = json.loads(parameters)
     warm_up(parameters)
-    compiled = compilations()
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + float(seconds)), hard))
     first, times = time.process_time(), []
@@ -88,7 +69,7 @@ def main(folder, parameters, seconds):
         times.append(seconds_each)
     facts = {"evaluations": solution.result.evaluations, "n_iter": solution.result.n_iter, "cpu": min(times)}
     facts |= {"gap": solution.proof.gap, "objective": solution.proof.objective}
-    print(json.dumps(facts | {"compiled": len(compiled), "package": rbrl.__file__}))
+    print(json.dumps(facts | {"package": rbrl.__file__}))
 
 
 if __name__ == "__main__":

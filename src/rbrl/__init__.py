@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         predict_top,
     )
     from rbrl.explanations import explain, label_map
+    from rbrl.installation import info
     from rbrl.metrics import classification_report, evaluate
     from rbrl.onnx import to_onnx
     from rbrl.persistence import load, save
@@ -33,8 +34,8 @@ __all__ = [
     "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedMultiLabelClassifier",
     "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV",
     "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__", "classification_report", "datasets", "decision",
-    "evaluate", "experiments", "explain", "explanations", "label_map", "label_names", "load", "metrics", "predict_sets",
-    "predict_top", "report", "save", "search", "solvers", "splits", "statistics", "to_onnx",
+    "evaluate", "experiments", "explain", "explanations", "info", "label_map", "label_names", "load", "metrics",
+    "predict_sets", "predict_top", "report", "save", "search", "solvers", "splits", "statistics", "to_onnx",
 ]  # fmt: skip
 
 # The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost
@@ -47,6 +48,7 @@ _HOMES = {
     **dict.fromkeys(("label_names", "predict_sets", "predict_top"), "estimators"),
     **dict.fromkeys(("classification_report", "evaluate"), "metrics"),
     **dict.fromkeys(("explain", "label_map"), "explanations"),
+    "info": "installation",
     "load": "persistence",
     "save": "persistence",
     "to_onnx": "onnx",

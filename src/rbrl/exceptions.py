@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "ExportError", "GuessWarning", "InvalidFeaturesError",
     "InvalidLabelsError", "MemoryWarning", "MissingLabelsWarning", "ModelFileError", "ModelVersionWarning", "PlanError",
-    "RBRLError", "ScalingWarning", "StoreError",
+    "RBRLError", "ScalingWarning", "SlowLoopsWarning", "StoreError",
 ]  # fmt: skip
 
 
@@ -64,6 +64,10 @@ class MissingLabelsWarning(UserWarning):
 
 class ScalingWarning(UserWarning):
     """Columns of X differ too much in scale for one ridge; the message names a scaler."""
+
+
+class SlowLoopsWarning(UserWarning):
+    """Loops run in plain NumPy; the message says why, and what would get them compiled."""
 
 
 class ModelVersionWarning(UserWarning):

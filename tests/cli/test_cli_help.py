@@ -25,9 +25,9 @@ def test_help_lists_the_commands(rbrl):
 
 
 def test_version(rbrl):
-    from rbrl import __version__
+    from rbrl import __version__, info
 
-    assert rbrl("--version").out == f"rbrl {__version__}\n"
+    assert rbrl("--version").out == f"rbrl {__version__} (core: {info()['core']})\n"
 
 
 def python(*arguments):
@@ -43,7 +43,6 @@ def test_help_imports_nothing_heavy():
         "sklearn",
         "pandas",
         "matplotlib",
-        "numba",
         "jinja2",
         "joblib",
         "skops",
@@ -58,7 +57,7 @@ def test_help_imports_nothing_heavy():
 
 def test_tables_import_only_what_they_need():
     """A table in the terminal waits for neither matplotlib nor Jinja2."""
-    heavy = ["matplotlib", "numba", "jinja2"]
+    heavy = ["matplotlib", "jinja2"]
     after = f"import atexit, sys; atexit.register(lambda: print([name for name in {heavy} if name in sys.modules]))"
     answer = python("-c", f"{after}; import rbrl.cli; rbrl.cli.main(['data', 'list'])")
     assert answer.returncode == 0, answer.stderr
@@ -67,9 +66,7 @@ def test_tables_import_only_what_they_need():
 
 def test_reading_a_store_needs_no_methods(tmp_path):
     code = "import sys; from rbrl.experiments import Store; Store(sys.argv[1]).rows()"
-    answer = python(
-        "-c", f"{code}; print([name for name in ('sklearn', 'numba') if name in sys.modules])", str(tmp_path)
-    )
+    answer = python("-c", f"{code}; print([name for name in ('sklearn',) if name in sys.modules])", str(tmp_path))
     assert answer.stdout.strip() == "[]", answer.stderr
 
 

@@ -57,7 +57,7 @@ COMMANDS = {
 LEFT_OUT = r"^\[\d+/|reproduc"
 # Fixed, so that neither the terminal nor a runner of tests decides how help is laid out.
 ENVIRONMENT = {"COLUMNS": "120", "TERMINAL_WIDTH": "120", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
-KEPT = ("PATH", "HOME", "TMPDIR", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "NUMBA_CACHE_DIR", "SYSTEMROOT")
+KEPT = ("PATH", "HOME", "TMPDIR", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "PYTHONWARNINGS", "SYSTEMROOT")
 
 
 def answers(folder):
@@ -85,10 +85,10 @@ def answers(folder):
 
 
 def settled(text):
-    """Text without times, versions, gaps and what is left out."""
+    """Text without times, versions, the core, gaps and what is left out."""
     import rbrl
 
-    text = text.replace(rbrl.__version__, "VERSION")
+    text = text.replace(rbrl.__version__, "VERSION").replace(f" (core: {rbrl.info()['core']})", "")
     text = re.sub(r"\d+(\.\d+)? s\b", "TIME", text)
     text = re.sub(r'("[a-z_]*seconds": )[-+.e\d]+', r"\1null", text)
     text = re.sub(r"within \S+ %", "within GAP %", text)

@@ -206,7 +206,7 @@ def test_data_frames_cut_differently_are_refused_with_a_way_out():
 def test_dask_missing_is_said_plainly(monkeypatch):
     Xd, Yd = arrays()
     monkeypatch.setitem(__import__("sys").modules, "dask", None)
-    with pytest.raises(ImportError, match=r"pip install 'rbrl\[dask\]'"):
+    with pytest.raises(ImportError, match=r"rbrl\[dask\]"):
         RBRLClassifier().fit(Xd, Yd)
 
 

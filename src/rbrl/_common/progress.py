@@ -8,6 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ def display_for(verbose: bool = True, stream: TextIO | None = None, patience: fl
     Display
     """
     stream = stream or sys.stderr
-    if not stream.isatty():
+    # A terminal without Rich, which comes with the extra `cli`, is served like a file.
+    if not stream.isatty() or find_spec("rich") is None:
         return Lines(stream) if verbose else Display()
     from rich.console import Console
 
@@ -377,12 +379,13 @@ class Transfer:
     """
 
     def __init__(self, name: str) -> None:
-        from rich.progress import Progress
+        self._display, self._columns = display_for(verbose=False), None
+        if isinstance(self._display, Live):
+            from rich.progress import Progress
 
-        self._display = display_for(verbose=False)
-        self._columns = Progress(auto_refresh=False)  # it draws, and never starts itself
-        self._task = self._columns.add_task(name, total=None)
-        self._display.view(self._columns.get_renderable)
+            self._columns = Progress(auto_refresh=False)  # it draws, and never starts itself
+            self._task = self._columns.add_task(name, total=None)
+            self._display.view(self._columns.get_renderable)
 
     def received(self, done: int | None = None, total: int | None = None) -> None:
         """So many bytes are there; so many there will be.
@@ -391,7 +394,8 @@ class Transfer:
         ----------
         done, total : int, optional
         """
-        self._columns.update(self._task, completed=done, total=total)
+        if self._columns is not None:
+            self._columns.update(self._task, completed=done, total=total)
 
     def close(self) -> None:
         """It is there, or failed."""

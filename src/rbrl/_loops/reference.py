@@ -1,4 +1,4 @@
-"""The loops in plain NumPy: the definition that the compiled ones are tested against.
+"""The loops in plain NumPy: what they mean, what the compiled ones are tested against, and what runs without these.
 
 Hinge constraints are on pairs of labels: a pair e of row i, ``start[i] <= e < start[i + 1]``, asks that ``winner[e]``
 scores ``margin[e]`` above ``loser[e]``; its dual variable ``alpha[e]`` lies between 0 and ``cap[e]``.
@@ -185,7 +185,7 @@ def sparse_adjoint(data: Array, indices: Array, indptr: Array, D: Array, out: Ar
     np.add.at(out, indices, data[:, None] * D[_row_of(indptr)])
 
 
-def ascend_row(
+def _ascend_row(
     pairs: Array, winner: Array, loser: Array, margin: Array, cap: Array, alpha: Array, f: Array, curvature: float,
     inner: int, moved: Array,
 ) -> None:  # fmt: skip
@@ -222,7 +222,7 @@ def ascend_gram(
     moved = np.empty_like(biases)
     for i in order:
         f = scores[:, i] + biases
-        ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, K[i, i] + lift, inner, moved)
+        _ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, K[i, i] + lift, inner, moved)
         biases += lift * moved
         scores += np.outer(moved, K[i])
 
@@ -236,7 +236,7 @@ def ascend_rows(
     for i in order:
         x, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
         f = x @ W[columns] + biases
-        ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, norms[i] + lift, inner, moved)
+        _ascend_row(start[i : i + 2], winner, loser, margin, cap, alpha, f, norms[i] + lift, inner, moved)
         biases += lift * moved
         W[columns] += np.outer(x, moved)
 

@@ -10,13 +10,16 @@ digests. Rows with equal digests are equal, so that their order among themselves
 import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
+from rbrl._common.extras import import_extra
 from rbrl._common.typing import Array, IntArray, MatrixLike
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +193,7 @@ CARDS = {card.name: card for card in PAPER + OTHERS}
 COLUMNS = ["n_samples", "n_features", "n_labels", "cardinality", "density", "domain", "model"]
 
 
-def catalogue() -> pd.DataFrame:
+def catalogue() -> "pd.DataFrame":
     """Return every card as a row of a DataFrame, by name.
 
     Returns
@@ -206,7 +209,7 @@ def catalogue() -> pd.DataFrame:
     return _frame(CARDS.values(), [*COLUMNS, "licence", "source"])
 
 
-def table() -> pd.DataFrame:
+def table() -> "pd.DataFrame":
     """Return Table 1 of the paper as a DataFrame, from the data; `note` says where the printed figures differ.
 
     Returns
@@ -223,9 +226,10 @@ def table() -> pd.DataFrame:
     return _frame(PAPER, COLUMNS).assign(note=[f"the paper prints {figures}" if figures else "" for figures in printed])
 
 
-def _frame(cards: Collection[Card], keys: Iterable[str]) -> pd.DataFrame:
-    names = pd.Index([card.name for card in cards], name="dataset")
-    return pd.DataFrame({key: [getattr(card, key) for card in cards] for key in keys}, index=names)
+def _frame(cards: Collection[Card], keys: Iterable[str]) -> "pd.DataFrame":
+    pandas = import_extra("pandas", "data", "The catalogue as a table")
+    names = pandas.Index([card.name for card in cards], name="dataset")
+    return pandas.DataFrame({key: [getattr(card, key) for card in cards] for key in keys}, index=names)
 
 
 def row_digests(X: MatrixLike, Y: MatrixLike | None = None) -> Array:

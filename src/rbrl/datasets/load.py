@@ -5,17 +5,16 @@ import gzip
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import pooch
-import requests
 from scipy import sparse
 
+from rbrl._common.extras import import_extra
 from rbrl._common.progress import Transfer
 from rbrl.datasets.catalogue import CARDS, Card, canonical_order, content_hash, row_digests
 from rbrl.datasets.dataset import Dataset, dense
@@ -71,8 +70,9 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
     card = CARDS[name]
     if data_home is None and card.name == "yeast" and (path := yeast_path()):
         return checked(read_yeast(path), card, path)
-    folders = [Path(folder) for folder in (data_home, os.environ.get("RBRL_DATA"), cache_folder()) if folder]
-    for folder in folders:
+    folders = []
+    for folder in _folders(data_home):
+        folders.append(folder)
         files, xml = find_files(folder, card.name)
         if files:
             default_labels = card.address.labels if card.address else -card.n_labels
@@ -94,6 +94,12 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
     )
 
 
+def _folders(data_home: str | Path | None) -> Iterator[Path]:
+    """Those to look into. The cache in its turn: who has the file elsewhere needs nothing to find the cache with."""
+    yield from (Path(folder) for folder in (data_home, os.environ.get("RBRL_DATA")) if folder)
+    yield cache_folder()
+
+
 def cache_folder() -> Path:
     """Return the folder that downloads are kept in: RBRL_CACHE, or the user's cache folder.
 
@@ -101,7 +107,9 @@ def cache_folder() -> Path:
     -------
     Path
     """
-    return Path(os.environ.get("RBRL_CACHE") or pooch.os_cache("rbrl"))
+    if cache := os.environ.get("RBRL_CACHE"):
+        return Path(cache)
+    return Path(import_extra("pooch", "data", "Loading a data set that is in no folder you named").os_cache("rbrl"))
 
 
 def checked(dataset: Dataset, card: Card, place: str | Path) -> Dataset:
@@ -255,6 +263,7 @@ def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes:
 
 def _download(url: str, path: Path, max_bytes: int, *, timeout: float, deadline: float) -> Path:
     bar = _Bar(url, max_bytes, time.monotonic() + deadline)
+    pooch, requests = (import_extra(name, "data", "Downloading a data set") for name in ("pooch", "requests"))
     downloader = pooch.HTTPDownloader(progressbar=bar, timeout=timeout, chunk_size=1 << 16)
     try:
         downloader(url, str(path), None)

@@ -11,17 +11,19 @@ and only there, the numbers decide.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy import sparse
-from sklearn.neighbors import KDTree
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix
 from rbrl.estimators.probabilities import ProbabilityClassifier
+
+if TYPE_CHECKING:
+    from sklearn.neighbors import KDTree
 
 EPSILON = np.finfo(np.float64).eps
 # Squares below it may have lost their digits to underflow.
@@ -67,7 +69,7 @@ class NeighbourSearch:
         with np.errstate(over="ignore", invalid="ignore"):
             self.filter = ProductFilter(self.X, k)
             has_tree = not sparse.issparse(X) and X.shape[1] <= TREE_FEATURES and 2 * k < X.shape[0]
-            self.tree = KDTree(self.X) if has_tree else None
+            self.tree = _tree(self.X) if has_tree else None
 
     def among_themselves(self) -> IntArray:
         """Nearest of every row, itself left out.
@@ -117,7 +119,7 @@ class NeighbourSearch:
         with np.errstate(over="ignore", invalid="ignore"):
             return search(rows, own)
 
-    def _settled_by_tree(self, tree: KDTree, rows: FloatArray, own: IntArray) -> IntArray:
+    def _settled_by_tree(self, tree: "KDTree", rows: FloatArray, own: IntArray) -> IntArray:
         """Neighbours from a k-d tree, where the k-th is clearly nearer than the next; -1 in the other rows.
 
         Its distances are roots of sums of squared differences, wrong by no more than m + 4 roundings, as are the bounds
@@ -291,6 +293,13 @@ def _place_in_run(row: IntArray) -> IntArray:
 def _are_integers(X: Matrix) -> bool:
     values = X if isinstance(X, np.ndarray) else X.data
     return bool((values == np.rint(values)).all())
+
+
+def _tree(X: Matrix) -> "KDTree":
+    # Not above: it takes long to import, and every estimator would wait for it.
+    from sklearn.neighbors import KDTree
+
+    return KDTree(X)
 
 
 def _canonical(X: Matrix) -> Matrix:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rbrl._common.checks import check_one_of, check_whole
+from rbrl._common.extras import import_extra
 from rbrl.exceptions import RBRLError
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import Progress
@@ -122,16 +123,13 @@ class Dask(Serial):
 
 def _client(scheduler: Any) -> tuple[Any, bool]:
     """Return (client, whether it was made here)."""
-    try:
-        from distributed import Client, default_client
-    except ImportError as error:
-        raise ImportError(f"backend='dask' needs Dask ({error}): pip install 'rbrl[dask]'.") from error
-    if isinstance(scheduler, Client):
+    distributed = import_extra("distributed", "dask", "backend='dask'")
+    if isinstance(scheduler, distributed.Client):
         return scheduler, False
     if scheduler is None:
         with suppress(ValueError):
-            return default_client(), False
-    return Client(scheduler, set_as_default=False), True
+            return distributed.default_client(), False
+    return distributed.Client(scheduler, set_as_default=False), True
 
 
 def _backend(backend: str | None, jobs: int, scheduler: Any) -> Serial:

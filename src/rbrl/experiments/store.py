@@ -9,13 +9,15 @@ from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from sqlite3 import Cursor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
+from rbrl._common.extras import import_extra
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.runs import Fold, Outcome, Place, Run, Shelf, expand
 from rbrl.experiments.sqlite import Database, Owner, is_alive
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROWS = [
     "dataset", "method", "split", "metric", "value", "status", "error", "params", "tune_seconds", "train_seconds",
@@ -299,7 +301,8 @@ class Store:
 
 
 def _frame(records: Iterable[Any], columns: list[str]) -> pd.DataFrame:
-    frame = pd.DataFrame.from_records(list(records), columns=columns)
+    pandas = import_extra("pandas", "report", "The table of a store")
+    frame = pandas.DataFrame.from_records(list(records), columns=columns)
     return frame.astype({name: float for name in columns if name in NUMBERS})
 
 

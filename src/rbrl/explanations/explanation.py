@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.checks import check_number, hint
+from rbrl._common.extras import import_extra
 from rbrl._common.typing import Array, FloatArray, IntArray, issparse
 from rbrl.explanations.opened import Opened, Row, refuse
 from rbrl.explanations.undo import NamedTerms
@@ -106,8 +107,7 @@ class Explanation:
         DataFrame
             Columns `term`, `kind` ("feature", "training row" or "constant"), `value`, `reference` and `contribution`.
         """
-        import pandas as pd
-
+        pd = import_extra("pandas", "report", "A table of the terms")
         n_constants = len(self.constants)
         unknown = [np.nan] * n_constants
         return pd.DataFrame(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram
 
+from rbrl._common.extras import explained
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -17,7 +19,7 @@ try:
 
     from rbrl.report.figures import ACCENT, INK, MUTED, RULE, styled
 except ImportError as error:
-    raise ImportError(f"Figures need matplotlib ({error}): pip install 'rbrl[report]'.") from error
+    raise explained(error, "report", "Drawing figures") from error
 
 # What speaks against a label; with the accent's blue it is told apart by those who see no red or no green.
 AGAINST = "#c4601d"

@@ -10,6 +10,7 @@ from scipy.spatial.distance import squareform
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
+from rbrl._common.extras import import_extra
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.estimators import BinaryRelevance
 from rbrl.explanations.explanation import called, score_names
@@ -118,8 +119,7 @@ class LabelMap:
         -------
         DataFrame (n_labels, n_labels)
         """
-        import pandas as pd
-
+        pd = import_extra("pandas", "report", "A table of the labels")
         names = [self.label_names[i] for i in self.order]
         return pd.DataFrame(self.similarity[np.ix_(self.order, self.order)], index=names, columns=names)
 

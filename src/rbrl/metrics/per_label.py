@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rbrl._common.extras import import_extra
 from rbrl._common.frames import column_names
 from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
@@ -71,8 +72,7 @@ def evaluate_labels(
     -------
     DataFrame
     """
-    from pandas import DataFrame
-
+    pandas = import_extra("pandas", "report", "A table of the labels")
     predicted: dict[str, Any] = {"labels": labels, "scores": scores}
     there = [name for name, needs in MEASURES.items() if predicted[needs] is not None]
     chosen = there if measures is None else [_measure(name, predicted) for name in measures]
@@ -84,7 +84,7 @@ def evaluate_labels(
     columns = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1(0.0)}
     if "auc" in chosen:
         columns["auc"] = _areas(Y, predicted["scores"], convention, missing)
-    frame = DataFrame({name: np.where(counts.known > 0, columns[name], np.nan) for name in chosen}, index=names)
+    frame = pandas.DataFrame({name: np.where(counts.known > 0, columns[name], np.nan) for name in chosen}, index=names)
     return frame.assign(support=counts.true.astype(np.int64), known=counts.known.astype(np.int64))
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.extras import import_extra
 from rbrl._common.frames import column_names
 from rbrl._common.progress import Passes
 from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
@@ -208,11 +209,7 @@ class DaskBlocks(Blocks):
     """
 
     def __init__(self, parts: Sequence[Any]) -> None:
-        try:
-            import dask
-        except ImportError as error:
-            raise ImportError(f"Dask arrays need Dask ({error}): pip install 'rbrl[dask]'.") from error
-        self._dask: Any = dask
+        self._dask = import_extra("dask", "dask", "Fitting Dask arrays")
         named = self._dask.delayed(lambda part, name: Block(part[0], part[1], name, *part[2:]), pure=False)
         blocks = [named(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
         self._blocks = self._dask.persist(*blocks)

@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
-from sklearn.cluster import MiniBatchKMeans
-from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from rbrl._common.linalg import gram_matrix, projected_gram, squares, whiten
 from rbrl._common.typing import BoolArray, FloatArray, Matrix, issparse
@@ -180,6 +176,11 @@ def fit_feature_map(
     >>> fit_feature_map(X, "nystroem", 3, kernel="rbf", random_state=0).transform(X).shape
     (6, 3)
     """
+    # Here, and in the next function: few ask for them, and a third of the time to import rbrl would be theirs.
+    from sklearn.kernel_approximation import Nystroem, RBFSampler
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     gamma, before = 1.0 / X.shape[1] if gamma is None else gamma, []
     if kernel == "rbf" and not issparse(X) and _reaches_far(gamma, X):
         # Distances do not notice a shift, their rounding does.
@@ -195,6 +196,8 @@ def fit_feature_map(
 
 
 def _cluster_centres(X: Matrix, n_clusters: int, random_state: Any) -> FloatArray:
+    from sklearn.cluster import MiniBatchKMeans
+
     # Ten rows for each centre are enough to place it.
     options = {"init": "random", "n_init": 1, "max_iter": 10, "batch_size": max(1024, n_clusters)}
     return MiniBatchKMeans(n_clusters, random_state=random_state, **options).fit(X).cluster_centers_

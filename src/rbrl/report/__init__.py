@@ -1,44 +1,49 @@
 """Rows of a comparison become tables, figures and one page that a person likes to read.
 
-The figures are in `rbrl.report.figures`, which needs matplotlib; the page needs Jinja2 as well. Tables need neither.
+All of it needs the extra `report`: pandas; matplotlib for `rbrl.report.figures`; Jinja2 for the page.
 """
 
-from rbrl.report.comparison import Comparison, Verdict, compare, join, rank_table, verdict
-from rbrl.report.comparison_tables import (
-    ablation_table,
-    all_tables,
-    datasets_table,
-    friedman_table,
-    metric_table,
-    pairs_table,
-    parameters_table,
-    ranks_table,
-    results_table,
-    seconds_table,
-    time_table,
-)
-from rbrl.report.page import Report, render_page, save_table, write_page, write_report, write_text
-from rbrl.report.reliability import reliability_diagram
-from rbrl.report.results import KEYS, Results, Sizes, as_shown, best_of, heading
-from rbrl.report.table import (
-    FORMATS,
-    MISSING,
-    Cell,
-    Table,
-    count,
-    number,
-    p_text,
-    seconds,
-    show_tables,
-    spread,
-    to_csv,
-    to_html,
-    to_json,
-    to_latex,
-    to_markdown,
-    to_terminal,
-    word,
-)
+from rbrl._common.extras import explained
+
+try:
+    from rbrl.report.comparison import Comparison, Verdict, compare, join, rank_table, verdict
+    from rbrl.report.comparison_tables import (
+        ablation_table,
+        all_tables,
+        datasets_table,
+        friedman_table,
+        metric_table,
+        pairs_table,
+        parameters_table,
+        ranks_table,
+        results_table,
+        seconds_table,
+        time_table,
+    )
+    from rbrl.report.page import Report, render_page, save_table, write_page, write_report, write_text
+    from rbrl.report.reliability import reliability_diagram
+    from rbrl.report.results import KEYS, Results, Sizes, as_shown, best_of, heading
+    from rbrl.report.table import (
+        FORMATS,
+        MISSING,
+        Cell,
+        Table,
+        count,
+        number,
+        p_text,
+        seconds,
+        show_tables,
+        spread,
+        to_csv,
+        to_html,
+        to_json,
+        to_latex,
+        to_markdown,
+        to_terminal,
+        word,
+    )
+except ImportError as error:
+    raise explained(error, "report", "rbrl.report") from error
 
 __all__ = [
     "FORMATS", "KEYS", "MISSING", "Cell", "Comparison", "Report", "Results", "Sizes", "Table", "Verdict",

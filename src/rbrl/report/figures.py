@@ -9,20 +9,25 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from matplotlib.transforms import Bbox
 from scipy import sparse
 
 from rbrl._common.atomic_files import replacing
+from rbrl._common.extras import explained
 from rbrl._common.typing import ArrayLike, MatrixLike
 from rbrl.report.comparison import Comparison
 from rbrl.report.results import SHORTEST, heading
+
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.transforms import Bbox
+except ImportError as error:
+    raise explained(error, "report", "Drawing figures") from error
 
 __all__ = [
     "HEAT", "INK", "MUTED", "draw_average_ranks", "draw_cooccurrence", "draw_critical_difference",

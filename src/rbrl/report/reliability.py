@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rbrl._common.extras import import_extra
 from rbrl._common.typing import MatrixLike
 from rbrl.metrics import ReliabilityBins, reliability_bins
 from rbrl.metrics.probabilities import N_BINS
@@ -86,14 +87,13 @@ def draw_reliability(bins: Mapping[str, ReliabilityBins]) -> "Figure":
     -------
     Figure
     """
-    from matplotlib.figure import Figure
-
     from rbrl.report.figures import ACCENT, MUTED, styled
 
+    figures = import_extra("matplotlib.figure", "report", "Drawing figures")
     n_columns = min(PER_LINE, len(bins))
     n_lines = math.ceil(len(bins) / n_columns)
     with styled():
-        figure = Figure(figsize=(PANEL * n_columns + 0.4, PANEL * n_lines + 0.5), layout="constrained")
+        figure = figures.Figure(figsize=(PANEL * n_columns + 0.4, PANEL * n_lines + 0.5), layout="constrained")
         panels = figure.subplots(n_lines, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
         for axes in panels[len(bins) :]:
             axes.remove()

@@ -3,15 +3,15 @@
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
+from rbrl._common.extras import import_extra
 from rbrl._common.threads import one_thread
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.decision import relevant_labels
@@ -21,6 +21,9 @@ from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, probabilities_of, scores_of
 from rbrl.search.choose import Grid, Scoring, Table
 from rbrl.search.fold import Fold, SearchData
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Predicted(NamedTuple):
@@ -101,7 +104,7 @@ def tune(
     estimator: Any, grid: Grid, X: Any, Y: Any, *, folds: int = 5, seed: int = 0,
     metrics: Iterable[str | Metric] = PAPER_METRICS, convention: str = "paper", n_jobs: int = 1, tol: float = 1e-4,
     others: Sequence[tuple[dict[str, Any], str]] = (),
-) -> pd.DataFrame:  # fmt: skip
+) -> "pd.DataFrame":  # fmt: skip
     """Cross-validated metrics of every grid point.
 
     Models with an objective go along a path of warm starts. Others are fitted point by point, with `fit_many` where they
@@ -150,7 +153,8 @@ def tune(
     search = _along_path if of_any_rank and not others else _point_by_point
     task = _Task(estimator, grid, X, Y, names, [({}, convention), *others], tol)
     tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in splits)
-    return pd.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
+    pandas = import_extra("pandas", "report", "The table of a grid")
+    return pandas.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
 
 
 class _Task(NamedTuple):

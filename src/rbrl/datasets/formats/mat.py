@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import io, sparse
+from scipy import sparse
 
 from rbrl._common.atomic_files import replacing
 from rbrl._common.typing import Array, IntArray
@@ -266,6 +266,8 @@ def write(dataset: Dataset, path: Path) -> None:
     dataset : Dataset
     path : Path
     """
+    from scipy.io import savemat  # slow to import, and few write such files
+
     check_names([*dataset.feature_names, *dataset.label_names])
     sides = (dataset.X, dataset.Y)
     X, Y = (sparse.csc_matrix(A, dtype=np.float64) if sparse.issparse(A) else A for A in sides)
@@ -276,4 +278,4 @@ def write(dataset: Dataset, path: Path) -> None:
     if len(dataset.categorical_index):
         variables["categorical_index"] = dataset.categorical_index + 1
     with replacing(path) as temporary, open(temporary, "wb") as stream:
-        io.savemat(stream, variables, do_compression=True)
+        savemat(stream, variables, do_compression=True)

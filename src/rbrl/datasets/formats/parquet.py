@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.atomic_files import replacing
+from rbrl._common.extras import import_extra
 from rbrl._common.typing import FloatArray
 from rbrl.datasets.dataset import Dataset, dense
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, bad_word, quote
@@ -165,9 +166,5 @@ def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: install rbrl[parquet], or use another format.") from error
-    return pa, pq
+    what = "Reading and writing Parquet files"
+    return import_extra("pyarrow", "data", what), import_extra("pyarrow.parquet", "data", what)

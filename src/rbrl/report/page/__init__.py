@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from rbrl._common.atomic_files import write_text_atomically
+from rbrl._common.extras import import_extra
 from rbrl.report import comparison_tables as tables
 from rbrl.report.comparison import Comparison, compare, headline, join, lowest, rank_table, verdict
 from rbrl.report.results import Results
@@ -200,10 +201,10 @@ def _part(name: str) -> str:
 
 @cache
 def _environment() -> "Environment":
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
+    jinja2 = import_extra("jinja2", "report", "The page of a comparison")
     blocks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
-    return Environment(loader=FunctionLoader(_part), autoescape=True, undefined=StrictUndefined, **blocks)
+    loader, undefined = jinja2.FunctionLoader(_part), jinja2.StrictUndefined
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=undefined, **blocks)
 
 
 def _content(results: Results) -> dict[str, Any]:

@@ -1,0 +1,195 @@
+// Small algebra of the solvers, and products with sparse matrices. What each computes is said by its twin in reference.py.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "arrays.hpp"
+
+namespace rbrl {
+
+template <class T>
+using Stack = Matrix<T>;  // matrices, each as one row
+
+// Inner products of the columns of two matrices of l columns; with `joint`, every entry is the sum of all.
+RBRL_INLINE void dots(
+    const double *RBRL_RESTRICT A, const double *RBRL_RESTRICT B, Index cells, Index l, bool joint, double *RBRL_RESTRICT out
+) {
+    if (joint) {
+        double sum = 0.0;
+        for (Index k = 0; k < cells; ++k) sum += A[k] * B[k];
+        for (Index j = 0; j < l; ++j) out[j] = sum;
+        return;
+    }
+    for (Index j = 0; j < l; ++j) out[j] = 0.0;
+    Index k = 0;
+    // Two rows at a time: every sum is read and written half as often.
+    for (; k + 2 * l <= cells && l; k += 2 * l) {
+        const double *RBRL_RESTRICT a = A + k, *RBRL_RESTRICT b = B + k;
+        for (Index j = 0; j < l; ++j) out[j] += a[j] * b[j] + a[j + l] * b[j + l];
+    }
+    for (; k < cells; ++k) out[k % l] += A[k] * B[k];
+}
+
+// Add A diag(c) to `out`.
+RBRL_INLINE void add_scaled(
+    const double *RBRL_RESTRICT A, const double *RBRL_RESTRICT c, Index cells, Index l, bool joint, double *RBRL_RESTRICT out
+) {
+    if (joint) {
+        const double factor = l ? c[0] : 0.0;
+        for (Index k = 0; k < cells; ++k) out[k] += factor * A[k];
+        return;
+    }
+    for (Index k = 0; k < cells; k += l) {
+        const double *RBRL_RESTRICT a = A + k;
+        double *RBRL_RESTRICT to = out + k;
+        for (Index j = 0; j < l; ++j) to[j] += a[j] * c[j];
+    }
+}
+
+inline RBRL_LOOP void column_dots(Matrix<const double> A, Matrix<const double> B, bool joint, Vector<double> out) {
+    dots(A.data, B.data, A.cells(), A.columns, joint, out.data);
+}
+
+inline RBRL_LOOP void memory_backward(
+    Matrix<double> q, Stack<const double> steps, Stack<const double> changes, Matrix<const double> rho,
+    Vector<const std::int64_t> order, bool joint, Matrix<double> coefficients
+) {
+    const Index l = q.columns;
+    Buffer minus(l);
+    for (Index e = order.size - 1; e >= 0; --e) {
+        const Index i = order[e];
+        double *c = coefficients[i];
+        dots(steps[i], q.data, q.cells(), l, joint, c);
+        for (Index j = 0; j < l; ++j) minus[j] = -(c[j] *= rho[i][j]);
+        // Entries of rho may differ where inner products do not.
+        add_scaled(changes[i], minus.data(), q.cells(), l, false, q.data);
+    }
+}
+
+inline RBRL_LOOP void memory_forward(
+    Matrix<double> z, Stack<const double> steps, Stack<const double> changes, Matrix<const double> rho,
+    Vector<const std::int64_t> order, bool joint, Matrix<const double> coefficients
+) {
+    const Index l = z.columns;
+    Buffer c(l);
+    for (Index e = 0; e < order.size; ++e) {
+        const Index i = order[e];
+        dots(changes[i], z.data, z.cells(), l, joint, c.data());
+        for (Index j = 0; j < l; ++j) c[j] = coefficients[i][j] - rho[i][j] * c[j];
+        add_scaled(steps[i], c.data(), z.cells(), l, false, z.data);
+    }
+}
+
+inline RBRL_LOOP std::pair<double, double> clipped_dual_maximum(
+    Vector<const double> sigma, double linear, double quadratic, double reach, double ridge, double limit
+) {
+    double best = 0.0, at = 0.0, theta = std::min(1.0, reach);
+    for (int round = 0; round < 30; ++round) {
+        double over2 = 0.0, slope = linear - 2 * theta * quadratic, curvature = 2 * quadratic;
+        for (Index j = 0; j < sigma.size; ++j) {
+            const double s = sigma[j], over = theta * s - limit;
+            if (over > 0) {
+                over2 += over * over;
+                slope -= s * over / ridge;
+                curvature += s * s / ridge;
+            }
+        }
+        const double value = theta * linear - theta * theta * quadratic - over2 / (2 * ridge);
+        if (value > best) best = value, at = theta;
+        if (curvature <= 0) break;
+        const double previous = theta;
+        theta = clip(theta + slope / curvature, 0.0, reach);
+        if (std::fabs(theta - previous) < 1e-13 * theta) break;
+    }
+    return {best, at};
+}
+
+// Several systems at once, entry by entry side by side: all of them take the same steps.
+inline RBRL_LOOP void block_solve(
+    Matrix<const double> G, Vector<const double> first, Matrix<const double> A, Vector<const double> second,
+    Matrix<const double> B, Matrix<const double> C, Matrix<double> out
+) {
+    constexpr Index SIDE = 4;
+    const Index l = G.columns;
+    Buffer factor(l * l * SIDE), solution(l * SIDE);
+    double *RBRL_RESTRICT M = factor.data(), *RBRL_RESTRICT x = solution.data();
+    for (Index k = 0; k < G.rows; k += SIDE) {
+        double alpha[SIDE], beta[SIDE], s[SIDE];
+        const double *right[SIDE];
+        for (Index v = 0; v < SIDE; ++v) {
+            const Index system = std::min(k + v, G.rows - 1);
+            alpha[v] = first[system], beta[v] = second[system], right[v] = G[system];
+        }
+        // The lower factor of Cholesky in place, column by column, then the solutions with it and with its transpose.
+        for (Index j = 0; j < l; ++j) {
+            const double *RBRL_RESTRICT top = M + j * l * SIDE;
+            double inverse[SIDE];
+            for (Index i = j; i < l; ++i) {
+                double *RBRL_RESTRICT row = M + i * l * SIDE;
+                for (Index v = 0; v < SIDE; ++v) s[v] = alpha[v] * A[i][j] + beta[v] * B[i][j] + C[i][j];
+                for (Index p = 0; p < j; ++p)
+                    for (Index v = 0; v < SIDE; ++v) s[v] -= row[p * SIDE + v] * top[p * SIDE + v];
+                if (i == j)
+                    for (Index v = 0; v < SIDE; ++v) inverse[v] = 1.0 / std::sqrt(s[v]);
+                // The diagonal holds its reciprocal.
+                for (Index v = 0; v < SIDE; ++v) row[j * SIDE + v] = i == j ? inverse[v] : s[v] * inverse[v];
+            }
+        }
+        for (Index i = 0; i < l; ++i) {
+            const double *RBRL_RESTRICT row = M + i * l * SIDE;
+            for (Index v = 0; v < SIDE; ++v) s[v] = right[v][i];
+            for (Index p = 0; p < i; ++p)
+                for (Index v = 0; v < SIDE; ++v) s[v] -= row[p * SIDE + v] * x[p * SIDE + v];
+            for (Index v = 0; v < SIDE; ++v) x[i * SIDE + v] = s[v] * row[i * SIDE + v];
+        }
+        for (Index i = l - 1; i >= 0; --i) {
+            const double *RBRL_RESTRICT row = M + i * l * SIDE;
+            for (Index v = 0; v < SIDE; ++v) s[v] = x[i * SIDE + v] *= row[i * SIDE + v];
+            for (Index p = 0; p < i; ++p)
+                for (Index v = 0; v < SIDE; ++v) x[p * SIDE + v] -= row[p * SIDE + v] * s[v];
+        }
+        for (Index v = 0; v < std::min(SIDE, G.rows - k); ++v)
+            for (Index i = 0; i < l; ++i) out[k + v][i] = x[i * SIDE + v];
+    }
+}
+
+template <class T, class I>
+RBRL_LOOP void sparse_product(Sparse<T, I> X, Matrix<const double> W, Matrix<double> out) {
+    for (Index i = 0; i < X.rows; ++i) {
+        double *RBRL_RESTRICT sums = out[i];
+        for (Index e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
+            const double x = X.data[e], *RBRL_RESTRICT w = W[X.indices[e]];
+            for (Index j = 0; j < out.columns; ++j) sums[j] += x * w[j];
+        }
+    }
+}
+
+template <class T, class I>
+RBRL_LOOP void sparse_adjoint(Sparse<T, I> X, Matrix<const double> D, Matrix<double> out) {
+    for (Index i = 0; i < X.rows; ++i) {
+        const double *RBRL_RESTRICT d = D[i];
+        for (Index e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
+            const double x = X.data[e];
+            double *RBRL_RESTRICT sums = out[X.indices[e]];
+            for (Index j = 0; j < out.columns; ++j) sums[j] += x * d[j];
+        }
+    }
+}
+
+template <class I>
+RBRL_LOOP void gram_blocks(Sparse<double, I> X, Matrix<const double> H, Index m, double *G) {
+    const Index l = H.columns;
+    for (Index i = 0; i < X.rows; ++i) {
+        const double *RBRL_RESTRICT h = H[i];
+        for (Index c = X.indptr[i]; c < X.indptr[i + 1]; ++c) {
+            for (Index d = X.indptr[i]; d < X.indptr[i + 1]; ++d) {
+                const double x = X.data[c] * X.data[d];
+                double *RBRL_RESTRICT target = G + (X.indices[c] * m + X.indices[d]) * l;
+                for (Index k = 0; k < l; ++k) target[k] += x * h[k];
+            }
+        }
+    }
+}
+
+}  // namespace rbrl

@@ -1,0 +1,438 @@
+// The loops of the losses: one pass over the scores, or over the pairs of labels of each row.
+// Each adds to its output arrays. What it computes is said by its twin in reference.py.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "arrays.hpp"
+
+namespace rbrl {
+
+using Labels = Matrix<const std::int8_t>;
+using Reals = Vector<const double>;
+
+// Weights of rows or of entries.
+struct Weights {
+    const double *data;
+    Index rows, columns;  // no columns: of rows
+
+    bool of_entries() const { return columns > 0; }
+    const double *row(Index i) const { return data + i * columns; }
+    bool all_equal() const {
+        Index others = 0;
+        for (Index i = 0; i < rows; ++i) others += data[i] != data[0];
+        return others == 0 && !of_entries();
+    }
+};
+
+using Sums = std::pair<double, double>;
+
+RBRL_INLINE double total(const Buffer &values) {
+    double sum = 0.0;
+    for (double value : values) sum += value;
+    return sum;
+}
+
+// The entries of a matrix, this many at a time, as if it were one long row: those of short rows too fill whole vectors.
+constexpr Index CHUNK = 64;
+
+// Call body(at, label, count) with the place and the label of the first entry of each.
+template <class T, class Body>
+RBRL_INLINE void for_chunks(const Matrix<T> &F, Body body) {
+    const Index l = F.columns, cells = F.cells(), turn = l ? CHUNK % l : 0;
+    Index at = 0, label = 0;
+    for (; at + CHUNK <= cells; at += CHUNK) {
+        body(at, label, std::integral_constant<Index, CHUNK>());
+        label += turn;
+        if (label >= l) label -= l;
+    }
+    if (at < cells) body(at, label, cells - at);
+}
+
+// What is known of each label, for a chunk that begins anywhere; sums over the rows, one for each label.
+class Periodic {
+public:
+    Periodic(const double *values, Index l) : l(l), repeated(l + CHUNK) {
+        for (Index j = 0; values && j < l; ++j) repeated[j] = values[j];
+        for (Index j = l; values && l && j < l + CHUNK; ++j) repeated[j] = repeated[j - l];
+    }
+    double *from(Index label) { return repeated.data() + label; }
+
+    template <class Count>
+    RBRL_INLINE void add(Index label, Count count, const double *RBRL_RESTRICT values) {
+        double *RBRL_RESTRICT sums = from(label);
+        for (Index k = 0; k < count; ++k) sums[k] += values[k];
+    }
+
+    Buffer sums() const {
+        Buffer out(repeated);
+        for (Index j = l + CHUNK - 1; l && j >= l; --j) out[j - l] += out[j];
+        out.resize(l);
+        return out;
+    }
+
+private:
+    Index l;
+    Buffer repeated;
+};
+
+// The labels of a chunk as double. The vectors of a loop are as long as its narrowest type allows: with labels of a byte in
+// it, it would have no use for less than 32 entries, nor registers for so many.
+template <class T, class Count>
+RBRL_INLINE void widen(Labels Y, Index at, Count count, T *RBRL_RESTRICT y) {
+    const std::int8_t *RBRL_RESTRICT labels = Y.data + at;
+    for (Index k = 0; k < count; ++k) y[k] = labels[k];
+}
+
+// What the entries of a chunk cost: their weights, or that of their row, and the price of a relevant one.
+template <bool Vary>
+class Costs {
+public:
+    Costs(Labels Y, Weights weights, double scale, Reals prices)
+        : weights(weights), scale(scale), l(Y.columns), prices(prices.data, Y.columns) {}
+
+    struct OfChunk {
+        const double *RBRL_RESTRICT w, *RBRL_RESTRICT price;
+        double scale;
+        RBRL_INLINE double operator()(Index k, double y) const {
+            return (Vary ? scale * w[k] : scale) * (y > 0 ? price[k] : 1.0);
+        }
+    };
+
+    RBRL_INLINE OfChunk of(Index at, Index label, Index count) {
+        if (!Vary) return {nullptr, prices.from(label), scale * weights.data[0]};
+        return {weights.of_entries() ? weights.data + at : of_rows(at, count), prices.from(label), scale};
+    }
+
+private:
+    Weights weights;
+    double scale;
+    Index l;
+    Periodic prices;
+    double repeated[CHUNK];
+
+    // The weight of its row for every entry of a chunk.
+    RBRL_INLINE const double *of_rows(Index at, Index count) {
+        Index k = 0;
+        for (Index i = at / l; k < count; ++i) {
+            const Index end = std::min(count, (i + 1) * l - at);
+            for (; k < end; ++k) repeated[k] = weights.data[i];
+        }
+        return repeated;
+    }
+};
+
+template <bool Vary, class T, class U>
+RBRL_LOOP Sums squared_hinge(Labels Y, Matrix<const T> F, Weights weights, double scale, Reals prices, Matrix<U> R) {
+    Costs<Vary> costs(Y, weights, scale, prices);
+    double value = 0.0, linear = 0.0;
+    for_chunks(F, [&](Index at, Index label, auto count) RBRL_INLINED {
+        double y[CHUNK], squares = 0.0, slacks = 0.0;
+        widen(Y, at, count, y);
+        const auto cost = costs.of(at, label, count);
+        const T *RBRL_RESTRICT f = F.data + at;
+        U *RBRL_RESTRICT r = R.data + at;
+        for (Index k = 0; k < count; ++k) {
+            const double slack = positive_part(std::fabs(y[k]) - y[k] * f[k]), pull = cost(k, y[k]) * slack;
+            squares += pull * slack;
+            slacks += pull;
+            r[k] = static_cast<U>(r[k] - pull * y[k]);
+        }
+        value += squares;
+        linear += slacks;
+    });
+    return {0.5 * value, linear};
+}
+
+template <bool Vary, class T>
+RBRL_LOOP void squared_hinge_diagonal(Labels Y, Matrix<const T> F, Weights weights, double scale, Reals prices, Matrix<T> H) {
+    Costs<Vary> costs(Y, weights, scale, prices);
+    for_chunks(F, [&](Index at, Index label, auto count) RBRL_INLINED {
+        T y[CHUNK];
+        widen(Y, at, count, y);
+        const auto cost = costs.of(at, label, count);
+        const T *RBRL_RESTRICT f = F.data + at;
+        T *RBRL_RESTRICT h = H.data + at;
+        for (Index k = 0; k < count; ++k) h[k] += y[k] * f[k] < std::fabs(y[k]) ? static_cast<T>(cost(k, y[k])) : T(0);
+    });
+}
+
+template <bool Vary, class T>
+RBRL_LOOP void squared_hinge_labels(
+    Labels Y, Matrix<const T> F, Weights weights, double scale, Reals prices, Matrix<double> M
+) {
+    Costs<Vary> costs(Y, weights, scale, prices);
+    Periodic counts(nullptr, F.columns);
+    for_chunks(F, [&](Index at, Index label, auto count) RBRL_INLINED {
+        double y[CHUNK];
+        widen(Y, at, count, y);
+        const auto cost = costs.of(at, label, count);
+        const T *RBRL_RESTRICT f = F.data + at;
+        double *RBRL_RESTRICT sum = counts.from(label);
+        for (Index k = 0; k < count; ++k) sum[k] += y[k] * f[k] < std::fabs(y[k]) ? cost(k, y[k]) : 0.0;
+    });
+    const Buffer sums = counts.sums();
+    for (Index j = 0; j < F.columns; ++j) M[j][j] += sums[j];
+}
+
+template <bool Vary, class T>
+RBRL_LOOP Sums squared_hinge_line(
+    Labels Y, Matrix<const T> F, Matrix<const T> D, Reals t, Weights weights, double scale, Reals prices, Vector<double> d1,
+    Vector<double> d2
+) {
+    const Index l = F.columns;
+    Costs<Vary> costs(Y, weights, scale, prices);
+    Periodic steps(t.data, l), slopes(nullptr, l), seconds(nullptr, l);
+    double value = 0.0;
+    for_chunks(F, [&](Index at, Index label, auto count) RBRL_INLINED {
+        double y[CHUNK], slack[CHUNK], first[CHUNK], second[CHUNK], squares = 0.0;
+        widen(Y, at, count, y);
+        const auto cost = costs.of(at, label, count);
+        const T *RBRL_RESTRICT f = F.data + at, *RBRL_RESTRICT along = D.data + at;
+        const double *RBRL_RESTRICT step = steps.from(label);
+        // Two loops: in one, the compiler would jump over what an entry without slack has none of.
+        for (Index k = 0; k < count; ++k)
+            slack[k] = positive_part(std::fabs(y[k]) - y[k] * (f[k] + step[k] * along[k]));
+        for (Index k = 0; k < count; ++k) {
+            const double d = along[k], price = cost(k, y[k]), pull = price * slack[k];
+            squares += pull * slack[k];
+            first[k] = pull * y[k] * d;
+            second[k] = slack[k] > 0 ? price * d * d : 0.0;
+        }
+        value += squares;
+        slopes.add(label, count, first);
+        seconds.add(label, count, second);
+    });
+    const Buffer first_sums = slopes.sums(), second_sums = seconds.sums();
+    for (Index j = 0; j < l; ++j) {
+        d1[j] -= first_sums[j];
+        d2[j] += second_sums[j];
+    }
+    return {0.5 * value, total(second_sums)};
+}
+
+template <class T>
+RBRL_INLINE void copy(const T *RBRL_RESTRICT from, Index length, double *RBRL_RESTRICT to) {
+    for (Index k = 0; k < length; ++k) to[k] = from[k];
+}
+
+// The labels of a row in two: the relevant ones, few, are listed; the irrelevant ones stay where they are, and `rest` has
+// minus infinity for the score of every other. So a loop over the pairs of a relevant label takes all labels in turn,
+// without an index and in whole vectors: its length is a multiple of theirs.
+class Sides {
+public:
+    std::vector<std::int32_t> pos;
+    Buffer f_pos, w_pos, rest, w_rest;
+    Index p = 0, q = 0, padded;
+    double price = 0.0;  // what a pair counts beside the weights of its two entries
+
+    explicit Sides(Index l)
+        : pos(l), f_pos(l), w_pos(l), rest(round_up(l), FAR), w_rest(round_up(l), 0.0), padded(round_up(l)) {}
+
+    static Index round_up(Index l) { return (l + 3) / 4 * 4; }
+
+    // Split row i, of which the scores are in `rest`; whether it has a pair at all.
+    template <bool OfEntries>
+    RBRL_INLINE bool split(Labels Y, Index i, const Weights &weights, double scale) {
+        const std::int8_t *y = Y[i];
+        const Index l = Y.columns;
+        find(y, l, (Y.rows - i) * l);
+        if (p == 0 || q == 0) return false;
+        price = OfEntries ? 0.0 : scale * weights.data[i] / static_cast<double>(p * q);
+        if (OfEntries) copy(weights.row(i), l, w_rest.data());
+        double of_pos = 0.0;
+        for (Index a = 0; a < p; ++a) {
+            const Index j = pos[a];
+            f_pos[a] = rest[j];
+            rest[j] = FAR;
+            if (OfEntries) of_pos += w_pos[a] = w_rest[j], w_rest[j] = 0.0;
+        }
+        if (p + q < l) {
+            for (Index j = 0; j < l; ++j) {
+                if (y[j] == 0) rest[j] = FAR, w_rest[j] = 0.0;
+            }
+        }
+        if (OfEntries) {
+            double of_neg = 0.0;
+            for (Index k = 0; k < padded; ++k) of_neg += w_rest[k];
+            price = scale * ((of_pos + of_neg) / static_cast<double>(p + q)) / (of_pos * of_neg);
+        }
+        return true;
+    }
+
+    template <bool OfEntries>
+    double pair_price(Index a) const {
+        return OfEntries ? price * w_pos[a] : price;
+    }
+
+private:
+    static constexpr double FAR = -std::numeric_limits<double>::infinity();
+
+    // List the relevant labels and count the irrelevant ones, eight bytes at a time while so many are there to be read: of
+    // 1, 0 and -1, the lowest bit says whether a label is known and the highest whether it is irrelevant.
+    RBRL_INLINE void find(const std::int8_t *y, Index l, Index readable) {
+        constexpr std::uint64_t LOWEST = 0x0101010101010101;
+        p = q = 0;
+        Index j = 0;
+        for (; std::endian::native == std::endian::little && j < l && j + 8 <= readable; j += 8) {
+            std::uint64_t word;
+            std::memcpy(&word, y + j, 8);
+            if (l - j < 8) word &= (std::uint64_t{1} << 8 * (l - j)) - 1;  // the rest is of the next row
+            const std::uint64_t irrelevant = word >> 7 & LOWEST;
+            q += static_cast<Index>(irrelevant * LOWEST >> 56);
+            for (std::uint64_t left = word & ~irrelevant & LOWEST; left; left &= left - 1)
+                pos[p++] = static_cast<std::int32_t>(j + std::countr_zero(left) / 8);
+        }
+        for (; j < l; ++j) {
+            if (y[j] > 0) pos[p++] = static_cast<std::int32_t>(j);
+            q += y[j] < 0;
+        }
+    }
+};
+
+template <bool OfEntries, class T, class U>
+RBRL_LOOP Sums pairwise_hinge(Labels Y, Matrix<const T> F, Weights weights, double scale, double margin, Matrix<U> R) {
+    const Index l = F.columns;
+    Sides sides(l);
+    const Index padded = sides.padded;
+    Buffer pushes(padded);
+    double *RBRL_RESTRICT rest = sides.rest.data(), *RBRL_RESTRICT push = pushes.data();
+    const double *RBRL_RESTRICT w_rest = sides.w_rest.data();
+    double value = 0.0, linear = 0.0;
+    for (Index i = 0; i < F.rows; ++i) {
+        copy(F[i], l, rest);
+        if (!sides.split<OfEntries>(Y, i, weights, scale)) continue;
+        U *RBRL_RESTRICT r = R[i];
+        for (Index k = 0; k < padded; ++k) push[k] = 0.0;
+        for (Index a = 0; a < sides.p; ++a) {
+            const double shift = margin - sides.f_pos[a], w = sides.pair_price<OfEntries>(a);
+            double pull = 0.0, square = 0.0;
+            for (Index k = 0; k < padded; ++k) {
+                const double slack = positive_part(shift + rest[k]), weighted = (OfEntries ? w * w_rest[k] : w) * slack;
+                square += weighted * slack;
+                pull += weighted;
+                push[k] += weighted;
+            }
+            r[sides.pos[a]] = static_cast<U>(r[sides.pos[a]] - pull);
+            value += square;
+            linear += pull;
+        }
+        for (Index k = 0; k < l; ++k) r[k] = static_cast<U>(r[k] + push[k]);
+    }
+    return {0.5 * value, margin * linear};
+}
+
+template <bool OfEntries, class T>
+RBRL_LOOP void pairwise_hinge_product(
+    Labels Y, Matrix<const T> F, Matrix<const T> D, Weights weights, double scale, double margin, double coupling, Matrix<T> P
+) {
+    const Index l = F.columns;
+    Sides sides(l);
+    const Index padded = sides.padded;
+    Buffer along(padded, 0.0), moves(padded);
+    double *RBRL_RESTRICT rest = sides.rest.data(), *RBRL_RESTRICT moved = moves.data();
+    double *RBRL_RESTRICT d_rest = along.data();
+    const double *RBRL_RESTRICT w_rest = sides.w_rest.data();
+    for (Index i = 0; i < F.rows; ++i) {
+        copy(F[i], l, rest);
+        if (!sides.split<OfEntries>(Y, i, weights, scale)) continue;
+        copy(D[i], l, d_rest);
+        T *RBRL_RESTRICT to = P[i];
+        for (Index k = 0; k < padded; ++k) moved[k] = 0.0;
+        for (Index a = 0; a < sides.p; ++a) {
+            const double shift = margin - sides.f_pos[a], d = d_rest[sides.pos[a]], w = sides.pair_price<OfEntries>(a);
+            double own = 0.0;
+            for (Index k = 0; k < padded; ++k) {
+                const double active = shift + rest[k] > 0 ? (OfEntries ? w * w_rest[k] : w) : 0.0;
+                own += active * (d - coupling * d_rest[k]);
+                moved[k] += active * (d_rest[k] - coupling * d);
+            }
+            to[sides.pos[a]] = static_cast<T>(to[sides.pos[a]] + own);
+        }
+        for (Index k = 0; k < l; ++k) to[k] = static_cast<T>(to[k] + moved[k]);
+    }
+}
+
+template <bool OfEntries, class T>
+RBRL_LOOP void pairwise_hinge_labels(
+    Labels Y, Matrix<const T> F, Weights weights, double scale, double margin, Matrix<double> M
+) {
+    const Index l = F.columns;
+    Sides sides(l);
+    const Index padded = sides.padded;
+    Buffer halves(l * padded, 0.0), diagonal(l, 0.0);  // the price of the active pairs of a relevant and another label
+    double *RBRL_RESTRICT rest = sides.rest.data();
+    const double *RBRL_RESTRICT w_rest = sides.w_rest.data();
+    for (Index i = 0; i < F.rows; ++i) {
+        copy(F[i], l, rest);
+        if (!sides.split<OfEntries>(Y, i, weights, scale)) continue;
+        for (Index a = 0; a < sides.p; ++a) {
+            const double shift = margin - sides.f_pos[a], w = sides.pair_price<OfEntries>(a);
+            double *RBRL_RESTRICT half = halves.data() + sides.pos[a] * padded;
+            for (Index k = 0; k < padded; ++k) half[k] += shift + rest[k] > 0 ? (OfEntries ? w * w_rest[k] : w) : 0.0;
+        }
+    }
+    for (Index j = 0; j < l; ++j) {
+        for (Index k = 0; k < l; ++k) {
+            const double one = halves[j * padded + k];
+            diagonal[j] += one;
+            diagonal[k] += one;
+            M[j][k] -= one + halves[k * padded + j];
+        }
+    }
+    for (Index j = 0; j < l; ++j) M[j][j] += diagonal[j];
+}
+
+template <bool OfEntries, class T>
+RBRL_LOOP Sums pairwise_hinge_line(
+    Labels Y, Matrix<const T> F, Matrix<const T> D, Reals t, Weights weights, double scale, double margin, Vector<double> d1,
+    Vector<double> d2
+) {
+    const Index l = F.columns;
+    Sides sides(l);
+    const Index padded = sides.padded;
+    Buffer along(padded, 0.0), pushes(padded), actives(padded);
+    double *RBRL_RESTRICT rest = sides.rest.data(), *RBRL_RESTRICT d_rest = along.data();
+    double *RBRL_RESTRICT push = pushes.data(), *RBRL_RESTRICT active = actives.data();
+    const double *RBRL_RESTRICT w_rest = sides.w_rest.data(), *RBRL_RESTRICT step = t.data;
+    double value = 0.0, joint = 0.0;
+    for (Index i = 0; i < F.rows; ++i) {
+        const T *RBRL_RESTRICT f = F[i];
+        copy(D[i], l, d_rest);
+        for (Index k = 0; k < l; ++k) rest[k] = f[k] + step[k] * d_rest[k];
+        if (!sides.split<OfEntries>(Y, i, weights, scale)) continue;
+        for (Index k = 0; k < padded; ++k) push[k] = active[k] = 0.0;
+        for (Index a = 0; a < sides.p; ++a) {
+            const Index j = sides.pos[a];
+            const double shift = margin - sides.f_pos[a], d = d_rest[j], w = sides.pair_price<OfEntries>(a);
+            double pull = 0.0, count = 0.0, square = 0.0, curved = 0.0;
+            for (Index k = 0; k < padded; ++k) {
+                const double slack = positive_part(shift + rest[k]), weight = OfEntries ? w * w_rest[k] : w;
+                const double weighted = weight * slack, one = slack > 0 ? weight : 0.0, apart = d - d_rest[k];
+                square += weighted * slack;
+                curved += one * apart * apart;
+                pull += weighted;
+                count += one;
+                push[k] += weighted;
+                active[k] += one;
+            }
+            value += square;
+            joint += curved;
+            d1[j] -= pull * d;
+            d2[j] += count * d * d;
+        }
+        double *RBRL_RESTRICT slope = d1.data, *RBRL_RESTRICT second = d2.data;
+        for (Index k = 0; k < l; ++k) {
+            slope[k] += push[k] * d_rest[k];
+            second[k] += active[k] * d_rest[k] * d_rest[k];
+        }
+    }
+    return {0.5 * value, joint};
+}
+
+}  // namespace rbrl

@@ -1,0 +1,117 @@
+"""What a plain `pip install rbrl` can do: fit, predict, save and load; the rest is one line that names an extra."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import rbrl
+from rbrl._common.extras import EXTRAS
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MODULES = sorted({name for names in EXTRAS.values() for name in names})
+# None of an extra's packages is found: neither imported nor, as the folder of river is, looked for.
+HIDE = f"""
+import sys
+from importlib.machinery import PathFinder
+class Hidden(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name in {MODULES} else super().find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Hidden
+"""
+
+
+def run(code, *, hide=HIDE, **environment):
+    """Run code in a process in which nothing of an extra can be imported."""
+    environment = os.environ | {"PYTHONPATH": str(Path(rbrl.__file__).parents[1]), "RBRL_CACHE": ""} | environment
+    return subprocess.run([sys.executable, "-c", hide + code], env=environment, capture_output=True, text=True)
+
+
+def names(requirements):
+    return {line.partition(">=")[0].partition("[")[0] for line in requirements}
+
+
+def test_what_is_required_and_what_the_extras_bring():
+    assert names(PROJECT["dependencies"]) == {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "skops"}
+    extras = PROJECT["optional-dependencies"]
+    assert {name: set(modules) - {"distributed"} for name, modules in EXTRAS.items()} == {
+        name: names(extras[name]) for name in EXTRAS
+    }
+    assert extras["all"] == [f"rbrl[{','.join(EXTRAS)}]"]
+
+
+FIT = """
+from sklearn.datasets import make_multilabel_classification
+X, Y = make_multilabel_classification(30, 6, n_classes=4, random_state=0)
+import rbrl
+{}
+"""
+EVERYTHING = """
+for name in ("RBRLClassifier", "BRLClassifier", "CPNL", "BinaryRelevance", "MLkNN", "RankSVMz", "TunedThresholdClassifier"):
+    model = getattr(rbrl, name)
+    model = model(rbrl.BRLClassifier()) if name.startswith("Tuned") else model()
+    labels = model.fit(X, Y).predict(X)
+rbrl.RBRLClassifierCV(cv=2).fit(X, Y)
+rbrl.save(rbrl.RBRLClassifier(verbose=1).fit(X, Y), "model.rbrl")
+rbrl.load("model.rbrl").predict(X)
+rbrl.evaluate(Y, labels, model.decision_function(X))
+rbrl.statistics, rbrl.solvers, rbrl.splits, rbrl.decision, rbrl.datasets, rbrl.experiments
+print("done")
+"""
+
+
+def test_fit_predict_save_and_load_need_no_extra(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = run(FIT.format(EVERYTHING))
+    assert answer.stdout.endswith("done\n"), answer.stderr
+
+
+NEEDED = [
+    ("report", "import rbrl.report"),
+    ("report", "rbrl.search.tune(rbrl.BRLClassifier(), {'ridge': [1]}, X, Y, folds=2)"),
+    ("report", "rbrl.experiments.Store('store').rows()"),
+    ("data", "rbrl.datasets.load('yeast')"),
+    ("data", "rbrl.datasets.load('emotions')"),
+    ("data", "rbrl.datasets.catalogue()"),
+    ("data", "rbrl.datasets.save_file(rbrl.datasets.Dataset(X, Y), 'a.parquet')"),
+    ("dask", "from rbrl.out_of_core.sources import DaskBlocks; DaskBlocks([])"),
+    ("dask", "from rbrl.experiments.execute import _client; _client(None)"),
+]
+
+
+def test_what_needs_an_extra_names_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RBRL_DATA", raising=False)
+    tries = f"""
+for code in {[code for _, code in NEEDED]}:
+    try:
+        exec(code)
+    except ImportError as error:
+        print(error)
+"""
+    answer = run(FIT.format(tries))
+    lines = answer.stdout.splitlines()
+    assert len(lines) == len(NEEDED), answer.stderr
+    for line, (extra, _) in zip(lines, NEEDED, strict=True):
+        assert line.endswith(f'which is not installed: pip install "rbrl[{extra}]".')
+
+
+def test_the_command_without_its_extra_is_one_line():
+    answer = run("from rbrl.cli import main; main(['--help'])")
+    assert answer.returncode == 2
+    assert answer.stderr == 'rbrl: The command line needs typer, which is not installed: pip install "rbrl[cli]".\n'
+    assert answer.stdout == ""
+
+
+def test_an_estimator_imports_nothing_of_the_extras():
+    """scikit-learn imports some of them by itself where they are there, so that it comes first."""
+    code = f"""
+import sys, sklearn.preprocessing, sklearn.svm, sklearn.metrics
+before = set(sys.modules)
+from rbrl import RBRLClassifier, BinaryRelevance, RankSVMz
+print([name for name in {[*MODULES, "skops"]} if name in set(sys.modules) - before])
+"""
+    assert run(code, hide="").stdout == "[]\n"
