@@ -149,6 +149,11 @@ def test_a_row_of_a_sparse_array_is_one_dimensional(data):
     assert explain(model, X[2]).to_frame().equals(explain(model, data[0][2]).to_frame())
 
 
+def named(value):
+    """The classes of some steps, or what is expected of them: the same in every process, which addresses are not."""
+    return "-".join(type(step).__name__ for step in value) if isinstance(value, list) else None
+
+
 STEPS = [
     [StandardScaler()], [MinMaxScaler((-1, 2))], [MaxAbsScaler()], [RobustScaler()], [Normalizer()],
     [StandardScaler(with_mean=False)], [StandardScaler(with_std=False)], [RobustScaler(with_centering=False)],
@@ -161,7 +166,7 @@ STEPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("steps", STEPS, ids=str)
+@pytest.mark.parametrize("steps", STEPS, ids=named)
 def test_linear_steps_are_undone(steps, frames):
     X, Y = frames
     model = make_pipeline(*steps, BRLClassifier(ridge=1.0)).fit(X, Y)
@@ -201,7 +206,7 @@ SUMMED_UP = FunctionTransformer(np.cumsum, validate=True, kw_args={"axis": 1})
         ([clone(SUMMED_UP), clone(SUMMED_UP)], {"functiontransformer4"}),
         ([Nystroem(n_components=4, random_state=0), Nystroem(n_components=3, random_state=1)], {"nystroem2"}),
     ],
-    ids=str,
+    ids=named,
 )
 def test_the_way_back_ends_at_a_step_that_is_not_linear(steps, some, frames):
     X, Y = frames
@@ -243,7 +248,7 @@ def test_by_hand():
         [TfidfVectorizer(), TruncatedSVD(3, random_state=0), Normalizer()],
         [CountVectorizer(), MaxAbsScaler()],
     ],
-    ids=str,
+    ids=named,
 )
 @pytest.mark.parametrize("x", ["the sun and the sea", ["the sun and the sea"]])
 def test_words(steps, x):
