@@ -120,7 +120,8 @@ def test_modules_keep_to_their_layers():
 def requirements():
     project = PYPROJECT["project"]
     extras = [line for lines in project["optional-dependencies"].values() for line in lines]
-    return {re.match(r"[\w.-]+", line)[0].lower() for line in [*project["dependencies"], *extras]} - {"rbrl"}
+    lines = [*project["dependencies"], *extras, *PYPROJECT["build-system"]["requires"]]
+    return {re.match(r"[\w.-]+", line)[0].lower() for line in lines} - {"rbrl"}
 
 
 def test_every_dependency_has_its_reason():

@@ -33,7 +33,7 @@ TEXT = """Microseconds of one call, and the time of the compiled loop as a share
 many relevant labels as in the data set. Weights are of rows; `entries` says that each entry has its own, `single` that
 scores are in single precision. Loops over pairs that are listed take as many rows as have two million of them, those with
 a kernel matrix a thousand. Least processor time of several rounds in which the versions take turns."""
-AGAINST = " The last column is our time as a share of that of the loops in `{}`."
+AGAINST = "\nThe last column is our time as a share of that of the loops in `{}`."
 LOOPS = {name: f for name, f in vars(reference).items() if inspect.isfunction(f) and name[0] != "_"}
 
 
