@@ -21,6 +21,8 @@ from rbrl.experiments.store import Store
 
 # Seconds between two looks at the runs that another process does.
 POLL_SECONDS = 0.5
+# Seconds between two looks whether the data of the runs in flight is lost.
+LOST_SECONDS = 5.0
 # Names of Dask's errors that mean that a worker was lost; their classes are there only where Dask is installed.
 DASK_LOST = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
 
@@ -52,6 +54,10 @@ class Serial(AbstractContextManager["Serial"]):
 
     def worker_lost(self) -> None:
         """A run ended without an outcome: what its worker alone held is gone, and the next run needs it again."""
+
+    def data_lost(self) -> bool:
+        """Whether the data of the runs in flight is gone: they would be waited for in vain."""
+        return False
 
     def __exit__(self, *error: object) -> None:
         pass
@@ -113,6 +119,13 @@ class Dask(Serial):
     def worker_lost(self) -> None:
         """Send the data to the workers that are left."""
         self._sent = {}
+
+    def data_lost(self) -> bool:
+        """Whether no worker has the data any more.
+
+        A result that its worker took along is computed again from the data; where that is gone too, Dask waits for ever.
+        """
+        return any(part.status in ("lost", "cancelled") for _, parts in self._sent.values() for part in parts)
 
     def __exit__(self, *error: object) -> None:
         self._sent = {}
@@ -177,11 +190,20 @@ class Session:
         while self.waiting or self.elsewhere or self.flying or self.alone:
             self._fill()
             if self.flying:
-                for future in wait(self.flying, return_when=FIRST_COMPLETED).done:
+                for future in self._landed():
                     self._land(self.flying.pop(future), future)
             elif self.elsewhere:
                 time.sleep(POLL_SECONDS)
                 self.waiting, self.elsewhere = self.waiting + self.elsewhere, []
+
+    def _landed(self) -> list[Future[Outcome]]:
+        """The runs that have ended; all of them where they cannot, cancelled."""
+        while not (done := wait(self.flying, LOST_SECONDS, FIRST_COMPLETED).done):
+            if self.backend.data_lost():
+                for future in self.flying:
+                    future.cancel()
+                return list(self.flying)
+        return list(done)
 
     def _fill(self) -> None:
         """Start runs until every worker has one."""
