@@ -204,11 +204,6 @@ def test_a_label_that_is_unknown_in_all_blocks():
         assert model.gap_ <= 1e-4
 
 
-def test_blocks_take_no_mask():
-    with pytest.raises(ValueError, match="label_mask goes with arrays; for rows in 3 blocks there is none"):
-        RBRLClassifier().fit(parts_of(Y), label_mask=KNOWN)
-
-
 @pytest.mark.parametrize("largest_gram", [5000, 2])
 def test_batches(largest_gram, monkeypatch):
     """With sums, the cuts do not matter; with steps, missing and weighted labels are learned from, too."""
