@@ -32,12 +32,6 @@ struct Weights {
 
 using Sums = std::pair<double, double>;
 
-RBRL_INLINE double total(const Buffer &values) {
-    double sum = 0.0;
-    for (double value : values) sum += value;
-    return sum;
-}
-
 // The entries of a matrix, this many at a time, as if it were one long row: those of short rows too fill whole vectors.
 constexpr Index CHUNK = 64;
 
@@ -81,11 +75,6 @@ template <class T, class Count>
 RBRL_INLINE void widen(Labels Y, Index at, Count count, T *RBRL_RESTRICT y) {
     const std::int8_t *RBRL_RESTRICT labels = Y.data + at;
     for (Index k = 0; k < count; ++k) y[k] = labels[k];
-}
-
-template <class T>
-RBRL_INLINE T one_if(bool condition) {
-    return condition ? T(1) : T(0);
 }
 
 // What the entries of a chunk cost: their weights, or that of their row, and the price of a relevant one.
@@ -214,11 +203,6 @@ RBRL_LOOP Sums squared_hinge_line(
     return {0.5 * value, total(second_sums)};
 }
 
-template <class T>
-RBRL_INLINE void copy(const T *RBRL_RESTRICT from, Index length, double *RBRL_RESTRICT to) {
-    for (Index k = 0; k < length; ++k) to[k] = from[k];
-}
-
 // The labels of a row in two: the relevant ones, few, are listed; the irrelevant ones stay where they are, and `rest` has
 // minus infinity for the score of every other. So a loop over the pairs of a relevant label takes all labels in turn,
 // without an index and in whole vectors: its length is a multiple of theirs.
@@ -309,6 +293,7 @@ RBRL_LOOP Sums pairwise_hinge(Labels Y, Matrix<const T> F, Weights weights, doub
     Sides sides(l);
     const Index padded = sides.padded;
     Buffer pushes(padded), pulls(l);
+    const double none = hidden_zero();
     double *RBRL_RESTRICT rest = sides.rest.data(), *RBRL_RESTRICT push = pushes.data();
     const double *RBRL_RESTRICT w_rest = sides.w_rest.data();
     double value = 0.0, linear = 0.0;
@@ -327,7 +312,7 @@ RBRL_LOOP Sums pairwise_hinge(Labels Y, Matrix<const T> F, Weights weights, doub
             for (Index k = 0; k < padded; ++k) {
                 double pushed = push[k];
                 for (Index c = 0; c < count; ++c) {
-                    const double slack = positive_part(shift[c] + rest[k]), weighted = OfEntries ? w_rest[k] * slack : slack;
+                    const double slack = positive_part(shift[c] + rest[k], none), weighted = OfEntries ? w_rest[k] * slack : slack;
                     square[c] += weighted * slack;
                     pull[c] += weighted;
                     pushed += OfEntries ? w[c] * weighted : weighted;
