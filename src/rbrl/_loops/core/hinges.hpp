@@ -87,10 +87,11 @@ public:
     struct OfChunk {
         const double *RBRL_RESTRICT w, *RBRL_RESTRICT price;
         double scale;
-        // By arithmetic: of a choice, the compiler would make loads under a mask, which take up to twice as long.
+        // The price or one as the greater of two: of a choice by the label, the compiler would make loads under a mask,
+        // which take up to twice as long. An unknown label has no slack to be counted.
         RBRL_INLINE double operator()(Index k, double y) const {
-            const double relevant = positive_part(y);
-            return (Vary ? scale * w[k] : scale) * (relevant * price[k] + (1.0 - relevant));
+            const double relevant = y * price[k], irrelevant = -y;
+            return (Vary ? scale * w[k] : scale) * (relevant > irrelevant ? relevant : irrelevant);
         }
     };
 
@@ -312,7 +313,8 @@ RBRL_LOOP Sums pairwise_hinge(Labels Y, Matrix<const T> F, Weights weights, doub
             for (Index k = 0; k < padded; ++k) {
                 double pushed = push[k];
                 for (Index c = 0; c < count; ++c) {
-                    const double slack = positive_part(shift[c] + rest[k], none), weighted = OfEntries ? w_rest[k] * slack : slack;
+                    const double slack = positive_part(shift[c] + rest[k], none);
+                    const double weighted = OfEntries ? w_rest[k] * slack : slack;
                     square[c] += weighted * slack;
                     pull[c] += weighted;
                     pushed += OfEntries ? w[c] * weighted : weighted;
