@@ -54,8 +54,33 @@ struct Sparse {
     Index rows;
 };
 
+RBRL_INLINE double total(const Buffer &values) {
+    double sum = 0.0;
+    for (double value : values) sum += value;
+    return sum;
+}
+
+template <class T>
+RBRL_INLINE void copy(const T *RBRL_RESTRICT from, Index length, double *RBRL_RESTRICT to) {
+    for (Index k = 0; k < length; ++k) to[k] = from[k];
+}
+
+template <class T>
+RBRL_INLINE T one_if(bool condition) {
+    return condition ? T(1) : T(0);
+}
+
 // NaN stays NaN: a comparison with it is false.
-RBRL_INLINE double positive_part(double x) { return 0.0 > x ? 0.0 : x; }
+RBRL_INLINE double positive_part(double x, double zero = 0.0) { return zero > x ? zero : x; }
+
+// A zero that the compiler takes for any number: what follows a positive part of zero, it would otherwise jump over or mask.
+RBRL_INLINE double hidden_zero() {
+    double zero = 0.0;
+#ifndef _MSC_VER
+    __asm__("" : "+m"(zero));
+#endif
+    return zero;
+}
 
 RBRL_INLINE double clip(double x, double low, double high) {
     const double above = low > x ? low : x;

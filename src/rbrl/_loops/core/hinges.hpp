@@ -32,12 +32,6 @@ struct Weights {
 
 using Sums = std::pair<double, double>;
 
-RBRL_INLINE double total(const Buffer &values) {
-    double sum = 0.0;
-    for (double value : values) sum += value;
-    return sum;
-}
-
 // The entries of a matrix, this many at a time, as if it were one long row: those of short rows too fill whole vectors.
 constexpr Index CHUNK = 64;
 
@@ -62,12 +56,6 @@ public:
         for (Index j = l; values && l && j < l + CHUNK; ++j) repeated[j] = repeated[j - l];
     }
     double *from(Index label) { return repeated.data() + label; }
-
-    template <class Count>
-    RBRL_INLINE void add(Index label, Count count, const double *RBRL_RESTRICT values) {
-        double *RBRL_RESTRICT sums = from(label);
-        for (Index k = 0; k < count; ++k) sums[k] += values[k];
-    }
 
     Buffer sums() const {
         Buffer out(repeated);
@@ -99,8 +87,11 @@ public:
     struct OfChunk {
         const double *RBRL_RESTRICT w, *RBRL_RESTRICT price;
         double scale;
+        // The price or one as the greater of two: of a choice by the label, the compiler would make loads under a mask,
+        // which take up to twice as long. An unknown label has no slack to be counted.
         RBRL_INLINE double operator()(Index k, double y) const {
-            return (Vary ? scale * w[k] : scale) * (y > 0 ? price[k] : 1.0);
+            const double relevant = y * price[k], irrelevant = -y;
+            return (Vary ? scale * w[k] : scale) * (relevant > irrelevant ? relevant : irrelevant);
         }
     };
 
@@ -158,7 +149,7 @@ RBRL_LOOP void squared_hinge_diagonal(Labels Y, Matrix<const T> F, Weights weigh
         const auto cost = costs.of(at, label, count);
         const T *RBRL_RESTRICT f = F.data + at;
         T *RBRL_RESTRICT h = H.data + at;
-        for (Index k = 0; k < count; ++k) h[k] += y[k] * f[k] < std::fabs(y[k]) ? static_cast<T>(cost(k, y[k])) : T(0);
+        for (Index k = 0; k < count; ++k) h[k] += static_cast<T>(cost(k, y[k])) * one_if<T>(y[k] * f[k] < std::fabs(y[k]));
     });
 }
 
@@ -174,7 +165,7 @@ RBRL_LOOP void squared_hinge_labels(
         const auto cost = costs.of(at, label, count);
         const T *RBRL_RESTRICT f = F.data + at;
         double *RBRL_RESTRICT sum = counts.from(label);
-        for (Index k = 0; k < count; ++k) sum[k] += y[k] * f[k] < std::fabs(y[k]) ? cost(k, y[k]) : 0.0;
+        for (Index k = 0; k < count; ++k) sum[k] += cost(k, y[k]) * one_if<double>(y[k] * f[k] < std::fabs(y[k]));
     });
     const Buffer sums = counts.sums();
     for (Index j = 0; j < F.columns; ++j) M[j][j] += sums[j];
@@ -190,23 +181,20 @@ RBRL_LOOP Sums squared_hinge_line(
     Periodic steps(t.data, l), slopes(nullptr, l), seconds(nullptr, l);
     double value = 0.0;
     for_chunks(F, [&](Index at, Index label, auto count) RBRL_INLINED {
-        double y[CHUNK], slack[CHUNK], first[CHUNK], second[CHUNK], squares = 0.0;
+        double y[CHUNK], squares = 0.0;
         widen(Y, at, count, y);
         const auto cost = costs.of(at, label, count);
         const T *RBRL_RESTRICT f = F.data + at, *RBRL_RESTRICT along = D.data + at;
         const double *RBRL_RESTRICT step = steps.from(label);
-        // Two loops: in one, the compiler would jump over what an entry without slack has none of.
-        for (Index k = 0; k < count; ++k)
-            slack[k] = positive_part(std::fabs(y[k]) - y[k] * (f[k] + step[k] * along[k]));
+        double *RBRL_RESTRICT slope = slopes.from(label), *RBRL_RESTRICT second = seconds.from(label);
         for (Index k = 0; k < count; ++k) {
-            const double d = along[k], price = cost(k, y[k]), pull = price * slack[k];
-            squares += pull * slack[k];
-            first[k] = pull * y[k] * d;
-            second[k] = slack[k] > 0 ? price * d * d : 0.0;
+            const double d = along[k], gap = std::fabs(y[k]) - y[k] * (f[k] + step[k] * d), slack = positive_part(gap);
+            const double price = cost(k, y[k]), pull = price * slack;
+            squares += pull * slack;
+            slope[k] += pull * y[k] * d;
+            second[k] += price * one_if<double>(gap > 0) * d * d;
         }
         value += squares;
-        slopes.add(label, count, first);
-        seconds.add(label, count, second);
     });
     const Buffer first_sums = slopes.sums(), second_sums = seconds.sums();
     for (Index j = 0; j < l; ++j) {
@@ -214,11 +202,6 @@ RBRL_LOOP Sums squared_hinge_line(
         d2[j] += second_sums[j];
     }
     return {0.5 * value, total(second_sums)};
-}
-
-template <class T>
-RBRL_INLINE void copy(const T *RBRL_RESTRICT from, Index length, double *RBRL_RESTRICT to) {
-    for (Index k = 0; k < length; ++k) to[k] = from[k];
 }
 
 // The labels of a row in two: the relevant ones, few, are listed; the irrelevant ones stay where they are, and `rest` has
@@ -243,25 +226,17 @@ public:
         const Index l = Y.columns;
         find(y, l, (Y.rows - i) * l);
         if (p == 0 || q == 0) return false;
-        price = OfEntries ? 0.0 : scale * weights.data[i] / static_cast<double>(p * q);
-        if (OfEntries) copy(weights.row(i), l, w_rest.data());
-        double of_pos = 0.0;
         for (Index a = 0; a < p; ++a) {
             const Index j = pos[a];
             f_pos[a] = rest[j];
             rest[j] = FAR;
-            if (OfEntries) of_pos += w_pos[a] = w_rest[j], w_rest[j] = 0.0;
         }
         if (p + q < l) {
             for (Index j = 0; j < l; ++j) {
-                if (y[j] == 0) rest[j] = FAR, w_rest[j] = 0.0;
+                if (y[j] == 0) rest[j] = FAR;
             }
         }
-        if (OfEntries) {
-            double of_neg = 0.0;
-            for (Index k = 0; k < padded; ++k) of_neg += w_rest[k];
-            price = scale * ((of_pos + of_neg) / static_cast<double>(p + q)) / (of_pos * of_neg);
-        }
+        price = OfEntries ? scale * weigh(y, weights.row(i), l) : scale * weights.data[i] / static_cast<double>(p * q);
         return true;
     }
 
@@ -270,8 +245,26 @@ public:
         return OfEntries ? price * w_pos[a] : price;
     }
 
+    // Call body(a, count) with the relevant labels, two at a time: what is read of the others then serves both, and neither
+    // has to wait for the sums of the other.
+    template <class Body>
+    RBRL_INLINE void for_relevant(Body body) const {
+        Index a = 0;
+        for (; a + 2 <= p; a += 2) body(a, std::integral_constant<Index, 2>());
+        if (a < p) body(a, std::integral_constant<Index, 1>());
+    }
+
 private:
     static constexpr double FAR = -std::numeric_limits<double>::infinity();
+
+    // The weights of both sides; what a pair counts beside them. Those of no irrelevant label stay: it has no score.
+    RBRL_INLINE double weigh(const std::int8_t *RBRL_RESTRICT y, const double *RBRL_RESTRICT w, Index l) {
+        double of_pos = 0.0, of_neg = 0.0;
+        copy(w, l, w_rest.data());
+        for (Index a = 0; a < p; ++a) of_pos += w_pos[a] = w[pos[a]];
+        for (Index j = 0; j < l; ++j) of_neg += w[j] * (y[j] < 0);
+        return (of_pos + of_neg) / (static_cast<double>(p + q) * of_pos * of_neg);
+    }
 
     // List the relevant labels and count the irrelevant ones, eight bytes at a time while so many are there to be read: of
     // 1, 0 and -1, the lowest bit says whether a label is known and the highest whether it is irrelevant.
@@ -300,29 +293,44 @@ RBRL_LOOP Sums pairwise_hinge(Labels Y, Matrix<const T> F, Weights weights, doub
     const Index l = F.columns;
     Sides sides(l);
     const Index padded = sides.padded;
-    Buffer pushes(padded);
+    Buffer pushes(padded), pulls(l);
+    const double none = hidden_zero();
     double *RBRL_RESTRICT rest = sides.rest.data(), *RBRL_RESTRICT push = pushes.data();
     const double *RBRL_RESTRICT w_rest = sides.w_rest.data();
     double value = 0.0, linear = 0.0;
     for (Index i = 0; i < F.rows; ++i) {
         copy(F[i], l, rest);
         if (!sides.split<OfEntries>(Y, i, weights, scale)) continue;
-        U *RBRL_RESTRICT r = R[i];
         for (Index k = 0; k < padded; ++k) push[k] = 0.0;
-        for (Index a = 0; a < sides.p; ++a) {
-            const double shift = margin - sides.f_pos[a], w = sides.pair_price<OfEntries>(a);
-            double pull = 0.0, square = 0.0;
-            for (Index k = 0; k < padded; ++k) {
-                const double slack = positive_part(shift + rest[k]), weighted = (OfEntries ? w * w_rest[k] : w) * slack;
-                square += weighted * slack;
-                pull += weighted;
-                push[k] += weighted;
+        double squares = 0.0, total = 0.0;
+        sides.for_relevant([&](Index a, auto count) RBRL_INLINED {
+            double shift[count], w[count], pull[count], square[count];
+            for (Index c = 0; c < count; ++c) {
+                shift[c] = margin - sides.f_pos[a + c];
+                w[c] = OfEntries ? sides.w_pos[a + c] : 1.0;
+                pull[c] = square[c] = 0.0;
             }
-            r[sides.pos[a]] = static_cast<U>(r[sides.pos[a]] - pull);
-            value += square;
-            linear += pull;
-        }
-        for (Index k = 0; k < l; ++k) r[k] = static_cast<U>(r[k] + push[k]);
+            for (Index k = 0; k < padded; ++k) {
+                double pushed = push[k];
+                for (Index c = 0; c < count; ++c) {
+                    const double slack = positive_part(shift[c] + rest[k], none);
+                    const double weighted = OfEntries ? w_rest[k] * slack : slack;
+                    square[c] += weighted * slack;
+                    pull[c] += weighted;
+                    pushed += OfEntries ? w[c] * weighted : weighted;
+                }
+                push[k] = pushed;
+            }
+            for (Index c = 0; c < count; ++c) {
+                squares += w[c] * square[c];
+                total += pulls[a + c] = w[c] * pull[c];
+            }
+        });
+        value += sides.price * squares;
+        linear += sides.price * total;
+        U *RBRL_RESTRICT r = R[i];
+        for (Index k = 0; k < l; ++k) r[k] = static_cast<U>(r[k] + sides.price * push[k]);
+        for (Index a = 0; a < sides.p; ++a) r[sides.pos[a]] = static_cast<U>(r[sides.pos[a]] - sides.price * pulls[a]);
     }
     return {0.5 * value, margin * linear};
 }
