@@ -139,7 +139,7 @@ class QuasiNewtonRun(Run):
         last, before, half = self.gaps[-1], self.gaps[len(self.gaps) // 2], len(self.gaps) - 1 - len(self.gaps) // 2
         if self.newton or len(self.gaps) <= FEW or not np.isfinite(before) or last <= self.tol:
             return False
-        left, rate = np.log(last / self.tol), np.log(before / last) / half
+        left, rate = np.log(last / self.tol), np.log(max(before, last) / last) / half
         steps = min(left / max(rate, 1e-9), self.max_iter - self.n_iter)
         return bool(steps > left * newton_cost(self.objective, self.now))
 
