@@ -20,7 +20,6 @@ from threadpoolctl import threadpool_limits
 
 from rbrl._loops import COMPILED, reference, rows
 from rbrl.ranking_svm.pairs import ranking_pairs
-from rbrl.solvers.preconditioner import MANY_LABELS
 
 # Rows and labels as in the training parts of these sets, and how many labels a row has on average.
 SHAPES = {
@@ -63,7 +62,7 @@ def of_losses(n, l, cardinality, kind):
 def of_solvers(rng, n, l, name):
     m = N_FEATURES
     X = sparse.random_array((n, m), density=0.05, rng=rng, format="csr")
-    values = {
+    return {
         **{key: rng.standard_normal((m, l)) for key in ("A", "B", "q", "z", "W")},
         **{key: rng.standard_normal((5, m, l)) for key in ("steps", "changes")},
         **{"rho": np.zeros((5, l)), "coefficients": np.zeros((5, l)), "order": np.arange(5), "joint": False},
@@ -71,10 +70,6 @@ def of_solvers(rng, n, l, name):
         "out": np.zeros((m if name == "sparse_adjoint" else n, l)),
         **{"sigma": rng.random(l), "linear": 3.0, "quadratic": 0.5, "reach": 1.0, "ridge": 0.2, "limit": 0.5},
     }
-    if name == "block_solve":
-        values |= dict.fromkeys("ABC", np.eye(l) + 0.1) | dict.fromkeys(("first", "second"), np.ones(m))
-        values |= {"G": rng.standard_normal((m, l)), "out": np.zeros((m, l))}
-    return values
 
 
 def of_pairs(rng, n, l, cardinality, name):
@@ -111,7 +106,7 @@ def cases(names, shape):
         if name.startswith(("pair_", "ascend_", "project_", "gram_")):
             if l <= 100 or name != "gram_blocks":
                 yield name, "", chosen(name, of_pairs(rng, n, l, cardinality, name))
-        elif l <= MANY_LABELS + 3 or name != "block_solve":
+        else:
             yield name, "", chosen(name, of_solvers(rng, n, l, name))
 
 

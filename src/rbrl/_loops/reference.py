@@ -164,12 +164,6 @@ def clipped_dual_maximum(
     return best, at
 
 
-def block_solve(G: Array, first: Array, A: Array, second: Array, B: Array, C: Array, out: Array) -> None:
-    """Solve (first_k A + second_k B + C) x = G_k for every row k of G; the matrices are symmetric positive definite."""
-    blocks = first[:, None, None] * A + second[:, None, None] * B + C
-    out[:] = np.linalg.solve(blocks, G[:, :, None])[:, :, 0]
-
-
 def _row_of(start: Array) -> Array:
     """The row of each entry of a matrix in compressed rows, or of each pair."""
     return np.repeat(np.arange(len(start) - 1), np.diff(start))

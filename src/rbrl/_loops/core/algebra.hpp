@@ -105,55 +105,6 @@ inline RBRL_LOOP std::pair<double, double> clipped_dual_maximum(
     return {best, at};
 }
 
-// Several systems at once, entry by entry side by side: all of them take the same steps.
-inline RBRL_LOOP void block_solve(
-    Matrix<const double> G, Vector<const double> first, Matrix<const double> A, Vector<const double> second,
-    Matrix<const double> B, Matrix<const double> C, Matrix<double> out
-) {
-    constexpr Index SIDE = 4;
-    const Index l = G.columns;
-    Buffer factor(l * l * SIDE), solution(l * SIDE);
-    double *RBRL_RESTRICT M = factor.data(), *RBRL_RESTRICT x = solution.data();
-    for (Index k = 0; k < G.rows; k += SIDE) {
-        double alpha[SIDE], beta[SIDE], s[SIDE];
-        const double *right[SIDE];
-        for (Index v = 0; v < SIDE; ++v) {
-            const Index system = std::min(k + v, G.rows - 1);
-            alpha[v] = first[system], beta[v] = second[system], right[v] = G[system];
-        }
-        // The lower factor of Cholesky in place, column by column, then the solutions with it and with its transpose.
-        for (Index j = 0; j < l; ++j) {
-            const double *RBRL_RESTRICT top = M + j * l * SIDE;
-            double inverse[SIDE];
-            for (Index i = j; i < l; ++i) {
-                double *RBRL_RESTRICT row = M + i * l * SIDE;
-                for (Index v = 0; v < SIDE; ++v) s[v] = alpha[v] * A[i][j] + beta[v] * B[i][j] + C[i][j];
-                for (Index p = 0; p < j; ++p)
-                    for (Index v = 0; v < SIDE; ++v) s[v] -= row[p * SIDE + v] * top[p * SIDE + v];
-                if (i == j)
-                    for (Index v = 0; v < SIDE; ++v) inverse[v] = 1.0 / std::sqrt(s[v]);
-                // The diagonal holds its reciprocal.
-                for (Index v = 0; v < SIDE; ++v) row[j * SIDE + v] = i == j ? inverse[v] : s[v] * inverse[v];
-            }
-        }
-        for (Index i = 0; i < l; ++i) {
-            const double *RBRL_RESTRICT row = M + i * l * SIDE;
-            for (Index v = 0; v < SIDE; ++v) s[v] = right[v][i];
-            for (Index p = 0; p < i; ++p)
-                for (Index v = 0; v < SIDE; ++v) s[v] -= row[p * SIDE + v] * x[p * SIDE + v];
-            for (Index v = 0; v < SIDE; ++v) x[i * SIDE + v] = s[v] * row[i * SIDE + v];
-        }
-        for (Index i = l - 1; i >= 0; --i) {
-            const double *RBRL_RESTRICT row = M + i * l * SIDE;
-            for (Index v = 0; v < SIDE; ++v) s[v] = x[i * SIDE + v] *= row[i * SIDE + v];
-            for (Index p = 0; p < i; ++p)
-                for (Index v = 0; v < SIDE; ++v) x[p * SIDE + v] -= row[p * SIDE + v] * s[v];
-        }
-        for (Index v = 0; v < std::min(SIDE, G.rows - k); ++v)
-            for (Index i = 0; i < l; ++i) out[k + v][i] = x[i * SIDE + v];
-    }
-}
-
 template <class T, class I>
 RBRL_LOOP void sparse_product(Sparse<T, I> X, Matrix<const double> W, Matrix<double> out) {
     for (Index i = 0; i < X.rows; ++i) {

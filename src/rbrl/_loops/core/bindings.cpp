@@ -254,20 +254,6 @@ void bind_algebra(nb::module_ &m) {
         },
         nb::arg("sigma"), nb::arg("linear"), nb::arg("quadratic"), nb::arg("reach"), nb::arg("ridge"), nb::arg("limit")
     );
-    m.def(
-        "block_solve",
-        [](In2<double> G, In1<double> first, In2<double> A, In1<double> second, In2<double> B, In2<double> C,
-           Array<double, 2> out) {
-            const Matrix<const double> right = matrix(G);
-            const Index n = right.rows, l = right.columns;
-            block_solve(
-                right, vector(first, n, "first"), matrix(A, l, l, "A"), vector(second, n, "second"), matrix(B, l, l, "B"),
-                matrix(C, l, l, "C"), matrix(out, n, l, "out")
-            );
-        },
-        nb::arg("G"), nb::arg("first"), nb::arg("A"), nb::arg("second"), nb::arg("B"), nb::arg("C"),
-        nb::arg("out").noconvert(), Released()
-    );
 }
 
 template <class T, class I>
