@@ -213,6 +213,7 @@ def test_a_store_of_the_format_before_is_read_where_nothing_may_be_written(forme
 
 READING = """
 import os, sys
+import pandas  # while its files may be read
 from rbrl.experiments import Store, StoreError
 if os.geteuid() == 0:
     os.setuid(65534)
