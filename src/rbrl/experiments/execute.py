@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from rbrl._common.checks import check_one_of, check_whole
 from rbrl._common.extras import import_extra
@@ -55,8 +56,8 @@ class Serial(AbstractContextManager["Serial"]):
     def worker_lost(self) -> None:
         """A run ended without an outcome: what its worker alone held is gone, and the next run needs it again."""
 
-    def data_lost(self) -> bool:
-        """Whether the data of the runs in flight is gone: they would be waited for in vain."""
+    def data_lost(self, run: Future[Outcome]) -> bool:
+        """Whether the data of a run in flight is gone: it would be waited for in vain."""
         return False
 
     def __exit__(self, *error: object) -> None:
@@ -105,6 +106,7 @@ class Dask(Serial):
         self._executor = self._client.get_executor(pure=False)
         self.n_workers = n_workers if n_workers > 1 else max(1, sum(self._client.nthreads().values()))
         self._sent: dict[int, tuple[Any, Any]] = {}
+        self._needs: WeakKeyDictionary[Future[Outcome], Any] = WeakKeyDictionary()
 
     def submit(self, *what: Any) -> Future[Outcome]:
         """Send the run to the cluster."""
@@ -114,22 +116,25 @@ class Dask(Serial):
         if id(X) not in self._sent:
             # The data itself is kept beside its copies: its id may otherwise be given to other data.
             self._sent = {id(X): (X, self._client.scatter([X, Y], hash=False))}
-        return self._executor.submit(work_apart, run, *self._sent[id(X)][1], *rest)
+        parts = self._sent[id(X)][1]
+        future: Future[Outcome] = self._executor.submit(work_apart, run, *parts, *rest)
+        self._needs[future] = parts
+        return future
 
     def worker_lost(self) -> None:
         """Send the data to the workers that are left."""
         self._sent = {}
 
-    def data_lost(self) -> bool:
+    def data_lost(self, run: Future[Outcome]) -> bool:
         """Whether no worker has the data any more.
 
         A result that its worker took along is computed again from the data; where that is gone too, Dask waits for ever.
         """
-        return any(part.status in ("lost", "cancelled") for _, parts in self._sent.values() for part in parts)
+        return any(part.status in ("lost", "cancelled") for part in self._needs[run])
 
     def __exit__(self, *error: object) -> None:
         self._sent = {}
-        self._executor.shutdown(wait=error[0] is None)
+        self._executor.shutdown(wait=False)  # every run has landed, or nobody waits for it
         if self._ours:
             self._client.close()
 
@@ -197,12 +202,13 @@ class Session:
                 self.waiting, self.elsewhere = self.waiting + self.elsewhere, []
 
     def _landed(self) -> list[Future[Outcome]]:
-        """The runs that have ended; all of them where they cannot, cancelled."""
+        """The runs that have ended, and those that cannot, cancelled."""
         while not (done := wait(self.flying, LOST_SECONDS, FIRST_COMPLETED).done):
-            if self.backend.data_lost():
-                for future in self.flying:
-                    future.cancel()
-                return list(self.flying)
+            done = {future for future in self.flying if self.backend.data_lost(future)}
+            for future in done:
+                future.cancel()
+            if done:
+                break
         return list(done)
 
     def _fill(self) -> None:
