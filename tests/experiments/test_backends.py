@@ -74,6 +74,8 @@ def test_a_worker_that_dies_fails_its_run_only(table, place, tmp_path, how):
     assert_only_the_killer_failed(execute(plan, tmp_path / "store", jobs=2), tmp_path / "store")
 
 
+# Long: where a worker dies in the wrong moment, Dask itself tries for minutes to reach it.
+@pytest.mark.soak
 def test_data_that_died_with_a_dask_worker_is_sent_again(table, place, tmp_path, cluster):
     plan = with_a_killer("os._exit(0)", table, place, tmp_path)
     summary = execute(plan, tmp_path / "store", backend="dask", scheduler=cluster.scheduler_address)
