@@ -23,6 +23,7 @@ from rbrl._common.checks import hint
 from rbrl._common.typing import Array, Matrix
 from rbrl.decision import non_empty as best_where_empty
 from rbrl.exceptions import PlanError, in_words
+from rbrl.experiments.command import CommandClassifier
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.specs import DataSpec, MethodSpec
 from rbrl.metrics import get_metric, probabilities_of, scores_of
@@ -180,7 +181,8 @@ def check_method(plan: Plan, method: MethodSpec) -> None:
     where, cls = f"methods.{method.name}", find_class(method.use, plan.folder)
     if method.also_judged:
         _check_rules(f"{where}.also_judged", cls, [name for rule in method.also_judged for name in rule["params"]])
-    known = getattr(cls, "_get_param_names")() if issubclass(cls, BaseEstimator) else None  # noqa: B009
+    is_open = getattr(cls, "takes_any_parameter", False) or not issubclass(cls, BaseEstimator)
+    known = None if is_open else getattr(cls, "_get_param_names")()  # noqa: B009
     for data in plan.datasets:
         params, grids = method.on(data)
         for name in (*params, *(name for grid in grids for name in grid)):
@@ -360,6 +362,8 @@ def build(
     own = estimator.get_params(deep=False)
     if seed is not None and "random_state" in own and "random_state" not in params:
         estimator.set_params(random_state=seed)
+    if isinstance(estimator, CommandClassifier) and estimator.folder is None:
+        estimator.set_params(folder=str(Path(folder).resolve()))
     if non_empty is not None and "non_empty" in own:
         return estimator.set_params(non_empty=non_empty)
     return NonEmptyClassifier(estimator) if non_empty else estimator
