@@ -74,11 +74,11 @@ def verdicts(results: Results) -> pd.DataFrame:
             continue
         ours, values, up = list(table).index(OURS), table.to_numpy(), metric.greater_is_better
         p_values, effects = wilcoxon_holm(values, ours), rank_biserial(values, up)[ours]
-        medians, chances = median_differences(values, up)[ours], bayesian_signed_rank(values, up, ROPE)
+        medians, chances = median_differences(values, up)[ours], bayesian_signed_rank(values, up, ROPE, control=ours)
         for j, rival in enumerate(table):
             if rival == OURS:
                 continue
-            gain, chance = gains(results, metric, rival), [float(one[ours, j]) for one in chances]
+            gain, chance = gains(results, metric, rival), [float(one[j]) for one in chances]
             spread = (gain.mean(), medians[j], gain.min(), gain.max(), int((gain > 0).sum()), len(gain))
             rows.append((metric.name, rival, *spread, effects[j], p_values[j], *chance, _verdict(chance)))
     columns = ["metric", "rival", "mean", "median", "low", "high", "wins", "n_datasets", "effect", "p_value"]

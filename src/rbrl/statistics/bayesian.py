@@ -5,23 +5,24 @@ from typing import NamedTuple
 import numpy as np
 
 from rbrl._common.typing import ArrayLike, FloatArray
-from rbrl.statistics.friedman import as_table
+from rbrl.statistics.friedman import as_table, check_control
 
 # What differences of binary numbers are rounded by, and more, relative to the largest of them.
 ROUNDING = 1e-12
 
 
 class SignedRankProbabilities(NamedTuple):
-    """Probabilities of the three answers for each pair of methods; they sum to 1.
+    """Probabilities of the three answers for each pair of methods, or of a control with each method; they sum to 1.
 
     Attributes
     ----------
-    better : array, shape (n_methods, n_methods)
-        That the method of the row is better than that of the column, by more than the region of equivalence.
-    equivalent : array, shape (n_methods, n_methods)
+    better : array, shape (n_methods, n_methods) or (n_methods,)
+        That the method of the row, or the control, is better than that of the column, by more than the region of
+        equivalence.
+    equivalent : array of the same shape
         That the two differ by less than matters; 0 without a region.
-    worse : array, shape (n_methods, n_methods)
-        That the method of the row is worse; `better` transposed.
+    worse : array of the same shape
+        That the method of the row, or the control, is worse.
     """
 
     better: FloatArray
@@ -34,6 +35,7 @@ def bayesian_signed_rank(
     greater_is_better: bool,
     rope: float = 0.0,
     *,
+    control: int | None = None,
     prior: float = 0.5,
     n_draws: int = 50_000,
     seed: int = 0,
@@ -59,6 +61,8 @@ def bayesian_signed_rank(
         Direction of the metric.
     rope : float, default=0
         Differences up to this size do not matter, in units of the metric. 0: there is no third answer.
+    control : int, default=None
+        Column of a method: only its pairs are judged, and the answers have the shape (n_methods,). None: all pairs.
     prior : float, default=0.5
         Weight of the pseudo-observation; each data set has the weight 1.
     n_draws : int, default=50_000
@@ -87,16 +91,19 @@ def bayesian_signed_rank(
     table = as_table(values) if greater_is_better else -as_table(values)
     _check(rope, prior, n_draws)
     n_datasets, n_methods = table.shape
+    if control is not None:
+        check_control(control, n_methods)
     size = max(float(np.max(np.abs(table))), rope)
     weights = np.random.default_rng(seed).dirichlet([prior, *np.ones(n_datasets)], n_draws)
-    better, worse, equivalent = (np.zeros((n_methods, n_methods)) for _ in range(3))
-    equivalent[np.diag_indices(n_methods)] = rope > 0
-    better[np.diag_indices(n_methods)] = worse[np.diag_indices(n_methods)] = 0.0 if rope > 0 else 0.5
-    for i, j in zip(*np.triu_indices(n_methods, k=1)):
-        shares = _answers(_sums(table[:, i], table[:, j]), weights, rope, size)
-        better[i, j], equivalent[i, j], worse[i, j] = shares
-        worse[j, i], equivalent[j, i], better[j, i] = shares
-    return SignedRankProbabilities(better, equivalent, worse)
+    # A method with itself.
+    answers = np.empty((3, n_methods, n_methods))
+    answers[:] = np.array([0.0, 1.0, 0.0] if rope > 0 else [0.5, 0.0, 0.5])[:, None, None]
+    pairs = zip(*np.triu_indices(n_methods, k=1)) if control is None else ((control, j) for j in range(n_methods))
+    for i, j in pairs:
+        if i != j:
+            answers[:, i, j] = _answers(_sums(table[:, i], table[:, j]), weights, rope, size)
+            answers[:, j, i] = answers[::-1, i, j]
+    return SignedRankProbabilities(*(answers if control is None else answers[:, control]))
 
 
 def _check(rope: float, prior: float, n_draws: int) -> None:

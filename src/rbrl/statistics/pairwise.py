@@ -5,7 +5,7 @@ import scipy
 from scipy.special import ndtr, ndtri
 
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray
-from rbrl.statistics.friedman import as_table, average_ranks, ranks_of
+from rbrl.statistics.friedman import as_table, average_ranks, check_control, ranks_of
 
 # Differences up to which Wilcoxon's test counts all signs.
 COUNTED = 50
@@ -232,8 +232,7 @@ def wilcoxon_holm(values: ArrayLike, control: int | None = None) -> FloatArray:
 def _against_control(table: FloatArray, control: int) -> FloatArray:
     """Corrected p-values of one column against each of the others; 1 for itself."""
     n_methods = table.shape[1]
-    if not 0 <= control < n_methods:
-        raise ValueError(f"control is the column of a method, of 0 to {n_methods - 1}. Got {control!r} instead.")
+    check_control(control, n_methods)
     others = [j for j in range(n_methods) if j != control]
     p_values = np.ones(n_methods)
     p_values[others] = holm([_wilcoxon(_differences(table[:, control], table[:, j])) for j in others])
