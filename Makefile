@@ -59,4 +59,4 @@ bench: $(READY)  ## run the benchmarks
 
 clean:  ## remove the environment, the caches and what was built
 	rm -rf $(VENV) .venv-* src/rbrl/_loops/_core.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist
-	find src tests examples reproduction -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests examples reproduction comparison -name __pycache__ -type d -prune -exec rm -rf {} +

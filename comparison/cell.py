@@ -103,6 +103,8 @@ def try_point(method: Method, point: Point, task: Task) -> Tried:
 
 def best(tried: list[Tried]) -> Tried:
     """The point with the best mean of its ranks by the metrics of the criterion, the earlier one on ties."""
+    if len(tried) == 1:
+        return tried[0]
     means = np.array([[np.mean(one.values[name]) for one in tried] for name in rules.CRITERION])
     return tried[int(ranks(means, greater_is_better=True).mean(axis=0).round(9).argmin())]
 

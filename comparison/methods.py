@@ -79,20 +79,20 @@ def _command(environment: str, name: str, *, probabilities: bool) -> Callable[[P
 
 METHODS = (
     Method(
-        "rbrl-linear", "RBRL, linear", "rbrl", "linear", _plain(rbrl.RBRLClassifier), RIDGES,
+        "rbrl-linear", "RBRL (linear)", "rbrl", "linear", _plain(rbrl.RBRLClassifier), RIDGES,
     ),
     Method(
-        "rbrl-rbf", "RBRL, RBF", "rbrl", "kernel", _plain(rbrl.RBRLClassifier, kernel="rbf"),
+        "rbrl-rbf", "RBRL (RBF)", "rbrl", "kernel", _plain(rbrl.RBRLClassifier, kernel="rbf"),
         decades("ridge", 0.1, 10.0),
     ),
-    Method("brl", "BRL, linear", "rbrl", "linear", _plain(rbrl.BRLClassifier), RIDGES),
-    Method("cpnl", "CPNL, linear", "rbrl", "linear", _plain(rbrl.CPNL), RIDGES),
-    Method("br", "BR, LIBLINEAR", "rbrl", "linear", _plain(rbrl.BinaryRelevance), COSTS),
+    Method("brl", "BRL", "rbrl", "linear", _plain(rbrl.BRLClassifier), RIDGES),
+    Method("cpnl", "CPNL", "rbrl", "linear", _plain(rbrl.CPNL), RIDGES),
+    Method("br", "BR (linear)", "rbrl", "linear", _plain(rbrl.BinaryRelevance), COSTS),
     Method(
-        "br-rbf", "BR, LIBSVM, RBF", "rbrl", "kernel", _plain(rbrl.BinaryRelevance, kernel="rbf", gamma="median"),
+        "br-rbf", "BR (RBF)", "rbrl", "kernel", _plain(rbrl.BinaryRelevance, kernel="rbf", gamma="median"),
         decades("C", 0.1, 10.0),
     ),
-    Method("chains", "Ensemble of chains", "rbrl", "linear", _seeded(rbrl.EnsembleOfChains, votes="soft"), COSTS, is_slow=True),
+    Method("chains", "Chains", "rbrl", "linear", _seeded(rbrl.EnsembleOfChains, votes="soft"), COSTS, is_slow=True),
     Method("powerset", "Label powerset", "rbrl", "linear", _plain(rbrl.LabelPowerset, votes="soft"), COSTS, is_slow=True),
     Method("rakel", "RAkEL", "rbrl", "linear", _seeded(rbrl.RAkEL, votes="soft"), COSTS, is_slow=True),
     Method("clr", "CLR", "rbrl", "linear", _plain(rbrl.CalibratedLabelRanking), COSTS, is_slow=True),

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -66,11 +67,9 @@ class Child:
 
     def end(self) -> None:
         """End the process and whatever it started."""
-        if self.process.pid is not None:
-            try:
-                os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        assert self.process.pid  # group 0 would be our own
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.join()
 
 

@@ -6,9 +6,9 @@ if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
-    "CommandError", "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "ExportError", "GuessWarning", "InvalidFeaturesError",
-    "InvalidLabelsError", "MemoryWarning", "MissingLabelsWarning", "ModelFileError", "ModelVersionWarning", "PlanError",
-    "RBRLError", "ScalingWarning", "SlowLoopsWarning", "StoreError",
+    "CommandError", "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "ExportError", "GuessWarning",
+    "InvalidFeaturesError", "InvalidLabelsError", "MemoryWarning", "MissingLabelsWarning", "ModelFileError",
+    "ModelVersionWarning", "PlanError", "RBRLError", "ScalingWarning", "SlowLoopsWarning", "StoreError",
 ]  # fmt: skip
 
 

@@ -23,6 +23,6 @@ from rbrl.experiments.runs import machine
 from rbrl.experiments.store import Store
 
 __all__ = [
-    "CommandClassifier", "CommandError", "PlainProgress", "Plan", "PlanError", "Progress", "RichProgress", "Store", "StoreError", "Summary", "execute", "machine",
-    "progress_for",
+    "CommandClassifier", "CommandError", "PlainProgress", "Plan", "PlanError", "Progress", "RichProgress", "Store",
+    "StoreError", "Summary", "execute", "machine", "progress_for",
 ]  # fmt: skip

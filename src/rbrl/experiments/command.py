@@ -1,7 +1,8 @@
 """`CommandClassifier`: a method that is a command, in a process and an environment of its own.
 
 The command is started once and asked over and over: it reads the path of a folder from its standard input, line by line,
-and answers each with a line on its standard output. In the folder it finds a split, and leaves scores there.
+and answers each with a line on its standard output. In the folder it finds a split, and leaves scores there. One that ends
+after an answer is started again for the next question.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -193,15 +195,9 @@ class CommandClassifier(ClassifierMixin, BaseEstimator):
             with tempfile.TemporaryDirectory(prefix="rbrl-split-") as place:
                 folder = Path(place)
                 self._write(folder, X)
-                self.answer_ = _running(self._words(), self.folder).ask(folder)
+                self.answer_ = _asked(words_of(self.command), self.folder, folder)
                 self._found, self._asked = self._read(folder, X.shape[0]), asked
         return self._found
-
-    def _words(self) -> tuple[str, ...]:
-        words = shlex.split(self.command) if isinstance(self.command, str) else self.command
-        if not words:
-            raise ValueError(f"command must be a program and its arguments. Got {self.command!r} instead.")
-        return tuple(map(str, words))
 
     def _write(self, folder: Path, X: Matrix) -> None:
         for name, rows in (("X_train", self.X_train_), ("X_test", X)):
@@ -221,6 +217,28 @@ class CommandClassifier(ClassifierMixin, BaseEstimator):
             return scores, _read_array(folder / "labels.npy", scores.shape).astype(np.int64)
         cut = scores >= 0.5 if self.probabilities else relevant_labels(scores)
         return scores, cut.astype(np.int64)
+
+
+def words_of(command: str | Sequence[str]) -> tuple[str, ...]:
+    """The program and its arguments.
+
+    Parameters
+    ----------
+    command : str or sequence of str
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> words_of("python 'my method.py' --fast")
+    ('python', 'my method.py', '--fast')
+    """
+    words = shlex.split(command) if isinstance(command, str) else command
+    if not words:
+        raise ValueError(f"command must be a program and its arguments. Got {command!r} instead.")
+    return tuple(map(str, words))
 
 
 def _read_array(path: Path, shape: tuple[int, ...]) -> Array:
@@ -244,6 +262,7 @@ class _Process:
     """A command that runs and waits for questions."""
 
     def __init__(self, words: tuple[str, ...], folder: str | None) -> None:
+        self.seconds, self.n_answers = 0.0, 0
         self.words, self.errors = words, tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
         try:
             self.process = subprocess.Popen(
@@ -265,6 +284,7 @@ class _Process:
             line = answers.readline()
         except BrokenPipeError:
             line = ""
+        self.n_answers += bool(line)
         if not line:
             code = self.process.wait()
             raise CommandError(f"the command {shlex.join(self.words)!r} ended with code {code}. {self._last_words()}")
@@ -280,6 +300,7 @@ class _Process:
             )
         if said.get("error"):
             raise CommandError(f"{shlex.join(self.words)}: {said['error']}")
+        self.seconds += sum(float(said.get(f"{name}_seconds", 0.0)) for name in ("fit", "predict"))
         return said
 
     def close(self) -> None:
@@ -313,8 +334,34 @@ _processes: dict[tuple[int, tuple[str, ...], str | None], _Process] = {}
 def _running(words: tuple[str, ...], folder: str | None) -> _Process:
     key = os.getpid(), words, folder
     if key not in _processes or not _processes[key].is_alive:
+        before = _processes[key].seconds if key in _processes else 0.0
         _processes[key] = _Process(words, folder)
+        _processes[key].seconds = before
     return _processes[key]
+
+
+def _asked(words: tuple[str, ...], folder: str | None, split: Path) -> dict[str, Any]:
+    """What a command says of a split; one that ended in peace after an answer is started again."""
+    process = _running(words, folder)
+    served = process.n_answers
+    try:
+        return process.ask(split)
+    except CommandError:
+        if served and process.process.poll() == 0:
+            return _running(words, folder).ask(split)
+        raise
+
+
+def processor_seconds() -> float:
+    """Processor time of this process, and what the commands that it asked say that they took.
+
+    Returns
+    -------
+    float
+    """
+    return time.process_time() + sum(
+        process.seconds for (owner, *_), process in _processes.items() if owner == os.getpid()
+    )
 
 
 @atexit.register
