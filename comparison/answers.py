@@ -243,7 +243,7 @@ def names(methods: Sequence[str], last: str = "and") -> str:
     Examples
     --------
     >>> names(["br", "logistic", "cpnl"])
-    'BR (linear), Logistic regression and CPNL'
+    'BR (linear), Logistic and CPNL'
     """
     titles = [BY_NAME[name].title for name in methods]
     return f" {last} ".join([", ".join(titles[:-1]), titles[-1]]) if len(titles) > 1 else "".join(titles)

@@ -34,7 +34,7 @@ def draw_time(findings: Findings, judgement: Judgement) -> Figure:
     ranks = judgement.ranks.rename(lambda name: BY_NAME[name].title)
     seconds = findings.mean_seconds(rules.TUNED).rename(lambda name: BY_NAME[name].title)
     figure = draw_trade_off(seconds[ranks.index], ranks, "Quality against time")
-    figure.set_size_inches(7.2, 4.4)
+    figure.set_size_inches(7.6, 4.6)
     axes = figure.axes[0]
     axes.set_xlabel("processor seconds of search and fit, geometric mean over data sets")
     axes.set_ylabel(f"average rank by {title_of(judgement.column).lower()}, best on top")

@@ -103,7 +103,7 @@ METHODS = (
         is_slow=True,
     ),
     Method(
-        "logistic", "Logistic regression", "scikit-learn", "linear", _one_vs_rest(LogisticRegression, solver="liblinear"),
+        "logistic", "Logistic", "scikit-learn", "linear", _one_vs_rest(LogisticRegression, solver="liblinear"),
         decades("C", 0.1, 10.0),
     ),
     Method("linear-svc", "LinearSVC", "scikit-learn", "linear", _one_vs_rest(LinearSVC), COSTS),
@@ -112,7 +112,7 @@ METHODS = (
         ({}, {"min_samples_leaf": 3}, {"max_features": 0.3}),
     ),
     Method(
-        "network", "Neural network", "scikit-learn", "network", _seeded(MLPClassifier),
+        "network", "Network", "scikit-learn", "network", _seeded(MLPClassifier),
         ({}, {"alpha": 1.0}, {"max_iter": 30}),
     ),
     Method(

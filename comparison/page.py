@@ -1,5 +1,6 @@
 """The page: Markdown from a template, and the same as one HTML file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def _bare(table: Table) -> str:
     return to_markdown(table).partition("\n\n")[2]
 
 
-def _table(name: str, columns: tuple[str, ...], lines: list[tuple[Cell, ...]]) -> Table:
+def _table(name: str, columns: tuple[str, ...], lines: Sequence[tuple[Cell, ...]]) -> Table:
     return Table(name, name, columns, tuple(lines), pd.DataFrame())
 
 
@@ -127,8 +128,8 @@ def rank_table(findings: Findings) -> Table:
         found = [number(ranks[column][name], 1, best=ranks[column][name] == best[column]) for column in columns]
         took = findings.seconds.loc[name]
         lines.append((word(BY_NAME[name].title), *found, seconds(took[rules.TUNED]), seconds(took[rules.DEFAULT])))
-    titles = ("Method", *(title_of(column) for column in columns), "Seconds, tuned", "as it comes")
-    return _table("ranks", titles, lines)
+    titles = [title_of(column).partition(",")[0] for column in columns]
+    return _table("ranks", ("Method", *titles, "Seconds, tuned", "as it comes"), lines)
 
 
 def against_table(judgement: Judgement) -> Table:

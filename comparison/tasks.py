@@ -45,7 +45,8 @@ class Task:
 def make_task(dataset: str, split: int, loaded: datasets.Dataset | None = None) -> Task:
     """The task of a split; of a data set that was loaded before, if it is given."""
     data = loaded or datasets.load(dataset)
-    Y = np.asarray(data.Y.toarray() if sparse.issparse(data.Y) else data.Y).astype(np.int64)
+    labels: Any = data.Y
+    Y = np.asarray(labels.toarray() if sparse.issparse(labels) else labels).astype(np.int64)
     train, test = random_split(len(Y), split, rules.TRAIN_FRACTION)
     random = np.random.default_rng(split)
     train, test = (
