@@ -2,7 +2,6 @@
 
 import argparse
 import subprocess
-import sys
 import venv
 from pathlib import Path
 
@@ -66,7 +65,3 @@ def _environments(asked: argparse.Namespace) -> int:
         subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", "-r", file], check=True)
         print(f"{folder} is ready")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -145,7 +145,7 @@ def seconds_text(value: float) -> str:
     Examples
     --------
     >>> seconds_text(0.034), seconds_text(12.3)
-    ('0.03 s', '12 s')
+    ('0.034 s', '12 s')
     """
     return f"{value:.0f} s" if value >= 9.5 else f"{value:.2g} s"
 
