@@ -12,7 +12,7 @@ from comparison import rows, rules
 from comparison.answers import KIND_WORDS, LABELS, SCORES, Findings, Judgement, is_better_larger, title_of
 from comparison.figures import draw_all
 from comparison.methods import BY_NAME, METHODS
-from comparison.sentences import RBRL, answers, losses_of
+from comparison.sentences import RBRL, answers, losses_of, sensitivity
 from comparison.tasks import kind
 from rbrl.datasets import CARDS
 from rbrl.report import Cell, Table, count, number, p_text, seconds, to_markdown, word, write_text
@@ -78,6 +78,7 @@ def _content(findings: Findings) -> dict[str, Any]:
         "kinds": _bare(kind_table(findings)),
         "losses": [(BY_NAME[name].title, losses_of(findings, name)) for name in RBRL],
         "rbrl": _rbrl_facts(findings),
+        "sensitivity": sensitivity(findings),
         "tuning": _bare(tuning_table(findings)),
         "thresholds": _bare(threshold_table(findings)),
         "probabilities": _bare(probability_table(findings)),

@@ -1,6 +1,7 @@
 """The answers that open the page, each sentence with its figures from the rows."""
 
 import numpy as np
+from benchmarks.defaults.protocol import CHOOSING
 
 from comparison import rules
 from comparison.answers import KINDS, LABELS, LEVEL, ROPE, SCORES, Findings, Judgement, names, title_of
@@ -12,6 +13,11 @@ OF_KIND = {
     "many labels": f"**More than {rules.MANY_LABELS} labels**",
 }
 NEAR = 0.01
+# Data sets that come from one source, and methods that are the same model as another one, or nearly.
+RELATED = dict.fromkeys(
+    ("arts", "business", "education", "health", "recreation", "science", "yahoo_arts_full"), "yahoo"
+) | dict.fromkeys(("rcv1subset1", "rcv1subset1_top944"), "reuters")
+ALIKE = ("linear-svc", "libmultilabel", "brl")
 RBRL = ("rbrl-linear", "rbrl-rbf")
 
 
@@ -138,6 +144,29 @@ def losses_of(findings: Findings, method: str) -> list[str]:
                 + (f"ahead of it by more than {ROPE}: {by}." if by else f"none is ahead of it by more than {ROPE}.")
             )
     return said
+
+
+def sensitivity(findings: Findings) -> list[str]:
+    """Would the first places be others if something were left out that one may object to?"""
+    said = []
+    for column in (SCORES, LABELS):
+        whole = findings.judged(column)
+        unseen = whole.table[~whole.table.index.isin(CHOOSING)]
+        relatives = whole.table.groupby([RELATED.get(name, name) for name in whole.table.index]).mean()
+        distinct = whole.table.drop(columns=[name for name in ALIKE if name in whole.table])
+        parts = {
+            "all": whole.table,
+            f"the {len(unseen)} data sets on which no default was chosen": unseen,
+            f"Yahoo's directory as one data set, Reuters' news as one ({len(relatives)} in all)": relatives,
+            f"without {names(ALIKE)}": distinct,
+        }
+        first = "; ".join(f"{what}: {_first_three(Judgement(column, table))}" for what, table in parts.items())
+        said.append(f"{title_of(column)}. First three of {first}.")
+    return said
+
+
+def _first_three(judgement: Judgement) -> str:
+    return ", ".join(f"{_title(str(name))} {rank:.1f}" for name, rank in judgement.ranks[:3].items())
 
 
 def seconds_text(value: float) -> str:
