@@ -12,7 +12,7 @@ from comparison import rows, rules
 from comparison.answers import KIND_WORDS, LABELS, SCORES, Findings, Judgement, is_better_larger, title_of
 from comparison.figures import draw_all
 from comparison.methods import BY_NAME, METHODS
-from comparison.sentences import RBRL, answers, losses_of, sensitivity
+from comparison.sentences import OTHERS, RBRL, answers, losses_of, paired, sensitivity, studies
 from comparison.tasks import kind
 from rbrl.datasets import CARDS
 from rbrl.report import Cell, Table, count, number, p_text, seconds, to_markdown, word, write_text
@@ -23,10 +23,6 @@ TEMPLATE = FOLDER / "page.md.jinja"
 README = FOLDER.parent / "README.md"
 # What stands between these lines of the README is written here.
 BEGIN, END = "<!-- comparison: written by `python -m comparison page` -->", "<!-- /comparison -->"
-# What the table of ranks shows beside the two main metrics.
-OTHERS = (
-    "ranking_loss", "coverage", "auc_macro", "precision_at_1", "hamming_loss_one", "subset_accuracy_one", "f1_macro_each",
-)  # fmt: skip
 DETAILS = (SCORES, LABELS, "f1_macro_each", "ranking_loss")
 
 
@@ -34,7 +30,7 @@ def write_pages(results: Path = rows.FOLDER, docs: Path = DOCS) -> list[Path]:
     """Write comparison.md, comparison.html and the figures."""
     findings = Findings(rows.read(results))
     images = draw_all(findings, docs)
-    text = render(findings, images)
+    text = render(findings, images, results)
     page = to_page(text, {}, {}, docs)
     return [
         write_text(docs / "comparison.md", text),
@@ -54,11 +50,14 @@ def with_answers(readme: str, findings: Findings) -> str:
     return f"{before}{BEGIN}\n{first}\n\n{said}\n\n{more}\n{END}{rest.partition(END)[2]}"
 
 
-def render(findings: Findings, images: dict[str, str]) -> str:
+def render(findings: Findings, images: dict[str, str], results: Path = rows.FOLDER) -> str:
     """The page as Markdown."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    lines = [line.rstrip() for line in template.render(**_content(findings), figures=images).splitlines()]
+    lines = [
+        line.rstrip()
+        for line in template.render(**_content(findings), **_studies(findings, results), figures=images).splitlines()
+    ]
     return "\n".join(line for i, line in enumerate(lines) if line or (i and lines[i - 1])).strip() + "\n"
 
 
@@ -92,6 +91,27 @@ def _content(findings: Findings) -> dict[str, Any]:
         "all_metrics": _bare(all_metrics_table(findings)),
         "methods": _bare(method_table()),
     }
+
+
+def _studies(findings: Findings, results: Path) -> dict[str, Any]:
+    """The two studies beside the main run, as far as they have rows."""
+    more, wide = (rows.read(results / name) for name in ("more-rows", "wide"))
+    tables = [
+        (title, _bare(study_table(findings, one)))
+        for title, one in (("More rows", more), ("Wider searches", wide))
+        if len(one)
+    ]
+    return {"studies": studies(more, wide, findings), "study_tables": tables}
+
+
+def study_table(findings: Findings, study: pd.DataFrame) -> Table:
+    """Average precision on the first split, in the main run and in a study."""
+    before, after = paired(findings.rows, study)
+    lines = []
+    for name in after.mean().sort_values(ascending=False, kind="stable").index:
+        cells = (Cell(f"{old:.3f} → {new:.3f}", new) for old, new in zip(before[name], after[name]))
+        lines.append((word(BY_NAME[name].title), number(before[name].mean()), number(after[name].mean()), *cells))
+    return _table("study", ("Method", "Mean, main run", "Mean, study", *after.index), lines)
 
 
 def _state(findings: Findings) -> str:
