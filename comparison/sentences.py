@@ -7,6 +7,7 @@ from benchmarks.defaults.protocol import CHOOSING
 from comparison import rules
 from comparison.answers import KINDS, LABELS, LEVEL, ROPE, SCORES, Findings, Judgement, names, title_of
 from comparison.methods import BY_NAME
+from rbrl.datasets import CARDS
 from rbrl.report import p_text
 
 OF_KIND = {
@@ -123,10 +124,12 @@ def studies(more: pd.DataFrame, wide: pd.DataFrame, main: Findings) -> list[str]
         )
     if len(wide):
         narrow, wider = paired(main.rows, wide)
+        n_asked = sum(CARDS[name].n_labels <= rules.MANY_LABELS for name in CARDS)
         gains = (wider - narrow).mean().sort_values(ascending=False)
         by = ", ".join(f"{_title(str(name))} {gain:+.3f} (to {wider[name].mean():.3f})" for name, gain in gains.items())
         said.append(
-            f"With seven powers of ten in place of three points ({len(wider)} data sets), mean average precision: {by}."
+            f"With seven powers of ten in place of three points ({len(wider)} of {n_asked} data sets), "
+            f"mean average precision: {by}."
         )
     return said
 
