@@ -85,6 +85,7 @@ class CommandClassifier(ClassifierMixin, BaseEstimator):
     takes_any_parameter = True
     X_train_: Matrix
     Y_train_: IntArray
+    _found: tuple[FloatArray, IntArray]
 
     def __init__(
         self, command: str | Sequence[str], probabilities: bool = False, folder: str | None = None,
@@ -142,7 +143,7 @@ class CommandClassifier(ClassifierMixin, BaseEstimator):
             )
         self.X_train_, self.Y_train_ = X, Y.astype(np.int64)
         self.classes_ = [np.array([0, 1])] * Y.shape[1]
-        self._asked, self._found = "", (np.empty(0), np.empty(0, dtype=np.int64))
+        self._asked = ""
         self.answer_: dict[str, Any] = {}
         return self
 
