@@ -133,7 +133,7 @@ class Run:
         self._before = objective.evaluations
         self.history: list[float] = []
         self.costs: list[float] = []
-        self.n_iter, self.bound, self.stuck = 0, 0.0, False
+        self.n_iter, self.bound, self.stuck, self.told_to_stop = 0, 0.0, False, False
         self.dual_scores: Any = None
 
     def note(self, value: float, evaluations: float | None = None) -> None:
@@ -147,7 +147,7 @@ class Run:
         if bound >= self.bound:
             self.bound, self.dual_scores = bound, self.now.scores
         if self.objective.reached is not None:
-            self.objective.reached(self.gap())
+            self.told_to_stop = self.objective.reached(self.gap())
 
     def gap(self) -> float:
         """The certified relative gap of the point reached."""
@@ -157,7 +157,7 @@ class Run:
         """Whether there is nothing more to do. A tolerance that is rounding asks for steps until the value stands."""
         stands = self.tol > ROUNDING or self.history[-1] >= self.history[-1 - STANDING :][0]
         proved = stands and self.gap() <= max(self.tol, ROUNDING)
-        return proved or self.stuck or self.n_iter >= self.max_iter
+        return proved or self.stuck or self.told_to_stop or self.n_iter >= self.max_iter
 
     def result(self, weights: FloatArray, converged: bool, remedy: str | None = None) -> SolverResult:
         """What was reached, and a warning if that is not what was asked for: `remedy` says what to do where a stopping rule
