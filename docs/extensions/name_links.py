@@ -1,0 +1,38 @@
+"""Code in the text that is a public name of rbrl leads to its page: `RBRLClassifier`, `rbrl.save`, `datasets.load("yeast")`."""
+
+import re
+
+from api_pages import names_of_modules
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+NAME = re.compile(r"(?:rbrl\.)?(?P<name>[A-Za-z_]\w*(?:\.\w+)*)(?:\(.*\))?")
+
+
+def known_names(app: Sphinx) -> None:
+    """Every way to write a public name without `rbrl.`, and the path of its page."""
+    app.name_links = {}
+    for names in names_of_modules(app.config.autodoc_mock_imports).values():
+        for public in names:
+            written = f"{public.module}.{public.name}".removeprefix("rbrl.")
+            app.name_links[written] = public.path
+
+
+def link_names(app: Sphinx, document: nodes.document) -> None:
+    if app.env.docname.startswith(("api/", "auto_examples/")):
+        return
+    for literal in list(document.findall(nodes.literal)):
+        match = NAME.fullmatch(literal.astext())
+        path = match and app.name_links.get(match["name"])
+        if path and not isinstance(literal.parent, (nodes.reference, addnodes.pending_xref, nodes.title)):
+            reference = addnodes.pending_xref("", refdomain="py", reftype="obj", reftarget=path, refexplicit=True)
+            reference["refdoc"] = app.env.docname
+            literal.replace_self(reference)
+            reference += literal
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("builder-inited", known_names, priority=100)
+    app.connect("doctree-read", link_names)
+    return {"parallel_read_safe": True}
