@@ -65,7 +65,10 @@ autosummary_filename_map = file_names()
 # Formulas: one file of MathJax, from the wheel of a package that is never imported; nothing comes from elsewhere.
 MATHJAX = "static/mathjax/tex-svg.js"
 mathjax_path = "tex-svg.js"
-html_static_path = ["static", str(distribution("sphinx-mathjax-offline").locate_file(f"sphinx-mathjax-offline/{MATHJAX}"))]
+html_static_path = [
+    "static",
+    str(distribution("sphinx-mathjax-offline").locate_file(f"sphinx-mathjax-offline/{MATHJAX}")),
+]
 
 sphinx_gallery_conf = {
     "examples_dirs": "/tmp/exm",
@@ -82,6 +85,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
+html_context = {"default_mode": "auto"}
 html_title = f"rbrl {release}"
 html_css_files = ["site.css"]
 html_show_sphinx = False

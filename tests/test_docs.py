@@ -17,7 +17,10 @@ import pytest
 import rbrl
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changes/*.md")])
+# What `make docs` writes among the pages.
+MADE = {ROOT / "docs" / name for name in ("_build", "api", "auto_examples", "repository")}
+WRITTEN = [page for page in ROOT.glob("docs/**/*.md") if MADE.isdisjoint(page.parents)]
+PAGES = sorted([*ROOT.glob("*.md"), *WRITTEN, *ROOT.glob("changes/*.md")])
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 # A page whose examples need an extra names its modules: <!-- needs: torch -->
 NEEDS = re.compile(r"^<!-- needs: (?P<modules>[\w, ]+) -->$", re.MULTILINE)

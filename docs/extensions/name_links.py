@@ -1,6 +1,8 @@
-"""Code in the text that is a public name of rbrl leads to its page: `RBRLClassifier`, `rbrl.save`, `datasets.load("yeast")`."""
+"""Code in the text that is a public name of rbrl leads to its page: `RBRLClassifier`, `rbrl.save`, `datasets.load("a")`."""
 
 import re
+from functools import cache
+from itertools import chain
 
 from api_pages import names_of_modules
 from docutils import nodes
@@ -10,13 +12,11 @@ from sphinx.application import Sphinx
 NAME = re.compile(r"(?:rbrl\.)?(?P<name>[A-Za-z_]\w*(?:\.\w+)*)(?:\(.*\))?")
 
 
-def known_names(app: Sphinx) -> None:
+@cache
+def paths() -> dict[str, str]:
     """Every way to write a public name without `rbrl.`, and the path of its page."""
-    app.name_links = {}
-    for names in names_of_modules(app.config.autodoc_mock_imports).values():
-        for public in names:
-            written = f"{public.module}.{public.name}".removeprefix("rbrl.")
-            app.name_links[written] = public.path
+    names = chain.from_iterable(names_of_modules().values())
+    return {f"{name.module}.{name.name}".removeprefix("rbrl."): name.path for name in names}
 
 
 def link_names(app: Sphinx, document: nodes.document) -> None:
@@ -24,7 +24,7 @@ def link_names(app: Sphinx, document: nodes.document) -> None:
         return
     for literal in list(document.findall(nodes.literal)):
         match = NAME.fullmatch(literal.astext())
-        path = match and app.name_links.get(match["name"])
+        path = match and paths().get(match["name"])
         if path and not isinstance(literal.parent, (nodes.reference, addnodes.pending_xref, nodes.title)):
             reference = addnodes.pending_xref("", refdomain="py", reftype="obj", reftarget=path, refexplicit=True)
             reference["refdoc"] = app.env.docname
@@ -33,6 +33,5 @@ def link_names(app: Sphinx, document: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("builder-inited", known_names, priority=100)
     app.connect("doctree-read", link_names)
     return {"parallel_read_safe": True}

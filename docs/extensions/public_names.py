@@ -4,6 +4,7 @@ A name that several modules export belongs to the first of them, the package its
 of the reference, and the others point to it. Knows nothing of Sphinx, so that the tests can ask too.
 """
 
+import ast
 import inspect
 import pkgutil
 from collections.abc import Iterator
@@ -76,3 +77,27 @@ def public_names() -> list[PublicName]:
             home = homes.setdefault(id(value), module.__name__) if shared else module.__name__
             found.append(PublicName(module.__name__, name, value, home))
     return found
+
+
+def comment_of(module: ModuleType, name: str) -> str:
+    """What the comment above a constant says of it, in the module that defines it."""
+    source = inspect.getsource(module)
+    for statement in ast.walk(ast.parse(source)):  # those of the module itself come first
+        if isinstance(statement, ast.ImportFrom) and name in [alias.name for alias in statement.names]:
+            return comment_of(import_module(str(statement.module)), name)
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and name in _assigned(statement):
+            return _comment_above(source.splitlines(), statement.lineno - 1)
+    return ""
+
+
+def _assigned(statement: ast.Assign | ast.AnnAssign) -> list[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+
+
+def _comment_above(lines: list[str], line: int) -> str:
+    found: list[str] = []
+    while line > 0 and lines[line - 1].startswith("# "):
+        line -= 1
+        found.insert(0, lines[line].removeprefix("# "))
+    return " ".join(found)

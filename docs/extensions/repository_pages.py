@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterator
 from os.path import relpath
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 FOLDER = "repository"
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
@@ -89,7 +91,7 @@ def in_gallery(file: Path) -> bool:
     return file.parent.name == "examples" and file.name.startswith("plot_")
 
 
-def write_pages(app: Sphinx) -> None:
+def write_pages(app: "Sphinx") -> None:
     """A page for every file that a page links to, and for those that these link to."""
     repository = Repository(Path(app.srcdir).resolve())
     texts = (path for path in repository.docs.rglob("*.md") if FOLDER not in path.relative_to(repository.docs).parts)
@@ -108,13 +110,13 @@ def write_pages(app: Sphinx) -> None:
             page.write_text(text, encoding="utf-8")
 
 
-def lead_to_pages(app: Sphinx, name: str, content: list[str]) -> None:
+def lead_to_pages(app: "Sphinx", name: str, content: list[str]) -> None:
     path = Path(app.env.doc2path(name))
     if path.suffix == ".md" and not name.startswith(FOLDER):
         content[0] = Repository(Path(app.srcdir).resolve()).with_links(content[0], path.parent, path.parent)
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: "Sphinx") -> dict[str, bool]:
     app.connect("builder-inited", write_pages, priority=100)
     app.connect("source-read", lead_to_pages)
     return {"parallel_read_safe": True}

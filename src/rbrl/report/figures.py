@@ -34,6 +34,7 @@ __all__ = [
     "draw_label_quality", "draw_singular_values", "draw_trade_off", "plain_powers", "save_figure", "styled",
 ]  # fmt: skip
 
+# Colours of all figures: of text, of what is less important, of lines, and of what stands out.
 INK, MUTED, RULE, ACCENT = "#1d1f24", "#667080", "#cfd4dc", "#0b5fa5"
 # Ordered by lightness, so that a print in grey keeps the order.
 HEAT = "viridis"
