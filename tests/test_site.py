@@ -100,5 +100,9 @@ def test_links_to_files_of_the_repository_become_links_to_pages(tmp_path):
     )
     assert "[all](results.md)" in repository.shown(tmp_path / "bench/rows/results.md")
     assert "`demo.toml`" in repository.shown(tmp_path / "plans")
+    named = "`tests/test_a.py::test_b` `tests/none.py` [`tests/test_a.py`](https://a.b)"
+    assert repository.with_links(named, docs, docs) == (
+        "[`tests/test_a.py::test_b`](repository/tests/test_a.py.md) `tests/none.py` [`tests/test_a.py`](https://a.b)"
+    )
     code = "```sh\n[m](../bench/rows)\n```\n"
     assert repository.with_links(code, docs, docs) == code

@@ -85,6 +85,11 @@ def write_pages(app: "Sphinx") -> None:
     folder.mkdir(exist_ok=True)
     with mock(app.config.autodoc_mock_imports):
         texts = dict(pages())
+        paths = {name.path for name in public_names()}
+    of_names = {app.config.autosummary_filename_map.get(path, path) for path in paths}
+    for path in folder.glob("*.rst"):
+        if path.stem not in texts and path.stem not in of_names:
+            path.unlink()  # of a name that is no longer there
     for name, text in texts.items():
         path = folder / f"{name}.rst"
         # A page that is as it was keeps its time, so that Sphinx does not read it again.

@@ -2,7 +2,8 @@
 
 A page links to `../benchmarks/rows/results.md` or `../tests/test_docs.py` as on a forge. Here each such file becomes a page
 below `repository/`: Markdown as it is, everything else as text, and a folder as the page in it, or as the list of its files.
-An example of the gallery is its page of the gallery.
+An example of the gallery is its page of the gallery. A file that the text names in code, `tests/test_docs.py::test_versions_agree`,
+is linked to here only.
 """
 
 import re
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 FOLDER = "repository"
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 FENCE = re.compile(r"^(```.*?^```[^\S\n]*$)", re.MULTILINE | re.DOTALL)
+# A file, and maybe a test in it, that is named in code and no link yet.
+NAMED = re.compile(r"(?<![\[`])`(?P<file>[a-z]+/[\w./-]+\.\w+)(?:::\w+)?`(?!\])")
 IMAGES = {".svg", ".png"}
 LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "sh", ".cff": "yaml", ".yml": "yaml"}
 # What stands for a folder.
@@ -33,7 +36,7 @@ class Repository:
 
     def linked(self, text: str, home: Path) -> Iterator[Path]:
         """The files that a text which lies in `home` links to, below the repository but outside the pages."""
-        for match in LINK.finditer(without_code(text)):
+        for match in LINK.finditer(without_code(self.with_named(text, home))):
             file = self.file(match["target"], home)
             if file and not self.stays(file) and not in_gallery(file):
                 yield file
@@ -58,6 +61,15 @@ class Repository:
             return self.docs / "auto_examples" / f"{file.stem}.rst"
         return self.docs / FOLDER / (inside if file.suffix == ".md" else inside.with_name(f"{inside.name}.md"))
 
+    def with_named(self, text: str, home: Path) -> str:
+        """A text in which files that it names in code are links."""
+
+        def link(match: re.Match[str]) -> str:
+            file = self.root / match["file"]
+            return f"[{match[0]}]({relpath(file, home)})" if file.is_file() else match[0]
+
+        return NAMED.sub(link, text)
+
     def with_links(self, text: str, home: Path, folder: Path) -> str:
         """A text of `home` as a page in `folder`: its links to files lead to their pages."""
 
@@ -68,7 +80,7 @@ class Repository:
             target = relpath(file if self.stays(file) else self.page(file), folder)
             return f"{match['image']}[{match['text']}]({target}{match['anchor'] or ''})"
 
-        parts = FENCE.split(text)
+        parts = FENCE.split(self.with_named(text, home))
         return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
 
     def shown(self, file: Path) -> str:
@@ -108,6 +120,8 @@ def write_pages(app: "Sphinx") -> None:
         page.parent.mkdir(parents=True, exist_ok=True)
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
+    for page in set(Path(app.srcdir, FOLDER).resolve().rglob("*.md")) - {repository.page(file) for file in done}:
+        page.unlink()  # of a file that no page links to any more
 
 
 def lead_to_pages(app: "Sphinx", name: str, content: list[str]) -> None:
