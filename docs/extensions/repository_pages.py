@@ -80,8 +80,10 @@ class Repository:
             target = relpath(file if self.stays(file) else self.page(file), folder)
             return f"{match['image']}[{match['text']}]({target}{match['anchor'] or ''})"
 
-        parts = FENCE.split(self.with_named(text, home))
-        return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
+        def prose(part: str) -> str:
+            return LINK.sub(link, self.with_named(part, home))
+
+        return "".join(part if part.startswith("```") else prose(part) for part in FENCE.split(text))
 
     def shown(self, file: Path) -> str:
         """The text of the page of a file or a folder."""
