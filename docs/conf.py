@@ -8,7 +8,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-sys.path[:0] = [str(DOCS / "extensions"), str(ROOT / "src"), str(ROOT / "examples")]
+sys.path[:0] = [str(folder) for folder in (DOCS / "extensions", ROOT / "src", ROOT / "examples", ROOT / "tools")]
 
 import public_names  # noqa: E402 - found by the line above
 from pygments.lexers.special import TextLexer  # noqa: E402
@@ -71,7 +71,7 @@ html_static_path = [
 ]
 
 sphinx_gallery_conf = {
-    "examples_dirs": "/tmp/exm",
+    "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"/(?!plot_)[^/]*\.py$",
@@ -81,7 +81,8 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "plot_gallery": True,
+    "image_scrapers": ("matplotlib", "gallery"),  # the second is tools/gallery.py
+    "within_subsection_order": "FileNameSortKey",
 }
 
 html_theme = "pydata_sphinx_theme"
