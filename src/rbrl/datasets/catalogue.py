@@ -188,6 +188,7 @@ OTHERS = (
          address=Address(urls=("https://downloads.sourceforge.net/project/meka/Datasets/IMDB-F.arff",), labels=28)),
 )  # fmt: skip
 
+# Every card of the catalogue, by name.
 CARDS = {card.name: card for card in PAPER + OTHERS}
 
 COLUMNS = ["n_samples", "n_features", "n_labels", "cardinality", "density", "domain", "model"]
