@@ -199,7 +199,8 @@ def run(
         typer.Argument(
             metavar="WHAT",
             show_default=False,
-            help="table1 … 7, figure1 … 5, observations, fair, verdicts, criteria, cost, solver, oracle, export, studies, page or all.",
+            help="table1 … 7, figure1 … 5, observations, fair, verdicts, criteria, cost, solver, oracle, export, studies, "
+            "page or all.",
         ),
     ],
     store: Annotated[

@@ -96,11 +96,14 @@ def _lead_panel(axes: Axes, part: pd.DataFrame, rivals: Sequence[str], equivalen
         own = part[part.rival == rival]
         rules = (("hard", "hard votes, as published", HARD, "o", -0.17), ("soft", "decision values", SOFT, "D", 0.17))
         for column, label, colour, marker, shift in rules:
-            look = {"color": colour, "label": label} if place == 0 else {"color": colour}
-            axes.plot(own[column], [place + shift] * len(own), marker, ms=3.6, mfc="none", mew=0.9, ls="none", **look)
+            look: dict[str, Any] = {"color": colour, "ms": 3.6, "mfc": "none", "mew": 0.9, "ls": "none"}
+            named = {"label": label} if place == 0 else {}
+            axes.plot(own[column], [place + shift] * len(own), marker, **look | named)
             axes.plot([own[column].mean()] * 2, [place + shift - 0.15, place + shift + 0.15], color=colour, lw=2.4)
         right = max(own.hard.max(), own.soft.max()) + 0.008
-        axes.text(right, place, f"{own.hard.mean():.3f} → {own.soft.mean():.3f}".replace("-", "−"), va="center", fontsize=8)
+        axes.text(
+            right, place, f"{own.hard.mean():.3f} → {own.soft.mean():.3f}".replace("-", "−"), va="center", fontsize=8
+        )
     axes.set_yticks(range(len(rivals)), [f"over {rival}" for rival in rivals])
     axes.set_ylim(len(rivals) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")

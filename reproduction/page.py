@@ -8,7 +8,20 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
-from rbrl.report import KEYS, MISSING, Cell, Results, Table, compare, count, number, rank_table, to_markdown, word, write_text
+from rbrl.report import (
+    KEYS,
+    MISSING,
+    Cell,
+    Results,
+    Table,
+    compare,
+    count,
+    number,
+    rank_table,
+    to_markdown,
+    word,
+    write_text,
+)
 from reproduction import cells as beside
 from reproduction import claims, verdicts
 from reproduction.causes import Explained, effect_table, explained, far_table
@@ -48,7 +61,11 @@ def write_pages(recorded: Recorded, docs: Path) -> list[Path]:
     texts = render(recorded, images)
     files = [write_text(docs / _place(name), text) for name, text in texts.items()]
     page = to_page(texts[FIRST], {name: texts[name] for name in PAGES}, PAGES, docs)
-    return [*files, write_text(docs / f"{FIRST}.html", page), *(docs / IMAGES / one["file"] for part in images.values() for one in part)]
+    return [
+        *files,
+        write_text(docs / f"{FIRST}.html", page),
+        *(docs / IMAGES / one["file"] for part in images.values() for one in part),
+    ]
 
 
 def _place(name: str) -> Path:
