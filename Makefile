@@ -80,4 +80,4 @@ smoke:  ## install the wheels of dist/ into empty environments of every Python o
 
 clean:  ## remove the environment, the caches and what was built
 	rm -rf $(VENV) .venv-* src/rbrl/_loops/_core.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist docs/_build docs/api docs/auto_examples docs/repository docs/sg_execution_times.rst
-	find src tests examples reproduction -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests examples reproduction comparison -name __pycache__ -type d -prune -exec rm -rf {} +
