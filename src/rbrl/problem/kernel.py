@@ -72,13 +72,13 @@ class KernelRows:
         self.shape: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
         self._gamma = 1.0 / Z.shape[1] if gamma is None else gamma
         # Of features in single precision the values are in double, too: they are what a certificate speaks of.
-        self.Z = Z if callable(kernel) else Z.astype(np.float64, copy=False)
+        self.Z: Any = Z if callable(kernel) else Z.astype(np.float64, copy=False)
         # Of a sparse row only the features that it has are looked up.
-        self._transposed = self.Z.T.tocsr() if issparse(Z) else self.Z.T
+        self._transposed = self.Z.T.tocsr() if issparse(self.Z) else self.Z.T
         if kernel == "rbf":
             self._squares, self._far = squares(self.Z, axis=1), _reaches_far(self._gamma, self.Z)
 
-    def values(self, X: Matrix) -> FloatArray:
+    def values(self, X: Any) -> FloatArray:
         """Kernel values between the rows of X and these.
 
         Parameters
@@ -91,12 +91,12 @@ class KernelRows:
         """
         kernel = self.shape["kernel"]
         if callable(kernel):
-            K, shape = np.asarray(kernel(X, self.Z), dtype=np.float64), (X.shape[0], self.Z.shape[0])
-            if K.shape != shape:
+            given, shape = np.asarray(kernel(X, self.Z), dtype=np.float64), (X.shape[0], self.Z.shape[0])
+            if given.shape != shape:
                 raise ValueError(
-                    f"The kernel function must return one value per pair of rows, shape {shape}. Got {K.shape}."
+                    f"The kernel function must return one value per pair of rows, shape {shape}. Got {given.shape}."
                 )
-            return K
+            return given
         if kernel == "precomputed":
             return _dense(X)
         X = X.astype(np.float64, copy=False)
