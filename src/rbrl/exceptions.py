@@ -6,9 +6,9 @@ if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
-    "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "ExportError", "GuessWarning", "InvalidFeaturesError",
-    "InvalidLabelsError", "MemoryWarning", "MissingLabelsWarning", "ModelFileError", "ModelVersionWarning", "PlanError",
-    "RBRLError", "ScalingWarning", "SlowLoopsWarning", "StoreError",
+    "CommandError", "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "ExportError", "GuessWarning",
+    "InvalidFeaturesError", "InvalidLabelsError", "MemoryWarning", "MissingLabelsWarning", "ModelFileError",
+    "ModelVersionWarning", "PlanError", "RBRLError", "ScalingWarning", "SlowLoopsWarning", "StoreError",
 ]  # fmt: skip
 
 
@@ -32,6 +32,10 @@ class DataFormatError(RBRLError, ValueError):
 
 class DatasetNotFoundError(RBRLError, LookupError):
     """A data set is neither on disk nor to be downloaded; the message says what to put where."""
+
+
+class CommandError(RBRLError, RuntimeError):
+    """A method that is a command ended, or did not answer as it should; the message has what it said last."""
 
 
 class ExportError(RBRLError, ValueError):

@@ -31,6 +31,8 @@ from rbrl._common.bases import BaseEstimator
 from rbrl._version import __version__
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
 
+__all__ = ["FIRST_HOMES", "describe", "load", "save"]
+
 MAGIC = b"rbrl model 1\n"
 LONGEST_DIGEST = 100
 MAX_BYTES = 4 << 30

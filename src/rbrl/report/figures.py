@@ -30,11 +30,14 @@ except ImportError as error:
     raise explained(error, "report", "Drawing figures") from error
 
 __all__ = [
-    "HEAT", "INK", "MUTED", "draw_average_ranks", "draw_cooccurrence", "draw_critical_difference",
+    "ACCENT", "CONTRAST", "HEAT", "INK", "MUTED", "draw_average_ranks", "draw_cooccurrence", "draw_critical_difference",
     "draw_label_quality", "draw_singular_values", "draw_trade_off", "plain_powers", "save_figure", "styled",
 ]  # fmt: skip
 
-INK, MUTED, RULE, ACCENT = "#1d1f24", "#667080", "#cfd4dc", "#0b5fa5"
+# Colours of all figures: of text, of what is less important, and of lines.
+INK, MUTED, RULE = "#1d1f24", "#667080", "#cfd4dc"
+# Told apart by those who see no red or no green, and in a print in grey.
+ACCENT, CONTRAST = "#0b5fa5", "#c4601d"
 # Ordered by lightness, so that a print in grey keeps the order.
 HEAT = "viridis"
 LONGEST_NAME = 26
@@ -47,7 +50,7 @@ _RC: dict[Any, Any] = {
     "axes.edgecolor": RULE, "axes.labelcolor": INK, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "axes.axisbelow": True, "grid.color": RULE, "grid.linewidth": 0.6, "lines.linewidth": 1.6,
     "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelsize": 8, "ytick.labelsize": 8,
-    "legend.frameon": False, "legend.fontsize": 8,
+    "legend.frameon": False, "legend.fontsize": 8, "axes.prop_cycle": mpl.cycler(color=[ACCENT, CONTRAST, INK, MUTED]),
 }  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def draw_reliability(bins: Mapping[str, ReliabilityBins]) -> "Figure":
             axes.vlines(x, np.maximum(y - spread, 0), np.minimum(y + spread, 1), color=MUTED, linewidth=1.0)
             axes.plot(x, y, color=ACCENT, linewidth=1.2)
             axes.scatter(x, y, s=area, color=ACCENT, zorder=3)
-            axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+            axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
             axes.set_title(f"{name}, ECE {one.error:.3f}" if name else f"ECE {one.error:.3f}")
         figure.supxlabel("probability", fontsize=9)
         figure.supylabel("share that is relevant", fontsize=9)
