@@ -69,7 +69,7 @@ def tracked():
     """Files of the repository that belong into a source archive."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     names = [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
-    return {name for name in names if name.startswith(".github/") or not name.startswith(".")}
+    return {name for name in names if name.startswith(".github/") or not re.search(r"(^|/)\.", name)}
 
 
 def complaints_of_sdist(path, expected=None):
