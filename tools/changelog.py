@@ -13,7 +13,8 @@ from datetime import date
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAD = "# Changelog\n\nWhat users of rbrl can notice, newest first. What is not yet released stands in [changes/](changes/README.md), a file per topic.\n"
+WHAT = "What users of rbrl can notice, newest first."
+HEAD = f"# Changelog\n\n{WHAT} What is not yet released stands in [changes/](changes/README.md), a file per topic.\n"
 NONE_YET = "\nNo version is released yet.\n"
 
 
@@ -51,7 +52,7 @@ def write(root, version, new):
     text, cited = changelog.read_text(encoding="utf-8"), citation.read_text(encoding="utf-8")
     if f"\n## {version} (" in text:
         sys.exit(
-            f"CHANGELOG.md must not have the version of src/rbrl/_version.py yet. Got {version}; name the next version there, "
+            f"CHANGELOG.md must not have the version of src/rbrl/_version.py yet. Got {version}; name the next one there, "
             "or undo the section (git checkout CHANGELOG.md changes CITATION.cff) and call this again."
         )
     earlier = text.removeprefix(HEAD).removeprefix(NONE_YET)

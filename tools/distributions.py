@@ -3,9 +3,9 @@
     python tools/distributions.py [FOLDER]           build into FOLDER (dist), check, and state the sizes
     python tools/distributions.py --check FOLDER     check what is there
 
-The wheel is built from the source archive, so that it needs nothing that the archive lacks. The archive holds every file that
-git has but the hidden ones (.github is not hidden); the wheel holds the package without its C++ sources, and nothing else.
-It needs `build` and `twine`: the extra `release`, which `make dist` installs.
+The wheel is built from the source archive, so that it needs nothing that the archive lacks. The archive holds every file
+that git has but the hidden ones (.github is not hidden); the wheel holds the package without its C++ sources, and nothing
+else. It needs `build` and `twine`: the extra `release`, which `make dist` installs.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from index_readme import FENCE, LINK
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = "rbrl/_loops/core/"
-# Both are made by an index's rules for its users: https on the way is theirs, a wheel larger than this is ours.
+# Bytes above which something went in that should not: twice what they are, about.
 LARGEST = {"sdist": 6_000_000, "wheel": 2_000_000}
 
 
@@ -69,7 +69,7 @@ def tracked():
     """Files of the repository that belong into a source archive."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     names = [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
-    return {name for name in names if name.startswith(".github/") or not name.startswith(".")}
+    return {name for name in names if name.startswith(".github/") or not re.search(r"(^|/)\.", name)}
 
 
 def complaints_of_sdist(path, expected=None):
@@ -83,7 +83,9 @@ def complaints_of_wheel(path, package=ROOT / "src"):
     """What is wrong with a wheel of the package in a folder."""
     files = (file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     names = {file.relative_to(package).as_posix() for file in files}
-    expected = {name for name in names if not name.startswith((SOURCES, "rbrl/_loops/_core.")) and ".egg-info/" not in name}
+    expected = {
+        name for name in names if not name.startswith((SOURCES, "rbrl/_loops/_core.")) and ".egg-info/" not in name
+    }
     about = f"{'-'.join(path.name.split('-')[:2])}.dist-info/"
     found = {name for name in members(path) if not name.startswith(about)}
     cores = {name for name in found if re.fullmatch(r"rbrl/_loops/_core\.[\w.-]*(so|pyd)", name)}

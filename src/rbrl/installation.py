@@ -23,6 +23,11 @@ def core() -> str:
     -------
     str
         "compiled", or "plain NumPy" with the reason and what would help.
+
+    Examples
+    --------
+    >>> core().partition(":")[0] in ("compiled", "plain NumPy")
+    True
     """
     return "compiled" if COMPILED else f"plain NumPy: {WHY_PLAIN}"
 

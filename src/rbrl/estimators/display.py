@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-__all__ = ["CertifiedDisplay", "FitTask", "TakesCallbacks", "with_callbacks"]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 # Told of a step, and perhaps of its gap; whether somebody asks to stop there.
 Told: TypeAlias = Callable[..., bool]

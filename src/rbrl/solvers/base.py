@@ -171,11 +171,12 @@ class Run:
         result = SolverResult(*reached, *way, self.now.scores, self.dual_scores)
         if not converged:
             penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol
-            remedy = remedy or (WAY_OUT if penalised else UNCERTIFIED)
+            remedy = remedy or (STOPPED if self.told_to_stop else WAY_OUT if penalised else UNCERTIFIED)
             warn_unconverged(self.name, result, tol, self.max_iter, remedy, stacklevel=4)
         return result
 
 
+STOPPED = "A callback asked it to stop."
 WAY_OUT = "Raise max_iter or tol, scale X, or use a larger ridge."
 UNCERTIFIED = "With ridge=0 and nuclear=0 no weights have a certificate. Use a small ridge, such as 1e-4, to have one."
 
