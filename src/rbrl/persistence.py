@@ -129,6 +129,19 @@ def load(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
     -----
     ModelVersionWarning
         Another version of rbrl or scikit-learn wrote it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import rbrl
+    >>> model = rbrl.RBRLClassifier().fit(np.eye(4), np.eye(4, dtype=int))
+    >>> path = Path(tempfile.mkdtemp(), "model.rbrl")
+    >>> rbrl.save(model, path)
+    >>> again = rbrl.load(path)
+    >>> np.array_equal(again.coef_, model.coef_), again.gap_ == model.gap_
+    (True, True)
     """
     content = _content(Path(path), max_bytes)
     wrote = {"rbrl": content.get("version"), **content.get("versions", {})}

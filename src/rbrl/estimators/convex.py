@@ -51,6 +51,14 @@ class KernelModel:
     """Classifiers with the parameters `kernel`, `gamma`, `degree` and `coef0`: their kernel, and scores by it.
 
     A linear model keeps `coef_` and `intercept_`, every other one `dual_coef_`, `X_fit_` and perhaps `intercept_`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RBRLClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> RBRLClassifier(kernel="linear").fit(X, Y).coef_.shape, RBRLClassifier(kernel="rbf").fit(X, Y).dual_coef_.shape
+    ((4, 8), (60, 4))
     """
 
     kernel: str | Callable[[Any, Any], Any]

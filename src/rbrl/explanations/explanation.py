@@ -55,6 +55,19 @@ class Explanation:
         The intercept, and what each learned threshold or rule adds.
     notes : tuple of str
         What else decided, such as `non_empty`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from rbrl import RBRLClassifier, explain
+    >>> X = pd.DataFrame(np.eye(4), columns=["salt", "wind", "sand", "snow"])
+    >>> Y = pd.DataFrame({"sea": [1, 1, 1, 0], "hill": [0, 1, 0, 1]})
+    >>> why = explain(RBRLClassifier().fit(X, Y), X.iloc[0], "sea")
+    >>> why.label, why.terms, bool(why.score > 0)
+    ('sea', ['salt'], True)
+    >>> bool(abs(why.contributions.sum() + sum(why.constants.values()) - why.score) < 1e-9)
+    True
     """
 
     label: Any

@@ -39,6 +39,16 @@ class LabelMap:
     factors : array (n_labels, rank)
         How much of each factor a label is made of: the weights in the coordinates of their singular vectors, so that the
         inner products of its rows are those of the labels' weights. In each column the largest entry is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier, label_map
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+    >>> Y = [[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 1]]
+    >>> found = label_map(RBRLClassifier(label_names=["sea", "beach", "hill"]).fit(X, Y))
+    >>> found.similarity.round(2).tolist()
+    [[1.0, 1.0, -1.0], [1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
     """
 
     label_names: list[Any]

@@ -25,6 +25,13 @@ class ReliabilityBins(NamedTuple):
         Sum of their probabilities: how many of them should be relevant.
     relevant : array of the same shape
         How many of them are.
+
+    Examples
+    --------
+    >>> from rbrl.metrics import reliability_bins
+    >>> bins = reliability_bins([[1, 0], [1, 0]], [[0.9, 0.1], [0.6, 0.4]], n_bins=2)
+    >>> bins.n.tolist(), bins.relevant.tolist(), round(float(bins.error), 2)
+    ([2.0, 2.0], [0.0, 2.0], 0.25)
     """
 
     n: FloatArray

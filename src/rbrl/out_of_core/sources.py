@@ -28,7 +28,17 @@ SLICE_CELLS = 2**18
 
 
 class Block(NamedTuple):
-    """Some rows: features, labels as the user codes them, what to call them in an error, and weights of rows or entries."""
+    """Some rows: features, labels as the user codes them, what to call them in an error, and weights of rows or entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.out_of_core import Block
+    >>> block = Block(np.eye(3), np.array([[1.0], [0.0], [np.nan]]), "part 1")
+    >>> labels, weights = block.labels()
+    >>> labels.ravel().tolist(), weights is None
+    ([1, -1, 0], True)
+    """
 
     X: Any
     Y: Any
@@ -82,6 +92,14 @@ class Blocks(ABC):
         What is known of their columns, such as names.
     pass_seconds, pass_processor_seconds : float
         Time that passes have taken, by the clock, and of this process's processor: that of workers is not in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.out_of_core import Blocks, as_blocks
+    >>> blocks = as_blocks([(np.eye(3), np.ones((3, 1))), (np.eye(4, 3), np.ones((4, 1)))])
+    >>> isinstance(blocks, Blocks), len(blocks), blocks.total(lambda block: (len(block.X),))
+    (True, 2, (7,))
     """
 
     n_blocks: int

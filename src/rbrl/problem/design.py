@@ -142,7 +142,18 @@ class Design(ABC):
 
 
 class RowDesign(Design):
-    """A design whose rows are at hand, and their products with any weights."""
+    """A design whose rows are at hand, and their products with any weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import MatrixDesign, RowDesign
+    >>> design = MatrixDesign(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    >>> isinstance(design, RowDesign), design.matrix().tolist()
+    (True, [[3.0, 4.0], [0.0, 1.0]])
+    >>> design.weighted_gram(np.array([1.0, 2.0])).tolist()
+    [[9.0, 12.0], [12.0, 18.0]]
+    """
 
     def scores(self, W: FloatArray) -> FloatArray:
         """Z @ W: (n_samples, n_labels)."""
@@ -203,6 +214,14 @@ class DenseDesign(RowDesign):
     stretch : float or array (n_columns, 1)
         Not multiplied into Q, which a model may share: a product scales the few rows of W instead.
     gram_diagonal : array (n_columns,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import DenseDesign
+    >>> design = DenseDesign(np.eye(2), 3.0, np.array([9.0, 9.0]))
+    >>> design.scores(np.array([[1.0], [2.0]])).ravel().tolist()
+    [3.0, 6.0]
     """
 
     def __init__(self, Q: FloatArray, stretch: float | FloatArray, gram_diagonal: FloatArray) -> None:

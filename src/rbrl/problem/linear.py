@@ -95,12 +95,28 @@ def linear_scores(X: Matrix, coef: FloatArray) -> FloatArray:
 
 
 def with_ones(X: Matrix) -> Matrix:
-    """X with a last column of ones: the intercept as one more feature."""
+    """X with a last column of ones: the intercept as one more feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import with_ones
+    >>> with_ones(np.eye(2)).tolist()
+    [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    """
     return with_constant(X, 1.0)
 
 
 def with_constant(X: Matrix, constant: float) -> Matrix:
-    """X with a last column of a constant: the intercept as one more feature, with a penalty of its own."""
+    """X with a last column of a constant: the intercept as one more feature, with a penalty of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import with_constant
+    >>> with_constant(np.eye(2), 3.0).tolist()
+    [[1.0, 0.0, 3.0], [0.0, 1.0, 3.0]]
+    """
     column = np.full((X.shape[0], 1), constant, dtype=X.dtype)
     if issparse(X):
         return sparse.hstack([X, sparse.csr_array(column)], format="csr")
@@ -116,6 +132,16 @@ def eigen_design(X: Matrix) -> RowDesign:
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import eigen_design
+    >>> X = np.array([[3.0, 4.0], [4.0, -3.0], [0.0, 1.0]])
+    >>> design = eigen_design(X)
+    >>> gram = design.matrix().T @ design.matrix()
+    >>> np.allclose(gram, np.diag(design.gram_diagonal))
+    True
     """
     (n, m), (V, c) = X.shape, whiten(gram_matrix(X), partial(projected_gram, X))
     # Measured: a sparse entry costs about three dense ones; the rotation is one dense product.

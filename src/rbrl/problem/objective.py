@@ -150,7 +150,19 @@ class SmoothedNuclear:
 
 
 class Point(NamedTuple):
-    """Weights with everything one evaluation of the objective there gives."""
+    """Weights with everything one evaluation of the objective there gives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.5)
+    >>> point = objective.at(np.array([[0.5]]))
+    >>> point.value, point.scores.ravel().tolist(), point.loss.value
+    (0.5, [0.5, -1.0], 0.125)
+    """
 
     W: FloatArray
     scores: Any

@@ -232,6 +232,16 @@ def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     Returns
     -------
     DataFrame
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, rank_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> rank_table(results).loc["Overall"].to_dict()
+    {'brl': 2.0, 'rbrl': 1.0}
     """
     rows = {metric.name: _ranks(complete_part(results, metric).values, metric, ties) for metric in results.metrics}
     table = pd.DataFrame(rows).T.reindex(columns=list(results.methods))
@@ -280,6 +290,17 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
     Returns
     -------
     Verdict
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, compare, verdict
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> found = verdict(compare(results, "hamming_loss"), results)
+    >>> found.level, found.sentence
+    ('untested', 'On sea, rbrl is best with 0.100, before brl with 0.200.')
     """
     metric = comparison.metric
     if comparison.n_datasets == 0:

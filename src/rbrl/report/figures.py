@@ -96,6 +96,15 @@ def plain_powers(*axes: Axis) -> None:
     Parameters
     ----------
     *axes : Axis
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from rbrl.report.figures import plain_powers
+    >>> axes = Figure().add_subplot(yscale="log", ylim=(1e-6, 1))
+    >>> plain_powers(axes.yaxis)
+    >>> axes.yaxis.get_major_formatter()(1e-6)
+    '10⁻⁶'
     """
     for axis in axes:
         axis.set_major_locator(LogLocator(numticks=7))
@@ -169,6 +178,18 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
     Returns
     -------
     Figure
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, compare
+    >>> from rbrl.report.figures import draw_critical_difference
+    >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
+    >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
+    ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
+    >>> figure = draw_critical_difference(compare(Results.from_summary(summary), "ranking_loss"))
+    >>> [text.get_text() for text in figure.axes[0].texts if "rbrl" in text.get_text()]
+    ['rbrl  1.00']
     """
     if comparison.distance is None:
         raise ValueError(
@@ -442,6 +463,16 @@ def save_figure(figure: Figure, path: Path | str, formats: Sequence[str] = ("svg
     -------
     list of Path
         The files.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import pandas as pd
+    >>> from rbrl.report.figures import draw_average_ranks, save_figure
+    >>> figure = draw_average_ranks(pd.Series({"BR": 1.75, "RBRL": 1.25}))
+    >>> [path.name for path in save_figure(figure, Path(mkdtemp(), "ranks"))]
+    ['ranks.svg', 'ranks.png']
     """
     stem = Path(path)
     stem.parent.mkdir(parents=True, exist_ok=True)

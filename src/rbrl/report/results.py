@@ -347,6 +347,13 @@ def heading(metric: Metric) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> from rbrl.metrics import get_metric
+    >>> from rbrl.report import heading
+    >>> heading(get_metric("ranking_loss")), heading(get_metric("average_precision"))
+    ('Ranking loss ↓', 'Average precision ↑')
     """
     return f"{metric.title} {metric.arrow}"
 

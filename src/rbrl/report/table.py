@@ -143,6 +143,12 @@ def number(value: float | None, digits: int = DIGITS, best: bool = False) -> Cel
     Returns
     -------
     Cell
+
+    Examples
+    --------
+    >>> from rbrl.report import number
+    >>> number(0.12345).text, number(2 / 3, digits=1).text, number(None).text
+    ('0.123', '0.7', '–')
     """
     if value is None or value != value:
         return Cell(MISSING)
@@ -165,6 +171,12 @@ def spread(mean: float, std: float, digits: int = DIGITS, best: bool = False, ma
     Returns
     -------
     Cell
+
+    Examples
+    --------
+    >>> from rbrl.report import spread
+    >>> spread(0.1234, 0.0061).text, spread(0.1234, 0.0061, digits=2, mark="*").text
+    ('0.123 ± 0.006', '0.12 ± 0.01*')
     """
     if mean != mean:
         return Cell(MISSING)
@@ -181,6 +193,12 @@ def word(text: object) -> Cell:
     Returns
     -------
     Cell
+
+    Examples
+    --------
+    >>> from rbrl.report import word
+    >>> word("yeast").text, word("yeast").value is None
+    ('yeast', True)
     """
     return Cell(str(text))
 
@@ -195,6 +213,12 @@ def count(value: int | None) -> Cell:
     Returns
     -------
     Cell
+
+    Examples
+    --------
+    >>> from rbrl.report import count
+    >>> count(12).text, count(None).text
+    ('12', '–')
     """
     return Cell(MISSING) if value is None else Cell(f"{value}", int(value))
 
@@ -209,6 +233,12 @@ def seconds(value: float | None) -> Cell:
     Returns
     -------
     Cell
+
+    Examples
+    --------
+    >>> from rbrl.report import seconds
+    >>> [seconds(value).text for value in (1234.0, 12.345, 0.12345, 0.0001, None)]
+    ['1234', '12.3', '0.12', '<0.001', '–']
     """
     if value is None or value != value:
         return Cell(MISSING)
@@ -256,6 +286,16 @@ def to_csv(table: Table) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_csv, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> print(to_csv(table), end="")
+    dataset,loss
+    sea,0.25
     """
     return table.frame.to_csv(index=False, lineterminator="\n")
 
@@ -270,6 +310,20 @@ def to_json(table: Table) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_json, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> print(to_json(table))
+    [
+      {
+        "dataset": "sea",
+        "loss": 0.25
+      }
+    ]
     """
     records = json.loads(table.frame.to_json(orient="records", double_precision=15))
     return json.dumps(records, ensure_ascii=False, indent=2)
@@ -285,6 +339,19 @@ def to_markdown(table: Table) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_markdown, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> print(to_markdown(table), end="")
+    **Losses**
+    <BLANKLINE>
+    | Data set | Loss |
+    | --- | ---: |
+    | sea | **0.250** |
     """
 
     def escaped(text: str, mark: str = "") -> str:
@@ -307,6 +374,15 @@ def to_latex(table: Table) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_latex, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> to_latex(table).count("toprule"), "textbf{0.250}" in to_latex(table)
+    (1, True)
     """
     align = "".join("r" if table.numeric(j) else "l" for j in range(len(table.columns)))
     caption = f"{table.title}. {table.note}".rstrip().translate(_LATEX)
@@ -330,6 +406,21 @@ def to_html(table: Table) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_html, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> print(to_html(table), end="")
+    <table>
+    <caption>Losses</caption>
+    <thead><tr><th scope="col">Data set</th><th scope="col">Loss</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">sea</th><td><strong>0.250</strong></td></tr>
+    </tbody>
+    </table>
     """
     heads = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in table.columns)
     rows = "\n".join(f"<tr>{''.join(_html_cells(table, row))}</tr>" for row in table.rows)
@@ -364,6 +455,17 @@ def show_tables(*tables: Table) -> None:
     Parameters
     ----------
     *tables : Table
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, show_tables, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> show_tables(table)
+    Losses
+    Data set    Loss
+    sea        0.250
     """
     from rich.console import Console
     from rich.text import Text
@@ -391,6 +493,19 @@ def to_terminal(table: Table, console: "Console") -> "RenderableType":
     Returns
     -------
     renderable
+
+    Examples
+    --------
+    >>> import io
+    >>> import pandas as pd
+    >>> from rich.console import Console
+    >>> from rbrl.report import Table, number, to_terminal, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> console = Console(file=io.StringIO(), width=40)
+    >>> console.print(to_terminal(table, console))
+    >>> "0.250" in console.file.getvalue()
+    True
     """
     from rich.console import Group
     from rich.text import Text

@@ -162,6 +162,14 @@ class FriedmanResult(NamedTuple):
         sample of them; or the F distribution, good for many data sets only.
     smallest_p_value : float
         The smallest p-value that these data sets and methods could have given.
+
+    Examples
+    --------
+    >>> from rbrl.statistics import friedman
+    >>> losses = [[0.3, 0.2, 0.1], [0.4, 0.3, 0.2], [0.3, 0.3, 0.1], [0.5, 0.4, 0.2]]  # data sets x methods
+    >>> found = friedman(losses, greater_is_better=False)
+    >>> found.average_ranks.tolist(), found.distribution, found.significant
+    ([2.875, 2.125, 1.0], 'exact', True)
     """
 
     chi2: float
