@@ -84,8 +84,10 @@ def save(model: BaseEstimator, path: str | Path) -> None:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
-    >>> from rbrl import RBRLClassifier
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier, load, save
     >>> X, Y = np.eye(4), np.array([[0, 1], [1, 1], [1, 0], [0, 1]])
     >>> path = Path(mkdtemp(), "model")
     >>> save(RBRLClassifier().fit(X, Y), path)

@@ -83,6 +83,7 @@ class Columns:
 
     Examples
     --------
+    >>> from rbrl.datasets import Columns
     >>> Columns(n_features=2, feature_names=("length", "width")).n_features
     2
     """
@@ -141,6 +142,8 @@ class Part(NamedTuple):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from rbrl.datasets import Part
     >>> X, Y = Part(np.eye(2), np.array([[0, 1], [1, 1]]))
     >>> X.shape
     (2, 2)

@@ -67,7 +67,9 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
+    >>> from rbrl.datasets import load_file
     >>> path = Path(mkdtemp(), "flowers.csv")
     >>> _ = path.write_text("length,width,red,tall\\n1,2,0,1\\n3,4,1,1\\n")
     >>> load_file(path, labels=-2).Y
@@ -105,7 +107,9 @@ def load_parts(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
+    >>> from rbrl.datasets import load_parts
     >>> path = Path(mkdtemp(), "flowers.csv")
     >>> _ = path.write_text("length,width,red,tall\\n1,2,0,1\\n3,4,1,1\\n5,6,1,0\\n")
     >>> [part.n_samples for part in load_parts(path, labels=-2, rows=2)]
@@ -171,7 +175,9 @@ def read_blocks(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
+    >>> from rbrl.datasets import read_blocks
     >>> path = Path(mkdtemp(), "new.csv")
     >>> _ = path.write_text("length,width\\n1,2\\n3,4\\n5,6\\n")
     >>> [X.shape for X in read_blocks(path, n_features=2, block_size=2)]
@@ -231,7 +237,9 @@ def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, 
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
+    >>> from rbrl.datasets import Dataset, save_file
     >>> path = Path(mkdtemp(), "tiny.csv")
     >>> save_file(Dataset([[1.5, 0], [0, 2]], [[0, 1], [1, 1]], label_names=["red", "tall"]), path)
     >>> print(path.read_text(), end="")
@@ -265,7 +273,9 @@ def convert(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
+    >>> from rbrl.datasets import convert, load_file
     >>> folder = Path(mkdtemp())
     >>> _ = (folder / "flowers.csv").write_text("length,width,red,tall\\n1,2,0,1\\n3,4,1,1\\n")
     >>> _ = convert(folder / "flowers.csv", folder / "flowers.npz", labels=["red", "tall"])

@@ -50,6 +50,7 @@ class Shards(Sequence[Part]):
 
     Examples
     --------
+    >>> import tempfile
     >>> from rbrl.datasets import load, open_shards, write_shards
     >>> folder = tempfile.TemporaryDirectory()
     >>> shards = write_shards(load("yeast"), folder.name, rows_per_shard=1000)
@@ -211,7 +212,9 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
 
     Examples
     --------
+    >>> import tempfile
     >>> import numpy as np
+    >>> from rbrl.datasets import open_shards, write_shards
     >>> folder = tempfile.TemporaryDirectory()
     >>> _ = write_shards((np.eye(5), np.eye(5)), folder.name, rows_per_shard=2)
     >>> len(open_shards(f"{folder.name}/*.npz"))
@@ -268,7 +271,9 @@ def write_shards(
 
     Examples
     --------
+    >>> import tempfile
     >>> import numpy as np
+    >>> from rbrl.datasets import write_shards
     >>> folder = tempfile.TemporaryDirectory()
     >>> write_shards(((np.eye(2), np.eye(2)) for _ in range(4)), folder.name, rows_per_shard=3)
     Shards(3 files, 'part-00000.npz' to 'part-00002.npz')

@@ -131,6 +131,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators.convex import ObjectiveClassifier
     >>> from rbrl.losses import SquaredHinge
     >>> class RidgeOnHinges(ObjectiveClassifier):
     ...     def loss(self, count_labels):

@@ -222,7 +222,7 @@ def label_names(model: Any) -> list[str] | None:
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from rbrl import BRLClassifier
+    >>> from rbrl import BRLClassifier, label_names
     >>> pipeline = make_pipeline(StandardScaler(), BRLClassifier(label_names=["sea", "sun"]))
     >>> label_names(pipeline.fit([[0.0], [1.0]], [[0, 1], [1, 0]]))
     ['sea', 'sun']
@@ -285,7 +285,7 @@ def predict_sets(model: Any, X: MatrixLike) -> list[list[Any]]:
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from rbrl import RBRLClassifier
+    >>> from rbrl import RBRLClassifier, predict_sets
     >>> pipeline = make_pipeline(StandardScaler(), RBRLClassifier())
     >>> predict_sets(pipeline.fit([[0.0], [1.0], [5.0]], [["cold"], ["cold"], ["hot", "dry"]]), [[6.0]])
     [['dry', 'hot']]
@@ -323,7 +323,7 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from rbrl import RBRLClassifier
+    >>> from rbrl import RBRLClassifier, predict_top
     >>> pipeline = make_pipeline(StandardScaler(), RBRLClassifier())
     >>> labels, scores = predict_top(pipeline.fit([[0.0], [1.0], [5.0]], [["cold"], ["cold"], ["hot", "dry"]]), [[6.0]], 2)
     >>> labels.tolist(), bool(scores[0, 0] >= scores[0, 1])

@@ -364,6 +364,7 @@ def execute(
     Examples
     --------
     >>> from tempfile import mkdtemp
+    >>> from rbrl.experiments import Plan, execute
     >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"brl": {"params": {"tol": 0.1}}}, "splits": {"number": 1}})
     >>> execute(plan, mkdtemp()).n_done
     1

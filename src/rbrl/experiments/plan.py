@@ -155,6 +155,7 @@ class Plan:
 
     Examples
     --------
+    >>> from rbrl.experiments import Plan
     >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}}, "splits": {"number": 3}})
     >>> plan.n_runs, plan.metrics[0]
     (3, 'hamming_loss')

@@ -22,6 +22,7 @@ class Progress:
 
     Examples
     --------
+    >>> from rbrl.experiments import Progress
     >>> class Failures(Progress):
     ...     def failed(self, run, outcome):
     ...         print(run.title, outcome.error)

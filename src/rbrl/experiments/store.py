@@ -58,6 +58,7 @@ class Store:
     Examples
     --------
     >>> from tempfile import mkdtemp
+    >>> from rbrl.experiments import Store
     >>> Store(mkdtemp()).rows().columns[:5].tolist()
     ['dataset', 'method', 'split', 'metric', 'value']
     """

@@ -168,6 +168,7 @@ def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     Examples
     --------
     >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from rbrl.metrics import scores_of
     >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
     >>> scores_of(model, [[0.2]])
     array([[1. , 0.5]])
@@ -198,6 +199,7 @@ def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     Examples
     --------
     >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from rbrl.metrics import probabilities_of
     >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
     >>> probabilities_of(model, [[0.2]])
     array([[1. , 0.5]])
@@ -250,6 +252,7 @@ def metric_at_k(kind: str, k: int) -> Metric:
 
     Examples
     --------
+    >>> from rbrl.metrics import metric_at_k
     >>> metric_at_k("precision", 3).name
     'precision_at_3'
     """
@@ -297,6 +300,7 @@ def get_metric(metric: str | Metric) -> Metric:
 
     Examples
     --------
+    >>> from rbrl.metrics import get_metric
     >>> get_metric("Ral").title
     'Ranking loss'
     """
@@ -365,6 +369,7 @@ def evaluate(
 
     Examples
     --------
+    >>> from rbrl import evaluate
     >>> evaluate([[1, 0], [0, 1]], labels=[[1, 0], [1, 1]], metrics=["hamming_loss", "Sa"])
     {'hamming_loss': 0.25, 'subset_accuracy': 0.5}
     >>> evaluate([[1, 0], [float("nan"), 1]], labels=[[1, 0], [1, 1]], metrics=["Hal"], missing="ignore")

@@ -340,6 +340,7 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
     Examples
     --------
     >>> import numpy as np
+    >>> from rbrl.out_of_core import as_blocks
     >>> X, Y = np.ones((3, 2)), np.ones((3, 1))
     >>> as_blocks(X, Y) is None, len(as_blocks([(X, Y), (X, Y)]))
     (True, 2)

@@ -405,6 +405,8 @@ def label_counts(Y: Array, weights: FloatArray | None = None) -> LabelCounts:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from rbrl.out_of_core import label_counts
     >>> label_counts(np.array([[1, -1], [1, 1]])).relevant
     array([2., 1.])
     """

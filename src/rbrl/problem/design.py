@@ -245,7 +245,7 @@ def in_single_precision(design: Design) -> Design:
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.problem import linear_design
+    >>> from rbrl.problem import in_single_precision, linear_design
     >>> in_single_precision(linear_design(np.eye(3))).Q.dtype
     dtype('float32')
     """

@@ -45,6 +45,8 @@ class Comparison:
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, compare
     >>> means = {"br": [0.3, 0.2, 0.4], "clr": [0.2, 0.3, 0.3]}
     >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
     ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
@@ -145,6 +147,8 @@ def compare(results: Results, metric: str | Metric, alpha: float = ALPHA) -> Com
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, compare
     >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
     >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
     ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
@@ -264,6 +268,8 @@ class Verdict:
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, compare, verdict
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["br", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -448,6 +454,7 @@ def join(names: Iterable[str]) -> str:
 
     Examples
     --------
+    >>> from rbrl.report import join
     >>> join(["BR", "CLR", "RBRL"])
     'BR, CLR and RBRL'
     """

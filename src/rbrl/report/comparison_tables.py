@@ -493,6 +493,8 @@ def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
 
     Examples
     --------
+    >>> from rbrl.datasets import CARDS
+    >>> from rbrl.report import datasets_table
     >>> [cell.text for cell in datasets_table({"yeast": CARDS["yeast"]}).rows[0]]
     ['yeast', '2417', '103', '14', '4.237', '0.303', 'biology']
     """
@@ -525,6 +527,8 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, all_tables
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> list(all_tables(Results.from_rows(rows)))

@@ -67,6 +67,8 @@ def styled(more: Mapping[Any, Any] | None = None) -> AbstractContextManager[None
 
     Examples
     --------
+    >>> import matplotlib as mpl
+    >>> from rbrl.report.figures import styled
     >>> with styled({"font.size": 12}):
     ...     mpl.rcParams["svg.hashsalt"], mpl.rcParams["font.size"]
     ('rbrl', 12.0)
@@ -141,6 +143,8 @@ def draw_average_ranks(ranks: pd.Series, title: str = "Average rank over all met
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report.figures import draw_average_ranks
     >>> figure = draw_average_ranks(pd.Series({"BR": 1.75, "RBRL": 1.25}))
     >>> [float(bar.get_width()) for bar in figure.axes[0].patches]
     [1.75, 1.25]
@@ -304,6 +308,8 @@ def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time agai
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report.figures import draw_trade_off
     >>> figure = draw_trade_off(pd.Series({"BR": 0.5, "RBRL": 4.0}), pd.Series({"BR": 1.75, "RBRL": 1.25}))
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['BR', 'RBRL']
@@ -368,6 +374,7 @@ def draw_cooccurrence(
 
     Examples
     --------
+    >>> from rbrl.report.figures import draw_cooccurrence
     >>> figure = draw_cooccurrence([[1, 1], [1, 0], [1, 1]], ["sea", "sand"])
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['sea', 'sand']
@@ -402,6 +409,7 @@ def draw_singular_values(weights: ArrayLike, title: str = "Singular values of th
 
     Examples
     --------
+    >>> from rbrl.report.figures import draw_singular_values
     >>> figure = draw_singular_values([[3.0, 0.0], [0.0, 1.5]])
     >>> figure.axes[0].lines[0].get_ydata().tolist()
     [1.0, 0.5]
@@ -433,6 +441,7 @@ def draw_label_quality(
 
     Examples
     --------
+    >>> from rbrl.report.figures import draw_label_quality
     >>> figure = draw_label_quality([0.5, 0.1], [0.8, 0.3], ["sea", "sand"])
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['sand', 'sea']

@@ -23,6 +23,7 @@ class Sizes(NamedTuple):
 
     Examples
     --------
+    >>> from rbrl.report import Sizes
     >>> Sizes(1000, 20, 5, 1.5, 0.3).n_labels
     5
     """
@@ -60,6 +61,8 @@ class Results:
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["br", "br", "rbrl", "rbrl"], "split": [0, 1, 0, 1],
     ...                      "metric": "hamming_loss", "value": [0.2, 0.3, 0.1, 0.2], "status": "ok"})
     >>> Results.from_rows(rows).means("hamming_loss").round(3).to_dict("index")
@@ -307,6 +310,8 @@ def as_shown(values: pd.Series, digits: int) -> pd.Series:
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import as_shown
     >>> as_shown(pd.Series([0.1881, 0.18839, 0.1885]), 3).tolist()
     [0.188, 0.188, 0.189]
     """
@@ -330,6 +335,8 @@ def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) ->
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import best_of
     >>> sorted(best_of(pd.Series({"br": 0.1884, "rbrl": 0.1881, "clr": 0.2}), greater_is_better=False))
     ['br', 'rbrl']
     """

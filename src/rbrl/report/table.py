@@ -25,6 +25,7 @@ class Cell:
 
     Examples
     --------
+    >>> from rbrl.report import Cell
     >>> Cell("0.125*", 0.125).is_number, Cell("yeast").is_number
     (True, False)
     """
@@ -60,6 +61,8 @@ class Table:
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_markdown, word
     >>> rows = ((word("br"), number(0.25)), (word("rbrl"), number(0.125, best=True)))
     >>> table = Table("losses", "Losses", ("Method", "Loss"), rows, pd.DataFrame({"loss": [0.25, 0.125]}))
     >>> print(to_markdown(table))
@@ -259,6 +262,7 @@ def p_text(p_value: float) -> str:
 
     Examples
     --------
+    >>> from rbrl.report import p_text
     >>> p_text(0.0416), p_text(0.0000213), p_text(0.0)
     ('0.042', '2e-05', '<1e-16')
     """

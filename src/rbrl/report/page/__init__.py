@@ -43,6 +43,8 @@ class Report:
 
     Examples
     --------
+    >>> from pathlib import Path
+    >>> from rbrl.report import Report
     >>> report = Report(Path("report.html"), {}, [Path("report.html")])
     >>> report.page.name
     'report.html'
