@@ -36,6 +36,8 @@ class Request:
         Folder of data files.
     jobs : int
         Runs at a time.
+    minutes : float
+        Processor time that `oracle` may spend.
     json, quiet : bool
         Whether answers are JSON; whether nothing but answers is printed.
     """
@@ -50,6 +52,7 @@ class Request:
     output: Path = Path("paper")
     data_home: Path | None = None
     jobs: int = 1
+    minutes: float = 0.0
     json: bool = False
     quiet: bool = False
 

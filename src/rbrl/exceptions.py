@@ -6,9 +6,9 @@ if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
-    "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "ExportError", "GuessWarning", "InvalidFeaturesError",
-    "InvalidLabelsError", "MemoryWarning", "MissingLabelsWarning", "ModelFileError", "ModelVersionWarning", "PlanError",
-    "RBRLError", "ScalingWarning", "SlowLoopsWarning", "StoreError",
+    "CommandError", "ConvergenceWarning", "DataFormatError", "DatasetNotFoundError", "ExportError", "GuessWarning",
+    "InvalidFeaturesError", "InvalidLabelsError", "MemoryWarning", "MissingLabelsWarning", "ModelFileError",
+    "ModelVersionWarning", "PlanError", "RBRLError", "ScalingWarning", "SlowLoopsWarning", "StoreError",
 ]  # fmt: skip
 
 
@@ -91,6 +91,10 @@ class DatasetNotFoundError(RBRLError, LookupError):
     ...     print(str(error).partition(".")[0])
     no data set is called 'yeest'
     """
+
+
+class CommandError(RBRLError, RuntimeError):
+    """A method that is a command ended, or did not answer as it should; the message has what it said last."""
 
 
 class ExportError(RBRLError, ValueError):

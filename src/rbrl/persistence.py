@@ -15,6 +15,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from rbrl._common.atomic_files import array_head, replacing
 from rbrl._common.bases import BaseEstimator
 from rbrl._version import __version__
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
+
+__all__ = ["FIRST_HOMES", "describe", "load", "save"]
 
 MAGIC = b"rbrl model 1\n"
 LONGEST_DIGEST = 100
@@ -97,7 +100,8 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     facts = ("objective_", "gap_", "rank_", "n_iter_")
     summary = {name: getattr(model, name) for name in facts if hasattr(model, name)}
     content = {"version": __version__, "versions": VERSIONS, "class": type(model).__name__}
-    archive = skops.io.dumps({**content, "summary": summary, "model": model})
+    with _without_callbacks(model):
+        archive = skops.io.dumps({**content, "summary": summary, "model": model})
     refused = _refused_types(archive)
     if refused:
         raise ModelFileError(
@@ -106,6 +110,19 @@ def save(model: BaseEstimator, path: str | Path) -> None:
         )
     with replacing(path) as temporary:
         temporary.write_bytes(MAGIC + hashlib.sha256(archive).hexdigest().encode() + b"\n" + archive)
+
+
+@contextmanager
+def _without_callbacks(model: BaseEstimator) -> Iterator[None]:
+    """Callbacks watch the fit of a model, of steps of a pipeline, or of what a search has found: they are no part of it."""
+    parts = [model, *model.get_params().values(), *vars(model).values()]
+    watched = {id(part): part for part in parts if "_skl_callbacks" in getattr(part, "__dict__", ())}
+    callbacks = {name: vars(part).pop("_skl_callbacks") for name, part in watched.items()}
+    try:
+        yield
+    finally:
+        for name, part in watched.items():
+            vars(part)["_skl_callbacks"] = callbacks[name]
 
 
 def load(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:

@@ -11,6 +11,8 @@ from sklearn.model_selection import BaseCrossValidator
 from rbrl._common.typing import FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
+__all__ = ["IterativeStratifiedKFold", "IterativeStratifiedShuffleSplit", "RandomSplits", "random_split"]
+
 # Training rows and test rows.
 Split: TypeAlias = tuple[IntArray, IntArray]
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None

@@ -20,7 +20,7 @@ PUBLIC = [
         "rbrl.datasets",
     ),
     *("rbrl.search", "rbrl.solvers", "rbrl.estimators", "rbrl.problem", "rbrl.registry", "rbrl.decision"),
-    "rbrl.exceptions",
+    *("rbrl.exceptions", "rbrl.ranking_svm"),
 ]
 
 

@@ -38,7 +38,7 @@ class Shards(Sequence[Part]):
 
     Parameters
     ----------
-    paths : folder, file, pattern such as "folder/*.npz", or sequence of paths
+    paths : folder, file, pattern such as ``folder/*.npz``, or sequence of paths
         A folder stands for all data files in it, in the order of their names, as a pattern does.
     cache : bool or folder, default=True
         A fit reads every file many times, and parsing takes longer than a pass over its rows, for all formats but NPZ: the
@@ -194,7 +194,7 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
 
     Parameters
     ----------
-    where : folder, file, pattern such as "folder/*.npz", or sequence of paths
+    where : folder, file, pattern such as ``folder/*.npz``, or sequence of paths
         As for :class:`Shards`.
     labels, **options
         As for :class:`Shards` and :func:`load_file`. svmlight files that do not begin with their sizes need `n_features`,

@@ -360,7 +360,7 @@ def _run(plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: st
     base: dict[str, Any] = {
         "data": content,
         "class": method.use,
-        "code": code_of(method.use, plan.folder),
+        "code": code_of(method.use, params, plan.folder),
         "params": resolved(method.use, params, plan.folder, but=always),
         "non_empty": method.non_empty,
         "standardise": plan.standardise,

@@ -446,7 +446,7 @@ class PairwiseSquaredHinge(Loss):
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
         """The Hessian of a row is at most the Laplacian of a bipartite graph, whose largest eigenvalue is at most the
-        largest sum of the degrees of two neighbours: 1/|Y+| + 1/|Y-|, and less the more even the weights of entries are."""
+        largest sum of the degrees of two neighbours: `1/|Y+| + 1/|Y-|`, and less the more even the weights of entries."""
         w = row_weights(weights, len(Y))
         if w.ndim == 1:
             p, q = np.count_nonzero(Y > 0, axis=1), np.count_nonzero(Y < 0, axis=1)

@@ -221,6 +221,7 @@ def _labels_of(estimator: Classifier, X: MatrixLike) -> MatrixLike:
     return estimator.predict(X)
 
 
+# The six metrics of the paper, in its order.
 PAPER_METRICS = (
     Metric("hamming_loss", "Hamming loss", "Hal", False, "labels", labels.hamming_loss),
     Metric("subset_accuracy", "Subset accuracy", "Sa", True, "labels", labels.subset_accuracy),
@@ -284,6 +285,7 @@ _OTHERS = (
     ),
 )  # fmt: skip
 
+# Every metric, by name; each is a scorer for scikit-learn.
 METRICS = {metric.name: metric for metric in (*PAPER_METRICS, *_OTHERS)}
 
 

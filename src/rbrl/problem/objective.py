@@ -189,7 +189,7 @@ class Objective:
     shape : tuple (n_columns, n_labels)
         Of the weights.
     reached : callable or None
-        Told every gap that a solver certifies.
+        Told every gap that a solver certifies; True asks it to stop.
 
     Examples
     --------
@@ -202,7 +202,7 @@ class Objective:
     0.5
     """
 
-    reached: Callable[[float], None] | None = None
+    reached: Callable[[float], bool] | None = None
 
     def __init__(
         self, design: Design, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: Weights = None

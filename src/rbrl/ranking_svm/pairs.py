@@ -116,6 +116,11 @@ def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
     Returns
     -------
     HingePairs
+
+    Examples
+    --------
+    >>> zero_label_pairs(np.array([[1, -1, -1]]), C=1.0).cap
+    array([1. , 0.5, 0.5])
     """
     prices = C * row_weights(weights, len(Y))[:, None] / np.maximum(_sides(Y), 1)
     return _unfold(_with_zero(Y), 2.0, prices, zero_only=True)

@@ -34,6 +34,7 @@ __all__ = [
     "draw_label_quality", "draw_singular_values", "draw_trade_off", "plain_powers", "save_figure", "styled",
 ]  # fmt: skip
 
+# Colours of all figures: of text, of what is less important, and of lines.
 INK, MUTED, RULE = "#1d1f24", "#667080", "#cfd4dc"
 # Told apart by those who see no red or no green, and in a print in grey.
 ACCENT, CONTRAST = "#0b5fa5", "#c4601d"

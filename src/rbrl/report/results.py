@@ -11,6 +11,7 @@ import pandas as pd
 from rbrl.metrics import Metric, get_metric
 from rbrl.report.table import DIGITS
 
+# The columns that tell one run from another.
 KEYS = ["dataset", "method", "split"]
 BINNED = [*KEYS, "bin", "n", "foretold", "relevant"]
 NEEDED = [*KEYS, "metric", "value", "status"]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 DIGITS = 3
+# What a cell without a value shows.
 MISSING = "–"
 
 
@@ -442,6 +443,7 @@ def _html_cells(table: Table, row: Sequence[Cell]) -> Iterator[str]:
             yield f"<td><strong>{text}</strong></td>" if cell.best else f"<td>{text}</td>"
 
 
+# What a table can be written as, by the name of the format.
 FORMATS: dict[str, Callable[[Table], str]] = {
     "csv": to_csv, "json": to_json, "md": to_markdown, "tex": to_latex, "html": to_html
 }  # fmt: skip

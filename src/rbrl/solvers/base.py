@@ -157,13 +157,17 @@ class Run:
         self._before = objective.evaluations
         self.history: list[float] = []
         self.costs: list[float] = []
-        self.n_iter, self.bound, self.stuck = 0, 0.0, False
+        self.n_iter, self.bound, self.stuck, self.told_to_stop = 0, 0.0, False, False
         self.dual_scores: Any = None
 
     def note(self, value: float, evaluations: float | None = None) -> None:
         """Record an objective value and what it had cost."""
         self.history.append(value)
-        self.costs.append((self.objective.evaluations if evaluations is None else evaluations) - self._before)
+        self.costs.append(self.spent(evaluations))
+
+    def spent(self, evaluations: float | None = None) -> float:
+        """What the run had cost when the objective had counted so many evaluations: now, if none is given."""
+        return (self.objective.evaluations if evaluations is None else evaluations) - self._before
 
     def certify(self, W: FloatArray, adjoint: FloatArray) -> None:
         """Keep the lower bound of the point reached, from Z' times its residual, if it is the best; tell who watches."""
@@ -171,7 +175,7 @@ class Run:
         if bound >= self.bound:
             self.bound, self.dual_scores = bound, self.now.scores
         if self.objective.reached is not None:
-            self.objective.reached(self.gap())
+            self.told_to_stop = self.objective.reached(self.gap())
 
     def gap(self) -> float:
         """The certified relative gap of the point reached."""
@@ -181,13 +185,13 @@ class Run:
         """Whether there is nothing more to do. A tolerance that is rounding asks for steps until the value stands."""
         stands = self.tol > ROUNDING or self.history[-1] >= self.history[-1 - STANDING :][0]
         proved = stands and self.gap() <= max(self.tol, ROUNDING)
-        return proved or self.stuck or self.n_iter >= self.max_iter
+        return proved or self.stuck or self.told_to_stop or self.n_iter >= self.max_iter
 
     def result(self, weights: FloatArray, converged: bool, remedy: str | None = None) -> SolverResult:
         """What was reached, and a warning if that is not what was asked for: `remedy` says what to do where a stopping rule
         other than the tolerance was not met."""
-        spent, way = self.objective.evaluations - self._before, (np.array(self.history), np.array(self.costs))
-        reached = weights, self.now.value, self.gap(), spent, self.n_iter, converged
+        way = (np.array(self.history), np.array(self.costs))
+        reached = weights, self.now.value, self.gap(), self.spent(), self.n_iter, converged
         result = SolverResult(*reached, *way, self.now.scores, self.dual_scores)
         if not converged:
             penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol

@@ -143,6 +143,17 @@ def as_table(values: ArrayLike) -> FloatArray:
     return table
 
 
+def check_control(control: int, n_methods: int) -> None:
+    """Refuse what is not the column of a method.
+
+    Parameters
+    ----------
+    control, n_methods : int
+    """
+    if not 0 <= control < n_methods:
+        raise ValueError(f"control is the column of a method, of 0 to {n_methods - 1}. Got {control!r} instead.")
+
+
 class FriedmanResult(NamedTuple):
     """Friedman's test in both forms.
 
