@@ -94,7 +94,14 @@ class DatasetNotFoundError(RBRLError, LookupError):
 
 
 class CommandError(RBRLError, RuntimeError):
-    """A method that is a command ended, or did not answer as it should; the message has what it said last."""
+    """A method that is a command ended, or did not answer as it should; the message has what it said last.
+
+    Examples
+    --------
+    >>> from rbrl.exceptions import CommandError, RBRLError
+    >>> issubclass(CommandError, RBRLError), issubclass(CommandError, RuntimeError)
+    (True, True)
+    """
 
 
 class ExportError(RBRLError, ValueError):

@@ -23,6 +23,12 @@ def core() -> str:
     -------
     str
         "compiled", or "plain NumPy" with the reason and what would help.
+
+    Examples
+    --------
+    >>> from rbrl.installation import core
+    >>> core().partition(":")[0] in ("compiled", "plain NumPy")
+    True
     """
     return "compiled" if COMPILED else f"plain NumPy: {WHY_PLAIN}"
 

@@ -173,17 +173,31 @@ def load(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
 
 
 def describe(path: str | Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """Version, class and training summary of a model file, and the versions of what wrote it; parameters as for `load`.
+    """Version, class and training summary of a model file, and the versions of what wrote it.
 
     Parameters
     ----------
-    path, max_bytes
+    path : str or Path
+    max_bytes : int
         As for :func:`load`.
 
     Returns
     -------
     dict
         With the keys `version`, `versions`, `class` and `summary`, as far as the file has them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier, save
+    >>> from rbrl.persistence import describe
+    >>> path = Path(mkdtemp(), "model.rbrl")
+    >>> save(RBRLClassifier().fit(np.eye(4), np.eye(4, dtype=int)), path)
+    >>> found = describe(path)
+    >>> found["class"], sorted(found["versions"])
+    ('RBRLClassifier', ['numpy', 'python', 'rbrl', 'scikit-learn', 'scipy', 'skops'])
     """
     content = _content(Path(path), max_bytes)
     return {name: content[name] for name in ("version", "versions", "class", "summary") if name in content}

@@ -140,6 +140,11 @@ def find_names(
 class Part(NamedTuple):
     """Some rows of a data set; unpacks as ``X, Y`` or into ``fit(*part)``.
 
+    Attributes
+    ----------
+    X : array or sparse matrix (n_rows, n_features)
+    Y : array or sparse matrix (n_rows, n_labels)
+
     Examples
     --------
     >>> import numpy as np
@@ -354,7 +359,12 @@ class Dataset:
         return replace(self, X=self.X[order], Y=self.Y[order], splits=splits)
 
     def canonical(self) -> "Dataset":
-        """Return the data set with its rows in canonical order."""
+        """Return the data set with its rows in canonical order.
+
+        Returns
+        -------
+        Dataset
+        """
         return self.reorder(canonical_order(row_digests(self.X, self.Y)))
 
     def summary(self) -> dict[str, str | float]:

@@ -96,10 +96,15 @@ def load_parts(
 
     Parameters
     ----------
-    path, labels, format, **options
+    path : path
+    labels : int, sequence of str, path of an XML file, or None
         As for :func:`load_file`.
     rows : int, default=50000
         Of each part; the last may have fewer.
+    format : str, optional
+        As for :func:`load_file`.
+    **options : Any
+        As for :func:`load_file`.
 
     Yields
     ------
@@ -261,10 +266,12 @@ def convert(
     Parameters
     ----------
     source, target : path
-    labels, **options
+    labels : int, sequence of str, path of an XML file, or None
         As for :func:`load_file`.
     labels_first : bool, default=False
         As for :func:`save_file`.
+    **options : Any
+        As for :func:`load_file`.
 
     Returns
     -------

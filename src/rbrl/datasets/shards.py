@@ -196,7 +196,9 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
     ----------
     where : folder, file, pattern such as ``folder/*.npz``, or sequence of paths
         As for :class:`Shards`.
-    labels, **options
+    labels : int, sequence of str, path of an XML file, or None
+        As for :func:`load_file`.
+    **options : Any
         As for :class:`Shards` and :func:`load_file`. svmlight files that do not begin with their sizes need `n_features`,
         `n_labels`, `first_feature` and `first_label`. Words must be declared (ARFF) or coded as numbers: codes made from one
         file would not be those of another.
@@ -262,7 +264,9 @@ def write_shards(
         Made if it is not there; it must not hold shards of other data.
     rows_per_shard : int, default=50000
         The last shard may have fewer.
-    labels, **options
+    labels : int, sequence of str, path of an XML file, or None
+        Of a file: as for :func:`load_file`.
+    **options : Any
         Of a file: as for :func:`load_file`.
 
     Returns

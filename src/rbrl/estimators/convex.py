@@ -238,11 +238,10 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Dataset`, which has its labels; or
-            :class:`rbrl.datasets.Shards`, a list of parts (X, Y) or (X, Y, weights), a Dask array or data frame, or a list
-            of delayed parts
-            With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples). What comes in blocks stays where it is:
-            the linear model is learned in passes over it, with bounded memory.
+        X : array or sparse matrix (n_samples, n_features), Dataset, Shards, list of parts, Dask array or data frame
+            A :class:`rbrl.datasets.Dataset` has its labels, and so have parts: :class:`rbrl.datasets.Shards`, a list of
+            (X, Y) or (X, Y, weights), or of delayed ones. What comes in parts stays where it is: the linear model is learned
+            in passes over it, with bounded memory. With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
         y : array or sparse matrix (n_samples, n_labels)
             0/1 or -1/+1; `predict` answers in the same coding. NaN is a label that nobody looked at: it is in no loss and
             no pair. A 1-D y of classes works too. With a Dask array X, a Dask array with the same rows in each block; with

@@ -237,7 +237,12 @@ class Plan:
         return plan.part(**only)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as nested dicts, every default written out."""
+        """The plan as nested dicts, every default written out.
+
+        Returns
+        -------
+        dict
+        """
         table: dict[str, Any] = {"title": self.title} if self.title else {}
         if self.splits.only:
             table["only"] = {"splits": list(self.splits.only)}
@@ -253,7 +258,12 @@ class Plan:
         }
 
     def to_toml(self) -> str:
-        """Text of a plan file that says the same."""
+        """Text of a plan file that says the same.
+
+        Returns
+        -------
+        str
+        """
         return _sections(self.to_dict())
 
     @property

@@ -69,7 +69,12 @@ class Store:
         self._owner: Owner | None = None
 
     def plan(self) -> Plan | None:
-        """Return the plan that was started last, or None."""
+        """Return the plan that was started last, or None.
+
+        Returns
+        -------
+        Plan or None
+        """
         with self._database.reading() as cursor:
             found = cursor.execute("SELECT toml, folder FROM plans ORDER BY id DESC LIMIT 1").fetchone()
             return None if found is None else Plan.from_text(*found)
@@ -227,7 +232,12 @@ class Store:
             return before
 
     def finished(self) -> dict[str, Outcome]:
-        """Return what is known of every run that has a result, by its key."""
+        """Return what is known of every run that has a result, by its key.
+
+        Returns
+        -------
+        dict of str to Outcome
+        """
         with self._database.reading() as cursor:
             found = cursor.execute(f"SELECT key, status, error, {VALUES}, again, version FROM runs").fetchall()
             return {key: Outcome(*result) for key, *result in found}

@@ -30,6 +30,13 @@ SLICE_CELLS = 2**18
 class Block(NamedTuple):
     """Some rows: features, labels as the user codes them, what to call them in an error, and weights of rows or entries.
 
+    Attributes
+    ----------
+    X : array or sparse matrix (n_rows, n_features)
+    Y : array or sparse matrix (n_rows, n_labels)
+    name : str
+    weights : array (n_rows,) or (n_rows, n_labels), or None
+
     Examples
     --------
     >>> import numpy as np
@@ -327,8 +334,8 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
 
     Parameters
     ----------
-    X : Shards, sequence of parts (X, Y) or (X, Y, weights), Dask array or data frame, sequence of delayed parts, or
-        anything else
+    X : Shards, sequence of parts, Dask array or data frame, or anything else
+        Parts are (X, Y) or (X, Y, weights), or delayed ones.
     y : Dask array or data frame, or None
     sample_weight, label_mask : Dask arrays, or None
         Refused with parts, which have their weights with them.

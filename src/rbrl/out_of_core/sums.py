@@ -174,9 +174,10 @@ class BlockLoss:
 
         Parameters
         ----------
-        Y, weights
-            Of the protocol of losses; labels are with their rows.
+        Y : Any
+            Not looked at, as `weights`: both are with their rows.
         at : BlockScores
+        weights : None
 
         Returns
         -------
@@ -191,9 +192,10 @@ class BlockLoss:
 
         Parameters
         ----------
-        Y, weights
-            Of the protocol of losses; labels are with their rows.
+        Y : Any
+            Not looked at, as `weights`: both are with their rows.
         at : BlockScores
+        weights : None
 
         Returns
         -------
@@ -251,10 +253,11 @@ class BlockLoss:
 
         Parameters
         ----------
-        Y, weights
-            Of the protocol of losses; labels are with their rows.
+        Y : Any
+            Not looked at, as `weights`: both are with their rows.
         at, along : BlockScores
         t : array (n_labels,)
+        weights : None
 
         Returns
         -------
@@ -275,10 +278,11 @@ class BlockLoss:
 
         Parameters
         ----------
-        Y, weights
-            Of the protocol of losses; labels are with their rows.
+        Y : Any
+            Not looked at, as `weights`: both are with their rows.
         at, along : BlockScores
         t : array (n_labels,)
+        weights : None
 
         Returns
         -------

@@ -97,6 +97,14 @@ def linear_scores(X: Matrix, coef: FloatArray) -> FloatArray:
 def with_ones(X: Matrix) -> Matrix:
     """X with a last column of ones: the intercept as one more feature.
 
+    Parameters
+    ----------
+    X : array or sparse matrix (n_samples, n_features)
+
+    Returns
+    -------
+    array or CSR matrix (n_samples, n_features + 1)
+
     Examples
     --------
     >>> import numpy as np
@@ -109,6 +117,15 @@ def with_ones(X: Matrix) -> Matrix:
 
 def with_constant(X: Matrix, constant: float) -> Matrix:
     """X with a last column of a constant: the intercept as one more feature, with a penalty of its own.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n_samples, n_features)
+    constant : float
+
+    Returns
+    -------
+    array or CSR matrix (n_samples, n_features + 1)
 
     Examples
     --------
@@ -132,6 +149,10 @@ def eigen_design(X: Matrix) -> RowDesign:
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features)
+
+    Returns
+    -------
+    RowDesign
 
     Examples
     --------
@@ -311,6 +332,10 @@ def linear_design(X: Matrix, n_labels: int = 1, n_problems: int = 1, constant: f
         How many objectives will be minimised over it.
     constant : float, default=1.0
         What the last column holds, if it is that of the intercept: coefficients have the intercept itself in its place.
+
+    Returns
+    -------
+    RowDesign
 
     Examples
     --------

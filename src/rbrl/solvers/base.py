@@ -85,7 +85,20 @@ class Solver(Protocol):
     """
 
     def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
-        """Minimise `objective` from `start`, weights in the coordinates of its design, or from where the solver likes."""
+        """Minimise `objective` from `start`, weights in the coordinates of its design, or from where the solver likes.
+
+        Parameters
+        ----------
+        objective : Objective
+        start : array (n_columns, n_labels), default=None
+        tol : float, default=1e-4
+            The gap to stop at.
+        max_iter : int, default=1000
+
+        Returns
+        -------
+        SolverResult
+        """
 
 
 class SmoothedPoint:

@@ -37,6 +37,13 @@ SCALE = (
 class Solution:
     """Coefficients as they are stored, the proof of what they are worth, and how the solver came to them.
 
+    Attributes
+    ----------
+    coefficients : array (n_features, n_labels), or (n_samples, n_labels) of a kernel
+    proof : Proof
+        The objective of these coefficients, and their gap.
+    result : SolverResult
+
     Examples
     --------
     >>> import numpy as np
@@ -113,6 +120,9 @@ def solve_posed(
     posed : Posed
     start : array
         Weights over the objective's design.
+    tol : float, default=1e-4
+        The gap to stop at.
+    max_iter : int, default=1000
 
     Returns
     -------
@@ -171,6 +181,9 @@ def solve_kernel(
         Of the coefficients as they are stored.
     start : array (n_samples, n_labels), default=None
         Coefficients to start at.
+    tol : float, default=1e-4
+        The gap to stop at.
+    max_iter : int, default=1000
 
     Returns
     -------
