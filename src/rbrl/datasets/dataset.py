@@ -314,6 +314,13 @@ class Dataset:
         Returns
         -------
         Part
+
+        Examples
+        --------
+        >>> from rbrl import datasets
+        >>> X, Y = datasets.load("yeast").take([3, 1])
+        >>> X.shape, Y.shape
+        ((2, 103), (2, 14))
         """
         return Part(self.X[rows], self.Y[rows])
 
@@ -330,6 +337,13 @@ class Dataset:
         Returns
         -------
         train, test : Part
+
+        Examples
+        --------
+        >>> from rbrl import datasets
+        >>> train, test = datasets.load("yeast").split(seed=0)
+        >>> train.X.shape, test.Y.shape
+        ((1450, 103), (967, 14))
         """
         if isinstance(seed, str):
             if seed not in self.splits:
@@ -377,6 +391,13 @@ class Dataset:
         Returns
         -------
         dict of str to str, int or float
+
+        Examples
+        --------
+        >>> from rbrl import datasets
+        >>> summary = datasets.load("yeast").summary()
+        >>> summary["n_samples"], summary["n_labels"], round(summary["cardinality"], 2)
+        (2417, 14, 4.24)
         """
         X, Y, n_samples, n_labels = self.X, self.Y, self.n_samples, self.n_labels
         counts, per_row, nonzero = _sums(Y == 1, 0), _sums(Y == 1, 1), _sums(X != 0, 1)

@@ -86,6 +86,15 @@ class Shards(Sequence[Part]):
         Returns
         -------
         Dataset
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rbrl.datasets import load, write_shards
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> write_shards(load("yeast"), folder.name, rows_per_shard=1000).read(2).n_samples
+        417
+        >>> folder.cleanup()
         """
         path = self.paths[i]
         dataset = self._copies.get(path)

@@ -101,6 +101,15 @@ class NamedAnswers(ClassifierMixin):
         -------
         list of lists
             Of names; of columns where labels have no names; of the one class for a 1-D target.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbrl import RBRLClassifier
+        >>> X, Y = np.eye(4), [["sea"], ["sea", "beach"], ["hill"], ["hill"]]
+        >>> model = RBRLClassifier(ridge=0.1).fit(X, Y)
+        >>> model.predict_sets(X[1:3])
+        [['beach', 'sea'], ['hill']]
         """
         return predict_sets(self, X)
 
@@ -119,6 +128,16 @@ class NamedAnswers(ClassifierMixin):
         labels : array (n_samples, k)
             Names; columns where labels have no names, and the classes of a 1-D target.
         scores : array (n_samples, k)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbrl import RBRLClassifier
+        >>> X, Y = np.eye(4), [["sea"], ["sea", "beach"], ["hill"], ["hill"]]
+        >>> model = RBRLClassifier(ridge=0.1).fit(X, Y)
+        >>> names, scores = model.predict_top(X[1:3], 2)
+        >>> names.shape, str(names[1, 0]), bool((scores[:, 0] >= scores[:, 1]).all())
+        ((2, 2), 'hill', True)
         """
         check_is_fitted(self)
         check_number(type(self).__name__ + ".predict_top", "k", k, low=1, integer=True)

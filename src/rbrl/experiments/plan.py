@@ -184,6 +184,16 @@ class Plan:
         Returns
         -------
         Plan
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> from rbrl.experiments import Plan
+        >>> path = Path(mkdtemp(), "plan.toml")
+        >>> _ = path.write_text('datasets = ["yeast"]\\nmethods = { rbrl = {}, br = {} }')
+        >>> Plan.from_toml(path).n_runs
+        20
         """
         path = Path(path)
         try:
@@ -227,6 +237,13 @@ class Plan:
         Returns
         -------
         Plan
+
+        Examples
+        --------
+        >>> from rbrl.experiments import Plan
+        >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}, "br": {}}, "splits": {"number": 3}})
+        >>> plan.n_runs
+        6
         """
         said = checked_table("", table, CHECKS, required=["datasets", "methods"])
         only, preprocessing = said.pop("only", {}), said.pop("preprocessing", {})
@@ -263,6 +280,13 @@ class Plan:
         Returns
         -------
         str
+
+        Examples
+        --------
+        >>> from rbrl.experiments import Plan
+        >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}}})
+        >>> Plan.from_text(plan.to_toml(), folder=".").n_runs == plan.n_runs
+        True
         """
         return _sections(self.to_dict())
 

@@ -96,6 +96,18 @@ class Store:
             evaluations, seed, version, machine. Times of a run that tunes are those of its whole search, also of what
             was searched before; older stores leave that out of the processor's time, see :meth:`effort`. Runs that are
             still to be done have no rows; a failed run has them without values.
+
+        Examples
+        --------
+        >>> from tempfile import mkdtemp
+        >>> from rbrl.experiments import Plan, Store, execute
+        >>> methods = {"brl": {"params": {"tol": 0.1}}}
+        >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": methods, "splits": {"number": 1}})
+        >>> store = Store(mkdtemp())
+        >>> _ = execute(plan, store)
+        >>> rows = store.rows()
+        >>> sorted(rows.metric)[:3], rows.status.unique().tolist()
+        (['average_precision', 'coverage', 'f1_example'], ['ok'])
         """
         chosen = plan or self.plan()
         lines = self._select(f"SELECT {VALUES}, {', '.join(ROWS[5:])} FROM runs WHERE key = ?", self._asked(plan))
@@ -151,6 +163,17 @@ class Store:
         -------
         DataFrame
             With the columns dataset, method, split, error, trace (the whole traceback).
+
+        Examples
+        --------
+        >>> from tempfile import mkdtemp
+        >>> from rbrl.experiments import Plan, Store, execute
+        >>> methods = {"brl": {"params": {"tol": 0.1}}}
+        >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": methods, "splits": {"number": 1}})
+        >>> store = Store(mkdtemp())
+        >>> _ = execute(plan, store)
+        >>> len(store.failures())
+        0
         """
         lines = self._select("SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'", self._asked(plan))
         return _frame(((*place, *line) for place, *line in lines), ["dataset", "method", "split", "error", "trace"])

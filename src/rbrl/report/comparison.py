@@ -99,6 +99,17 @@ class Comparison:
         Returns
         -------
         list of str
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results, compare
+        >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
+        >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
+        ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
+        >>> found = compare(Results.from_summary(summary), "ranking_loss")
+        >>> found.beaten("rbrl"), found.beaten("br")
+        (['br'], [])
         """
         if not self.significant or self.distance is None or not self.decides_pairs:
             return []
@@ -113,6 +124,18 @@ class Comparison:
             metric, method, against; ranks_apart; wins, ties and losses of `method` over the data sets; its
             median_difference, positive where it is better; rank_biserial, from 1 (better everywhere) to -1; p_holm,
             Wilcoxon's p-value with Holm's correction for all pairs. Empty where there is no test.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results, compare
+        >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
+        >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
+        ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
+        >>> found = compare(Results.from_summary(summary), "ranking_loss")
+        >>> pairs = found.pairs()
+        >>> pairs[pairs.method == "rbrl"][["against", "wins", "losses"]].values.tolist()
+        [['clr', 4, 0], ['br', 4, 0]]
         """
         if self.test is None:
             return pd.DataFrame(columns=PAIR_COLUMNS)

@@ -24,6 +24,7 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.rcsetup import cycler
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
     from matplotlib.transforms import Bbox
 except ImportError as error:
@@ -50,7 +51,7 @@ _RC: dict[Any, Any] = {
     "axes.edgecolor": RULE, "axes.labelcolor": INK, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "axes.axisbelow": True, "grid.color": RULE, "grid.linewidth": 0.6, "lines.linewidth": 1.6,
     "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelsize": 8, "ytick.labelsize": 8,
-    "legend.frameon": False, "legend.fontsize": 8, "axes.prop_cycle": mpl.cycler(color=[ACCENT, CONTRAST, INK, MUTED]),
+    "legend.frameon": False, "legend.fontsize": 8, "axes.prop_cycle": cycler(color=[ACCENT, CONTRAST, INK, MUTED]),
 }  # fmt: skip
 
 

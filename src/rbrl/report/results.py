@@ -100,6 +100,16 @@ class Results:
         Returns
         -------
         Results
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results
+        >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+        ...                      "value": [0.2, 0.1], "status": "ok"})
+        >>> results = Results.from_rows(rows)
+        >>> results.methods, results.datasets
+        (('brl', 'rbrl'), ('sea',))
         """
         missing = [column for column in NEEDED if column not in rows]
         if missing:
@@ -133,6 +143,15 @@ class Results:
         Returns
         -------
         Results
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results
+        >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"],
+        ...                         "mean": [0.2, 0.1], "std": 0.0})
+        >>> Results.from_summary(summary).methods
+        ('brl', 'rbrl')
         """
         summary = summary.assign(metric=[get_metric(name).name for name in summary.metric], n=0)
         columns = ["dataset", "metric", "method", "mean", "std", "n"]
@@ -148,6 +167,16 @@ class Results:
         Returns
         -------
         DataFrame
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results
+        >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+        ...                      "value": [0.2, 0.1], "status": "ok"})
+        >>> results = Results.from_rows(rows)
+        >>> results.means("hamming_loss").loc["sea"].to_dict()
+        {'brl': 0.2, 'rbrl': 0.1}
         """
         return self._wide(metric, "mean")
 
@@ -286,6 +315,16 @@ class Results:
         Returns
         -------
         Results
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results
+        >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+        ...                      "value": [0.2, 0.1], "status": "ok"})
+        >>> results = Results.from_rows(rows)
+        >>> results.only(["rbrl"]).methods
+        ('rbrl',)
         """
         methods = tuple(methods)
         unknown = [name for name in methods if name not in self.methods]

@@ -130,6 +130,14 @@ class Table:
         Returns
         -------
         list of dict
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Table, number, word
+        >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+        >>> Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25)),), frame).records()
+        [{'dataset': 'sea', 'loss': 0.25}]
         """
         return self.frame.astype(object).to_dict(orient="records")
 
