@@ -1,4 +1,4 @@
-"""Every public name has an example that a reader can paste; `test_docs` runs them all."""
+"""Every public name has a docstring in order, with an example that a reader can paste; `test_docs` runs them all."""
 
 import ast
 import builtins
@@ -15,6 +15,27 @@ NAMES = [
     if name.home == name.module and name.kind != "constant" and name.value.__module__.startswith("rbrl.")
 ]
 DEFINITIONS = ast.FunctionDef | ast.ClassDef
+# Of numpydoc's codes: sections that are malformed or out of order, parameters that are unknown, out of order or without a
+# type, and what a summary or a function cannot do without.
+MALFORMED = {
+    "GL01",
+    "GL06",
+    "GL07",
+    "GL08",
+    "GL09",
+    "PR02",
+    "PR03",
+    "PR04",
+    "PR05",
+    "PR10",
+    "SS01",
+    "SS04",
+    "SS06",
+    "YD01",
+}
+OF_FUNCTIONS = {"PR01", "RT01"}
+# What its options may be stands among its other parameters.
+EXCEPTIONS = {("rbrl.datasets.load_file", "PR02")}
 
 
 def example_of(name):
@@ -63,3 +84,12 @@ def test_the_example_of_a_function_calls_it(name):
 def attributes(tree):
     """What is called by way of its module: `rbrl.load`."""
     return {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: name.path)
+def test_the_docstring_is_well_formed(name):
+    """Records say in Attributes what they hold, so that Parameters are asked of functions alone."""
+    validate = pytest.importorskip("numpydoc.validate", reason="numpydoc, of the extra docs, is not installed").validate
+    codes = MALFORMED | (OF_FUNCTIONS if name.kind == "function" else set())
+    found = validate(f"{name.value.__module__}.{name.value.__qualname__}")["errors"]
+    assert not [error for error in found if error[0] in codes and (name.path, error[0]) not in EXCEPTIONS]

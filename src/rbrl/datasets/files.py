@@ -35,6 +35,15 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
         their order), those in Mulan's XML file. None: as the file says, or an XML file of the same name beside it.
     format : str, optional
         One of "arff", "csv", "mat", "npz", "parquet", "svmlight". Default: by the file's ending.
+    **options : Any
+        Those below.
+
+    Returns
+    -------
+    Dataset
+
+    Other Parameters
+    ----------------
     nominal : {"codes", "onehot"}, default="codes"
         A nominal feature with more than two values is one column of codes, listed in `categorical_index`, or one 0/1
         column per value. Values that are numbers are their own codes; other words are numbered from 0.
@@ -53,10 +62,6 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
         Those of the model that the file is for, such as the `columns` of the :class:`Dataset` it was fitted on: features and
         labels are found by name and come in the model's order, and the columns of a svmlight file count from where the
         model's did. Labels that the model does not know are left out; other features are refused.
-
-    Returns
-    -------
-    Dataset
 
     Raises
     ------
@@ -106,9 +111,9 @@ def load_parts(
     **options : Any
         As for :func:`load_file`.
 
-    Yields
-    ------
-    Dataset
+    Returns
+    -------
+    iterator of Dataset
 
     Examples
     --------

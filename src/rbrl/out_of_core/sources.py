@@ -164,8 +164,7 @@ def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class LocalBlocks(Blocks):
-    """A sequence of parts ``(X, Y)`` or ``(X, Y, weights)``, each fetched when its turn comes: `rbrl.datasets.Shards`, or
-    a list.
+    """A sequence of parts, each fetched when its turn comes: `rbrl.datasets.Shards`, or a list.
 
     Parameters
     ----------

@@ -293,8 +293,10 @@ class DenseDesign(RowDesign):
 
 
 def in_single_precision(design: Design) -> Design:
-    """The design with its matrix in single precision: products take half the time, and keep seven digits. What is computed
-    from them, lower bounds too, is off by as much. The design itself where that is not dense, or has huge entries.
+    """The design with its matrix in single precision: products take half the time, and keep seven digits.
+
+    What is computed from them, lower bounds too, is off by as much. The design itself where that is not dense, or has huge
+    entries.
 
     Parameters
     ----------

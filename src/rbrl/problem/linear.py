@@ -321,8 +321,9 @@ WIDEST = 2000
 
 
 def linear_design(X: Matrix, n_labels: int = 1, n_problems: int = 1, constant: float = 1.0) -> RowDesign:
-    """The design of a feature matrix: whitened where the decomposition pays, turned towards its leading
-    directions where it does not.
+    """The design of a feature matrix.
+
+    It is whitened where the decomposition pays, and turned towards its leading directions where it does not.
 
     Parameters
     ----------

@@ -166,8 +166,9 @@ def solve_kernel(
     solver: Solver, K: FloatArray, low_rank: str, ridge: float, objective_of: Callable[[SpectralDesign], Objective],
     dtype: np.dtype[Any], start: Start = None, tol: float = 1e-4, max_iter: int = 1000,
 ) -> Solution:  # fmt: skip
-    """Decompose a kernel matrix, and solve: over a spectrum of single precision, which costs half, where that is proved to
-    do, and of double precision otherwise.
+    """Decompose a kernel matrix, and solve.
+
+    The spectrum is of single precision, which costs half, where that is proved to do, and of double precision otherwise.
 
     Parameters
     ----------
