@@ -151,8 +151,8 @@ def _answer(frame: pd.DataFrame) -> str:
     hit, short = (done[(done.within3 == len(oracle.METRICS)) == all_six] for all_six in (True, False))
     missed = [f"{row.pair} ({int(row.within3)} of {len(oracle.METRICS)})" for row in short.itertuples()]
     text = f"Of {len(frame)} such pairs {len(done)} were searched. Some point gives all six figures within 3 standard "
-    text += f"deviations for {join(list(hit.pair)) if len(hit) else 'none'}: {int(hit.far.sum())} of the {int(frame.far.sum())} "
-    text += "unexplained cells are then a matter of which parameters were chosen."
+    text += f"deviations for {join(list(hit.pair)) if len(hit) else 'none'}: {int(hit.far.sum())} of the "
+    text += f"{int(frame.far.sum())} unexplained cells are then a matter of which parameters were chosen."
     text += f" No point does for {join(missed)}." if missed else ""
     left = list(frame.pair[~frame.index.isin(done.index)])
     return text + (f" Not run, for want of time: {join(left)}." if left else "")
