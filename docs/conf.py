@@ -73,8 +73,9 @@ html_static_path = [
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/(?!plot_)[^/]*\.py$",
+    # Shown without being run, where there is no PyTorch.
+    "filename_pattern": r"/plot_" if find_spec("torch") else r"/plot_(?!last_layer)",
+    "ignore_pattern": r"(^|/)(?!plot_)[^/]*\.py$",
     "doc_module": ("rbrl",),
     "backreferences_dir": "auto_examples/backreferences",
     "download_all_examples": False,
