@@ -117,16 +117,6 @@ class Judgement:
         )
         return frame.drop(index=method).loc[[name for name in self.ranks.index if name != method]]
 
-    def equals(self, method: str) -> list[str]:
-        """Methods that are practically equal to one with a probability of more than one half, in the order of ranks."""
-        found = self.against(method)
-        return [str(name) for name in found.index[found.equivalent > 0.5]]
-
-    def not_worse(self, method: str) -> list[str]:
-        """Methods from which the tests cannot tell one, in the order of ranks."""
-        found = self.against(method)
-        return [str(name) for name in found.index[found.p > LEVEL]]
-
     def _square(self, values: Any) -> pd.DataFrame:
         return pd.DataFrame(values, self.table.columns, self.table.columns)
 
@@ -194,14 +184,19 @@ class Findings:
 
     @cached_property
     def hours(self) -> pd.DataFrame:
-        """What each method took in all: cells, failures, processor minutes."""
+        """What each method took in all: cells, failures, processor minutes; those that were ended count with the limit."""
         rows = self.rows[self.rows.variant == rules.TUNED]
         default = self.rows[self.rows.variant == rules.DEFAULT].groupby("method").fit_seconds.sum()
         took = (rows.search_seconds + rows.fit_seconds.where(rows.params != "{}", 0.0)).groupby(rows.method).sum()
         predicted = self.rows.groupby("method").predict_seconds.sum()
         frame = pd.DataFrame({"cells": rows.groupby("method").size()})
         frame["failed"] = (rows.status != "ok").groupby(rows.method).sum()
-        frame["minutes"] = (took + default + predicted) / 60
+        ended = (
+            rows.reason.str.startswith("over budget").groupby(rows.method).sum()
+            * rules.BUDGET_SECONDS
+            * rules.HARD_LIMIT
+        )
+        frame["minutes"] = (took + default + predicted + ended) / 60
         return frame.reindex([method.name for method in METHODS if method.name in frame.index])
 
     @cached_property

@@ -2,7 +2,6 @@
 
 import argparse
 import subprocess
-import sys
 import venv
 from pathlib import Path
 
@@ -42,10 +41,14 @@ def _run(asked: argparse.Namespace) -> int:
 
 
 def _page(asked: argparse.Namespace) -> int:
-    from comparison.page import write_pages
+    from comparison.answers import Findings
+    from comparison.page import README, with_answers, write_pages
 
     for path in write_pages(asked.results):
         print(path)
+    README.write_text(
+        with_answers(README.read_text(encoding="utf-8"), Findings(rows.read(asked.results))), encoding="utf-8"
+    )
     return 0
 
 
@@ -66,7 +69,3 @@ def _environments(asked: argparse.Namespace) -> int:
         subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", "-r", file], check=True)
         print(f"{folder} is ready")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

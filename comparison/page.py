@@ -20,6 +20,9 @@ from rbrl.report import Cell, Table, count, number, p_text, seconds, to_markdown
 FOLDER = Path(__file__).resolve().parent
 DOCS = FOLDER.parent / "docs"
 TEMPLATE = FOLDER / "page.md.jinja"
+README = FOLDER.parent / "README.md"
+# What stands between these lines of the README is written here.
+BEGIN, END = "<!-- comparison: written by `python -m comparison page` -->", "<!-- /comparison -->"
 # What the table of ranks shows beside the two main metrics.
 OTHERS = (
     "ranking_loss", "coverage", "auc_macro", "precision_at_1", "hamming_loss_one", "subset_accuracy_one", "f1_macro_each",
@@ -38,6 +41,17 @@ def write_pages(results: Path = rows.FOLDER, docs: Path = DOCS) -> list[Path]:
         write_text(docs / "comparison.html", page),
         *(docs / place for place in images.values()),
     ]
+
+
+def with_answers(readme: str, findings: Findings) -> str:
+    """The README with what the rows say in three sentences."""
+    before, _, rest = readme.partition(BEGIN)
+    packages = {BY_NAME[name].package for name in findings.ranked}
+    first = f"{len(findings.ranked)} methods of {len(packages)} packages on {len(findings.datasets)} data sets, "
+    first += f"up to {rules.TRAIN_ROWS} training rows, by rules that were fixed before the first run:"
+    said = "\n".join(f"- {answer}" for answer in answers(findings)[:2])
+    more = "Which method for which data, what it costs, and where RBRL loses: [docs/comparison.md](docs/comparison.md)."
+    return f"{before}{BEGIN}\n{first}\n\n{said}\n\n{more}\n{END}{rest.partition(END)[2]}"
 
 
 def render(findings: Findings, images: dict[str, str]) -> str:

@@ -30,12 +30,13 @@ def overall(judgement: Judgement, question: str) -> str:
     best, n_sets = judgement.best, len(judgement.table)
     ahead = f"**{question}**: {_title(best)} has the best average rank by {title_of(judgement.column).lower()}"
     ahead += f" ({judgement.ranks[best]:.1f} of {judgement.table.shape[1]} methods, {n_sets} data sets)"
-    equal, unclear = judgement.equals(best), judgement.not_worse(best)
-    parts = [f"practically equal to it (within ±{ROPE}, more probable than not): {names(equal) or 'none'}"]
-    others = [name for name in unclear if name not in equal]
-    if others:
-        parts.append(f"not told from it by Wilcoxon and Holm: {names(others)}")
-    return f"{ahead}; {'; '.join(parts)}."
+    found = judgement.against(best)
+    beaten, equal = (found.p <= LEVEL).sum(), [str(name) for name in found.index[found.equivalent > 0.5]]
+    ahead += (
+        f" and is significantly ahead of {beaten} of the {len(found)} others; next is {_title(str(found.index[0]))}"
+    )
+    ahead += f" ({judgement.ranks[found.index[0]]:.1f}, median difference {found['median'].iloc[0]:+.3f})"
+    return f"{ahead}. Practically equal to it (within ±{ROPE}, more probable than not): {names(equal) or 'none'}."
 
 
 def of_kind(findings: Findings, kind: str) -> str:
@@ -145,7 +146,7 @@ def seconds_text(value: float) -> str:
     Examples
     --------
     >>> seconds_text(0.034), seconds_text(12.3)
-    ('0.03 s', '12 s')
+    ('0.034 s', '12 s')
     """
     return f"{value:.0f} s" if value >= 9.5 else f"{value:.2g} s"
 

@@ -73,15 +73,16 @@ html_static_path = [
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/(?!plot_)[^/]*\.py$",
+    # Shown without being run, where there is no PyTorch.
+    "filename_pattern": r"/plot_" if find_spec("torch") else r"/plot_(?!last_layer)",
+    "ignore_pattern": r"(^|/)(?!plot_)[^/]*\.py$",
     "doc_module": ("rbrl",),
     "backreferences_dir": "auto_examples/backreferences",
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "image_scrapers": ("matplotlib", "gallery"),  # the second is tools/gallery.py
+    "image_scrapers": ("gallery",),  # tools/gallery.py: the figures of pyplot, and those that rbrl returns
     "within_subsection_order": "FileNameSortKey",
 }
 

@@ -9,6 +9,8 @@ the features that it has by then, and what the best one would do on new rows.
 Needs the extra ``torch``.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/last-layer.png'
+
 import copy
 
 import matplotlib.pyplot as plt

@@ -125,7 +125,7 @@ def oracle(request: Request) -> None:
     from reproduction.oracle import oracle_table, run, weight_table
 
     if request.minutes:
-        run(request.recorded, request.minutes, request.data_home, request.tell, request.methods)
+        run(request.recorded, request.minutes, request.data_home, request.tell, request.wants)
     found = request.recorded.table("oracle")
     request.show(oracle_table(found, request.recorded), weight_table(found))
 

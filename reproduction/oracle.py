@@ -7,7 +7,7 @@ choice of parameters would. For Rank-SVMz it is also asked with other weights of
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -158,7 +158,11 @@ def _point(grid: dict[str, list[Any]], row: dict[str, Any]) -> str:
 
 
 def run(
-    recorded: Recorded, minutes: float, data_home: Path | None, tell: Callable[[str], None], methods: Sequence[str] = ()
+    recorded: Recorded,
+    minutes: float,
+    data_home: Path | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+    wanted: Callable[[Search], bool] = lambda one: True,
 ) -> pd.DataFrame:
     """Do searches that are not recorded yet until their processor time is spent; record each as it is done.
 
@@ -170,8 +174,8 @@ def run(
     data_home : path, optional
     tell : callable
         Is told of every search.
-    methods : sequence of str
-        Of the plan; empty means all.
+    wanted : callable
+        Which searches are done.
 
     Returns
     -------
@@ -181,8 +185,9 @@ def run(
     done = recorded.table(TABLE) if recorded.has_table(TABLE) else pd.DataFrame(columns=KEYS)
     done = done.astype({"weight": str}) if len(done) else done
     plan, loaded, used = read_plan("paper"), "", 0.0
-    for one in _open(searches(recorded), done, methods):
-        if used + one.seconds > 60 * minutes:
+    known = set(done[KEYS].itertuples(index=False, name=None))
+    for one in filter(wanted, searches(recorded)):
+        if (one.dataset, one.method, one.weight, one.split) in known or used + one.seconds > 60 * minutes:
             continue
         if loaded != one.dataset:
             data, loaded = load(one.dataset, data_home=data_home), one.dataset
@@ -193,14 +198,6 @@ def run(
         done = pd.concat([done, found], ignore_index=True) if len(done) else found
         write_table(recorded.folder / f"{TABLE}.csv", done, facts(plan="reproduction/plans/paper.toml"))
     return done
-
-
-def _open(planned: list[Search], done: pd.DataFrame, methods: Sequence[str]) -> Iterator[Search]:
-    known = set(done[KEYS].itertuples(index=False, name=None))
-    for one in planned:
-        wanted = not methods or key(one.method) in {key(name) for name in methods}
-        if wanted and (one.dataset, one.method, one.weight, one.split) not in known:
-            yield one
 
 
 def best_points(frame: pd.DataFrame) -> pd.DataFrame:

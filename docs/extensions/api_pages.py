@@ -14,6 +14,7 @@ from public_names import KINDS, PublicName, comment_of, public_names
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+    from sphinx.config import Config
 
 FOLDER = "api"
 INTRODUCTION = """\
@@ -78,15 +79,15 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "index", INTRODUCTION + table + "".join(rows) + toctree + "".join(entries)
 
 
-def write_pages(app: "Sphinx") -> None:
+def write_pages(app: "Sphinx", config: "Config") -> None:
     from sphinx.ext.autodoc.mock import mock
 
     folder = Path(app.srcdir, FOLDER)
     folder.mkdir(exist_ok=True)
-    with mock(app.config.autodoc_mock_imports):
+    with mock(config.autodoc_mock_imports):
         texts = dict(pages())
         paths = {name.path for name in public_names()}
-    of_names = {app.config.autosummary_filename_map.get(path, path) for path in paths}
+    of_names = {config.autosummary_filename_map.get(path, path) for path in paths}
     for path in folder.glob("*.rst"):
         if path.stem not in texts and path.stem not in of_names:
             path.unlink()  # of a name that is no longer there
@@ -114,6 +115,6 @@ def describe_constant(app: "Sphinx", what: str, path: str, value: object, option
 
 def setup(app: "Sphinx") -> dict[str, bool]:
     app.connect("autodoc-process-docstring", describe_constant)
-    # Before autosummary, which reads these pages to find what it has to make.
-    app.connect("builder-inited", write_pages, priority=100)
+    # Before Sphinx looks what pages there are: autosummary reads them to find what it has to make.
+    app.connect("config-inited", write_pages)
     return {"parallel_read_safe": True}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+    from sphinx.config import Config
 
 FOLDER = "repository"
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
@@ -105,7 +106,7 @@ def in_gallery(file: Path) -> bool:
     return file.parent.name == "examples" and file.name.startswith("plot_")
 
 
-def write_pages(app: "Sphinx") -> None:
+def write_pages(app: "Sphinx", config: "Config") -> None:
     """A page for every file that a page links to, and for those that these link to."""
     repository = Repository(Path(app.srcdir).resolve())
     texts = (path for path in repository.docs.rglob("*.md") if FOLDER not in path.relative_to(repository.docs).parts)
@@ -133,6 +134,6 @@ def lead_to_pages(app: "Sphinx", name: str, content: list[str]) -> None:
 
 
 def setup(app: "Sphinx") -> dict[str, bool]:
-    app.connect("builder-inited", write_pages, priority=100)
+    app.connect("config-inited", write_pages)
     app.connect("source-read", lead_to_pages)
     return {"parallel_read_safe": True}

@@ -26,6 +26,7 @@ def core() -> str:
 
     Examples
     --------
+    >>> from rbrl.installation import core
     >>> core().partition(":")[0] in ("compiled", "plain NumPy")
     True
     """

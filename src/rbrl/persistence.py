@@ -87,8 +87,10 @@ def save(model: BaseEstimator, path: str | Path) -> None:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
-    >>> from rbrl import RBRLClassifier
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier, load, save
     >>> X, Y = np.eye(4), np.array([[0, 1], [1, 1], [1, 0], [0, 1]])
     >>> path = Path(mkdtemp(), "model")
     >>> save(RBRLClassifier().fit(X, Y), path)
@@ -146,6 +148,19 @@ def load(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
     -----
     ModelVersionWarning
         Another version of rbrl or scikit-learn wrote it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import rbrl
+    >>> model = rbrl.RBRLClassifier().fit(np.eye(4), np.eye(4, dtype=int))
+    >>> path = Path(tempfile.mkdtemp(), "model.rbrl")
+    >>> rbrl.save(model, path)
+    >>> again = rbrl.load(path)
+    >>> np.array_equal(again.coef_, model.coef_), again.gap_ == model.gap_
+    (True, True)
     """
     content = _content(Path(path), max_bytes)
     wrote = {"rbrl": content.get("version"), **content.get("versions", {})}
@@ -158,17 +173,31 @@ def load(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
 
 
 def describe(path: str | Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """Version, class and training summary of a model file, and the versions of what wrote it; parameters as for `load`.
+    """Version, class and training summary of a model file, and the versions of what wrote it.
 
     Parameters
     ----------
-    path, max_bytes
+    path : str or Path
+    max_bytes : int
         As for :func:`load`.
 
     Returns
     -------
     dict
         With the keys `version`, `versions`, `class` and `summary`, as far as the file has them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier, save
+    >>> from rbrl.persistence import describe
+    >>> path = Path(mkdtemp(), "model.rbrl")
+    >>> save(RBRLClassifier().fit(np.eye(4), np.eye(4, dtype=int)), path)
+    >>> found = describe(path)
+    >>> found["class"], sorted(found["versions"])
+    ('RBRLClassifier', ['numpy', 'python', 'rbrl', 'scikit-learn', 'scipy', 'skops'])
     """
     content = _content(Path(path), max_bytes)
     return {name: content[name] for name in ("version", "versions", "class", "summary") if name in content}

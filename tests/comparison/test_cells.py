@@ -4,13 +4,14 @@ import time
 
 import numpy as np
 import pytest
-from comparison import cell, rows, rules, run
 from comparison.cell import do_cell, fit_and_predict
 from comparison.methods import BY_NAME, Method
 from comparison.tasks import Task, make_task
-from rbrl import MLkNN
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
+
+from comparison import cell, rows, rules, run
+from rbrl import MLkNN
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,8 @@ def test_a_task_follows_the_rules():
     np.testing.assert_array_equal(first.X, again.X)
     assert not np.array_equal(first.X, other.X)
     assert sorted(np.concatenate(first.folds)) == list(range(rules.TRAIN_ROWS))
-    assert first.Y.any(axis=0).all() and not first.Y.all(axis=0).any()
+    assert first.Y.any(axis=0).all()
+    assert not first.Y.all(axis=0).any()
     np.testing.assert_allclose(first.X.mean(axis=0), 0, atol=1e-12)
 
 
@@ -70,9 +72,12 @@ def test_a_label_that_does_not_vary_is_first_or_last_and_not_fitted(task):
     Y = np.column_stack([np.zeros(60, int), task.Y, np.ones(60, int)])
     logistic = method(lambda point, seed: OneVsRestClassifier(LogisticRegression()))
     found = fit_and_predict(logistic, {}, 0, task.X, Y, task.X_test)
-    assert (found.scores.argmin(axis=1) == 0).all() and (found.scores.argmax(axis=1) == 4).all()
-    assert not found.labels[:, 0].any() and found.labels[:, 4].all()
-    assert (found.probabilities[:, 0] == 0).all() and (found.probabilities[:, 4] == 1).all()
+    assert (found.scores.argmin(axis=1) == 0).all()
+    assert (found.scores.argmax(axis=1) == 4).all()
+    assert not found.labels[:, 0].any()
+    assert found.labels[:, 4].all()
+    assert (found.probabilities[:, 0] == 0).all()
+    assert (found.probabilities[:, 4] == 1).all()
     plain = fit_and_predict(logistic, {}, 0, task.X, task.Y, task.X_test)
     np.testing.assert_array_equal(found.scores[:, 1:4], plain.scores)
 

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from comparison import rules
 from comparison.methods import METHODS
+
+from comparison import rules
 from rbrl.datasets import CARDS
 
 TEXT = (Path(rules.__file__).parent / "RULES.md").read_text(encoding="utf-8")

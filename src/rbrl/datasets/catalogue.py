@@ -74,6 +74,7 @@ class Card:
 
     Examples
     --------
+    >>> from rbrl.datasets import CARDS
     >>> CARDS["yeast"].sizes
     (2417, 103, 14)
     """
@@ -229,6 +230,7 @@ def catalogue() -> "pd.DataFrame":
 
     Examples
     --------
+    >>> from rbrl.datasets import catalogue
     >>> catalogue().loc["yeast", "n_labels"]
     np.int64(14)
     """
@@ -245,6 +247,7 @@ def table() -> "pd.DataFrame":
 
     Examples
     --------
+    >>> from rbrl.datasets import table
     >>> table().loc["image", "note"]
     'the paper prints cardinality 1.240, density 0.248'
     """

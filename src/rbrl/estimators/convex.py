@@ -52,6 +52,14 @@ class KernelModel:
     """Classifiers with the parameters `kernel`, `gamma`, `degree` and `coef0`: their kernel, and scores by it.
 
     A linear model keeps `coef_` and `intercept_`, every other one `dual_coef_`, `X_fit_` and perhaps `intercept_`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RBRLClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> RBRLClassifier(kernel="linear").fit(X, Y).coef_.shape, RBRLClassifier(kernel="rbf").fit(X, Y).dual_coef_.shape
+    ((4, 8), (60, 4))
     """
 
     kernel: str | Callable[[Any, Any], Any]
@@ -124,6 +132,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators.convex import ObjectiveClassifier
     >>> from rbrl.losses import SquaredHinge
     >>> class RidgeOnHinges(ObjectiveClassifier):
     ...     def loss(self, count_labels):
@@ -229,11 +238,10 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Dataset`, which has its labels; or
-            :class:`rbrl.datasets.Shards`, a list of parts (X, Y) or (X, Y, weights), a Dask array or data frame, or a list
-            of delayed parts
-            With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples). What comes in blocks stays where it is:
-            the linear model is learned in passes over it, with bounded memory.
+        X : array or sparse matrix (n_samples, n_features), Dataset, Shards, list of parts, Dask array or data frame
+            A :class:`rbrl.datasets.Dataset` has its labels, and so have parts: :class:`rbrl.datasets.Shards`, a list of
+            (X, Y) or (X, Y, weights), or of delayed ones. What comes in parts stays where it is: the linear model is learned
+            in passes over it, with bounded memory. With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
         y : array or sparse matrix (n_samples, n_labels)
             0/1 or -1/+1; `predict` answers in the same coding. NaN is a label that nobody looked at: it is in no loss and
             no pair. A 1-D y of classes works too. With a Dask array X, a Dask array with the same rows in each block; with

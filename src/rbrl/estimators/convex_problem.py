@@ -299,6 +299,7 @@ def present_rows(
     Examples
     --------
     >>> import numpy as np
+    >>> from rbrl.estimators.convex import present_rows
     >>> present_rows(np.array([1.0, 0.0, 1.0]), 3)
     (array([0, 2]), None)
     """

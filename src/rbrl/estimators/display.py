@@ -23,10 +23,24 @@ else:
     except ImportError:  # before scikit-learn 1.9
 
         class TakesCallbacks:
-            """A classifier that callbacks cannot be set on yet."""
+            """A classifier that callbacks cannot be set on yet.
+
+            Examples
+            --------
+            >>> from rbrl.estimators.display import TakesCallbacks
+            >>> hasattr(TakesCallbacks(), "set_callbacks")
+            False
+            """
 
         def with_callbacks(method):
-            """The method as it is."""
+            """The method as it is.
+
+            Examples
+            --------
+            >>> from rbrl.estimators.display import with_callbacks
+            >>> with_callbacks(len)([1, 2])
+            2
+            """
             return method
 
 
@@ -39,7 +53,7 @@ class FitTask:
     ----------
     model : estimator
         On which callbacks may have been set.
-    X, y
+    X, y : Any
         What it is fitted to.
     step : str
         What a step is called.
@@ -48,6 +62,15 @@ class FitTask:
     ----------
     told : callable or None
         To be called for every step, with its gap if it has one; True is a callback's wish to stop. None: nobody listens.
+
+    Examples
+    --------
+    >>> from rbrl import RBRLClassifier
+    >>> from rbrl.estimators.display import FitTask
+    >>> task = FitTask(RBRLClassifier(), [[0.0], [1.0]], [[0, 1], [1, 0]], "certified step")
+    >>> task.told is None  # nobody listens
+    True
+    >>> task.end()
     """
 
     def __init__(self, model: Any, X: Any, y: Any, step: str) -> None:

@@ -59,7 +59,9 @@ def fit_blocks(
     solver : QuasiNewton or LowRank, default=None
     start : array (n_columns, n_labels), default=None
         Coefficients to start at; left alone if the rows turn out to have other columns.
-    tol, max_iter, verbose
+    tol : float, default=1e-4
+    max_iter : int, default=1000
+    verbose : int, default=0
         As for the classifiers.
     told : callable, default=None
         Told every gap that the solver certifies; True asks it to stop.

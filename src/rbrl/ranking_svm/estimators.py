@@ -358,6 +358,8 @@ class RankSVMz(PairSVM):
     max_iter : int, default=10000
     warm_start : bool, default=False
     verbose : int, default=0
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------

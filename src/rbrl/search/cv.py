@@ -129,6 +129,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, BaseEstimator):
     refit : str, default=None
         The metric that chooses. None means average precision where labels can be ranked, else Hamming loss.
     search_tol : float, default=1e-4
+        A model stops when a step is expected to gain less than this share of its objective.
     random_state : int, default=0
         Seed of the folds.
     n_jobs : int, default=None
@@ -182,7 +183,10 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, label_mask
+        X : array or sparse matrix (n_samples, n_features)
+        y : label matrix
+        sample_weight : array (n_samples,) or (n_samples, n_labels), default=None
+        label_mask : array (n_samples, n_labels), default=None
             As for the estimator. What a fold holds out counts alike, whatever its weight, but for entries that are not
             known: those are judged by nobody.
 
@@ -322,8 +326,20 @@ class RBRLClassifierCV(PathSearchCV):
         The model, for every parameter but these three: kernel, decision rule, tolerance. None means the linear model.
     cv : int or splitter, default=None
         None means 3 shuffled folds from coarse to fine, and 5 for all combinations.
-    scoring, refit, search_tol, random_state, n_jobs, verbose, label_names
-        As for :class:`PathSearchCV`.
+    scoring : None, str, Metric, callable, or a list or dict of these, default=None
+        None means the paper's six metrics. Ours are recorded as they are, losses not negated.
+    refit : str, default=None
+        The metric that chooses. None means average precision where labels can be ranked, else Hamming loss.
+    search_tol : float, default=1e-4
+        A model stops when a step is expected to gain less than this share of its objective.
+    random_state : int, default=0
+        Seed of the folds.
+    n_jobs : int, default=None
+        Folds in parallel; the answer is the same for any number.
+    verbose : int, default=0
+        1 shows how many models are solved and the time left on standard error: a bar on a terminal, lines elsewhere.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own, and so does the estimator.
 
     Attributes
     ----------

@@ -40,6 +40,18 @@ class SolverResult:
         Both may be None: not every solver keeps them.
     dual_scores : array (n_samples, n_labels)
         The scores whose loss gradient gave the best lower bound; None means `scores`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> from rbrl.solvers import QuasiNewton
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> result = QuasiNewton().solve(objective)
+    >>> result.weights.round(2).tolist(), result.converged, result.gap <= 1e-4
+    ([[0.5]], True, True)
     """
 
     weights: FloatArray
@@ -58,10 +70,35 @@ Start = FloatArray | None
 
 
 class Solver(Protocol):
-    """Objective in, result out."""
+    """Objective in, result out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> from rbrl.solvers import APG, LowRank, QuasiNewton
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> [solver.solve(objective, tol=1e-6).weights.round(2).tolist() for solver in (APG(), LowRank(), QuasiNewton())]
+    [[[0.5]], [[0.5]], [[0.5]]]
+    """
 
     def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
-        """Minimise `objective` from `start`, weights in the coordinates of its design, or from where the solver likes."""
+        """Minimise `objective` from `start`, weights in the coordinates of its design, or from where the solver likes.
+
+        Parameters
+        ----------
+        objective : Objective
+        start : array (n_columns, n_labels), default=None
+        tol : float, default=1e-4
+            The gap to stop at.
+        max_iter : int, default=1000
+
+        Returns
+        -------
+        SolverResult
+        """
 
 
 class SmoothedPoint:
