@@ -125,7 +125,7 @@ def oracle(request: Request) -> None:
     from reproduction.oracle import oracle_table, run, weight_table
 
     if request.minutes:
-        run(request.recorded, request.minutes, request.data_home, request.tell, request.methods)
+        run(request.recorded, request.minutes, request.data_home, request.tell, request.wants)
     found = request.recorded.table("oracle")
     request.show(oracle_table(found, request.recorded), weight_table(found))
 
@@ -199,7 +199,8 @@ def run(
         typer.Argument(
             metavar="WHAT",
             show_default=False,
-            help="table1 … 7, figure1 … 5, observations, fair, verdicts, criteria, cost, solver, oracle, export, studies, page or all.",
+            help="table1 … 7, figure1 … 5, observations, fair, verdicts, criteria, cost, solver, oracle, export, studies, "
+            "page or all.",
         ),
     ],
     store: Annotated[

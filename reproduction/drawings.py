@@ -83,7 +83,7 @@ def draw_leads(leads: pd.DataFrame, equivalent: float) -> Figure:
             axes.set_title(heading(get_metric(name)))
         low, high = min(leads.hard.min(), leads.soft.min()), max(leads.hard.max(), leads.soft.max())
         for axes in grid[:, 0]:
-            axes.set_xlim(low - 0.02, high + 0.09)
+            axes.set_xlim(low - 0.02, high + 0.11)
         grid[-1, 0].set_xlabel("RBRL's lead, in units of the metric: right of 0 RBRL is better")
         figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3, fontsize=8)
     return figure
@@ -96,11 +96,13 @@ def _lead_panel(axes: Axes, part: pd.DataFrame, rivals: Sequence[str], equivalen
         own = part[part.rival == rival]
         rules = (("hard", "hard votes, as published", HARD, "o", -0.17), ("soft", "decision values", SOFT, "D", 0.17))
         for column, label, colour, marker, shift in rules:
-            look = {"color": colour, "label": label} if place == 0 else {"color": colour}
-            axes.plot(own[column], [place + shift] * len(own), marker, ms=3.6, mfc="none", mew=0.9, ls="none", **look)
+            look: dict[str, Any] = {"color": colour, "ms": 3.6, "mfc": "none", "mew": 0.9, "ls": "none"}
+            named = {"label": label} if place == 0 else {}
+            axes.plot(own[column], [place + shift] * len(own), marker, **look | named)
             axes.plot([own[column].mean()] * 2, [place + shift - 0.15, place + shift + 0.15], color=colour, lw=2.4)
         right = max(own.hard.max(), own.soft.max()) + 0.008
-        axes.text(right, place, f"{own.hard.mean():.3f} → {own.soft.mean():.3f}".replace("-", "−"), va="center", fontsize=8)
+        fall = " → ".join(f"{own[column].mean():.3f}".replace("-0.000", "0.000") for column in ("hard", "soft"))
+        axes.text(right, place, fall.replace("-", "−"), va="center", fontsize=8)
     axes.set_yticks(range(len(rivals)), [f"over {rival}" for rival in rivals])
     axes.set_ylim(len(rivals) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")

@@ -181,7 +181,13 @@ def lead_table(hard: Results, soft: Results) -> pd.DataFrame:
 
 def draw_all(recorded: Recorded, folder: Path) -> dict[str, list[dict[str, str]]]:
     """Draw every figure that there are results for; return {part: [{file, alt}]}."""
-    drawn: dict[str, list[dict[str, str]]] = {"leads": [], "ranks": [], "differences": [], "convergence": [], "sensitivity": []}
+    drawn: dict[str, list[dict[str, str]]] = {
+        "leads": [],
+        "ranks": [],
+        "differences": [],
+        "convergence": [],
+        "sensitivity": [],
+    }
 
     def keep(part: str, figure: Any, name: str, alt: str) -> None:
         save_figure(figure, folder / name, formats=("svg",))

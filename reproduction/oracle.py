@@ -7,7 +7,7 @@ choice of parameters would. For Rank-SVMz it is also asked with other weights of
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -133,7 +133,11 @@ def search(one: Search, plan: Plan, data: Dataset) -> pd.DataFrame:
     train, test = parts(data, plan.splits.seed + one.split)
     X, Y = (_joined(*both) for both in zip(train, test))
     folds = [(np.arange(len(train.Y)), np.arange(len(train.Y), len(Y)))]
-    options = {"folds": folds, "metrics": plan.metrics, "convention": spec.convention or plan.convention}
+    options: dict[str, Any] = {
+        "folds": folds,
+        "metrics": plan.metrics,
+        "convention": spec.convention or plan.convention,
+    }
     tables = [(grid, tune(clone(estimator), grid, X, Y, **options)) for grid in grids]
     records = [
         {**one.__dict__, "params": _point(grid, row), **{name: row[name] for name in METRICS},
@@ -154,7 +158,11 @@ def _point(grid: dict[str, list[Any]], row: dict[str, Any]) -> str:
 
 
 def run(
-    recorded: Recorded, minutes: float, data_home: Path | None, tell: Callable[[str], None], methods: Sequence[str] = ()
+    recorded: Recorded,
+    minutes: float,
+    data_home: Path | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+    wanted: Callable[[Search], bool] = lambda one: True,
 ) -> pd.DataFrame:
     """Do searches that are not recorded yet until their processor time is spent; record each as it is done.
 
@@ -166,8 +174,8 @@ def run(
     data_home : path, optional
     tell : callable
         Is told of every search.
-    methods : sequence of str
-        Of the plan; empty means all.
+    wanted : callable
+        Which searches are done.
 
     Returns
     -------
@@ -177,8 +185,9 @@ def run(
     done = recorded.table(TABLE) if recorded.has_table(TABLE) else pd.DataFrame(columns=KEYS)
     done = done.astype({"weight": str}) if len(done) else done
     plan, loaded, used = read_plan("paper"), "", 0.0
-    for one in _open(searches(recorded), done, methods):
-        if used + one.seconds > 60 * minutes:
+    known = set(done[KEYS].itertuples(index=False, name=None))
+    for one in filter(wanted, searches(recorded)):
+        if (one.dataset, one.method, one.weight, one.split) in known or used + one.seconds > 60 * minutes:
             continue
         if loaded != one.dataset:
             data, loaded = load(one.dataset, data_home=data_home), one.dataset
@@ -189,15 +198,6 @@ def run(
         done = pd.concat([done, found], ignore_index=True) if len(done) else found
         write_table(recorded.folder / f"{TABLE}.csv", done, facts(plan="reproduction/plans/paper.toml"))
     return done
-
-
-def _open(planned: list[Search], done: pd.DataFrame, methods: Sequence[str]) -> Iterator[Search]:
-    known = set(done[KEYS].itertuples(index=False, name=None))
-    for one in planned:
-        wanted = not methods or key(one.method) in {key(name) for name in methods}
-        if wanted and (one.dataset, one.method, one.weight, one.split) not in known:
-            yield one
-
 
 
 def best_points(frame: pd.DataFrame) -> pd.DataFrame:
@@ -225,7 +225,9 @@ def best_points(frame: pd.DataFrame) -> pd.DataFrame:
                 "largest": distances.max(axis=1),
             }
         )
-        best = found.sort_values(["within3", "within2", "largest"], ascending=[False, False, True], kind="stable").iloc[0]
+        best = found.sort_values(["within3", "within2", "largest"], ascending=[False, False, True], kind="stable").iloc[
+            0
+        ]
         counts = {"n_points": len(found), "n_splits": part.split.nunique(), "params": best.name}
         counts |= {"within3": int(best.within3), "within2": int(best.within2), "largest": float(best.largest)}
         rows.append({"dataset": dataset, "method": method, "weight": weight, **counts})
@@ -259,18 +261,25 @@ def oracle_table(frame: pd.DataFrame, recorded: Recorded | None = None) -> Table
     for one, n_far in (unexplained(recorded) if recorded else dict.fromkeys(found.index, None)).items():
         title = next(method.title for method in METHODS if method.name == one[1])
         head = (word(title), word(one[0]), Cell(MISSING) if n_far is None else count(n_far))
-        records.append({"dataset": one[0], "method": one[1], "far": n_far} | (dict(found.loc[one]) if one in found.index else {}))
+        records.append(
+            {"dataset": one[0], "method": one[1], "far": n_far} | (dict(found.loc[one]) if one in found.index else {})
+        )
         if one not in found.index:
             rows.append((*head, *[Cell(MISSING)] * 4, word("not run")))
             continue
         best = found.loc[one]
-        counts = (count(int(best.n_splits)), count(int(best.n_points)), count(int(best.within3)), count(int(best.within2)))
+        counts = (
+            count(int(best.n_splits)),
+            count(int(best.n_points)),
+            count(int(best.within3)),
+            count(int(best.within2)),
+        )
         rows.append((*head, *counts, word("yes" if best.within3 == len(METRICS) else "no")))
     titles = ("Method", "Data set", "Far", "Splits", "Points", "Best: within 3", "Within 2", "All six?")
     title = "Does any point of the grid give the paper's six figures?"
     note = (
-        "Far: unexplained cells of the pair. Best: of the six means over these splits at one point of the grid, chosen on the "
-        "test rows for nearness to the paper, how many lie within 3 and within 2 of its standard deviations."
+        "Far: unexplained cells of the pair. Best: of the six means over these splits at one point of the grid, chosen on "
+        "the test rows for nearness to the paper, how many lie within 3 and within 2 of its standard deviations."
     )
     rows.sort(key=lambda row: -(row[5].value if isinstance(row[5].value, int | float) else -1))
     return Table("oracle", title, titles, tuple(rows), pd.DataFrame(records), n_keys=0, note=note)
@@ -286,7 +295,7 @@ def weight_table(frame: pd.DataFrame) -> Table:
         line = [own.loc[one] if one in own.index else None for one in (PLAIN, *WEIGHTED)]
         rows.append((word(dataset), *(Cell(MISSING) if one is None else _of_six(one) for one in line)))
     titles = ("Data set", "C / |Y−|, the published model", "2 C / |Y−|", "|Y+| C / |Y−|")
-    note = "Of the paper's six figures, how many the best point of the grid gives within 3 of its standard deviations; splits."
+    note = "How many of the paper's six figures the best point of the grid gives, within 3 of its standard deviations."
     return Table("weights", "Rank-SVMz by the weight of irrelevant labels", titles, tuple(rows), found, note=note)
 
 

@@ -2,13 +2,29 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
-from rbrl.report import KEYS, MISSING, Cell, Results, Table, compare, count, number, rank_table, to_markdown, word, write_text
+from rbrl.registry import METHODS
+from rbrl.report import (
+    KEYS,
+    MISSING,
+    Cell,
+    Results,
+    Table,
+    compare,
+    count,
+    join,
+    number,
+    rank_table,
+    to_markdown,
+    word,
+    write_text,
+)
 from reproduction import cells as beside
 from reproduction import claims, verdicts
 from reproduction.causes import Explained, effect_table, explained, far_table
@@ -16,7 +32,7 @@ from reproduction.cost import cost_tables
 from reproduction.criteria import CHOSEN_ON, choice_table, variant_tables
 from reproduction.figures import draw_all, lead_table
 from reproduction.html import to_page
-from reproduction.paper import ABLATION, OURS, OVERALL, PAPER, SOURCES, as_published, published_results
+from reproduction.paper import ABLATION, OURS, OVERALL, PAPER, SOURCES, as_published, paper_methods, published_results
 from reproduction.recorded import COMMAND, Recorded, by_hand, read_plan
 from reproduction.said import Judged, Leads, more_methods, oracle_parts, tuning_parts
 from reproduction.studies import penalty_table, solver_table, width_table
@@ -48,7 +64,11 @@ def write_pages(recorded: Recorded, docs: Path) -> list[Path]:
     texts = render(recorded, images)
     files = [write_text(docs / _place(name), text) for name, text in texts.items()]
     page = to_page(texts[FIRST], {name: texts[name] for name in PAGES}, PAGES, docs)
-    return [*files, write_text(docs / f"{FIRST}.html", page), *(docs / IMAGES / one["file"] for part in images.values() for one in part)]
+    return [
+        *files,
+        write_text(docs / f"{FIRST}.html", page),
+        *(docs / IMAGES / one["file"] for part in images.values() for one in part),
+    ]
 
 
 def _place(name: str) -> Path:
@@ -91,6 +111,8 @@ def _content(recorded: Recorded) -> dict[str, Any]:
         "notes": {name: _note(name) for name in NOTES},
         **_verdicts(both),
         "rope": verdicts.ROPE,
+        **_smallest_hamming(results),
+        "grids": _grids(),
         "n_datasets": len(results.datasets),
         "fair": _fair(both) if len(both) > len(ours) else None,
         "distance": f"{compare(published_results(), 'coverage').distance:.3f}",
@@ -143,6 +165,25 @@ def _verdicts(both: Mapping[str, Results]) -> dict[str, Any]:
 def _overall(sources: Mapping[str, Results]) -> str:
     ranks = {name: rank_table(results).loc[OVERALL].get(OURS, float("nan")) for name, results in sources.items()}
     return ", ".join(f"{rank:.2f} ({name.lower()})" for name, rank in ranks.items() if rank == rank)
+
+
+def _smallest_hamming(results: Results) -> dict[str, str]:
+    """RBRL's smallest mean Hamming loss, and where."""
+    table = results.means("hamming_loss")
+    if OURS not in table:
+        return {"smallest": "not known yet", "smallest_on": "any set"}
+    return {"smallest": f"{table[OURS].min():.3f}", "smallest_on": str(table[OURS].idxmin())}
+
+
+def _grids() -> str:
+    """How many points each method of Table 3 has in the paper's grid, in words."""
+    sizes = {
+        m.title: sum(prod(map(len, grid.values())) for grid in m.grids) for m in METHODS if m.title in paper_methods()
+    }
+    by_size = {
+        size: [title for title in sizes if sizes[title] == size] for size in sorted(set(sizes.values()), reverse=True)
+    }
+    return ", ".join(f"{join(titles)} {size}" for size, titles in by_size.items())
 
 
 def _within(frame: pd.DataFrame, far: Explained, found: beside.Agreement) -> dict[str, Any]:

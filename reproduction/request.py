@@ -79,6 +79,12 @@ class Request:
             raise ValueError(f"There are no results of {plan or self.plan} for {what}.")
         return rows[chosen]
 
+    def wants(self, run: Any) -> bool:
+        """Whether a run is of the data sets, methods and splits that were asked for."""
+        methods = [key(name) for name in self.methods]
+        chosen = ((run.dataset, self.datasets), (key(run.method), methods), (run.split, self.splits))
+        return all(not wanted or one in wanted for one, wanted in chosen)
+
     def results(self, plan: str | None = None, *others: str) -> Results:
         """Results with the paper's methods and names; the paper's own if those were asked for."""
         return published_results() if self.published else as_published(self.rows(plan), *others)

@@ -64,8 +64,8 @@ def verdicts(results: Results) -> pd.DataFrame:
     --------
     >>> from reproduction.paper import published_results
     >>> frame = verdicts(published_results()).set_index(["metric", "rival"])
-    >>> frame.loc[("ranking_loss", "BR"), ["wins", "verdict"]].tolist()
-    [10, 'better']
+    >>> frame.verdict["ranking_loss", "BR"]
+    'better'
     """
     rows = []
     for metric in PAPER_METRICS:
@@ -105,9 +105,9 @@ def verdict_grid(frame: pd.DataFrame, title: str) -> Table:
         rows.append((word(rival), *line))
     titles = (f"{OURS} against", *(heading(get_metric(name)) for name in metrics))
     note = (
-        f"Mean difference over data sets in {OURS}'s favour. better, equal, worse: of a probability of at least {SURE:.2f} by "
-        f"the Bayesian signed-rank test, where differences up to ±{ROPE} do not matter; open: none of the three. * Wilcoxon's "
-        f"test, corrected by Holm for {frame.rival.nunique()} rivals: p ≤ {LEVEL}."
+        f"Mean difference over data sets in {OURS}'s favour. better, equal, worse: of a probability of at least {SURE:.2f} "
+        f"by the Bayesian signed-rank test, where differences up to ±{ROPE} do not matter; open: none of the three. "
+        f"* Wilcoxon's test, corrected by Holm for {frame.rival.nunique()} rivals: p ≤ {LEVEL}."
     )
     return Table("verdicts", title, titles, tuple(rows), frame, note=note)
 
@@ -135,7 +135,9 @@ def verdict_rows(sources: Mapping[str, pd.DataFrame]) -> Table:
     rows.sort(key=lambda row: order.index((row[0].text, row[1].text)))
     titles = ("Metric", "Against", "", "Mean", "Median", "From … to …", "Better on", "r", "p", "P(better)", "P(equal)")
     table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    return Table("verdict-rows", f"{OURS} against each method", (*titles, "P(worse)", "Verdict"), tuple(rows), table, n_keys=3)
+    return Table(
+        "verdict-rows", f"{OURS} against each method", (*titles, "P(worse)", "Verdict"), tuple(rows), table, n_keys=3
+    )
 
 
 def artefact(published: Results, equal: Results, rivals: Sequence[str]) -> pd.DataFrame:

@@ -25,7 +25,7 @@ PUBLIC = [
         "rbrl.datasets",
     ),
     *("rbrl.search", "rbrl.solvers", "rbrl.estimators", "rbrl.problem", "rbrl.registry", "rbrl.decision"),
-    *("rbrl.exceptions", "rbrl.splits"),
+    *("rbrl.exceptions", "rbrl.ranking_svm", "rbrl.splits"),
 ]
 
 

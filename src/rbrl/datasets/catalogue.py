@@ -74,6 +74,7 @@ class Card:
 
     Examples
     --------
+    >>> from rbrl.datasets import CARDS
     >>> CARDS["yeast"].sizes
     (2417, 103, 14)
     """
@@ -213,6 +214,7 @@ OTHERS = (
          note=f"Counts of words, up to 2,462; arts is another version of the same directory. {UNKNOWN_ADDRESS}"),
 )  # fmt: skip
 
+# Every card of the catalogue, by name.
 CARDS = {card.name: card for card in PAPER + OTHERS}
 
 COLUMNS = ["n_samples", "n_features", "n_labels", "cardinality", "density", "domain", "model"]
@@ -228,6 +230,7 @@ def catalogue() -> "pd.DataFrame":
 
     Examples
     --------
+    >>> from rbrl.datasets import catalogue
     >>> catalogue().loc["yeast", "n_labels"]
     np.int64(14)
     """
@@ -244,6 +247,7 @@ def table() -> "pd.DataFrame":
 
     Examples
     --------
+    >>> from rbrl.datasets import table
     >>> table().loc["image", "note"]
     'the paper prints cardinality 1.240, density 0.248'
     """

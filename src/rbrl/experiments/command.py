@@ -67,7 +67,9 @@ class CommandClassifier(ClassifierMixin, BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import sys
+    >>> from rbrl.experiments import CommandClassifier
     >>> program = '''
     ... import sys, numpy
     ... for line in sys.stdin:

@@ -293,6 +293,7 @@ def machine() -> str:
 
     Examples
     --------
+    >>> from rbrl.experiments import machine
     >>> machine().split(", ")[3].split()[0]
     'NumPy'
     """

@@ -142,19 +142,21 @@ def tune(
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import RBRLClassifier
+    >>> from rbrl.search import tune
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> table = tune(RBRLClassifier(), {"ridge": [1, 10]}, X, Y, folds=2)
     >>> table[["param_ridge", "fold"]].to_numpy().tolist()
     [[10, 0], [1, 0], [10, 1], [1, 1]]
     """
     names = [get_metric(metric).name for metric in metrics]
-    if isinstance(folds, int):
-        folds = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
+    shuffled = (
+        KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0])) if isinstance(folds, int) else folds
+    )
     # Where the rank is limited neighbours on the grid need not have close solutions, for those are local optima.
     of_any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
     search = _along_path if of_any_rank and not others else _point_by_point
     task = _Task(estimator, grid, X, Y, names, [({}, convention), *others], tol)
-    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in folds)
+    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in shuffled)
     pandas = import_extra("pandas", "report", "The table of a grid")
     return pandas.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
 
