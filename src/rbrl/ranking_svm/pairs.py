@@ -36,6 +36,8 @@ class HingePairs:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from rbrl.ranking_svm.pairs import ranking_pairs
     >>> pairs = ranking_pairs(np.array([[1, -1, 1]]), C=1.0)
     >>> pairs.winner, pairs.loser, pairs.cap
     (array([0, 2], dtype=int32), array([1, 1], dtype=int32), array([0.5, 0.5]))
@@ -119,6 +121,8 @@ def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from rbrl.ranking_svm import zero_label_pairs
     >>> zero_label_pairs(np.array([[1, -1, -1]]), C=1.0).cap
     array([1. , 0.5, 0.5])
     """

@@ -142,6 +142,7 @@ def tune(
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import RBRLClassifier
+    >>> from rbrl.search import tune
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> table = tune(RBRLClassifier(), {"ridge": [1, 10]}, X, Y, folds=2)
     >>> table[["param_ridge", "fold"]].to_numpy().tolist()

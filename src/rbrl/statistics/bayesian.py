@@ -23,6 +23,14 @@ class SignedRankProbabilities(NamedTuple):
         That the two differ by less than matters; 0 without a region.
     worse : array of the same shape
         That the method of the row, or the control, is worse.
+
+    Examples
+    --------
+    >>> from rbrl.statistics import bayesian_signed_rank
+    >>> values = [[0.9, 0.5], [0.8, 0.4], [0.9, 0.6], [0.7, 0.3], [0.8, 0.5]]  # data sets x methods
+    >>> answer = bayesian_signed_rank(values, greater_is_better=True, rope=0.01)
+    >>> bool(answer.better[0, 1] > 0.9), bool(answer.worse[0, 1] < 0.1)
+    (True, True)
     """
 
     better: FloatArray
@@ -83,6 +91,7 @@ def bayesian_signed_rank(
     --------
     On five data sets the first method is a little better, and the third far behind.
 
+    >>> from rbrl.statistics import bayesian_signed_rank
     >>> table = [[0.81, 0.80, 0.5], [0.71, 0.70, 0.4], [0.62, 0.60, 0.5], [0.9, 0.89, 0.3], [0.77, 0.77, 0.6]]
     >>> answer = bayesian_signed_rank(table, greater_is_better=True, rope=0.05)
     >>> answer.better[0].round(2).tolist(), answer.equivalent[0].round(2).tolist()

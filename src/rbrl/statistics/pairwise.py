@@ -77,6 +77,7 @@ def nemenyi_distance(n_methods: int, n_datasets: int, alpha: float = 0.05) -> fl
 
     Examples
     --------
+    >>> from rbrl.statistics import nemenyi_distance
     >>> round(nemenyi_distance(n_methods=9, n_datasets=10), 3)
     3.799
     """
@@ -99,6 +100,7 @@ def nemenyi_decidable(n_methods: int, n_datasets: int, alpha: float = 0.05) -> b
 
     Examples
     --------
+    >>> from rbrl.statistics import nemenyi_decidable
     >>> nemenyi_decidable(n_methods=4, n_datasets=2), nemenyi_decidable(n_methods=4, n_datasets=3)
     (False, True)
     """
@@ -123,6 +125,7 @@ def bonferroni_dunn_distance(n_methods: int, n_datasets: int, alpha: float = 0.0
 
     Examples
     --------
+    >>> from rbrl.statistics import bonferroni_dunn_distance
     >>> round(bonferroni_dunn_distance(n_methods=9, n_datasets=10), 3)
     3.349
     """
@@ -153,6 +156,7 @@ def nemenyi_p_values(values: ArrayLike, greater_is_better: bool) -> FloatArray:
 
     Examples
     --------
+    >>> from rbrl.statistics import nemenyi_p_values
     >>> nemenyi_p_values([[0.9, 0.5, 0.4], [0.8, 0.6, 0.1]], greater_is_better=True)[0].round(3)
     array([1.   , 0.577, 0.112])
     """
@@ -181,6 +185,7 @@ def bonferroni_dunn_p_values(values: ArrayLike, greater_is_better: bool, control
 
     Examples
     --------
+    >>> from rbrl.statistics import bonferroni_dunn_p_values
     >>> bonferroni_dunn_p_values([[0.9, 0.5, 0.4], [0.8, 0.6, 0.1]], greater_is_better=True, control=0).round(3)
     array([1.   , 0.635, 0.091])
     """
@@ -216,6 +221,7 @@ def wilcoxon_holm(values: ArrayLike, control: int | None = None) -> FloatArray:
 
     Examples
     --------
+    >>> from rbrl.statistics import wilcoxon_holm
     >>> wilcoxon_holm([[0.9, 0.6], [0.8, 0.6], [0.7, 0.6]])[0, 1]
     np.float64(0.25)
     """
@@ -255,6 +261,7 @@ def smallest_wilcoxon_p(n_datasets: int, n_methods: int = 2) -> float:
 
     Examples
     --------
+    >>> from rbrl.statistics import smallest_wilcoxon_p
     >>> smallest_wilcoxon_p(n_datasets=5)
     0.0625
     >>> smallest_wilcoxon_p(n_datasets=10, n_methods=9)
@@ -283,6 +290,7 @@ def rank_biserial(values: ArrayLike, greater_is_better: bool) -> FloatArray:
 
     Examples
     --------
+    >>> from rbrl.statistics import rank_biserial
     >>> rank_biserial([[0.9, 0.6], [0.8, 0.6], [0.5, 0.6]], greater_is_better=True)[0, 1].round(3)
     np.float64(0.667)
     """
@@ -311,6 +319,7 @@ def median_differences(values: ArrayLike, greater_is_better: bool) -> FloatArray
 
     Examples
     --------
+    >>> from rbrl.statistics import median_differences
     >>> median_differences([[0.75, 0.5], [0.75, 0.5], [0.5, 1.0]], greater_is_better=True)[0, 1]
     np.float64(0.25)
     """
@@ -361,6 +370,7 @@ def holm(p_values: ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from rbrl.statistics import holm
     >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]
     """
@@ -389,6 +399,7 @@ def groups(average_ranks: ArrayLike, different: ArrayLike) -> list[tuple[int, ..
 
     Examples
     --------
+    >>> from rbrl.statistics import groups
     >>> groups([2.5, 1.0, 2.0], [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
     [(1, 2), (2, 0)]
     """
@@ -424,6 +435,7 @@ def nemenyi_groups(average_ranks: ArrayLike, n_datasets: int, alpha: float = 0.0
 
     Examples
     --------
+    >>> from rbrl.statistics import nemenyi_groups
     >>> nemenyi_groups([1.0, 2.0, 3.0, 6.0], n_datasets=5)
     [(0, 1, 2)]
     """
