@@ -75,6 +75,10 @@ class Judged:
         row = self.frame.loc[(metric, rival)]
         return f"{signed_value(row.low)} to {signed_value(row.high)}"
 
+    def mean(self, metric: str, rival: str) -> str:
+        """The mean difference."""
+        return signed_value(self.frame.loc[(metric, rival)]["mean"])
+
     def size(self, metric: str, rival: str) -> str:
         """The median difference, without its sign."""
         return f"{abs(self.frame.loc[(metric, rival)]['median']):.4f}"
