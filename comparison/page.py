@@ -31,7 +31,7 @@ def write_pages(results: Path = rows.FOLDER, docs: Path = DOCS) -> list[Path]:
     findings = Findings(rows.read(results))
     images = draw_all(findings, docs)
     text = render(findings, images, results)
-    page = to_page(text, {}, {}, docs)
+    page = to_page(text, {}, {})
     return [
         write_text(docs / "comparison.md", text),
         write_text(docs / "comparison.html", page),
