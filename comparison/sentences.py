@@ -119,8 +119,8 @@ def studies(more: pd.DataFrame, wide: pd.DataFrame, main: Findings) -> list[str]
         )
         where = ", ".join(more.dataset.unique())
         said.append(
-            f"With {rules.MORE_ROWS} training rows in place of {rules.TRAIN_ROWS} ({where}), the first four by mean average "
-            f"precision: {now}; with {rules.TRAIN_ROWS}: {first}."
+            f"**More rows**: with {rules.MORE_ROWS} training rows in place of {rules.TRAIN_ROWS} ({where}), the first four by "
+            f"mean average precision: {now}; with {rules.TRAIN_ROWS}: {first}."
         )
     if len(wide):
         narrow, wider = paired(main.rows, wide)
@@ -128,7 +128,7 @@ def studies(more: pd.DataFrame, wide: pd.DataFrame, main: Findings) -> list[str]
         gains = (wider - narrow).mean().sort_values(ascending=False)
         by = ", ".join(f"{_title(str(name))} {gain:+.3f} (to {wider[name].mean():.3f})" for name, gain in gains.items())
         said.append(
-            f"With seven powers of ten in place of three points ({len(wider)} of {n_asked} data sets), "
+            f"**Longer searches**: with seven powers of ten in place of three points ({len(wider)} of {n_asked} data sets), "
             f"mean average precision: {by}."
         )
     return said

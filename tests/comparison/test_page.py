@@ -9,7 +9,7 @@ from comparison.answers import LABELS, LEVEL, ROPE, SCORES, Findings
 from comparison.figures import IMAGES
 from comparison.methods import BY_NAME, METHODS
 from comparison.page import DOCS, README, render, with_answers, write_pages
-from comparison.sentences import answers, losses_of
+from comparison.sentences import answers, losses_of, studies
 from scipy import stats
 
 from comparison import rows, rules
@@ -68,9 +68,11 @@ def test_numbers_of_the_first_screen_stand_in_the_sentences_of_the_rows(findings
     """Every number before the first heading comes from the rows or the rules."""
     page = (DOCS / "comparison.md").read_text(encoding="utf-8")
     first = page.partition("\n## ")[0]
-    assert all(f"- {answer}\n" in first for answer in answers(findings))
+    more, wide = (rows.read(rows.FOLDER / name) for name in ("more-rows", "wide"))
+    said = answers(findings) + studies(more, wide, findings)
+    assert all(f"- {answer}\n" in first for answer in said)
     rest = first
-    for answer in answers(findings):
+    for answer in said:
         rest = rest.replace(answer, "")
     splits = findings.splits.value_counts()
     known = {
@@ -134,6 +136,15 @@ def test_statistics_of_our_table_by_scipy_posthocs_and_baycomp(findings, column)
     np.testing.assert_allclose(
         judged.p_values.to_numpy(), holm.loc[table.columns, table.columns].to_numpy(), rtol=1e-6, atol=1e-9
     )
+
+
+def test_studies_by_other_means(findings, recorded):
+    more, wide = (rows.read(rows.FOLDER / name) for name in ("more-rows", "wide"))
+    said = " ".join(studies(more, wide, findings))
+    for study in (more, wide):
+        tuned = study[(study.variant == "tuned") & (study.status == "ok")]
+        mean = tuned.groupby("method")[SCORES].mean()[tuned.groupby("method").size() == study.dataset.nunique()]
+        assert f"{BY_NAME[mean.idxmax()].title} {mean.max():.3f}" in said or f"(to {mean.max():.3f})" in said
 
 
 def test_who_beats_a_method_is_said(findings):
