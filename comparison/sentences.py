@@ -119,7 +119,7 @@ def studies(more: pd.DataFrame, wide: pd.DataFrame, main: Findings) -> list[str]
         )
         where = ", ".join(more.dataset.unique())
         said.append(
-            f"**More rows**: with {rules.MORE_ROWS} training rows in place of {rules.TRAIN_ROWS} ({where}), the first four by "
+            f"**More rows**: with {rules.MORE_ROWS} training rows in place of {rules.TRAIN_ROWS} ({where}), first four by "
             f"mean average precision: {now}; with {rules.TRAIN_ROWS}: {first}."
         )
     if len(wide):
