@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from comparison import rules
-from comparison.answers import KIND_WORDS, KINDS, LABELS, SCORES, Findings, Judgement, title_of
+from comparison.answers import KIND_WORDS, KINDS, LABELS, SCORES, Findings, Judgement, in_sentence, title_of
 from comparison.methods import BY_NAME
 from comparison.tasks import kind
 from rbrl.report.figures import INK, MUTED, draw_trade_off, save_figure, styled
@@ -36,7 +36,7 @@ def draw_time(findings: Findings, judgement: Judgement) -> Figure:
     figure = draw_trade_off(seconds[ranks.index], ranks, "Quality against time", size=(7.6, 5.2))
     axes = figure.axes[0]
     axes.set_xlabel("processor seconds of search and fit, geometric mean over data sets")
-    axes.set_ylabel(f"average rank by {title_of(judgement.column).lower()}, best on top")
+    axes.set_ylabel(f"average rank by {in_sentence(judgement.column)}, best on top")
     return figure
 
 

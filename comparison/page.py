@@ -9,7 +9,7 @@ from jinja2 import Environment, StrictUndefined
 from reproduction.html import to_page
 
 from comparison import rows, rules
-from comparison.answers import KIND_WORDS, LABELS, SCORES, Findings, Judgement, is_better_larger, title_of
+from comparison.answers import KIND_WORDS, LABELS, SCORES, Findings, Judgement, in_sentence, is_better_larger, title_of
 from comparison.figures import draw_all
 from comparison.methods import BY_NAME, METHODS
 from comparison.sentences import OTHERS, RBRL, answers, losses_of, paired, sensitivity, studies
@@ -68,6 +68,7 @@ def _content(findings: Findings) -> dict[str, Any]:
         "rules": rules,
         "state": _state(findings),
         "n_methods": len(findings.ranked),
+        "left_out": _left_out(findings),
         "n_others": sum(package != "rbrl" for package in own),
         "answers": answers(findings),
         "ranks": _bare(rank_table(findings)),
@@ -128,7 +129,7 @@ def _rbrl_facts(findings: Findings) -> dict[str, float]:
     sparse = table[[kind(name) == "sparse" for name in table.index]]
     linear = [name for name in findings.ranked if BY_NAME[name].family == "linear"]
     curved = [name for name in findings.ranked if BY_NAME[name].family in ("kernel", "trees", "network")]
-    labels, own = findings.values(LABELS), findings.values("f1_micro")
+    gains = findings.threshold_gains("f1_micro", rules.ONE)
     return {
         "dense_best_linear": dense[linear].max(axis=1).mean(),
         "dense_best_curved": dense[curved].max(axis=1).mean(),
@@ -136,8 +137,9 @@ def _rbrl_facts(findings: Findings) -> dict[str, float]:
         "sparse_best_curved": sparse[curved].max(axis=1).mean(),
         "dense_kernel": (dense["rbrl-rbf"] - dense["rbrl-linear"]).mean(),
         "sparse_kernel": (sparse["rbrl-rbf"] - sparse["rbrl-linear"]).mean(),
-        "own": own["rbrl-linear"].mean(),
-        "learned": labels["rbrl-linear"].mean(),
+        "own_place": list(findings.judged("f1_micro").ranks.index).index("rbrl-rbf") + 1,
+        "own_gain": gains["rbrl-rbf"],
+        "other_gain": gains.median(),
         "ranking_term": (table["rbrl-linear"] - table["brl"]).mean(),
         "ranking_wins": int((table["rbrl-linear"] > table["brl"]).sum()),
         "n": len(table),
@@ -197,7 +199,7 @@ def kind_table(findings: Findings) -> Table:
         for column in (SCORES, LABELS):
             judged = findings.judged(column, of_kind=one)
             if len(judged.table):
-                columns.append(f"{KIND_WORDS[one]}: {title_of(column).partition(',')[0].lower()} ({len(judged.table)})")
+                columns.append(f"{KIND_WORDS[one]}: {in_sentence(column).partition(',')[0]} ({len(judged.table)})")
                 tables.append(judged.table.mean())
     order = findings.judged(SCORES).ranks.index
     lines = []
@@ -332,6 +334,16 @@ def method_table() -> Table:
         points = [", ".join(f"{name}={value}" for name, value in point.items()) or "default" for point in method.points]
         lines.append((word(method.title), word(method.package), word(method.family), word("; ".join(points))))
     return _table("methods", ("Method", "Package", "Family", "Points"), lines)
+
+
+def _left_out(findings: Findings) -> list[str]:
+    """Data sets that are not in the ranks, each with the methods that have no value there."""
+    lacking = findings.values(SCORES).isna()
+    return [
+        f"{dataset} ({', '.join(BY_NAME[name].title for name in lacking.columns[row])})"
+        for dataset, row in zip(lacking.index, lacking.to_numpy())
+        if row.any()
+    ]
 
 
 def _failures(findings: Findings) -> list[str]:

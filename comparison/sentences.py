@@ -5,7 +5,7 @@ import pandas as pd
 from benchmarks.defaults.protocol import CHOOSING
 
 from comparison import rules
-from comparison.answers import KINDS, LABELS, LEVEL, ROPE, SCORES, Findings, Judgement, names, title_of
+from comparison.answers import KINDS, LABELS, LEVEL, ROPE, SCORES, Findings, Judgement, in_sentence, names, title_of
 from comparison.methods import BY_NAME
 from rbrl.datasets import CARDS
 from rbrl.report import p_text
@@ -41,7 +41,7 @@ def answers(findings: Findings) -> list[str]:
 def overall(judgement: Judgement, question: str) -> str:
     """Who is best by one metric, who is equal to it, and whom the tests cannot tell from it."""
     best, n_sets = judgement.best, len(judgement.table)
-    ahead = f"**{question}**: {_title(best)} has the best average rank by {title_of(judgement.column).lower()}"
+    ahead = f"**{question}**: {_title(best)} has the best average rank by {in_sentence(judgement.column)}"
     ahead += f" ({judgement.ranks[best]:.1f} of {judgement.table.shape[1]} methods, {n_sets} data sets)"
     found = judgement.against(best)
     beaten, equal = (found.p <= LEVEL).sum(), [str(name) for name in found.index[found.equivalent > 0.5]]
@@ -162,7 +162,7 @@ def probabilities(findings: Findings) -> str:
 def losses_of(findings: Findings, method: str) -> list[str]:
     """Where a method loses, and to whom: by metric, by data set, by kind of data."""
     judged = {column: findings.judged(column) for column in (SCORES, LABELS, *OTHERS)}
-    first = [title_of(column).lower() for column, one in judged.items() if one.best == method]
+    first = [in_sentence(column) for column, one in judged.items() if one.best == method]
     said = [f"First by rank in: {', '.join(first) or 'none of the nine metrics of the table'}."]
     behind = [_behind(one, method) for one in judged.values() if one.best != method]
     said += [f"Not first in: {'; '.join(behind)}."] if behind else []
@@ -177,7 +177,7 @@ def _behind(judged: Judgement, method: str) -> str:
     row = judged.against(method).loc[judged.best]
     place = list(judged.ranks.index).index(method) + 1
     found = f"median difference {-row['median']:+.3f}, p = {p_text(row.p)}"
-    return f"{title_of(judged.column).lower()} (place {place}; {_title(judged.best)} is first, {found})"
+    return f"{in_sentence(judged.column)} (place {place}; {_title(judged.best)} is first, {found})"
 
 
 def _significant_losses(judged: dict[str, Judgement], method: str) -> str:
@@ -186,7 +186,7 @@ def _significant_losses(judged: dict[str, Judgement], method: str) -> str:
         found = one.against(method)
         for name, row in found[(found.p <= LEVEL) & (found["median"] < 0)].iterrows():
             lost = f"on {row.losses:.0f} of {len(one.table)}, median {-row['median']:.3f}"
-            by.append(f"{_title(str(name))} in {title_of(column).lower()} ({lost})")
+            by.append(f"{_title(str(name))} in {in_sentence(column)} ({lost})")
     return f"Beaten significantly by {', '.join(by) or 'no method in any of the nine'}."
 
 
@@ -206,7 +206,7 @@ def _ahead_by_kind(findings: Findings, method: str, kind: str) -> str:
         ahead = [name for name in means.index if means[name] > means[method] + ROPE]
         by = ", ".join(f"{_title(name)} {means[name] - means[method]:+.3f}" for name in ahead[:4])
         parts.append(
-            f"{title_of(column).partition(',')[0].lower()} {means[method]:.3f} (ahead by more than {ROPE}: {by or 'none'})"
+            f"{in_sentence(column).partition(',')[0]} {means[method]:.3f} (ahead by more than {ROPE}: {by or 'none'})"
         )
     return f"{OF_KIND[kind].strip('*')}, means: {'; '.join(parts)}."
 

@@ -53,6 +53,13 @@ def test_the_committed_page_is_that_of_the_committed_rows(findings, tmp_path):
     assert {path.name for path in (tmp_path / IMAGES).iterdir()} == {path.name for path in (DOCS / IMAGES).iterdir()}
 
 
+def test_enough_data_sets_and_methods_are_complete(findings):
+    whole = findings.values(SCORES).notna().sum()
+    complete = [name for name in findings.ranked if whole[name] >= 20]
+    assert len(complete) >= 12
+    assert sum(BY_NAME[name].package != "rbrl" for name in complete) >= 5
+
+
 @pytest.mark.parametrize(("column", "place"), [(SCORES, 0), (LABELS, 1)])
 def test_first_sentences_by_other_means(findings, plain, column, place):
     """Ranks by SciPy's rankdata, on values by plain pandas."""
