@@ -33,9 +33,13 @@ def answers(findings: Findings) -> list[str]:
     scores, labels = findings.judged(SCORES), findings.judged(LABELS)
     kinds = [of_kind(findings, one) for one in KINDS]
     said = [overall(scores, "To rank labels"), overall(labels, "To choose labels"), *kinds, untuned(findings)]
-    return [
-        one for one in (*said, quick(findings, scores), thresholds(findings, labels), probabilities(findings)) if one
-    ]
+    more = (
+        quick(findings, scores),
+        thresholds(findings, labels),
+        probabilities(findings),
+        defeats(findings, "rbrl-rbf"),
+    )
+    return [one for one in (*said, *more) if one]
 
 
 def overall(judgement: Judgement, question: str) -> str:
@@ -107,6 +111,18 @@ def thresholds(findings: Findings, labels: Judgement) -> str:
         f"(median over methods; {_title(micro.idxmax())} {micro.max():+.3f}), one for each label {macro.median():+.3f} "
         f"of macro-F1, while the best method is {spread:.3f} of micro-F1 above the middle one."
     )
+
+
+def defeats(findings: Findings, method: str) -> str:
+    """Where a method is not the one to take, in one sentence."""
+    judged = {column: findings.judged(column) for column in (SCORES, LABELS, *OTHERS)}
+    other = {in_sentence(column).partition(",")[0]: one.best for column, one in judged.items() if one.best != method}
+    firsts = ", ".join(f"{metric} ({_title(best)})" for metric, best in other.items()) or "no metric of the table"
+    dense = findings.judged(LABELS, of_kind="dense").table.mean().sort_values(ascending=False)
+    gaps = dense - dense[method]
+    ahead = ", ".join(f"{_title(str(name))} {gap:+.3f}" for name, gap in gaps.items() if gap > ROPE) or "nobody"
+    text = f"**Where {_title(method)} is not first**: by rank in {firsts}; in labels on dense features "
+    return f"{text}(micro-F1, ahead of it: {ahead}); and it gives no probabilities."
 
 
 def studies(more: pd.DataFrame, wide: pd.DataFrame, main: Findings) -> list[str]:
