@@ -122,7 +122,7 @@ def defeats(findings: Findings, method: str) -> str:
     gaps = dense - dense[method]
     ahead = ", ".join(f"{_title(str(name))} {gap:+.3f}" for name, gap in gaps.items() if gap > ROPE) or "nobody"
     text = f"**Where {_title(method)} is not first**: by rank in {firsts}; in labels on dense features "
-    return f"{text}(micro-F1, ahead of it: {ahead}); and it gives no probabilities."
+    return f"{text}(micro-F1, ahead of it: {ahead}); and it gives no probabilities by itself."
 
 
 def studies(more: pd.DataFrame, wide: pd.DataFrame, main: Findings) -> list[str]:
