@@ -44,7 +44,7 @@ def with_answers(readme: str, findings: Findings) -> str:
     before, _, rest = readme.partition(BEGIN)
     packages = {BY_NAME[name].package for name in findings.ranked}
     first = f"{len(findings.ranked)} methods of {len(packages)} packages on {len(findings.datasets)} data sets, "
-    first += f"up to {rules.TRAIN_ROWS} training rows, by rules that were fixed before the first run:"
+    first += f"up to {rules.TRAIN_ROWS} training rows, by rules that were fixed before there were results to choose by:"
     said = "\n".join(f"- {answer}" for answer in answers(findings)[:2])
     more = "Which method for which data, what it costs, and where RBRL loses: [docs/comparison.md](docs/comparison.md)."
     return f"{before}{BEGIN}\n{first}\n\n{said}\n\n{more}\n{END}{rest.partition(END)[2]}"
