@@ -108,7 +108,7 @@ METHODS = (
         is_slow=True,
     ),
     Method(
-        "logistic", "Logistic", "scikit-learn", "linear", _one_vs_rest(LogisticRegression, solver="liblinear"),
+        "logistic", "Logistic", "scikit-learn", "linear", _one_vs_rest(LogisticRegression),
         decades("C", 0.1, 10.0), wide=WIDE_COSTS),
     Method("linear-svc", "LinearSVC", "scikit-learn", "linear", _one_vs_rest(LinearSVC), COSTS, wide=WIDE_COSTS),
     Method(

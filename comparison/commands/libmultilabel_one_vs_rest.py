@@ -8,7 +8,7 @@ from serve import serve
 
 
 def fit(X: Any, Y: Any, parameters: dict[str, Any]) -> Any:
-    """LIBLINEAR's primal solver with a bias, the package's own default options but for C and the one thread."""
+    """LIBLINEAR's primal solver with a bias, as the package's example configurations have it; C, and one thread."""
     options = f"-s 2 -B 1 -e 0.0001 -q -m 1 -c {parameters.get('C', 1.0)}"
     model = train_1vsrest(sparse.csr_matrix(Y), sparse.csr_matrix(X), options=options, verbose=False)
     return lambda rows: (model.predict_values(sparse.csr_matrix(rows)), None)
