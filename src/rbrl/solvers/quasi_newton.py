@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rbrl._common.linalg import leading_singular
 from rbrl.problem.objective import Objective
 from rbrl.solvers.base import Run, SolverResult, Start
 from rbrl.solvers.factored import descend, join_violations, split
@@ -205,7 +206,7 @@ class QuasiNewtonRun(Run):
     def factored_round(self) -> None:
         """Descend in factors, the directions that the last round missed included."""
         objective, now = self.objective, self.now
-        factors = split(now.W, now.nuclear, min(max(self.round_tol, 1e-4), FADING))
+        factors = split(now.W, min(max(self.round_tol, 1e-4), FADING))
         H, spare = MeanModel(objective, now.scores).hessian, self.round_tol * now.value
         U, V = join_violations(objective, *factors, now.smooth_gradient, H, spare=spare) or factors
         gap, allowed = self.gap(), self.max_iter - self.n_iter - 1
@@ -234,7 +235,8 @@ class QuasiNewtonRun(Run):
         limit = now.value + 0.1 * self.tol * self.bound
         if self.gap() <= self.tol:
             limit = max(now.value, min(limit, self.bound * (1 + self.tol)))
-        _, V = nuclear.right_vectors(W, FADING)
+        _, sigma, V = leading_singular(W, len(nuclear.sigma))
+        V = V[:, sigma > FADING * sigma.max(initial=0.0)]
         faded = [V] if V.shape[1] < len(nuclear.sigma) else []
         for basis in (V[:, :0], *faded):
             lean: Any = objective.at((W @ basis) @ basis.T, (now.scores @ basis) @ basis.T)
