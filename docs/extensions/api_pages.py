@@ -57,7 +57,7 @@ def module_page(module: ModuleType, names: list[PublicName]) -> str:
     for kind, title in KINDS.items():
         of_kind = [public.name for public in here if public.kind == kind]
         if of_kind:
-            table = f".. autosummary::\n   :toctree: .\n   :template: autosummary/{kind}.rst\n\n"
+            table = f".. autosummary::\n   :toctree: .\n   :nosignatures:\n   :template: autosummary/{kind}.rst\n\n"
             parts += [heading(title, "-"), table, *(f"   {each}\n" for each in of_kind), "\n"]
     elsewhere = [f":py:obj:`{public.path}`" for public in names if public.home != name]
     if elsewhere:
