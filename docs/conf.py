@@ -82,7 +82,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "image_scrapers": ("matplotlib", "gallery"),  # the second is tools/gallery.py
+    "image_scrapers": ("gallery",),  # tools/gallery.py: the figures of pyplot, and those that rbrl returns
     "within_subsection_order": "FileNameSortKey",
 }
 

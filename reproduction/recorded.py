@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parent
 PLANS = (
     *("paper", "paper-fair", "paper-quick"),
     *("paper-hamming-loss", "paper-average-precision", "paper-subset-accuracy", "paper-two-metrics"),
-    *("paper-unscaled", "paper-scaled", "paper-frank-wolfe"),
+    *("paper-unscaled", "paper-scaled", "paper-frank-wolfe", "paper-more"),
 )
 COMMAND = "python -m reproduction"
 # Facts about a file stand at its head, in lines that start so.
@@ -96,6 +96,11 @@ def results_folder(given: Path | None = None) -> Path:
 def docs_folder() -> Path:
     """The folder of documentation that the pages are written into."""
     return _from_here(FOLDER.parent / "docs")
+
+
+def by_hand(name: str) -> Path:
+    """A file with judgements that are written by hand: causes.toml, or a part of a page in the folder notes."""
+    return FOLDER / name
 
 
 def _from_here(path: Path) -> Path:

@@ -5,7 +5,9 @@ import importlib
 import io
 import tempfile
 
+import matplotlib.pyplot as plt
 import pytest
+from matplotlib.figure import Figure
 
 import gallery
 
@@ -86,3 +88,13 @@ def test_it_runs_and_draws(name, tmp_path, monkeypatch):
         assert any(axes.has_data() for axes in figure.axes)
         figure.savefig(drawn := io.BytesIO(), format="png")
         assert drawn.getvalue().startswith(b"\x89PNG")
+
+
+def test_a_figure_that_pyplot_did_not_make_is_shown_once():
+    plt.switch_backend("Agg")
+    variables = {"ours": Figure(), "pyplot's": plt.figure(), "something else": 3}
+    gallery.show(variables)
+    assert [plt.figure(number) for number in plt.get_fignums()] == [variables["pyplot's"], variables["ours"]]
+    plt.close("all")
+    gallery.show(variables)
+    assert not plt.get_fignums()

@@ -46,6 +46,9 @@ else
     say "$doing $venv with pip (once; a minute or two)"
     with_pip
 fi
-"$venv/bin/python" -W always -c 'import rbrl._loops' || { say "rbrl cannot be imported in $venv" && exit 1; }
+told='import sys, warnings
+warnings.showwarning = lambda said, *where: print("rbrl:", said, file=sys.stderr)
+import rbrl._loops'
+"$venv/bin/python" -c "$told" || { say "rbrl cannot be imported in $venv" && exit 1; }
 rm -f "$unfinished"
 touch "$venv/.ready"

@@ -15,8 +15,8 @@ from rbrl.losses import SquaredHinge
 from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_ones
 from rbrl.problem.kernel import gram
 from rbrl.problem.objective import Objective
-from rbrl.solvers import APG, QuasiNewton
-from rbrl.solvers.lbfgs import Iterate
+from rbrl.solvers import APG, QuasiNewton, quasi_newton
+from rbrl.solvers.lbfgs import Iterate, Memory
 from rbrl.solvers.newton import newton_cost
 from rbrl.solvers.quasi_newton import SETTLING_STEPS, QuasiNewtonRun
 
@@ -292,8 +292,22 @@ def test_newtons_method_takes_over_where_the_gap_falls_slowly():
         return run.newton_pays()
 
     assert (pays(0.5 / cost), pays(2.0 / cost), pays(0.5 / cost, most=1)) == (True, False, False)
-    run.newton = True
-    assert not pays(0.5 / cost)
+    run.max_iter, run.memory = 10**6, Memory(objective.shape, 5, joint=True)
+    for n_gaps, before, after in ((9, False, False), (10, False, True), (10, True, True), (11, True, False)):
+        run.gaps, run.newton = [1.0] * n_gaps, before
+        run.choose_direction()
+        assert run.newton is after
+
+
+def test_evaluations_are_bounded_as_iterations_are(monkeypatch):
+    """A Newton step may cost fifty of them: without the bound this one takes 4,864 in 211 iterations."""
+    objective = random_problem(371)
+    monkeypatch.setattr(quasi_newton, "EVALUATIONS", 0.1)
+    found = solve_quietly(QuasiNewton(), objective)
+    assert 500 <= found.evaluations <= 600
+    assert not found.converged
+    assert found.n_iter < 100
+    assert found.objective <= objective.value(objective.zeros())
 
 
 def test_where_nothing_descends_past_and_rest_end_before_the_other_direction_is_tried():

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 from rbrl._common.linalg import gram_matrix, projected_gram, squares, whiten
 from rbrl._common.typing import BoolArray, FloatArray, Matrix, issparse
@@ -40,58 +39,16 @@ def gram(
     >>> gram(np.array([[0.0], [1.0]]), kernel="rbf", gamma=1.0).round(3).tolist()
     [[1.0, 0.368], [0.368, 1.0]]
     """
-    if kernel == "precomputed":
-        return _dense(X)
-    if callable(kernel):
-        other = X if Z is None else Z
-        K, shape = np.asarray(kernel(X, other), dtype=np.float64), (X.shape[0], other.shape[0])
-        if K.shape != shape:
-            raise ValueError(
-                f"The kernel function must return one value per pair of rows, shape {shape}. Got {K.shape}."
-            )
-        return K
-    # Of features in single precision the values are in double, too: they are what a certificate speaks of.
-    X = X.astype(np.float64, copy=False)
-    Z = X if Z is None else Z.astype(np.float64, copy=False)
-    if kernel == "rbf":
-        return _rbf(X, Z, 1.0 / X.shape[1] if gamma is None else gamma)
-    return pairwise_kernels(X, Z, kernel, filter_params=True, n_jobs=1, gamma=gamma, degree=degree, coef0=coef0)
-
-
-def _rbf(X: Matrix, Z: Matrix, gamma: float) -> FloatArray:
-    r"""exp(-gamma |x - z|^2), with products where they are exact enough and with differences where they are not.
-
-    :math:`|x|^2 + |z|^2 - 2x'z` is off by the rounding of :math:`|x|^2`, all of the distance where a column is far from 0:
-    such columns have a factor of their own.
-    """
-    if not (_reaches_far(gamma, X) or _reaches_far(gamma, Z)):
-        return rbf_kernel(X, Z, gamma=gamma)
-    far = _is_far(gamma, X) | _is_far(gamma, Z)
-    near = np.flatnonzero(~far)
-    K = cdist(*(_dense(side[:, np.flatnonzero(far)]) for side in (X, Z)), "sqeuclidean")
-    K = np.exp(np.multiply(K, -gamma, out=K), out=K)
-    return K * rbf_kernel(X[:, near], Z[:, near], gamma=gamma) if len(near) else K
-
-
-def _reaches_far(gamma: float, X: Matrix) -> bool:
-    """Whether any column is far from 0: in one pass, without a copy."""
-    values = X.data if issparse(X) else X
-    return bool(values.size and gamma * max(values.max(), -values.min()) ** 2 > FAR)
-
-
-def _is_far(gamma: float, X: Matrix) -> BoolArray:
-    """Whether each column holds values so far from 0 that the rounding of their squares shows in the kernel."""
-    return gamma * _dense(abs(X).max(axis=0)).ravel() ** 2 > FAR
-
-
-def _dense(X: Matrix) -> FloatArray:
-    return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
+    rows = KernelRows(X if Z is None else Z, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
+    return rows.values(rows.Z if Z is None else X)
 
 
 class KernelRows:
-    """Kernel values with rows that stay: what depends on these alone is computed once, and nothing is checked again.
+    r"""Kernel values with rows that stay: what depends on these alone is computed once, and nothing is checked again.
 
-    A single row is then as quick as its product with the others. Values are those of :func:`gram`.
+    A single row is then as quick as its product with the others. The squared distances of "rbf",
+    :math:`|x|^2 + |z|^2 - 2x'z`, are off by the rounding of :math:`|x|^2`, all of the distance where a column is far from
+    0: such columns have a factor of their own, from differences.
 
     Parameters
     ----------
@@ -112,16 +69,16 @@ class KernelRows:
         self, Z: Matrix, *, kernel: str | Callable[..., Any], gamma: float | None = None, degree: float = 3,
         coef0: float = 1.0,
     ) -> None:  # fmt: skip
-        self.Z = Z
         self.shape: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
         self._gamma = 1.0 / Z.shape[1] if gamma is None else gamma
-        self._direct = self._is_plain(Z)
-        if self._direct:
-            # Of a sparse row only the features that it has are looked up.
-            self._transposed = Z.T.tocsr() if issparse(Z) else Z.T
-            self._squares = squares(Z, axis=1)
+        # Of features in single precision the values are in double, too: they are what a certificate speaks of.
+        self.Z: Any = Z if callable(kernel) else Z.astype(np.float64, copy=False)
+        # Of a sparse row only the features that it has are looked up.
+        self._transposed = self.Z.T.tocsr() if issparse(self.Z) else self.Z.T
+        if kernel == "rbf":
+            self._squares, self._far = squares(self.Z, axis=1), _reaches_far(self._gamma, self.Z)
 
-    def values(self, X: Matrix) -> FloatArray:
+    def values(self, X: Any) -> FloatArray:
         """Kernel values between the rows of X and these.
 
         Parameters
@@ -132,27 +89,57 @@ class KernelRows:
         -------
         array (n_samples, n_rows)
         """
-        if not self._direct or not self._is_plain(X):
-            return gram(X, self.Z, **self.shape)
-        products = X @ self._transposed
-        K: FloatArray = products.toarray() if issparse(products) else products
-        if self.shape["kernel"] == "poly":
+        kernel = self.shape["kernel"]
+        if callable(kernel):
+            given, shape = np.asarray(kernel(X, self.Z), dtype=np.float64), (X.shape[0], self.Z.shape[0])
+            if given.shape != shape:
+                raise ValueError(
+                    f"The kernel function must return one value per pair of rows, shape {shape}. Got {given.shape}."
+                )
+            return given
+        if kernel == "precomputed":
+            return _dense(X)
+        X = X.astype(np.float64, copy=False)
+        if kernel == "rbf" and (self._far or _reaches_far(self._gamma, X)):
+            return self._from_differences(X)
+        K = _dense(X @ self._transposed)
+        if kernel == "poly":
             K *= self._gamma
             K += self.shape["coef0"]
             K **= self.shape["degree"]
-            return K
-        K *= -2.0
-        K += squares(X, axis=1)[:, None]
-        K += self._squares
-        np.maximum(K, 0.0, out=K)
-        K *= -self._gamma
-        return np.exp(K, out=K)
+        elif kernel == "rbf":
+            K *= -2.0
+            K += squares(X, axis=1)[:, None]
+            K += self._squares
+            np.maximum(K, 0.0, out=K)
+            if X is self.Z:
+                np.fill_diagonal(K, 0.0)
+            K *= -self._gamma
+            np.exp(K, out=K)
+        return K
 
-    def _is_plain(self, rows: Matrix) -> bool:
-        """Whether products of these rows are all that their kernel values need."""
-        if self.shape["kernel"] == "poly":
-            return rows.dtype == np.float64
-        return self.shape["kernel"] == "rbf" and rows.dtype == np.float64 and not _reaches_far(self._gamma, rows)
+    def _from_differences(self, X: Matrix) -> FloatArray:
+        """Values of "rbf" where columns are far from 0: a factor for these columns, and one for the others."""
+        far = _is_far(self._gamma, X) | _is_far(self._gamma, self.Z)
+        K = cdist(*(_dense(side[:, np.flatnonzero(far)]) for side in (X, self.Z)), "sqeuclidean")
+        K = np.exp(np.multiply(K, -self._gamma, out=K), out=K)
+        near = np.flatnonzero(~far)
+        return K * gram(X[:, near], self.Z[:, near], kernel="rbf", gamma=self._gamma) if len(near) else K
+
+
+def _reaches_far(gamma: float, X: Matrix) -> bool:
+    """Whether any column is far from 0: in one pass, without a copy."""
+    values = X.data if issparse(X) else X
+    return bool(values.size and gamma * max(values.max(), -values.min()) ** 2 > FAR)
+
+
+def _is_far(gamma: float, X: Matrix) -> BoolArray:
+    """Whether each column holds values so far from 0 that the rounding of their squares shows in the kernel."""
+    return gamma * _dense(abs(X).max(axis=0)).ravel() ** 2 > FAR
+
+
+def _dense(X: Matrix) -> FloatArray:
+    return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
 
 
 def fit_feature_map(
@@ -284,6 +271,16 @@ class FeatureMapDesign(SpectralDesign):
         :math:`\Phi`.
     low_rank : {"coefficients", "function"}
         As for :class:`SpectralDesign`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import FeatureMapDesign
+    >>> features = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    >>> design = FeatureMapDesign(features)
+    >>> weights = np.array([[1.0], [-1.0]])
+    >>> design.shape, np.allclose(design.scores(design.weights(weights)), features @ weights)
+    ((3, 2), True)
     """
 
     def __init__(self, features: FloatArray, low_rank: str = "coefficients") -> None:

@@ -36,6 +36,8 @@ class HingePairs:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from rbrl.ranking_svm.pairs import ranking_pairs
     >>> pairs = ranking_pairs(np.array([[1, -1, 1]]), C=1.0)
     >>> pairs.winner, pairs.loser, pairs.cap
     (array([0, 2], dtype=int32), array([1, 1], dtype=int32), array([0.5, 0.5]))
@@ -116,6 +118,13 @@ def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
     Returns
     -------
     HingePairs
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.ranking_svm import zero_label_pairs
+    >>> zero_label_pairs(np.array([[1, -1, -1]]), C=1.0).cap
+    array([1. , 0.5, 0.5])
     """
     prices = C * row_weights(weights, len(Y))[:, None] / np.maximum(_sides(Y), 1)
     return _unfold(_with_zero(Y), 2.0, prices, zero_only=True)

@@ -51,6 +51,7 @@ def reliability_diagram(
 
     Examples
     --------
+    >>> from rbrl.report import reliability_diagram
     >>> figure = reliability_diagram([[1, 0], [1, 0]], {"bold": [[0.9, 0.1]] * 2, "shy": [[0.6, 0.4]] * 2})
     >>> [axes.get_title("left") for axes in figure.axes]
     ['bold, ECE 0.100', 'shy, ECE 0.400']

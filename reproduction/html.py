@@ -1,0 +1,89 @@
+"""Markdown pages as one HTML page that needs nothing else: figures and style are in it."""
+
+import base64
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+STYLE = Path(__file__).parent / "pages" / "page.css"
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main>
+{first}
+{others}
+</main>
+</body>
+</html>
+"""
+PART = """<details class="page" id="{name}">
+<summary>{title}</summary>
+{body}
+</details>
+"""
+OPEN_TARGET = """<script>
+// A link to a part opens it.
+function show() {
+  const part = document.getElementById(location.hash.slice(1));
+  if (part && part.tagName === "DETAILS") { part.open = true; part.scrollIntoView(); }
+}
+addEventListener("hashchange", show);
+show();
+</script>
+"""
+
+
+def to_page(first: str, others: Mapping[str, str], titles: Mapping[str, str], docs: Path) -> str:
+    """One page of several texts: the first, and each of the others in a part that opens.
+
+    Parameters
+    ----------
+    first : str
+        Markdown.
+    others : dict of str to str
+        Markdown by the name of the page, as links call it: reproduction/NAME.md.
+    titles : dict of str to str
+        What is on each of the others.
+    docs : path
+        Folder that the links of the first text start from.
+    """
+    title = first.partition("\n")[0].lstrip("# ")
+    parts = [
+        PART.format(name=name, title=_first_up(titles[name]), body=to_html(text, docs / "reproduction", list(others)))
+        for name, text in others.items()
+    ]
+    body, style = to_html(first, docs, list(others)), STYLE.read_text(encoding="utf-8")
+    return PAGE.format(title=title, style=style, first=body, others="\n".join(parts) + OPEN_TARGET)
+
+
+def _first_up(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def to_html(text: str, folder: Path, parts: list[str]) -> str:
+    """A text as HTML: tables that scroll, figures within it, and links to other pages as links to parts of this one.
+
+    Examples
+    --------
+    >>> to_html("See [all](reproduction/oracle.md).", Path("."), ["oracle"])
+    '<p>See <a href="#oracle">all</a>.</p>\\n'
+    """
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    html = html.replace("<table>", '<div class="scroll" tabindex="0"><table>').replace("</table>", "</table></div>")
+    names = "|".join(map(re.escape, parts))
+    html = re.sub(rf'href="(?:reproduction/)?({names})\.md"', r'href="#\1"', html)
+    return re.sub(r'src="([^":]+\.svg)"', lambda match: f'src="{_data(folder / match[1])}"', html)
+
+
+def _data(path: Path) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
