@@ -91,6 +91,7 @@ def write_pages(app: "Sphinx", config: "Config") -> None:
     for path in folder.glob("*.rst"):
         if path.stem not in texts and path.stem not in of_names:
             path.unlink()  # of a name that is no longer there
+    config.autosummary_generate = [f"{FOLDER}/{name}.rst" for name in texts]
     for name, text in texts.items():
         path = folder / f"{name}.rst"
         # A page that is as it was keeps its time, so that Sphinx does not read it again.
