@@ -11,6 +11,7 @@ import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.problems import write_results
@@ -57,6 +58,8 @@ def asv(*arguments):
 
 def measured():
     """asv's numbers of this environment, by name."""
+    if find_spec("asv") is None:
+        sys.exit('This benchmark needs asv, which is not installed: make asv, or pip install ".[release]".')
     asv("machine", "--yes")
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
     commit = head.stdout.strip()

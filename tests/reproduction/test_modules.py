@@ -9,7 +9,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(path for name in ("reproduction", "comparison") for path in (ROOT / name).glob("*.py"))
-FILES = [*MODULES, *sorted((ROOT / "reproduction").glob("*/*.py")), *sorted((ROOT / "comparison" / "commands").glob("*.py"))]
+FILES = [
+    *MODULES,
+    *sorted((ROOT / "reproduction").glob("*/*.py")),
+    *sorted((ROOT / "comparison" / "commands").glob("*.py")),
+]
 PUBLIC = [
     *(
         "rbrl",

@@ -24,10 +24,10 @@ def far(dataset, metric, method):
     return 0.5 if (dataset, metric) == ("arts", "coverage") and method in ("BR", "CLR") else 0.0
 
 
-@pytest.fixture
-def recorded(tmp_path):
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
     """Results as the paper's, with two far cells, of which equal terms explain one."""
-    folder = tmp_path / "results"
+    folder = tmp_path_factory.mktemp("results")
     plans = {"paper": far, "paper-fair": None, "paper-hamming-loss": far, "paper-quick": None}
     for name, change in plans.items():
         rows = published_rows(change=change)
@@ -42,16 +42,17 @@ def recorded(tmp_path):
     return Recorded(folder)
 
 
-@pytest.fixture
-def docs(recorded, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def docs(recorded, tmp_path_factory):
     """The pages, with a cause and a note of their own; what was written by hand for the real ones is not there."""
-    folder, docs = tmp_path / "by hand", tmp_path / "docs"
-    (folder / "notes").mkdir(parents=True)
+    folder, docs = tmp_path_factory.mktemp("by hand"), tmp_path_factory.mktemp("docs")
+    (folder / "notes").mkdir()
     (folder / "causes.toml").write_text(CAUSE, encoding="utf-8")
     (folder / "notes" / "cost.md").write_text("The next factor of ten needs thought.\n", encoding="utf-8")
-    monkeypatch.setattr("reproduction.causes.by_hand", lambda name: folder / name)
-    monkeypatch.setattr("reproduction.page.by_hand", lambda name: folder / name)
-    files = write_pages(recorded, docs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reproduction.causes.by_hand", lambda name: folder / name)
+        patch.setattr("reproduction.page.by_hand", lambda name: folder / name)
+        files = write_pages(recorded, docs)
     assert all(path.is_file() for path in files)
     return docs
 

@@ -144,7 +144,8 @@ class CommandClassifier(ClassifierMixin, BaseEstimator):
             )
         self.X_train_, self.Y_train_ = X, Y.astype(np.int64)
         self.classes_ = [np.array([0, 1])] * Y.shape[1]
-        self._asked, self._found = "", (np.empty(0), np.empty(0, dtype=np.int64))
+        self._asked = ""
+        self._found: tuple[FloatArray, IntArray] = (np.empty(0), np.empty(0, dtype=np.int64))
         self.answer_: dict[str, Any] = {}
         return self
 
