@@ -7,6 +7,8 @@ ARGS ?=
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOWEST ?= .venv-lowest
+RELEASE ?= .venv-release
+DOCS ?= .venv-docs
 # What an environment is made from: with another core it is updated, which compiles it.
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard src/rbrl/_loops/core/*) tools/build_backend.py tools/environment.sh
 
@@ -15,7 +17,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test soak coverage kernels lowest pythons lint bench clean
+.PHONY: help demo reproduce docs test soak coverage kernels lowest pythons lint bench asv dist smoke clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +30,12 @@ demo: $(READY)  ## compare seven methods on yeast (real data, no download): tabl
 
 reproduce: $(READY)  ## the paper's tables beside ours: make ARGS="table3" reproduce
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m reproduction $(or $(ARGS),--help)
+
+$(DOCS)/.ready: $(SOURCES)
+	@tools/environment.sh $(DOCS) $(PYTHON) newest docs
+
+docs: $(DOCS)/.ready  ## build the site with its gallery in docs/_build/html; a warning is an error
+	@$(ONE_THREAD) $(DOCS)/bin/python -m sphinx -W --keep-going -b html $(ARGS) docs docs/_build/html
 
 test: $(READY)  ## run the tests
 	@$(PYTEST) $(ARGS)
@@ -57,6 +65,19 @@ lint: $(READY)  ## ruff, mypy (the package, and a user's script under --strict),
 bench: $(READY)  ## run the benchmarks
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
 
+# Nothing of the release's own tools is needed to work on rbrl.
+$(RELEASE)/.ready: $(SOURCES)
+	@$(PYTHON) -m venv $(RELEASE) && $(RELEASE)/bin/python -m pip install -qq --disable-pip-version-check '.[release]' && touch $@
+
+asv: $(RELEASE)/.ready  ## measure the ten figures that a release is compared by, beside those recorded
+	@$(ONE_THREAD) $(RELEASE)/bin/python -m benchmarks asv $(ARGS)
+
+dist: $(RELEASE)/.ready  ## build the source archive and a wheel, check what is in them, and state their sizes
+	@$(RELEASE)/bin/python tools/distributions.py
+
+smoke:  ## install the wheels of dist/ into empty environments of every Python of this machine, and use them
+	@$(ONE_THREAD) tools/smoke.sh dist $(ARGS)
+
 clean:  ## remove the environment, the caches and what was built
-	rm -rf $(VENV) .venv-* src/rbrl/_loops/_core.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist
-	find src tests examples reproduction -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .venv-* src/rbrl/_loops/_core.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist docs/_build docs/api docs/auto_examples docs/repository docs/sg_execution_times.rst
+	find src tests examples reproduction comparison -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,15 +2,16 @@
 A network's last layer, solved
 ==============================
 
-Training stops somewhere; the last layer's part of the problem is convex, so it can be solved, with a proof. Here a small
-network learns yeast with RBRL's loss. After every epoch we ask how far its last layer is from the best one for the features
-that it has by then, and what the best one would do on new rows.
+Training stops somewhere; the last layer's part of the problem is convex, so it can be solved, with a proof. Here a
+small network learns yeast with RBRL's loss. After every epoch we ask how far its last layer is from the best one for
+the features that it has by then, and what the best one would do on new rows.
 
-Needs the extra ``torch``. Run it with ``python examples/plot_last_layer.py``.
+Needs the extra ``torch``.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/last-layer.png'
+
 import copy
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import torch
@@ -19,6 +20,7 @@ from torch import nn
 
 from rbrl import datasets
 from rbrl.metrics import ranking_loss
+from rbrl.report.figures import plain_powers, styled
 from rbrl.torch import RBRLHead, RBRLLoss, refit_last_layer
 
 EPOCHS, HIDDEN = 12, 128
@@ -77,22 +79,22 @@ print(f"ranking loss on new rows: trained {as_trained[-1]:.4f}, solved {as_solve
 # %%
 # What training left
 # ------------------
-# A solved last layer is worth most while training is young: on new rows it is after three epochs where training gets after
-# five. Later the body has begun to know the training rows by heart, and the best layer for its features is no longer better
-# on new ones, however certain its optimum is: the ridge is what is left to choose, on rows that the body has not seen.
+# A solved last layer is worth most while training is young: on new rows it is after three epochs where training gets
+# after five. Later the body has begun to know the training rows by heart, and the best layer for its features is no
+# longer better on new ones, however certain its optimum is: the ridge is what is left to choose, on rows that the body
+# has not seen.
 
-figure, (above, below) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 epochs = range(1, EPOCHS + 1)
-above.semilogy(epochs, left, "o-", color="tab:blue", label="as trained")
-above.semilogy(epochs, certified, "s-", color="tab:orange", label="solved: certified gap")
-above.set(xlabel="epoch", ylabel="objective above its optimum, at most", title="The last layer, given its features")
-above.legend()
-below.plot(epochs, as_trained, "o-", color="tab:blue", label="as trained")
-below.plot(epochs, as_solved, "s-", color="tab:orange", label="last layer solved")
-below.set(xlabel="epoch", ylabel="ranking loss (less is better)", title="New rows")
-below.legend()
-
-if __name__ == "__main__":
-    path = Path("last_layer.png")
-    figure.savefig(path, dpi=120)
-    print(f"figure: {path}")
+with styled():
+    figure, (objectives, losses) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
+    objectives.semilogy(epochs, left, "o-", ms=4, label="as trained")
+    objectives.semilogy(epochs, certified, "s--", ms=4, label="solved: certified gap")
+    objectives.set(xlabel="epoch", ylabel="objective above its optimum, at most")
+    objectives.set_title("The last layer, given its features")
+    plain_powers(objectives.yaxis)
+    losses.plot(epochs, as_trained, "o-", ms=4, label="as trained")
+    losses.plot(epochs, as_solved, "s--", ms=4, label="last layer solved")
+    losses.set(xlabel="epoch", ylabel="ranking loss (less is better)", title="New rows")
+    for panel in (objectives, losses):
+        panel.legend()
+plt.show()

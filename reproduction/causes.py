@@ -14,7 +14,7 @@ from rbrl.metrics import get_metric
 from rbrl.report import MISSING, Cell, Table, count, spread, word
 from reproduction.cells import CELL, FAR, NEAR, cells, short_title, signed
 from reproduction.paper import OURS, as_published
-from reproduction.recorded import Source, stem
+from reproduction.recorded import Source, by_hand, stem
 
 KEYS = {"title", "change", "text", "methods", "metrics", "datasets"}
 
@@ -89,17 +89,13 @@ def read_causes(path: Path) -> list[Cause]:
     return causes
 
 
-def explained(
-    frame: pd.DataFrame, docs: Path, source: Source, plan: str = "paper", splits: Sequence[int] = ()
-) -> Explained:
-    """Explain the far cells of a plan by the causes that a folder of documentation names.
+def explained(frame: pd.DataFrame, source: Source, plan: str = "paper", splits: Sequence[int] = ()) -> Explained:
+    """Explain the far cells of a plan by the causes that causes.toml names.
 
     Parameters
     ----------
     frame : DataFrame
         As `cells` gives it.
-    docs : path
-        With reproduction/causes.toml in it.
     source : Recorded or Stored
         Of the results with a change.
     plan : str
@@ -107,7 +103,7 @@ def explained(
     splits : sequence of int
         Splits that count; empty means all.
     """
-    causes = read_causes(docs / "reproduction" / "causes.toml")
+    causes = read_causes(by_hand("causes.toml"))
     variants = {}
     for cause in causes:
         name = cause.plan(stem(plan))

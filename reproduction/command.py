@@ -17,7 +17,7 @@ from reproduction.causes import effect_table, explained, far_table
 from reproduction.claims import beaten_table, claim_table, metric_ranks, overall_ranks, verdict_table
 from reproduction.cost import check, check_table, cost_tables
 from reproduction.methods import parameters_beside
-from reproduction.recorded import COMMAND, docs_folder, read_plan
+from reproduction.recorded import COMMAND, read_plan
 from reproduction.request import Request, records, show_json
 
 # What studies and pages need, scikit-learn, Matplotlib and Jinja2, is imported where it is used: tables are quick.
@@ -33,7 +33,7 @@ def results(request: Request) -> None:
     frame = beside.cells(found)
     counts, far = (
         beside.count_table(frame),
-        explained(frame, docs_folder(), request.source, request.plan, request.splits),
+        explained(frame, request.source, request.plan, request.splits),
     )
     tables = [effect_table(frame, far.causes, far.variants)] if len(far.cells) and far.variants else []
     tables += [far_table(far.cells, "Cells that are far", far.causes)] if len(far.cells) else []
@@ -84,6 +84,15 @@ def observations(request: Request) -> None:
     request.show(verdict_table(found), claim_table(found))
 
 
+def judged(request: Request) -> None:
+    """RBRL against every method: leads, effect sizes, Wilcoxon with Holm, Bayesian probabilities."""
+    from reproduction import verdicts
+
+    found = {name: verdicts.verdicts(one) for name, one in request.sources(*_both(request)).items()}
+    tables = [verdicts.verdict_grid(frame, name) for name, frame in found.items()]
+    request.show(*tables, verdicts.verdict_rows(found))
+
+
 def fair(request: Request) -> None:
     """The published rules and equal terms, side by side."""
     found = request.sources(*_both(request))
@@ -109,6 +118,16 @@ def solver(request: Request) -> None:
     from reproduction.studies import solver_table
 
     request.show(solver_table(solver_study(request)["solver"]))
+
+
+def oracle(request: Request) -> None:
+    """Whether any point of the paper's grid gives its figures, where they are far from ours."""
+    from reproduction.oracle import oracle_table, run, weight_table
+
+    if request.minutes:
+        run(request.recorded, request.minutes, request.data_home, request.tell, request.wants)
+    found = request.recorded.table("oracle")
+    request.show(oracle_table(found, request.recorded), weight_table(found))
 
 
 def figure(number: int) -> Callable[[Request], None]:
@@ -149,15 +168,17 @@ ACTIONS: dict[str, Callable[[Request], None]] = {
     **{f"figure{number}": figure(number) for number in range(1, 6)},
     "observations": observations,
     "fair": fair,
+    "verdicts": judged,
     "criteria": criteria,
     "cost": lambda request: request.show(*cost_tables(request.rows(), request.source.effort(request.plan))),
     "solver": solver,
+    "oracle": oracle,
     **{name: step(name) for name in ("export", "studies", "page", "all")},
 }
 Target = StrEnum(
     "Target",
     "table1 table2 table3 table4 table5 table6 table7 figure1 figure2 figure3 figure4 figure5 "
-    "observations fair criteria cost solver export studies page all",
+    "observations fair verdicts criteria cost solver oracle export studies page all",
 )
 # Targets that follow from Table 3 alone, and so from the published one.
 STATISTICS = ("table4", "table5", "figure1", "figure2")
@@ -178,7 +199,8 @@ def run(
         typer.Argument(
             metavar="WHAT",
             show_default=False,
-            help="table1 … 7, figure1 … 5, observations, fair, criteria, cost, solver, export, studies, page or all.",
+            help="table1 … 7, figure1 … 5, observations, fair, verdicts, criteria, cost, solver, oracle, export, studies, "
+            "page or all.",
         ),
     ],
     store: Annotated[
@@ -211,6 +233,9 @@ def run(
         int | None, typer.Option(min=0, help="Seed of what --check draws; default: any.", show_default=False)
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="all: runs at a time; -1 for one per core.")] = 1,
+    minutes: Annotated[
+        float, typer.Option(min=0, help="oracle: processor minutes for searches that are not recorded yet.")
+    ] = 0.0,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of figures and pages.")] = Path("paper"),
     data_home: Annotated[
         Path | None, typer.Option(help="Folder of data files, NAME.npz or NAME.arff.", show_default=False)
@@ -249,6 +274,7 @@ def run(
         output=output,
         data_home=data_home,
         jobs=jobs,
+        minutes=minutes,
         json=json,
         quiet=quiet,
     )

@@ -17,6 +17,8 @@ from rbrl.report.figures import HEAT, INK, MUTED, plain_powers, styled
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7")
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Of the two scoring rules in the figure of leads: hard votes as published, and decision values.
+HARD, SOFT = "#d55e00", "#0072b2"
 FLOOR = 1e-12  # of a gap that is drawn: a logarithm needs something above zero
 TOLERANCE = 1e-4  # the default of the classifiers, marked by a line
 
@@ -61,6 +63,49 @@ def _draw_problem(row: Sequence[Axes], curves: pd.DataFrame) -> None:
         axes.set(xscale="log", yscale="log")
         axes.axhline(TOLERANCE, color=MUTED, lw=0.9, ls=":")
     plain_powers(*(axes.xaxis for axes in row), middle.yaxis, right.yaxis)
+
+
+def draw_leads(leads: pd.DataFrame, equivalent: float) -> Figure:
+    """Draw a method's lead over others under two scoring rules: a point per data set, a bar at their mean.
+
+    Parameters
+    ----------
+    leads : DataFrame
+        Columns metric, rival, dataset, hard and soft: the lead where the rivals rank by hard votes, and where by decision
+        values. Two marks tell them apart without colour.
+    equivalent : float
+        Leads up to this size do not matter; their region is shaded.
+    """
+    metrics, rivals = list(dict.fromkeys(leads.metric)), list(dict.fromkeys(leads.rival))
+    with panels(len(metrics), 1, 5.6, 1.95 * len(metrics) + 0.5) as (figure, grid):
+        for axes, name in zip(grid[:, 0], metrics):
+            _lead_panel(axes, leads[leads.metric == name], rivals, equivalent)
+            axes.set_title(heading(get_metric(name)))
+        low, high = min(leads.hard.min(), leads.soft.min()), max(leads.hard.max(), leads.soft.max())
+        for axes in grid[:, 0]:
+            axes.set_xlim(low - 0.02, high + 0.11)
+        grid[-1, 0].set_xlabel("RBRL's lead, in units of the metric: right of 0 RBRL is better")
+        figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3, fontsize=8)
+    return figure
+
+
+def _lead_panel(axes: Axes, part: pd.DataFrame, rivals: Sequence[str], equivalent: float) -> None:
+    axes.axvspan(-equivalent, equivalent, color=MUTED, alpha=0.25, lw=0, label=f"within ±{equivalent}")
+    axes.axvline(0, color=INK, lw=0.8)
+    for place, rival in enumerate(rivals):
+        own = part[part.rival == rival]
+        rules = (("hard", "hard votes, as published", HARD, "o", -0.17), ("soft", "decision values", SOFT, "D", 0.17))
+        for column, label, colour, marker, shift in rules:
+            look: dict[str, Any] = {"color": colour, "ms": 3.6, "mfc": "none", "mew": 0.9, "ls": "none"}
+            named = {"label": label} if place == 0 else {}
+            axes.plot(own[column], [place + shift] * len(own), marker, **look | named)
+            axes.plot([own[column].mean()] * 2, [place + shift - 0.15, place + shift + 0.15], color=colour, lw=2.4)
+        right = max(own.hard.max(), own.soft.max()) + 0.008
+        fall = " → ".join(f"{own[column].mean():.3f}".replace("-0.000", "0.000") for column in ("hard", "soft"))
+        axes.text(right, place, fall.replace("-", "−"), va="center", fontsize=8)
+    axes.set_yticks(range(len(rivals)), [f"over {rival}" for rival in rivals])
+    axes.set_ylim(len(rivals) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
 
 
 def draw_gamma(study: pd.DataFrame, title: str = "") -> Figure:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -9,19 +10,23 @@ import pandas as pd
 
 from rbrl import RankSVM, RBRLClassifier
 from rbrl.datasets import CARDS, Dataset, load, load_file
-from rbrl.report import compare, rank_table
+from rbrl.metrics import get_metric
+from rbrl.report import Results, compare, rank_table
 from rbrl.report.figures import draw_average_ranks, draw_critical_difference, save_figure
 from reproduction import studies
-from reproduction.drawings import draw_convergence, draw_gamma, draw_pairs
+from reproduction.drawings import draw_convergence, draw_gamma, draw_leads, draw_pairs
 from reproduction.paper import OVERALL, as_published, key, published_results
 from reproduction.recorded import Recorded
 from reproduction.request import Request
+from reproduction.verdicts import RANKING, ROPE, gains
 
 Frames: TypeAlias = dict[str, pd.DataFrame]
 Params: TypeAlias = dict[str, Any]
 
 # Iterations within which the paper's algorithm is said to converge.
 CLAIMED = {"emotions": 500, "arts": 50}
+# The methods that rank by votes as published, and the best of the others.
+LEADS_OVER = ("BR", "RAKEL", "CLR", "CPNL")
 # Parameters on data sets that no plan has.
 DEFAULTS = {"rbrl": {"ridge": 1.0, "ranking": 0.1, "nuclear": 1.0}, "rank-svm": {"C": 1.0}}
 
@@ -164,9 +169,25 @@ def _save(figure: Any, frame: pd.DataFrame, path: Path) -> list[Path]:
     return [*files, path.with_suffix(".csv")]
 
 
+def lead_table(hard: Results, soft: Results) -> pd.DataFrame:
+    """RBRL's lead in rankings over the methods that vote and over CPNL, by data set, under two scoring rules."""
+    records = []
+    for rival, name in product((rival for rival in LEADS_OVER if rival in hard.methods), RANKING):
+        metric = get_metric(name)
+        both = pd.DataFrame({"hard": gains(hard, metric, rival), "soft": gains(soft, metric, rival)}).dropna()
+        records += [(name, rival, dataset, *pair) for dataset, *pair in both.itertuples()]
+    return pd.DataFrame(records, columns=["metric", "rival", "dataset", "hard", "soft"])
+
+
 def draw_all(recorded: Recorded, folder: Path) -> dict[str, list[dict[str, str]]]:
     """Draw every figure that there are results for; return {part: [{file, alt}]}."""
-    drawn: dict[str, list[dict[str, str]]] = {"ranks": [], "differences": [], "convergence": [], "sensitivity": []}
+    drawn: dict[str, list[dict[str, str]]] = {
+        "leads": [],
+        "ranks": [],
+        "differences": [],
+        "convergence": [],
+        "sensitivity": [],
+    }
 
     def keep(part: str, figure: Any, name: str, alt: str) -> None:
         save_figure(figure, folder / name, formats=("svg",))
@@ -183,6 +204,9 @@ def draw_all(recorded: Recorded, folder: Path) -> dict[str, list[dict[str, str]]
             if comparison.decides_pairs:
                 alt = f"Critical-difference diagram of {metric.title.lower()}, {owner}"
                 keep("differences", draw_critical_difference(comparison), f"figure2-{metric.name}-{who}", alt)
+    if recorded.has("paper-fair"):
+        published, equal = (as_published(recorded.rows(plan)) for plan in ("paper", "paper-fair"))
+        keep("leads", draw_leads(lead_table(published, equal), ROPE), "leads", "RBRL's lead in rankings")
     of_studies: tuple[tuple[str, str, Callable[[pd.DataFrame], Any], str], ...] = (
         ("figure3", "convergence", draw_convergence, "Convergence of three solvers on emotions and arts"),
         ("figure4", "sensitivity", draw_gamma, "Sensitivity to the kernel width on image"),

@@ -1,14 +1,15 @@
-"""The page of the reproduction, and the answers that open it."""
+"""The pages of the reproduction: Markdown from templates, and one HTML page from the same text."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
+from rbrl.registry import METHODS
 from rbrl.report import (
     KEYS,
     MISSING,
@@ -17,165 +18,120 @@ from rbrl.report import (
     Table,
     compare,
     count,
+    join,
     number,
     rank_table,
     to_markdown,
     word,
-    write_page,
     write_text,
 )
 from reproduction import cells as beside
-from reproduction import claims
+from reproduction import claims, verdicts
 from reproduction.causes import Explained, effect_table, explained, far_table
-from reproduction.cells import Agreement
-from reproduction.cost import cost, cost_tables, hours_text, mean_per_fit
-from reproduction.criteria import choice_table, variant_tables
-from reproduction.figures import draw_all
-from reproduction.paper import ABLATION, OURS, OVERALL, PAPER, SOURCES, as_published, key, published_results
-from reproduction.recorded import COMMAND, Recorded, read_plan
+from reproduction.cost import cost_tables
+from reproduction.criteria import CHOSEN_ON, choice_table, variant_tables
+from reproduction.figures import draw_all, lead_table
+from reproduction.html import to_page
+from reproduction.paper import ABLATION, OURS, OVERALL, PAPER, SOURCES, as_published, paper_methods, published_results
+from reproduction.recorded import COMMAND, Recorded, by_hand, read_plan
+from reproduction.said import Judged, Leads, oracle_parts, tuning_parts
 from reproduction.studies import penalty_table, solver_table, width_table
 
-TEMPLATE = Path(__file__).parent / "page.md.jinja"
+TEMPLATES = Path(__file__).parent / "pages"
 IMAGES = Path("images", "reproduction")
-# Parts that are written by hand, each a file in docs/reproduction.
-NOTES = ("summary", "fair", "observations", "cells", "ablation", "time", "convergence", "sensitivity", "unsaid", "cost")
-VERDICTS = {
-    claims.HOLDS: "upheld",
-    claims.WEAK: "upheld without significance",
-    claims.FAILS: "not upheld",
-    claims.UNKNOWN: "not tested",
+# The page that comes first, and the others with what is on them.
+FIRST = "reproduction"
+PAGES = {
+    "verdicts": "RBRL against each method: differences, effect sizes, tests; tuning on the first split or on every one",
+    "table3": "Table 3 cell by cell, which cells are far, and the changes that move them near",
+    "oracle": "every point of the grid where cells are far",
+    "claims": "the seven observations, claim by claim",
+    "ranks": "Tables 4 and 5, Figures 1 and 2: average ranks, Friedman's test, critical-difference diagrams",
+    "ablation": "Table 6: RBRL without its ranking term",
+    "time": "Table 7: seconds, and our solver against the authors' algorithm",
+    "studies": "Figures 3 to 5: convergence and sensitivity",
+    "unsaid": "what the paper leaves open: criterion, splits that are searched, standardisation",
+    "cost": "fits and hours",
+    "commands": "commands that repeat it all",
 }
-
-
-def short_table(
-    found: Agreement, far: pd.DataFrame, sources: Mapping[str, Results], rows: pd.DataFrame, effort: pd.DataFrame
-) -> Table:
-    """Questions that a reader has, and their answers in figures.
-
-    Parameters
-    ----------
-    found : Agreement
-    far : DataFrame
-        The far cells; see `reproduction.causes.explain`.
-    sources : dict of str to Results
-        The paper's results and ours, by name.
-    rows, effort : DataFrame
-        Of our plan, as a store gives them.
-    """
-    moved, left = int((far.cause >= 0).sum()), int((far.cause < 0).sum())
-    good = f"{found.ours_good} of {found.ours_cells} cells within a distance of 2, or better"
-    near = f"{found.within} of {found.cells} cells within a distance of 3; "
-    near += f"{moved} far ones moved near by a named change, {left} unexplained"
-    lines = [
-        (f"Is {OURS} what the paper says?", good),
-        ("Are the other methods?", near),
-        ("Do the overall ranks agree?", f"Spearman correlation {found.spearman:.2f}"),
-        (f"Where does {OURS} rank?", _in_each(sources, _place)),
-        (f"Whom does {OURS} beat significantly?", _in_each(sources, _wins)),
-        ("Do the seven observations hold?", _in_each(sources, _verdicts)),
-        (f"What does {OURS}'s full search cost?", _cost_sentence(rows, effort)),
-    ]
-    answers = tuple((word(question), word(answer)) for question, answer in lines)
-    return Table("short", "In short", ("Question", "Answer"), answers, pd.DataFrame(lines))
-
-
-def _in_each(sources: Mapping[str, Results], say: Callable[[Results], str]) -> str:
-    return "; ".join(f"{name.lower()}: {say(results)}" for name, results in sources.items())
-
-
-def _place(results: Results) -> str:
-    ranks = rank_table(results).loc[OVERALL].dropna()
-    if OURS not in ranks:
-        return "not known yet"
-    place = int((ranks < ranks[OURS]).sum()) + 1
-    n_datasets = compare(results, results.metrics[0]).n_datasets
-    few = f" over {n_datasets} of {len(results.datasets)} data sets" if n_datasets < len(results.datasets) else ""
-    return f"place {place} of {len(ranks)}, overall average rank {ranks[OURS]:.2f}{few}"
-
-
-def _wins(results: Results) -> str:
-    wins, losses = claims.beaten_counts(results)
-    pairs = (len(results.methods) - 1) * len(results.metrics)
-    return f"{wins} of {pairs} pairs of method and metric" + (f", beaten in {losses}" if losses else "")
-
-
-def _verdicts(results: Results) -> str:
-    found = Counter(claims.judge(observation, results)[0] for observation in claims.observations())
-    return ", ".join(f"{found[name]} {VERDICTS[name]}" for name in VERDICTS if found[name])
-
-
-def _cost_sentence(rows: pd.DataFrame, effort: pd.DataFrame) -> str:
-    own, tuned = (frame[frame.method.map(key) == key(OURS)] for frame in (rows, effort))
-    if own.empty:
-        return "not known yet"
-    found = cost(own, tuned)
-    hours = hours_text(found.recorded_hours.sum(), found.hours.sum())
-    fits = f"{found.n_fits.sum():,} fits in {hours} hours of processor time, half of that on two cores"
-    return f"{fits}; {mean_per_fit(tuned, 'evaluations'):.1f} evaluations per fit"
+# Parts that are written by hand, each a file in reproduction/notes.
+NOTES = ("observations", "cells", "ablation", "time", "convergence", "sensitivity", "unsaid", "cost")
 
 
 def write_pages(recorded: Recorded, docs: Path) -> list[Path]:
-    """Write reproduction.md, its figures, and reproduction.html, the page of our results, into a folder of docs."""
+    """Write reproduction.md, the pages that it links to, their figures, and reproduction.html, which has all of them."""
     images = draw_all(recorded, docs / IMAGES)
-    said = {"title": "The paper's comparison, reproduced", "command": f"{COMMAND} all"}
+    texts = render(recorded, images)
+    files = [write_text(docs / _place(name), text) for name, text in texts.items()]
+    page = to_page(texts[FIRST], {name: texts[name] for name in PAGES}, PAGES)
     return [
-        write_text(docs / "reproduction.md", render(recorded, docs, images)),
-        write_page(
-            as_published(recorded.rows("paper")),
-            docs / "reproduction.html",
-            **said,
-            plan=read_plan("paper").to_toml(),
-        ),
+        *files,
+        write_text(docs / f"{FIRST}.html", page),
         *(docs / IMAGES / one["file"] for part in images.values() for one in part),
     ]
 
 
-def render(recorded: Recorded, docs: Path, images: Mapping[str, list[dict[str, str]]]) -> str:
-    """The page as text.
+def _place(name: str) -> Path:
+    return Path(f"{FIRST}.md") if name == FIRST else Path(FIRST, f"{name}.md")
+
+
+def render(recorded: Recorded, images: Mapping[str, list[dict[str, str]]]) -> dict[str, str]:
+    """The text of every page by its name.
 
     Parameters
     ----------
     recorded : Recorded
-    docs : path
-        Folder of documentation, with what is written by hand in its folder reproduction.
     images : dict of str to list of dict
         As `reproduction.figures.draw_all` gives them.
     """
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    text = template.render(**_content(recorded, docs), figures=images)
-    # Parts that are empty leave gaps.
-    lines = [line.rstrip() for line in text.splitlines()]
-    kept = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
-    return "\n".join(kept).strip() + "\n"
+    content = _content(recorded) | {"figures": images, "pages": list(PAGES.items())}
+    texts = {}
+    for name in (FIRST, *PAGES):
+        template = environment.from_string((TEMPLATES / f"{name}.md.jinja").read_text(encoding="utf-8"))
+        # Parts that are empty leave gaps.
+        lines = [line.rstrip() for line in template.render(**content).splitlines()]
+        kept = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
+        texts[name] = "\n".join(kept).strip() + "\n"
+    return texts
 
 
-def _content(recorded: Recorded, docs: Path) -> dict[str, Any]:
+def _content(recorded: Recorded) -> dict[str, Any]:
+    """Everything that a template may show."""
     rows, effort = recorded.rows("paper"), recorded.effort("paper")
     results, with_brl = as_published(rows), as_published(rows, ABLATION)
     known = [plan for plan in SOURCES if recorded.has(plan)]
     both = {PAPER: published_results()} | {SOURCES[plan]: as_published(recorded.rows(plan)) for plan in known}
     ours = {name: one for name, one in both.items() if name != SOURCES["paper-fair"]}
     frame = beside.cells(results)
-    far, found = explained(frame, docs, recorded), beside.agreement(results, frame)
+    far, found = explained(frame, recorded), beside.agreement(results, frame)
     return {
         "command": COMMAND,
         "state": _state(recorded, rows),
-        "short": _bare(short_table(found, far.cells, both, rows, effort)),
-        "notes": {name: _note(docs / "reproduction" / f"{name}.md") for name in NOTES},
+        "notes": {name: _note(name) for name in NOTES},
+        **_verdicts(both),
+        "rope": verdicts.ROPE,
+        **_smallest_hamming(results),
+        "grids": _grids(),
+        "n_datasets": len(results.datasets),
         "fair": _fair(both) if len(both) > len(ours) else None,
         "distance": f"{compare(published_results(), 'coverage').distance:.3f}",
-        "verdicts": _bare(claims.verdict_table(both)),
+        "claims_table": _bare(claims.verdict_table(both)),
         "claims": _bare(claims.claim_table(both)),
+        "ranks": _overall(both),
+        "yardsticks": _bare(beside.yardstick_table(frame, CHOSEN_ON)),
+        "within": _within(frame, far, found),
         "counts": _bare(beside.count_table(frame)),
         "agreement": found.sentences(),
         "tuned": _tuned(),
+        "tuning": tuning_parts(recorded),
+        "oracle": oracle_parts(recorded),
         "legend": beside.LEGEND,
         "cells": [(table.title, _bare(table)) for table in beside.cell_tables(frame)],
         **_far(frame, far),
         "table4": to_markdown(claims.metric_ranks(ours, ties="minimum")),
         "table5": to_markdown(beside.friedman_beside(results)),
-        "table7": to_markdown(beside.time_beside(results)),
+        "table7": _bare(beside.time_beside(results)),
         "ablation": [to_markdown(make(with_brl)) for make in (beside.ablation_summary, beside.ablation_beside)],
         "solver": _of(recorded, "solver", solver_table),
         "convergence": _of(recorded, "figure3-claims", convergence_table),
@@ -184,6 +140,62 @@ def _content(recorded: Recorded, docs: Path) -> dict[str, Any]:
         "choices": _of(recorded, "criteria", choice_table),
         "costs": [to_markdown(table) for table in cost_tables(rows, effort)],
         "repeat": list(_commands(rows)),
+    }
+
+
+def _verdicts(both: Mapping[str, Results]) -> dict[str, Any]:
+    """What the tests say by each of some results; nothing of leads where RBRL or equal terms are not recorded."""
+    frames = {name: verdicts.verdicts(results) for name, results in both.items()}
+    frames = {name: frame for name, frame in frames.items() if len(frame)}
+    hard, soft = (SOURCES[plan] for plan in ("paper", "paper-fair"))
+    content: dict[str, Any] = {
+        "leads": None,
+        "artefact": "",
+        "verdict_grids": [to_markdown(verdicts.verdict_grid(frame, name)) for name, frame in frames.items()],
+        "verdict_rows": _bare(verdicts.verdict_rows(frames)),
+    }
+    if {hard, soft} <= set(frames):
+        lead = verdicts.artefact(both[hard], both[soft], lead_table(both[hard], both[soft]).rival.unique())
+        content["leads"], content["artefact"] = Leads(lead), to_markdown(verdicts.artefact_table(lead))
+        content["equal"], content["published"] = Judged(frames[soft]), Judged(frames[hard])
+    return content
+
+
+def _overall(sources: Mapping[str, Results]) -> str:
+    ranks = {name: rank_table(results).loc[OVERALL].get(OURS, float("nan")) for name, results in sources.items()}
+    return ", ".join(f"{rank:.2f} ({name.lower()})" for name, rank in ranks.items() if rank == rank)
+
+
+def _smallest_hamming(results: Results) -> dict[str, str]:
+    """RBRL's smallest mean Hamming loss, and where."""
+    table = results.means("hamming_loss")
+    if OURS not in table:
+        return {"smallest": "not known yet", "smallest_on": "any set"}
+    return {"smallest": f"{table[OURS].min():.3f}", "smallest_on": str(table[OURS].idxmin())}
+
+
+def _grids() -> str:
+    """How many points each method of Table 3 has in the paper's grid, in words."""
+    sizes = {
+        m.title: sum(prod(map(len, grid.values())) for grid in m.grids) for m in METHODS if m.title in paper_methods()
+    }
+    by_size = {
+        size: [title for title in sizes if sizes[title] == size] for size in sorted(set(sizes.values()), reverse=True)
+    }
+    return ", ".join(f"{join(titles)} {size}" for size, titles in by_size.items())
+
+
+def _within(frame: pd.DataFrame, far: Explained, found: beside.Agreement) -> dict[str, Any]:
+    """Counts of cells by both yardsticks, and of far ones."""
+    known = frame[frame.kind != "missing"]
+    own, others = known[known.method == OURS], known[~known.dataset.isin(CHOSEN_ON)]
+    ours, every = beside.yardsticks(own), beside.yardsticks(known)
+    return {
+        **{"ours": len(own), "ours_sd": ours["sd2_or_better"], "ours_se": ours["se2"]},
+        **{"all": len(known), "all_sd": every["sd3"], "all_se": every["se2"]},
+        **{"others": len(others), "others_sd": beside.yardsticks(others)["sd3"]},
+        **{"far": len(far.cells), "moved": int((far.cells.cause >= 0).sum()), "left": int((far.cells.cause < 0).sum())},
+        "spearman": f"{found.spearman:.2f}" if found.spearman == found.spearman else "an amount not known yet",
     }
 
 
@@ -197,8 +209,9 @@ def _bare(table: Table) -> str:
     return to_markdown(table).partition("\n\n")[2]
 
 
-def _note(path: Path) -> str:
-    """A part of the page that is written by hand; nothing if there is none."""
+def _note(name: str) -> str:
+    """A part of a page that is written by hand; nothing if there is none."""
+    path = by_hand(f"notes/{name}.md")
     return f"\n{path.read_text(encoding='utf-8').strip()}\n\n" if path.is_file() else ""
 
 

@@ -98,6 +98,11 @@ def docs_folder() -> Path:
     return _from_here(FOLDER.parent / "docs")
 
 
+def by_hand(name: str) -> Path:
+    """A file with judgements that are written by hand: causes.toml, or a part of a page in the folder notes."""
+    return FOLDER / name
+
+
 def _from_here(path: Path) -> Path:
     """A path as it is typed in the working folder, if it lies there: it is shown to people."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

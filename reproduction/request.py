@@ -36,6 +36,8 @@ class Request:
         Folder of data files.
     jobs : int
         Runs at a time.
+    minutes : float
+        Processor time that `oracle` may spend.
     json, quiet : bool
         Whether answers are JSON; whether nothing but answers is printed.
     """
@@ -50,6 +52,7 @@ class Request:
     output: Path = Path("paper")
     data_home: Path | None = None
     jobs: int = 1
+    minutes: float = 0.0
     json: bool = False
     quiet: bool = False
 
@@ -75,6 +78,12 @@ class Request:
             what = ", ".join(map(str, [*self.datasets, *self.methods, *self.splits])) or "anything"
             raise ValueError(f"There are no results of {plan or self.plan} for {what}.")
         return rows[chosen]
+
+    def wants(self, run: Any) -> bool:
+        """Whether a run is of the data sets, methods and splits that were asked for."""
+        methods = [key(name) for name in self.methods]
+        chosen = ((run.dataset, self.datasets), (key(run.method), methods), (run.split, self.splits))
+        return all(not wanted or one in wanted for one, wanted in chosen)
 
     def results(self, plan: str | None = None, *others: str) -> Results:
         """Results with the paper's methods and names; the paper's own if those were asked for."""

@@ -17,7 +17,10 @@ import pytest
 import rbrl
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changes/*.md")])
+# What `make docs` writes among the pages.
+MADE = {ROOT / "docs" / name for name in ("_build", "api", "auto_examples", "repository")}
+WRITTEN = [page for page in ROOT.glob("docs/**/*.md") if MADE.isdisjoint(page.parents)]
+PAGES = sorted([*ROOT.glob("*.md"), *WRITTEN, *ROOT.glob("changes/*.md")])
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 # A page whose examples need an extra names its modules: <!-- needs: torch -->
 NEEDS = re.compile(r"^<!-- needs: (?P<modules>[\w, ]+) -->$", re.MULTILINE)
@@ -51,14 +54,27 @@ def test_examples_print_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace, printed = {"__name__": "__main__"}, None
     for kind, text, adjacent in blocks(page):
+        for file in (option.removeprefix("file=") for option in kind if option.startswith("file=")):
+            Path(file).write_text(text, encoding="utf-8")
         if kind == ["python"]:
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(compile(text, name_of(page), "exec"), namespace)
             printed = out.getvalue()
-            continue
-        if kind == ["text"] and adjacent and printed is not None:
-            assert printed.strip() == text.strip()
-        printed = None
+        elif kind == ["sh", "run"]:
+            printed = output_of(text)
+        else:
+            if kind == ["text"] and adjacent and printed is not None:
+                assert printed.strip() == text.strip()
+            printed = None
+
+
+def output_of(commands):
+    """What commands print, typed at a shell in which `rbrl` is this package."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    shell = f'set -e\nrbrl() {{ "{sys.executable}" -m rbrl.cli "$@"; }}\n{commands}'
+    run = subprocess.run(["sh", "-c", shell], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -254,16 +254,6 @@ def test_more_refusals(monkeypatch):
         to_onnx(model)
 
 
-def test_the_example_draws_its_figure(tmp_path, monkeypatch, capsys):
-    import plot_onnx  # needs the extra, as the rest of this file
-
-    monkeypatch.setattr(plot_onnx, "SIZES", (1, 4))
-    monkeypatch.setattr(plot_onnx, "REPEATS", 1)
-    plot_onnx.main(tmp_path)
-    assert (tmp_path / "onnx.png").stat().st_size > 10_000
-    assert "linear, float64: 0 of 13538 labels differ" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("name", ["yeast", "emotions", "enron"])
 def test_real_data(name, data_home):
     train, test = datasets.load(name, data_home=data_home).split(seed=0)

@@ -1,4 +1,4 @@
-"""Statistics against the published tables, scikit-posthocs and SciPy."""
+"""Statistics against the published tables, scikit-posthocs, SciPy and baycomp."""
 
 from importlib import import_module
 from itertools import permutations, product
@@ -262,6 +262,94 @@ def test_effect_sizes_follow_wilcoxons_statistic(seed, n_datasets):
     assert size == pytest.approx((2 * positive - total) / total, abs=1e-12)
 
 
+@pytest.fixture(scope="module")
+def fair_table():
+    """Means of the recorded comparison on equal terms: full precision, no ties."""
+    path = Path(__file__).parents[1] / "reproduction" / "results" / "paper-fair.csv"
+    rows = pd.read_csv(path, comment="#")
+    return {
+        metric.name: rows.pivot_table(index="dataset", columns="method", values=metric.name).to_numpy()
+        for metric in PAPER_METRICS
+    }
+
+
+@pytest.mark.parametrize("metric", PAPER_METRICS, ids=lambda metric: metric.name)
+def test_all_tests_agree_with_other_programs_on_one_table(fair_table, metric):
+    """SciPy, scikit-posthocs and baycomp, on the table that the reproduction is judged by."""
+    posthocs, baycomp = pytest.importorskip("scikit_posthocs"), pytest.importorskip("baycomp")
+    values = fair_table[metric.name]
+    chi2 = stats.friedmanchisquare(*values.T)
+    assert rs.friedman(values, metric.greater_is_better).chi2 == pytest.approx(chi2.statistic)
+    nemenyi = posthocs.posthoc_nemenyi_friedman(values).to_numpy()
+    np.testing.assert_allclose(rs.nemenyi_p_values(values, metric.greater_is_better), nemenyi, atol=1e-6)
+    control = values.shape[1] - 1
+    raw = [stats.wilcoxon(values[:, control], values[:, j], method="exact").pvalue for j in range(control)]
+    np.testing.assert_allclose(rs.wilcoxon_holm(values, control)[:control], rs.holm(raw))
+    answer = rs.bayesian_signed_rank(values, metric.greater_is_better, rope=0.005)
+    signed = values if metric.greater_is_better else -values
+    for j in (0, control // 2):
+        worse, equivalent, better = baycomp.SignedRankTest.probs(
+            signed[:, j], signed[:, control], rope=0.005, nsamples=5_000, random_state=1
+        )
+        ours = [table[control, j] for table in answer]
+        np.testing.assert_allclose(ours, [better, equivalent, worse], atol=monte_carlo_error(5_000, 50_000))
+
+
+def monte_carlo_error(*n_draws):
+    """Five standard errors of the difference of two shares, whatever they are near: one in a million misses it."""
+    return 5 * np.sqrt(sum(0.25 / n for n in n_draws))
+
+
+@pytest.mark.parametrize("rope", [0.0, 0.05])
+@pytest.mark.parametrize("seed", range(3))
+def test_bayesian_signed_rank_equals_baycomp(rope, seed):
+    baycomp = pytest.importorskip("baycomp")
+    values = random_values(seed, 8, 2)
+    expected = baycomp.SignedRankTest.probs(*values.T, rope=rope, prior=1.5, nsamples=5_000, random_state=seed)
+    answer = rs.bayesian_signed_rank(values, True, rope, prior=1.5)
+    ours = [answer.better[0, 1], answer.worse[0, 1]]
+    np.testing.assert_allclose(ours, [expected[0], expected[-1]], atol=monte_carlo_error(5_000, 50_000))
+
+
+def test_bayesian_probabilities_of_one_data_set_are_those_of_a_beta_distribution():
+    """Only z + z is beyond twice the region, not z + 0: better has w**2 of the draw, and wins where that is half."""
+    answer = rs.bayesian_signed_rank([[0.3, 0.2]], True, rope=0.06, n_draws=50_000)
+    expected = stats.beta(1, 0.5).sf(np.sqrt(0.5))
+    assert answer.better[0, 1] == pytest.approx(expected, abs=monte_carlo_error(50_000))
+    assert answer.worse[0, 1] == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), n_datasets=st.integers(1, 8), rope=st.sampled_from([0.0, 0.1]))
+def test_bayesian_probabilities_are_probabilities(seed, n_datasets, rope):
+    values = np.random.default_rng(seed).integers(0, 5, (n_datasets, 3)) / 10
+    answer = rs.bayesian_signed_rank(values, True, rope, n_draws=500)
+    np.testing.assert_allclose(sum(answer), 1.0)
+    np.testing.assert_array_equal(answer.better, answer.worse.T)
+    reverse = rs.bayesian_signed_rank(values, False, rope, n_draws=500)
+    np.testing.assert_allclose(reverse.better, answer.worse)
+    control = rs.bayesian_signed_rank(values, True, rope, control=1, n_draws=500)
+    np.testing.assert_array_equal(control, [one[1] for one in answer])
+    same = rs.bayesian_signed_rank(values[:, [0, 0]], True, rope, n_draws=500)
+    assert same.better[0, 1] == same.worse[0, 1] == (0.0 if rope else 0.5)
+
+
+def test_a_difference_on_the_border_is_half_beyond_it():
+    """As decimals, 0.3 - 0.2 is 0.1; as binary numbers it is less, and 0.8 - 0.7 is more."""
+    answers = [rs.bayesian_signed_rank(row, True, rope=0.1).better[0, 1] for row in ([[0.3, 0.2]], [[0.8, 0.7]])]
+    assert answers == [0.0, 0.0]  # w**2 / 2 is never the largest of three that sum to 1
+    answers = [rs.bayesian_signed_rank(row, True, rope=0.0999).better[0, 1] for row in ([[0.3, 0.2]], [[0.8, 0.7]])]
+    assert answers[0] == answers[1] > 0.4
+
+
+def test_wilcoxon_against_a_control_corrects_for_its_pairs_alone():
+    values = np.random.default_rng(0).random((10, 1)) + np.arange(9) + np.random.default_rng(1).random((10, 9)) / 10
+    p_values = rs.wilcoxon_holm(values, control=3)
+    assert p_values[3] == 1
+    np.testing.assert_allclose(np.delete(p_values, 3), 8 / 2**9)
+    assert rs.wilcoxon_holm(values).min() > 0.05
+
+
 @pytest.mark.parametrize(("n_methods", "n_datasets"), [(2, 3), (3, 2), (4, 2), (9, 2)])
 def test_nemenyi_says_nothing_where_the_distance_is_more_than_ranks_can_differ_by(n_methods, n_datasets):
     assert rs.nemenyi_distance(n_methods, n_datasets) > n_methods - 1
@@ -348,6 +436,11 @@ def test_mean_and_standard_deviation():
         (lambda: rs.ranks([[1.0, 2.0]], True, ties="dense"), "Got 'dense'"),
         (lambda: rs.friedman([[1.0, 2.0]], True), "Got 1"),
         (lambda: rs.nemenyi_distance(1, 10), "Got 1 and 10"),
+        (lambda: rs.wilcoxon_holm([[1.0, 2.0]], control=2), "0 to 1. Got 2"),
+        (lambda: rs.bayesian_signed_rank([[1.0, 2.0]], True, control=-1), "0 to 1. Got -1"),
+        (lambda: rs.bayesian_signed_rank([[1.0, 2.0]], True, rope=-0.1), "Got -0.1"),
+        (lambda: rs.bayesian_signed_rank([[1.0, 2.0]], True, prior=0), "Got 0 instead"),
+        (lambda: rs.bayesian_signed_rank([[1.0, 2.0]], True, n_draws=0), "Got 0 instead"),
     ],
 )
 def test_mistakes_are_named(call, message):

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Make or update the environment that `make` uses: environment.sh FOLDER PYTHON [lowest]
+# Make or update the environment that `make` uses: environment.sh FOLDER PYTHON [lowest|newest [EXTRA]]
 # With uv where it is installed, otherwise with venv and pip. One that was interrupted while new is made afresh.
 # With "lowest", everything that pyproject.toml names is installed in the lowest version it allows.
 # The compiled core goes into the source tree; where none can be made, the plain loops serve, and a line says so.
 set -eu
-venv=$1 python=$2 versions=${3:-newest} unfinished=$1/.unfinished
+venv=$1 python=$2 versions=${3:-newest} extra=${4:-dev} unfinished=$1/.unfinished
 
 say() { echo "$@" >&2; }
 recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
@@ -15,7 +15,7 @@ install() {
         "$venv/bin/python" tools/lowest_versions.py >"$venv/constraints.txt" || return
         set -- "$@" --constraint "$venv/constraints.txt"
     fi
-    "$@" -e '.[dev]'
+    "$@" -e ".[$extra]"
 }
 
 with_uv() {
@@ -46,6 +46,9 @@ else
     say "$doing $venv with pip (once; a minute or two)"
     with_pip
 fi
-"$venv/bin/python" -W always -c 'import rbrl._loops' || { say "rbrl cannot be imported in $venv" && exit 1; }
+told='import sys, warnings
+warnings.showwarning = lambda said, *where: print("rbrl:", said, file=sys.stderr)
+import rbrl._loops'
+"$venv/bin/python" -c "$told" || { say "rbrl cannot be imported in $venv" && exit 1; }
 rm -f "$unfinished"
 touch "$venv/.ready"

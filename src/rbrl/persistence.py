@@ -15,6 +15,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from rbrl._common.atomic_files import array_head, replacing
 from rbrl._common.bases import BaseEstimator
 from rbrl._version import __version__
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
+
+__all__ = ["FIRST_HOMES", "describe", "load", "save"]
 
 MAGIC = b"rbrl model 1\n"
 LONGEST_DIGEST = 100
@@ -84,8 +87,10 @@ def save(model: BaseEstimator, path: str | Path) -> None:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
-    >>> from rbrl import RBRLClassifier
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier, load, save
     >>> X, Y = np.eye(4), np.array([[0, 1], [1, 1], [1, 0], [0, 1]])
     >>> path = Path(mkdtemp(), "model")
     >>> save(RBRLClassifier().fit(X, Y), path)
@@ -95,7 +100,8 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     facts = ("objective_", "gap_", "rank_", "n_iter_")
     summary = {name: getattr(model, name) for name in facts if hasattr(model, name)}
     content = {"version": __version__, "versions": VERSIONS, "class": type(model).__name__}
-    archive = skops.io.dumps({**content, "summary": summary, "model": model})
+    with _without_callbacks(model):
+        archive = skops.io.dumps({**content, "summary": summary, "model": model})
     refused = _refused_types(archive)
     if refused:
         raise ModelFileError(
@@ -104,6 +110,19 @@ def save(model: BaseEstimator, path: str | Path) -> None:
         )
     with replacing(path) as temporary:
         temporary.write_bytes(MAGIC + hashlib.sha256(archive).hexdigest().encode() + b"\n" + archive)
+
+
+@contextmanager
+def _without_callbacks(model: BaseEstimator) -> Iterator[None]:
+    """Callbacks watch the fit of a model, of steps of a pipeline, or of what a search has found: they are no part of it."""
+    parts = [model, *model.get_params().values(), *vars(model).values()]
+    watched = {id(part): part for part in parts if "_skl_callbacks" in getattr(part, "__dict__", ())}
+    callbacks = {name: vars(part).pop("_skl_callbacks") for name, part in watched.items()}
+    try:
+        yield
+    finally:
+        for name, part in watched.items():
+            vars(part)["_skl_callbacks"] = callbacks[name]
 
 
 def load(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
@@ -129,6 +148,19 @@ def load(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
     -----
     ModelVersionWarning
         Another version of rbrl or scikit-learn wrote it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import rbrl
+    >>> model = rbrl.RBRLClassifier().fit(np.eye(4), np.eye(4, dtype=int))
+    >>> path = Path(tempfile.mkdtemp(), "model.rbrl")
+    >>> rbrl.save(model, path)
+    >>> again = rbrl.load(path)
+    >>> np.array_equal(again.coef_, model.coef_), again.gap_ == model.gap_
+    (True, True)
     """
     content = _content(Path(path), max_bytes)
     wrote = {"rbrl": content.get("version"), **content.get("versions", {})}
@@ -141,17 +173,31 @@ def load(path: str | Path, max_bytes: int = MAX_BYTES) -> Any:
 
 
 def describe(path: str | Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """Version, class and training summary of a model file, and the versions of what wrote it; parameters as for `load`.
+    """Version, class and training summary of a model file, and the versions of what wrote it.
 
     Parameters
     ----------
-    path, max_bytes
+    path : str or Path
+    max_bytes : int
         As for :func:`load`.
 
     Returns
     -------
     dict
         With the keys `version`, `versions`, `class` and `summary`, as far as the file has them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier, save
+    >>> from rbrl.persistence import describe
+    >>> path = Path(mkdtemp(), "model.rbrl")
+    >>> save(RBRLClassifier().fit(np.eye(4), np.eye(4, dtype=int)), path)
+    >>> found = describe(path)
+    >>> found["class"], sorted(found["versions"])
+    ('RBRLClassifier', ['numpy', 'python', 'rbrl', 'scikit-learn', 'scipy', 'skops'])
     """
     content = _content(Path(path), max_bytes)
     return {name: content[name] for name in ("version", "versions", "class", "summary") if name in content}

@@ -52,6 +52,7 @@ class Method:
     grids: tuple[Grid, ...] = ()
 
 
+# Every method, those of the paper first.
 METHODS = (
     Method("rbrl", RBRLClassifier, "RBRL", grids=({"ridge": WEIGHTS, "ranking": WEIGHTS, "nuclear": WEIGHTS},)),
     Method("brl", BRLClassifier, "BRL", grids=({"ridge": WEIGHTS, "nuclear": WEIGHTS},)),
@@ -73,4 +74,5 @@ METHODS = (
     Method("label-powerset", LabelPowerset, "Label powerset", "label-powerset"),
     Method("ecc", EnsembleOfChains, "Ensemble of chains", "ensemble-of-chains"),
 )
+# The class of each method, by the name that plans and the command line have for it.
 REGISTRY: dict[str, type[MultiLabelClassifier]] = {method.name: method.estimator for method in METHODS}

@@ -11,6 +11,8 @@ from sklearn.model_selection import BaseCrossValidator
 from rbrl._common.typing import FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
+__all__ = ["IterativeStratifiedKFold", "IterativeStratifiedShuffleSplit", "RandomSplits", "random_split"]
+
 # Training rows and test rows.
 Split: TypeAlias = tuple[IntArray, IntArray]
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
@@ -42,6 +44,7 @@ def random_split(n_samples: int, seed: int | np.random.Generator, train_fraction
 
     Examples
     --------
+    >>> from rbrl.splits import random_split
     >>> train, test = random_split(5, seed=0)
     >>> train, test
     (array([2, 3, 4]), array([0, 1]))
@@ -93,6 +96,7 @@ class RandomSplits(_Splitter):
 
     Examples
     --------
+    >>> from rbrl.splits import RandomSplits
     >>> [test.tolist() for _, test in RandomSplits(2).split([[0], [1], [2], [3], [4]])]
     [[0, 1], [2, 3]]
     """
@@ -109,7 +113,7 @@ class RandomSplits(_Splitter):
         ----------
         X : array-like or sparse matrix
             Of which only the number of rows matters.
-        y, groups
+        y, groups : Any
             For scikit-learn.
 
         Yields
@@ -141,6 +145,7 @@ class IterativeStratifiedKFold(_Splitter):
     Examples
     --------
     >>> import numpy as np
+    >>> from rbrl.splits import IterativeStratifiedKFold
     >>> Y = np.array([[1, 0], [0, 1]] * 10)
     >>> folds = IterativeStratifiedKFold(n_splits=2, random_state=0)
     >>> [Y[test].sum(axis=0).tolist() for _, test in folds.split(Y, Y)]
@@ -160,7 +165,7 @@ class IterativeStratifiedKFold(_Splitter):
             Of which only the number of rows matters.
         y : array-like or sparse matrix of shape (n_samples, n_labels)
             0/1 or -1/+1; NaN, a label that nobody looked at, is not relevant.
-        groups
+        groups : Any
             For scikit-learn.
 
         Yields
@@ -194,6 +199,7 @@ class IterativeStratifiedShuffleSplit(_Splitter):
     Examples
     --------
     >>> import numpy as np
+    >>> from rbrl.splits import IterativeStratifiedShuffleSplit
     >>> Y = np.array([[1, 0], [0, 1]] * 10)
     >>> (train, test), = IterativeStratifiedShuffleSplit(n_splits=1, random_state=0).split(Y, Y)
     >>> Y[train].sum(axis=0), Y[test].sum(axis=0)
@@ -214,7 +220,7 @@ class IterativeStratifiedShuffleSplit(_Splitter):
             Of which only the number of rows matters.
         y : array-like or sparse matrix of shape (n_samples, n_labels)
             0/1 or -1/+1; NaN, a label that nobody looked at, is not relevant.
-        groups
+        groups : Any
             For scikit-learn.
 
         Yields

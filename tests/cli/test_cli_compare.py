@@ -1,6 +1,8 @@
 """compare and report: one way from data to the page."""
 
 import json
+import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,11 +11,19 @@ import pytest
 ARGUMENTS = ["--dataset", "yeast", "--method", "br", "--method", "ml-knn", "--splits", "2"]
 
 
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """The folder of one comparison for all tests of this file, and what it answered, once one of them has asked for it."""
+    return SimpleNamespace(folder=tmp_path_factory.mktemp("comparison") / "run", answer=None)
+
+
 @pytest.fixture
-def run(rbrl, tmp_path):
-    answer = rbrl("compare", *ARGUMENTS, "-o", tmp_path / "run")
-    assert answer.code == 0, answer.err
-    return answer, tmp_path / "run"
+def run(rbrl, done, tmp_path):
+    """What a comparison answered, and a copy of its folder."""
+    if done.answer is None:
+        done.answer = rbrl("compare", *ARGUMENTS, "-o", done.folder)
+    assert done.answer.code == 0, done.answer.err
+    return done.answer, shutil.copytree(done.folder, tmp_path / "run")
 
 
 def test_compare_ends_with_a_table_and_a_page(run):
@@ -150,9 +160,9 @@ def test_a_folder_that_cannot_be_written(rbrl, tmp_path):
 
 
 def test_a_part_of_a_plan_has_the_results_of_the_whole(rbrl, tmp_path):
-    plan = 'datasets = ["yeast"]\nsplits = { number = 3 }\n[methods.br]\n[methods.ml-knn]\n'
+    plan = 'datasets = ["yeast"]\nsplits = { number = 2 }\n[methods.br]\n[methods.ml-knn]\n'
     (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
-    whole, part = ["compare", tmp_path / "plan.toml", "-o", tmp_path / "run", "--json"], ["-m", "ml-knn", "-s", 2]
+    whole, part = ["compare", tmp_path / "plan.toml", "-o", tmp_path / "run", "--json"], ["-m", "ml-knn", "-s", 1]
     found = json.loads(rbrl(*whole, *part).out)
     assert found["n_done"] == 1
     assert [row["method"] for row in found["tables"]["time"]] == ["ml-knn"]

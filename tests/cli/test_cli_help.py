@@ -1,5 +1,6 @@
 """Help: quick, complete, with examples; wrong calls end with 2 and a line."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[2] / "src"
-COMMANDS = ["compare", "report", "fit", "predict", "evaluate"]
+COMMANDS = ["compare", "report", "fit", "predict", "evaluate", "info"]
 DATA = [["data", name] for name in ("list", "show", "fetch", "convert")]
 
 
@@ -30,8 +31,33 @@ def test_version(rbrl):
     assert rbrl("--version").out == f"rbrl {__version__} (core: {info()['core']})\n"
 
 
-def python(*arguments):
-    environment = os.environ | {"PYTHONPATH": str(SRC)}
+def test_info_says_what_runs_here(rbrl):
+    from rbrl import info
+
+    found = info()
+    assert json.loads(rbrl("info", "--json").out) == found
+    lines = dict(line.split(maxsplit=1) for line in rbrl("info").out.splitlines())
+    assert lines == found
+    assert {"rbrl", "core", "python", "platform", "cores", "blas", "numpy", "extras"} <= set(found)
+    assert "cli" in found["extras"].split(", ")
+
+
+def test_shells_are_given_a_completion():
+    """What --install-completion writes: the script of the shell, for our name; and what it asks for."""
+    script = complete(_RBRL_COMPLETE="source_bash")
+    assert script.returncode == 0
+    assert "_RBRL_COMPLETE=complete_bash" in script.stdout
+    answer = complete(_RBRL_COMPLETE="complete_bash", COMP_WORDS="rbrl fit ye", COMP_CWORD="2")
+    assert answer.stdout.split() == ["yeast"], answer.stderr
+
+
+def complete(**environment):
+    main = "import sys; sys.argv = ['rbrl']; import rbrl.cli; rbrl.cli.main()"
+    return python("-c", main, **environment)
+
+
+def python(*arguments, **environment):
+    environment = os.environ | {"PYTHONPATH": str(SRC)} | environment
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120)
 
 

@@ -4,7 +4,7 @@ import os
 
 import pandas as pd
 import pytest
-from comparison import timeless
+from small_comparison import timeless
 
 from rbrl.experiments import Plan, Store, execute
 
@@ -33,11 +33,12 @@ def test_two_jobs(plan, expected, tmp_path):
 
 
 @pytest.fixture
-def cluster():
+def cluster(request):
     """Two worker processes of two threads each, on ports that the system chooses, patient where the machine is busy."""
     distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
     dask = pytest.importorskip("dask")
-    waits = {f"distributed.comm.timeouts.{name}": "300s" for name in ("connect", "tcp")}
+    patience = {"tcp": "300s", "connect": getattr(request, "param", "300s")}
+    waits = {f"distributed.comm.timeouts.{name}": seconds for name, seconds in patience.items()}
     workers = {"n_workers": 2, "threads_per_worker": 2, "processes": True, "memory_limit": 0}
     with (
         dask.config.set(waits),
@@ -74,8 +75,8 @@ def test_a_worker_that_dies_fails_its_run_only(table, place, tmp_path, how):
     assert_only_the_killer_failed(execute(plan, tmp_path / "store", jobs=2), tmp_path / "store")
 
 
-# Long: where a worker dies in the wrong moment, Dask itself tries for minutes to reach it.
-@pytest.mark.soak
+# So long does Dask itself try to reach a worker that is no more.
+@pytest.mark.parametrize("cluster", ["10s"], indirect=True)
 def test_data_that_died_with_a_dask_worker_is_sent_again(table, place, tmp_path, cluster):
     plan = with_a_killer("os._exit(0)", table, place, tmp_path)
     summary = execute(plan, tmp_path / "store", backend="dask", scheduler=cluster.scheduler_address)

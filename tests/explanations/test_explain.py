@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 import pandas as pd
-import plot_explanations
 import polars as pl
 import pytest
 from scipy import sparse
@@ -563,13 +562,3 @@ def test_learners_with_columns_of_their_own_are_compared_by_name(frames):
     a, b = next((i, j) for i in range(4) for j in range(i) if seen[i] != seen[j])
     assert set(explain(model, X.iloc[0], a, against=b).terms) == seen[a] | seen[b]
     assert_adds_up(model, X.iloc[0], X.iloc[:1])
-
-
-def test_the_example_draws_its_figures(tmp_path, capsys):
-    plot_explanations.main(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "explanation-against.png", "explanation.png", "label-map.png",
-    ]  # fmt: skip
-    printed = capsys.readouterr().out
-    assert "Class1 above Class4" in printed
-    assert "14 labels" in printed

@@ -53,8 +53,8 @@ COMMANDS = {
     "wrong call": "compare",
     "wrong option": "fit other.csv --nothing",
 }
-# How far a comparison is, and the command that has a home of its own.
-LEFT_OUT = r"^\[\d+/|reproduc"
+# How far a comparison is, the command that has a home of its own, and the one that came later.
+LEFT_OUT = r"^\[\d+/|reproduc|^│ info  "
 # Fixed, so that neither the terminal nor a runner of tests decides how help is laid out.
 ENVIRONMENT = {"COLUMNS": "120", "TERMINAL_WIDTH": "120", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 KEPT = ("PATH", "HOME", "TMPDIR", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "PYTHONWARNINGS", "SYSTEMROOT")

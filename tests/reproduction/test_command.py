@@ -145,7 +145,8 @@ def test_a_store_is_exported_checked_and_written_about(reproduce, project):
     assert reproduce("page").code == 0
     page = (project / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert "4 of 4 runs" in page
-    assert "--dataset yeast --method br --split 0" in page
+    commands = (project / "docs" / "reproduction" / "commands.md").read_text(encoding="utf-8")
+    assert "--dataset yeast --method br --split 0" in commands
     assert (project / "docs" / "reproduction.html").is_file()
 
 

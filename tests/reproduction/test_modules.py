@@ -1,4 +1,4 @@
-"""The reproduction is a user of rbrl like any other: it knows its public names only. Its examples are true."""
+"""Reproduction and comparison are users of rbrl like any other: they know its public names only. Their examples are true."""
 
 import ast
 import doctest
@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted((ROOT / "reproduction").glob("**/*.py"))
+MODULES = sorted(path for name in ("reproduction", "comparison") for path in (ROOT / name).glob("*.py"))
+FILES = [
+    *MODULES,
+    *sorted((ROOT / "reproduction").glob("*/*.py")),
+    *sorted((ROOT / "comparison" / "commands").glob("*.py")),
+]
 PUBLIC = [
     *(
         "rbrl",
@@ -20,7 +25,7 @@ PUBLIC = [
         "rbrl.datasets",
     ),
     *("rbrl.search", "rbrl.solvers", "rbrl.estimators", "rbrl.problem", "rbrl.registry", "rbrl.decision"),
-    "rbrl.exceptions",
+    *("rbrl.exceptions", "rbrl.ranking_svm", "rbrl.splits"),
 ]
 
 
@@ -36,14 +41,14 @@ def imported(path):
         yield from ((module, name) for module, name in found if module.partition(".")[0] == "rbrl")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_only_public_names_are_imported(path):
     for module, name in imported(path):
         assert module in PUBLIC, f"{path.name} imports {module}"
         assert name is None or name in importlib.import_module(module).__all__, f"{module}.{name} is not public"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_no_private_attribute_of_another_object_is_used(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("_")]
@@ -51,6 +56,6 @@ def test_no_private_attribute_of_another_object_is_used(path):
     assert {node.attr for node in others} <= {"_replace", "__dict__", "__name__"}, "all public in Python"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "reproduction").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_docstring_examples(path):
-    assert doctest.testmod(importlib.import_module(f"reproduction.{path.stem}")).failed == 0
+    assert doctest.testmod(importlib.import_module(f"{path.parent.name}.{path.stem}")).failed == 0

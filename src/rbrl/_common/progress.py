@@ -197,6 +197,8 @@ class Passes:
         The gap at which training ends.
     display : Display, optional
         Default: a silent one.
+    told : callable, optional
+        Told every gap too; what it answers is whether to stop.
 
     Examples
     --------
@@ -204,12 +206,13 @@ class Passes:
     >>> passes.advance(1, 2)
     >>> passes.advance(2, 2)
     >>> passes.reached(0.5)
+    False
     >>> passes.text()
     'pass 1, certified gap 5.0e-01'
     """
 
-    def __init__(self, tol: float, display: Display | None = None) -> None:
-        self.tol, self.display = tol, display or Display()
+    def __init__(self, tol: float, display: Display | None = None, told: Callable[[float], bool] | None = None) -> None:
+        self.tol, self.display, self.told = tol, display or Display(), told
         self.n_passes, self.gap = 0, math.inf
         self._share, self._began = 0.0, time.perf_counter()
         self._gaps: list[tuple[int, float]] = []
@@ -232,18 +235,24 @@ class Passes:
         self._share = n_done / n_blocks
         self.display.view(self._drawn)
 
-    def reached(self, gap: float) -> None:
+    def reached(self, gap: float) -> bool:
         """The solver has certified this gap.
 
         Parameters
         ----------
         gap : float
+
+        Returns
+        -------
+        bool
+            Whether it is asked to stop here.
         """
         self.gap, self._share = gap, 1.0
         if 0 < gap < math.inf:
             self._gaps = [*self._gaps[-RECENT:], (self.n_passes, math.log(gap))]
         self.display.line(self.text())
         self.display.view(self._drawn)
+        return self.told is not None and self.told(gap)
 
     def seconds_left(self) -> float | None:
         """An estimate from the pace so far, or None: gaps shrink by about the same factor in every pass."""
@@ -265,7 +274,9 @@ class Passes:
         return bar(self._share, 1.0, self.text())
 
 
-def passes_for(tol: float, verbose: bool | int, stream: TextIO | None = None) -> Passes:
+def passes_for(
+    tol: float, verbose: bool | int, stream: TextIO | None = None, told: Callable[[float], bool] | None = None
+) -> Passes:
     """Passes with a bar on a terminal, with lines elsewhere if `verbose`, silent otherwise.
 
     Parameters
@@ -274,12 +285,14 @@ def passes_for(tol: float, verbose: bool | int, stream: TextIO | None = None) ->
         The gap at which training ends.
     verbose : bool or int
     stream : text stream, default=sys.stderr
+    told : callable, optional
+        As for :class:`Passes`.
 
     Returns
     -------
     Passes
     """
-    return Passes(tol, display_for(bool(verbose), stream, PATIENCE_SECONDS))
+    return Passes(tol, display_for(bool(verbose), stream, PATIENCE_SECONDS), told)
 
 
 class Models:
@@ -293,6 +306,8 @@ class Models:
         Default: a silent one.
     pause : float, default=1
         Seconds between two lines, but for the last; more in long searches.
+    told : callable, optional
+        Called as models are solved, for others who watch.
 
     Examples
     --------
@@ -306,8 +321,11 @@ class Models:
     'RBRLClassifierCV: 4 of 4 models, 0 s'
     """
 
-    def __init__(self, owner: str, display: Display | None = None, pause: float = PATIENCE_SECONDS) -> None:
-        self.owner, self.display, self.pause = owner, display or Display(), pause
+    def __init__(
+        self, owner: str, display: Display | None = None, pause: float = PATIENCE_SECONDS,
+        told: Callable[[], object] | None = None,
+    ) -> None:  # fmt: skip
+        self.owner, self.display, self.pause, self.told = owner, display or Display(), pause, told
         self.n_done, self.n_models = 0, 0
         self._began = self._said = time.perf_counter()
 
@@ -340,6 +358,8 @@ class Models:
             self._said = now
             self.display.line(self.text())
         self.display.view(self._drawn)
+        if self.told is not None:
+            self.told()
 
     def text(self) -> str:
         """One line about where the search is."""
@@ -353,7 +373,9 @@ class Models:
         return bar(self.n_done, max(self.n_models, 1), self.text())
 
 
-def models_for(owner: str, verbose: bool | int, stream: TextIO | None = None) -> Models:
+def models_for(
+    owner: str, verbose: bool | int, stream: TextIO | None = None, told: Callable[[], object] | None = None
+) -> Models:
     """Models with a bar on a terminal and lines elsewhere if `verbose`, silent otherwise.
 
     Parameters
@@ -362,12 +384,14 @@ def models_for(owner: str, verbose: bool | int, stream: TextIO | None = None) ->
         Whose search it is.
     verbose : bool or int
     stream : text stream, default=sys.stderr
+    told : callable, optional
+        As for :class:`Models`.
 
     Returns
     -------
     Models
     """
-    return Models(owner, display_for(True, stream, PATIENCE_SECONDS) if verbose else None)
+    return Models(owner, display_for(True, stream, PATIENCE_SECONDS) if verbose else None, told=told)
 
 
 class Transfer:

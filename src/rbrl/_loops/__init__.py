@@ -22,16 +22,22 @@ __all__ = ["COMPILED", "WHY_PLAIN", "rows"]
 
 def _why_plain(error: ImportError) -> str:
     """What keeps the loops from being compiled on this machine, as far as one can tell, and what would help."""
-    if list(Path(__file__).parent.glob("_core.*")):
-        return f"the compiled core is there but cannot be loaded ({error}): install rbrl again"
+    here = Path(__file__).parent
+    # In a tree of sources make and pip compile in place; elsewhere pip would take the wheel that it made before and kept.
+    of_sources = (here / "core").is_dir()
+    again = (
+        "pip install --no-deps -e ." if of_sources else "pip install --force-reinstall --no-deps --no-cache-dir rbrl"
+    )
+    if list(here.glob("_core.*")):
+        return f"the compiled core is there but cannot be loaded ({error}); to make it anew: `{again}`"
     missing = []
     if not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
-        missing.append("a C++ compiler")
+        missing.append("no C++ compiler (Debian's g++)")
     if not Path(sysconfig.get_path("include"), "Python.h").is_file():
-        missing.append("Python's headers")
+        missing.append("no headers of Python (Debian's python3-dev)")
     if missing:
-        return f"there is no compiled core, for want of {' and '.join(missing)}: get that and install rbrl again"
-    return "there is no compiled core, though this machine could make one: pip install -v shows what fails"
+        return f"the core was not compiled, for this machine has {' and '.join(missing)}; once it has: `{again}`"
+    return f"the core was not compiled, though this machine has a compiler; to see why: `{again} -v`"
 
 
 rows: ModuleType

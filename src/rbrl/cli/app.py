@@ -13,7 +13,7 @@ import typer
 
 from rbrl._version import __version__
 from rbrl.cli import compare, data, models
-from rbrl.cli.shared import STOPPED, say
+from rbrl.cli.shared import STOPPED, Json, say, show_json
 
 app = typer.Typer(
     name="rbrl", help="Multi-label classification: compare methods, fit and predict.", no_args_is_help=True,
@@ -28,11 +28,26 @@ OPTIONS = {
 }  # fmt: skip
 
 
+@app.command()
+def info(json: Json = False) -> None:
+    """Say what runs here: versions, linear algebra and its threads, extras, and whether the loops are compiled.
+
+    Example: `rbrl info --json`
+    """
+    from rbrl import installation
+
+    found = installation.info()
+    if json:
+        show_json(found)
+    else:
+        print("\n".join(f"{name:14} {value}" for name, value in found.items()))
+
+
 def _show_version(asked: bool) -> None:
     if asked:
-        from rbrl.installation import info
+        from rbrl.installation import core
 
-        print(f"rbrl {__version__} (core: {info()['core']})")
+        print(f"rbrl {__version__} (core: {core()})")
         raise typer.Exit
 
 

@@ -74,6 +74,7 @@ class Card:
 
     Examples
     --------
+    >>> from rbrl.datasets import CARDS
     >>> CARDS["yeast"].sizes
     (2417, 103, 14)
     """
@@ -110,6 +111,7 @@ class Card:
 
 MULAN = "https://raw.githubusercontent.com/tsoumakas/mulan/master/data/multi-label"
 NO_ADDRESS = "This version has no stable public address."
+UNKNOWN_ADDRESS = "The card has no address: put the file into a data folder."
 REUTERS = "Reuters' terms for RCV1: research only"
 YAHOO = (
     "Ueda & Saito 2002, pages of the Yahoo directory; the version of Min-Ling Zhang with 5,000 rows, the most frequent "
@@ -186,8 +188,33 @@ OTHERS = (
          sha256="72b34a76db9774b69af61dd3c34990c1bba6a8b5dd2474aab307ad6976784be3",
          source="Read 2010, plot summaries of the Internet Movie Database (MEKA, IMDB-F)",
          address=Address(urls=("https://downloads.sourceforge.net/project/meka/Datasets/IMDB-F.arff",), labels=28)),
+    Card("cal500", 502, 68, 174, 26.0438, 0.1497, "music", sparse=False, note=UNKNOWN_ADDRESS,
+         sha256="2d38aaeead468cf13e01ef0dcd06d6ea4f36a34146f6bf9339a5e75830f4cc5a",
+         source="Turnbull et al. 2008, songs described by listeners (Mulan)"),
+    Card("human3106", 3106, 440, 14, 1.1851, 0.0847, "biology", sparse=False, note=UNKNOWN_ADDRESS,
+         sha256="83dfa1ae42ea23dc4a1684d6973e8ec88c8037b9c957f5106f727efb53fed544",
+         source="Shen & Chou 2009, human proteins and their places in the cell; as feature vectors by Xu"),
+    Card("slashdot", 3782, 1079, 22, 1.1809, 0.0537, "text", sparse=True, note=UNKNOWN_ADDRESS,
+         sha256="641d34c6a6b81a377033c25b0ee66fa99e63dd4269d5f61a64d20509ec3d72ad",
+         source="Read 2010, news stories and their subjects (MEKA); from mldr.datasets"),
+    Card("langlog", 1460, 1004, 75, 1.1801, 0.0157, "text", sparse=True,
+         sha256="02247d8d11897bc2601727cd93acd4f9fb171f3eed5d3724a667c79400863baa",
+         source="Read 2010, posts of the Language Log (MEKA)", note=f"207 rows have no label. {UNKNOWN_ADDRESS}"),
+    Card("stackex_chess", 1675, 585, 227, 2.4113, 0.0106, "text", sparse=True,
+         sha256="8d16689883156c228d71fd6396458226ee0c3f20003f433a6408bfdbcdc963ce",
+         source="Charte et al. 2015, questions about chess on Stack Exchange", note=f"Counts of words. {UNKNOWN_ADDRESS}"),
+    Card("20ng", 19300, 1006, 20, 1.0289, 0.0514, "text", sparse=True, note=UNKNOWN_ADDRESS,
+         sha256="a9fc27ee964e2d9d854132912c386c66afb91a3a78bc917f67bf6a4073d1a69c",
+         source="Lang 1995, posts to newsgroups, 1,006 words as 0/1 (MEKA)"),
+    Card("health", 5000, 612, 32, 1.6622, 0.0519, "text", sparse=True, source=YAHOO, note=YAHOO_NOTE,
+         sha256="3d1a0dccc0f0fb8b685e43c6e605e691af68552c1b5a425a7eb91656c2c025db"),
+    Card("yahoo_arts_full", 7484, 23146, 26, 1.6539, 0.0636, "text", sparse=True,
+         sha256="a7c48cc91d65f9737075d19754781e2d03bd14a526ba29eb3f35d6fc3180ed3a",
+         source="Ueda & Saito 2002, pages of the Yahoo directory, with the whole vocabulary (Mulan)",
+         note=f"Counts of words, up to 2,462; arts is another version of the same directory. {UNKNOWN_ADDRESS}"),
 )  # fmt: skip
 
+# Every card of the catalogue, by name.
 CARDS = {card.name: card for card in PAPER + OTHERS}
 
 COLUMNS = ["n_samples", "n_features", "n_labels", "cardinality", "density", "domain", "model"]
@@ -203,6 +230,7 @@ def catalogue() -> "pd.DataFrame":
 
     Examples
     --------
+    >>> from rbrl.datasets import catalogue
     >>> catalogue().loc["yeast", "n_labels"]
     np.int64(14)
     """
@@ -219,6 +247,7 @@ def table() -> "pd.DataFrame":
 
     Examples
     --------
+    >>> from rbrl.datasets import table
     >>> table().loc["image", "note"]
     'the paper prints cardinality 1.240, density 0.248'
     """

@@ -83,6 +83,7 @@ class Columns:
 
     Examples
     --------
+    >>> from rbrl.datasets import Columns
     >>> Columns(n_features=2, feature_names=("length", "width")).n_features
     2
     """
@@ -139,8 +140,15 @@ def find_names(
 class Part(NamedTuple):
     """Some rows of a data set; unpacks as ``X, Y`` or into ``fit(*part)``.
 
+    Attributes
+    ----------
+    X : array or sparse matrix (n_rows, n_features)
+    Y : array or sparse matrix (n_rows, n_labels)
+
     Examples
     --------
+    >>> import numpy as np
+    >>> from rbrl.datasets import Part
     >>> X, Y = Part(np.eye(2), np.array([[0, 1], [1, 1]]))
     >>> X.shape
     (2, 2)
@@ -306,6 +314,13 @@ class Dataset:
         Returns
         -------
         Part
+
+        Examples
+        --------
+        >>> from rbrl import datasets
+        >>> X, Y = datasets.load("yeast").take([3, 1])
+        >>> X.shape, Y.shape
+        ((2, 103), (2, 14))
         """
         return Part(self.X[rows], self.Y[rows])
 
@@ -322,6 +337,13 @@ class Dataset:
         Returns
         -------
         train, test : Part
+
+        Examples
+        --------
+        >>> from rbrl import datasets
+        >>> train, test = datasets.load("yeast").split(seed=0)
+        >>> train.X.shape, test.Y.shape
+        ((1450, 103), (967, 14))
         """
         if isinstance(seed, str):
             if seed not in self.splits:
@@ -351,7 +373,12 @@ class Dataset:
         return replace(self, X=self.X[order], Y=self.Y[order], splits=splits)
 
     def canonical(self) -> "Dataset":
-        """Return the data set with its rows in canonical order."""
+        """Return the data set with its rows in canonical order.
+
+        Returns
+        -------
+        Dataset
+        """
         return self.reorder(canonical_order(row_digests(self.X, self.Y)))
 
     def summary(self) -> dict[str, str | float]:
@@ -364,6 +391,13 @@ class Dataset:
         Returns
         -------
         dict of str to str, int or float
+
+        Examples
+        --------
+        >>> from rbrl import datasets
+        >>> summary = datasets.load("yeast").summary()
+        >>> summary["n_samples"], summary["n_labels"], round(summary["cardinality"], 2)
+        (2417, 14, 4.24)
         """
         X, Y, n_samples, n_labels = self.X, self.Y, self.n_samples, self.n_labels
         counts, per_row, nonzero = _sums(Y == 1, 0), _sums(Y == 1, 1), _sums(X != 0, 1)

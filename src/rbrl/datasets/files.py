@@ -35,6 +35,15 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
         their order), those in Mulan's XML file. None: as the file says, or an XML file of the same name beside it.
     format : str, optional
         One of "arff", "csv", "mat", "npz", "parquet", "svmlight". Default: by the file's ending.
+    **options : Any
+        Those below.
+
+    Returns
+    -------
+    Dataset
+
+    Other Parameters
+    ----------------
     nominal : {"codes", "onehot"}, default="codes"
         A nominal feature with more than two values is one column of codes, listed in `categorical_index`, or one 0/1
         column per value. Values that are numbers are their own codes; other words are numbered from 0.
@@ -54,10 +63,6 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
         labels are found by name and come in the model's order, and the columns of a svmlight file count from where the
         model's did. Labels that the model does not know are left out; other features are refused.
 
-    Returns
-    -------
-    Dataset
-
     Raises
     ------
     DataFormatError
@@ -67,7 +72,9 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
+    >>> from rbrl.datasets import load_file
     >>> path = Path(mkdtemp(), "flowers.csv")
     >>> _ = path.write_text("length,width,red,tall\\n1,2,0,1\\n3,4,1,1\\n")
     >>> load_file(path, labels=-2).Y
@@ -94,18 +101,25 @@ def load_parts(
 
     Parameters
     ----------
-    path, labels, format, **options
+    path : path
+    labels : int, sequence of str, path of an XML file, or None
         As for :func:`load_file`.
     rows : int, default=50000
         Of each part; the last may have fewer.
+    format : str, optional
+        As for :func:`load_file`.
+    **options : Any
+        As for :func:`load_file`.
 
-    Yields
-    ------
-    Dataset
+    Returns
+    -------
+    iterator of Dataset
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
+    >>> from rbrl.datasets import load_parts
     >>> path = Path(mkdtemp(), "flowers.csv")
     >>> _ = path.write_text("length,width,red,tall\\n1,2,0,1\\n3,4,1,1\\n5,6,1,0\\n")
     >>> [part.n_samples for part in load_parts(path, labels=-2, rows=2)]
@@ -171,7 +185,9 @@ def read_blocks(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
+    >>> from rbrl.datasets import read_blocks
     >>> path = Path(mkdtemp(), "new.csv")
     >>> _ = path.write_text("length,width\\n1,2\\n3,4\\n5,6\\n")
     >>> [X.shape for X in read_blocks(path, n_features=2, block_size=2)]
@@ -231,7 +247,9 @@ def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, 
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
+    >>> from rbrl.datasets import Dataset, save_file
     >>> path = Path(mkdtemp(), "tiny.csv")
     >>> save_file(Dataset([[1.5, 0], [0, 2]], [[0, 1], [1, 1]], label_names=["red", "tall"]), path)
     >>> print(path.read_text(), end="")
@@ -253,10 +271,12 @@ def convert(
     Parameters
     ----------
     source, target : path
-    labels, **options
+    labels : int, sequence of str, path of an XML file, or None
         As for :func:`load_file`.
     labels_first : bool, default=False
         As for :func:`save_file`.
+    **options : Any
+        As for :func:`load_file`.
 
     Returns
     -------
@@ -265,7 +285,9 @@ def convert(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
+    >>> from rbrl.datasets import convert, load_file
     >>> folder = Path(mkdtemp())
     >>> _ = (folder / "flowers.csv").write_text("length,width,red,tall\\n1,2,0,1\\n3,4,1,1\\n")
     >>> _ = convert(folder / "flowers.csv", folder / "flowers.npz", labels=["red", "tall"])

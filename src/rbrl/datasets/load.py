@@ -60,6 +60,7 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
 
     Examples
     --------
+    >>> from rbrl.datasets import load
     >>> load("yeast").Y.shape
     (2417, 14)
     """

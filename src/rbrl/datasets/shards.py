@@ -38,7 +38,7 @@ class Shards(Sequence[Part]):
 
     Parameters
     ----------
-    paths : folder, file, pattern such as "folder/*.npz", or sequence of paths
+    paths : folder, file, pattern such as ``folder/*.npz``, or sequence of paths
         A folder stands for all data files in it, in the order of their names, as a pattern does.
     cache : bool or folder, default=True
         A fit reads every file many times, and parsing takes longer than a pass over its rows, for all formats but NPZ: the
@@ -50,6 +50,7 @@ class Shards(Sequence[Part]):
 
     Examples
     --------
+    >>> import tempfile
     >>> from rbrl.datasets import load, open_shards, write_shards
     >>> folder = tempfile.TemporaryDirectory()
     >>> shards = write_shards(load("yeast"), folder.name, rows_per_shard=1000)
@@ -85,6 +86,15 @@ class Shards(Sequence[Part]):
         Returns
         -------
         Dataset
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rbrl.datasets import load, write_shards
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> write_shards(load("yeast"), folder.name, rows_per_shard=1000).read(2).n_samples
+        417
+        >>> folder.cleanup()
         """
         path = self.paths[i]
         dataset = self._copies.get(path)
@@ -193,9 +203,11 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
 
     Parameters
     ----------
-    where : folder, file, pattern such as "folder/*.npz", or sequence of paths
+    where : folder, file, pattern such as ``folder/*.npz``, or sequence of paths
         As for :class:`Shards`.
-    labels, **options
+    labels : int, sequence of str, path of an XML file, or None
+        As for :func:`load_file`.
+    **options : Any
         As for :class:`Shards` and :func:`load_file`. svmlight files that do not begin with their sizes need `n_features`,
         `n_labels`, `first_feature` and `first_label`. Words must be declared (ARFF) or coded as numbers: codes made from one
         file would not be those of another.
@@ -211,7 +223,9 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
 
     Examples
     --------
+    >>> import tempfile
     >>> import numpy as np
+    >>> from rbrl.datasets import open_shards, write_shards
     >>> folder = tempfile.TemporaryDirectory()
     >>> _ = write_shards((np.eye(5), np.eye(5)), folder.name, rows_per_shard=2)
     >>> len(open_shards(f"{folder.name}/*.npz"))
@@ -259,7 +273,9 @@ def write_shards(
         Made if it is not there; it must not hold shards of other data.
     rows_per_shard : int, default=50000
         The last shard may have fewer.
-    labels, **options
+    labels : int, sequence of str, path of an XML file, or None
+        Of a file: as for :func:`load_file`.
+    **options : Any
         Of a file: as for :func:`load_file`.
 
     Returns
@@ -268,7 +284,9 @@ def write_shards(
 
     Examples
     --------
+    >>> import tempfile
     >>> import numpy as np
+    >>> from rbrl.datasets import write_shards
     >>> folder = tempfile.TemporaryDirectory()
     >>> write_shards(((np.eye(2), np.eye(2)) for _ in range(4)), folder.name, rows_per_shard=3)
     Shards(3 files, 'part-00000.npz' to 'part-00002.npz')

@@ -28,6 +28,7 @@ def relevant_labels(scores: MatrixLike, never_empty: bool = False) -> BoolArray:
 
     Examples
     --------
+    >>> from rbrl.decision import relevant_labels
     >>> relevant_labels([[-2.0, -1.0, -1.0], [-1.0, 1.0, 2.0]], never_empty=True)
     array([[False,  True, False],
            [False,  True,  True]])
@@ -58,6 +59,7 @@ def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
 
     Examples
     --------
+    >>> from rbrl.decision import non_empty
     >>> non_empty([[-1, -1], [1, -1]], scores=[[0.1, 0.3], [0.2, 0.9]])
     array([[-1,  1],
            [ 1, -1]])
@@ -85,6 +87,7 @@ def every_row_has_label(Y: MatrixLike, weights: ArrayLike | None = None) -> bool
 
     Examples
     --------
+    >>> from rbrl.decision import every_row_has_label
     >>> every_row_has_label([[1, 0], [0, 0]]), every_row_has_label([[1, 0], [0, 0]], [1.0, 0.0])
     (False, True)
     """
@@ -116,6 +119,7 @@ def top_labels(scores: MatrixLike, k: int) -> tuple[IntArray, FloatArray]:
 
     Examples
     --------
+    >>> from rbrl.decision import top_labels
     >>> labels, scores = top_labels([[0.1, 0.7, 0.7], [3.0, 1.0, 2.0]], 2)
     >>> labels
     array([[1, 2],
@@ -215,6 +219,8 @@ class DecisionRule(BaseEstimator, ABC):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from rbrl.decision import DecisionRule
     >>> class Above(DecisionRule):
     ...     def __init__(self, cut: float = 0.5):
     ...         self.cut = cut
@@ -277,7 +283,7 @@ class Chain(DecisionRule):
 
     Examples
     --------
-    >>> from rbrl.decision import LabelThresholds, NonEmpty
+    >>> from rbrl.decision import Chain, LabelThresholds, NonEmpty
     >>> rule = Chain([LabelThresholds(), NonEmpty()])
     >>> rule.fit([[1.0, 3.0], [2.0, 4.0]], [[0, 0], [1, 1]]).labels([[1.4, 3.4]])
     array([[1, 0]])
@@ -325,6 +331,7 @@ class ZeroThreshold(DecisionRule):
 
     Examples
     --------
+    >>> from rbrl.decision import ZeroThreshold
     >>> ZeroThreshold().labels([[-1.0, 0.0, 2.0]])
     array([[0, 0, 1]])
     """
@@ -350,6 +357,7 @@ class NonEmpty(DecisionRule):
 
     Examples
     --------
+    >>> from rbrl.decision import NonEmpty
     >>> NonEmpty().labels([[-2.0, -1.0, -1.0], [-1.0, 1.0, 2.0]])
     array([[0, 1, 0],
            [0, 1, 1]])
@@ -380,6 +388,7 @@ class TopK(DecisionRule):
 
     Examples
     --------
+    >>> from rbrl.decision import TopK
     >>> TopK(2).labels([[0.3, 0.1, 0.2]])
     array([[1, 0, 1]])
     """

@@ -62,6 +62,7 @@ def best_global_threshold(
 
     Examples
     --------
+    >>> from rbrl.decision import best_global_threshold
     >>> best_global_threshold([[0.2, 0.9], [0.4, 0.6]], [[0, 1], [0, 1]])
     0.5
     """
@@ -103,6 +104,7 @@ def best_label_thresholds(
 
     Examples
     --------
+    >>> from rbrl.decision import best_label_thresholds
     >>> best_label_thresholds([[0.2, 0.9], [0.4, 0.6]], [[0, 1], [1, 1]], start=0.5)
     array([0.3, 0.5])
     """
@@ -205,6 +207,7 @@ class GlobalThreshold(DecisionRule):
 
     Examples
     --------
+    >>> from rbrl.decision import GlobalThreshold
     >>> rule = GlobalThreshold(start=0.5).fit([[0.2, 0.9], [0.3, 0.4]], [[0, 1], [0, 1]])
     >>> rule.labels([[0.1, 0.4]])
     array([[0, 1]])
@@ -266,6 +269,7 @@ class LabelThresholds(DecisionRule):
 
     Examples
     --------
+    >>> from rbrl.decision import LabelThresholds
     >>> rule = LabelThresholds(start=0.5).fit([[0.2, 0.9], [0.4, 0.6]], [[0, 1], [1, 1]])
     >>> rule.thresholds_
     array([0.3, 0.5])
@@ -332,6 +336,7 @@ class RowThreshold(DecisionRule):
 
     Examples
     --------
+    >>> from rbrl.decision import RowThreshold
     >>> rule = RowThreshold().fit([[1.0, 3.0], [2.0, 4.0], [5.0, 3.0]], [[0, 1], [0, 1], [1, 0]])
     >>> rule.labels([[6.0, 7.0], [2.0, 0.0]])
     array([[0, 1],
@@ -417,6 +422,7 @@ def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle"
 
     Examples
     --------
+    >>> from rbrl.decision import ideal_row_thresholds
     >>> ideal_row_thresholds([[1.0, 2.0, 4.0]], [[0, 0, 1]])
     array([3.])
     """

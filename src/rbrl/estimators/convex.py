@@ -17,6 +17,7 @@ from rbrl.datasets import Columns
 from rbrl.decision import every_row_has_label
 from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, remember_columns
 from rbrl.estimators.convex_problem import ConvexProblem, enough_memory, mapped, present_rows, solver_of
+from rbrl.estimators.display import CertifiedDisplay, FitTask, TakesCallbacks, Told, with_callbacks
 from rbrl.estimators.entries import (
     ClassWeight,
     check_class_weight,
@@ -51,6 +52,14 @@ class KernelModel:
     """Classifiers with the parameters `kernel`, `gamma`, `degree` and `coef0`: their kernel, and scores by it.
 
     A linear model keeps `coef_` and `intercept_`, every other one `dual_coef_`, `X_fit_` and perhaps `intercept_`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RBRLClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> RBRLClassifier(kernel="linear").fit(X, Y).coef_.shape, RBRLClassifier(kernel="rbf").fit(X, Y).dual_coef_.shape
+    ((4, 8), (60, 4))
     """
 
     kernel: str | Callable[[Any, Any], Any]
@@ -114,7 +123,7 @@ def _training_rows(model: KernelModel) -> KernelRows:
     return rows
 
 
-class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
+class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLabelClassifier):
     """A classifier that minimises loss + ridge + nuclear norm, linear or with a kernel.
 
     A subclass names its loss in :meth:`loss`; everything else is here. Parameters are those of
@@ -123,6 +132,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl.estimators.convex import ObjectiveClassifier
     >>> from rbrl.losses import SquaredHinge
     >>> class RidgeOnHinges(ObjectiveClassifier):
     ...     def loss(self, count_labels):
@@ -219,6 +229,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         X, Y, weights, counted = clone(self)._checked_entries(X, y, sample_weight)
         return ConvexProblem(self, X, Y, weights, counted, n_problems)
 
+    @with_callbacks
     def fit(
         self, X: Rows, y: MatrixLike | None = None, sample_weight: ArrayLike | None = None, *,
         label_mask: MatrixLike | None = None,
@@ -227,11 +238,10 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
 
         Parameters
         ----------
-        X : array or sparse matrix (n_samples, n_features); or :class:`rbrl.datasets.Dataset`, which has its labels; or
-            :class:`rbrl.datasets.Shards`, a list of parts (X, Y) or (X, Y, weights), a Dask array or data frame, or a list
-            of delayed parts
-            With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples). What comes in blocks stays where it is:
-            the linear model is learned in passes over it, with bounded memory.
+        X : array or sparse matrix (n_samples, n_features), Dataset, Shards, list of parts, Dask array or data frame
+            A :class:`rbrl.datasets.Dataset` has its labels, and so have parts: :class:`rbrl.datasets.Shards`, a list of
+            (X, Y) or (X, Y, weights), or of delayed ones. What comes in parts stays where it is: the linear model is learned
+            in passes over it, with bounded memory. With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
         y : array or sparse matrix (n_samples, n_labels)
             0/1 or -1/+1; `predict` answers in the same coding. NaN is a label that nobody looked at: it is in no loss and
             no pair. A 1-D y of classes works too. With a Dask array X, a Dask array with the same rows in each block; with
@@ -249,13 +259,15 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         self
         """
         self._check_parameters()
+        task = FitTask(self, X, y, "certified step")
         blocks = as_blocks(X, y, sample_weight, label_mask)
         vars(self).pop("pass_seconds_", None)
         if blocks is None:
-            self._fit(*self._checked_entries(X, y, sample_weight, label_mask))
+            self._fit(*self._checked_entries(X, y, sample_weight, label_mask), task.told)
         else:
-            self._fit_blocks(blocks)
+            self._fit_blocks(blocks, task.told)
         vars(self).pop("stream_", None)
+        task.end()
         return self
 
     def _checked_entries(
@@ -286,9 +298,13 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
         names = getattr(self, "label_names_", None)
         return *weighted_entries(Y, weights, self.class_weight, self.targets_, names), counted
 
-    def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None, counted: FloatArray | None = None) -> None:
+    def _fit(
+        self, X: Matrix, Y: IntArray, weights: FloatArray | None, counted: FloatArray | None = None,
+        told: Told | None = None,
+    ) -> None:  # fmt: skip
         started = time.perf_counter()
         problem = ConvexProblem(self, X, Y, weights, counted)
+        problem.reached = told
         if problem.kind == "linear" and not issparse(X):
             problem.scales.warn_of_spread(type(self).__name__, stacklevel=4)
         with enough_memory(problem):
@@ -307,7 +323,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
             self.gamma_ = problem.gamma
         self._store_solution(solution, started)
 
-    def _fit_blocks(self, blocks: Blocks) -> None:
+    def _fit_blocks(self, blocks: Blocks, told: Told | None = None) -> None:
         """Learn the linear model in passes over blocks of rows."""
         started, before, owner = time.perf_counter(), blocks.pass_seconds, type(self).__name__
         if not self._is_linear():
@@ -335,7 +351,7 @@ class ObjectiveClassifier(KernelModel, MultiLabelClassifier):
             blocks, loss, self.ridge, self.nuclear, intercept=self.fit_intercept,
             intercept_ridge=self.intercept_ridge, solver=solver_of(self),
             start=self._linear_coefficients() if self.warm_start else None, tol=self.tol, max_iter=self.max_iter,
-            verbose=self.verbose,
+            verbose=self.verbose, told=told,
         )  # fmt: skip
         self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
         self.classes_ = self.targets_.classes_

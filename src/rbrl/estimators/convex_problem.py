@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -60,6 +60,8 @@ class ConvexProblem:
     kind : {"linear", "kernel", "blocks", "approximation"}
         How it is solved: over features; over the spectrum of a kernel matrix; over one that is too large to decompose; over
         features that come near a kernel.
+    reached : callable or None
+        Told every gap that a solver certifies on the way; True asks it to stop.
 
     Examples
     --------
@@ -74,6 +76,8 @@ class ConvexProblem:
     >>> problem.objective(ridge=20).value(W) > problem.objective().value(W)
     True
     """
+
+    reached: Callable[[float], bool] | None = None
 
     def __init__(
         self,
@@ -190,7 +194,9 @@ class ConvexProblem:
                 f"The design has an intercept's column of {design.constant:g}, ridge={model.ridge} and "
                 f"intercept_ridge={model.intercept_ridge} need {self._constant(model):g}; take that of design_of."
             )
-        return Objective(design, self.Y, loss, self._ridge(model.ridge), model.nuclear, self.weights)
+        objective = Objective(design, self.Y, loss, self._ridge(model.ridge), model.nuclear, self.weights)
+        objective.reached = self.reached
+        return objective
 
     def score_matrix(self, X: Matrix, design: Design | None = None) -> FloatArray:
         """The matrix that turns weights over a design into scores of other rows, given as to `predict`.
@@ -293,6 +299,7 @@ def present_rows(
     Examples
     --------
     >>> import numpy as np
+    >>> from rbrl.estimators.convex import present_rows
     >>> present_rows(np.array([1.0, 0.0, 1.0]), 3)
     (array([0, 2]), None)
     """

@@ -387,9 +387,14 @@ class MLFE(MultiLabelClassifier):
 
         Parameters
         ----------
-        X, y
+        X : array or sparse matrix (n_samples, n_features)
+        y : label matrix
             As in :meth:`fit`.
         points : iterable of dicts
+
+        Yields
+        ------
+        MLFE
         """
         points = list(points)
         if any(not set(params) <= STAGE_THREE for params in points):

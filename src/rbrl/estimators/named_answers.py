@@ -101,6 +101,15 @@ class NamedAnswers(ClassifierMixin):
         -------
         list of lists
             Of names; of columns where labels have no names; of the one class for a 1-D target.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbrl import RBRLClassifier
+        >>> X, Y = np.eye(4), [["sea"], ["sea", "beach"], ["hill"], ["hill"]]
+        >>> model = RBRLClassifier(ridge=0.1).fit(X, Y)
+        >>> model.predict_sets(X[1:3])
+        [['beach', 'sea'], ['hill']]
         """
         return predict_sets(self, X)
 
@@ -119,6 +128,16 @@ class NamedAnswers(ClassifierMixin):
         labels : array (n_samples, k)
             Names; columns where labels have no names, and the classes of a 1-D target.
         scores : array (n_samples, k)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbrl import RBRLClassifier
+        >>> X, Y = np.eye(4), [["sea"], ["sea", "beach"], ["hill"], ["hill"]]
+        >>> model = RBRLClassifier(ridge=0.1).fit(X, Y)
+        >>> names, scores = model.predict_top(X[1:3], 2)
+        >>> names.shape, str(names[1, 0]), bool((scores[:, 0] >= scores[:, 1]).all())
+        ((2, 2), 'hill', True)
         """
         check_is_fitted(self)
         check_number(type(self).__name__ + ".predict_top", "k", k, low=1, integer=True)
@@ -222,7 +241,7 @@ def label_names(model: Any) -> list[str] | None:
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from rbrl import BRLClassifier
+    >>> from rbrl import BRLClassifier, label_names
     >>> pipeline = make_pipeline(StandardScaler(), BRLClassifier(label_names=["sea", "sun"]))
     >>> label_names(pipeline.fit([[0.0], [1.0]], [[0, 1], [1, 0]]))
     ['sea', 'sun']
@@ -285,7 +304,7 @@ def predict_sets(model: Any, X: MatrixLike) -> list[list[Any]]:
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from rbrl import RBRLClassifier
+    >>> from rbrl import RBRLClassifier, predict_sets
     >>> pipeline = make_pipeline(StandardScaler(), RBRLClassifier())
     >>> predict_sets(pipeline.fit([[0.0], [1.0], [5.0]], [["cold"], ["cold"], ["hot", "dry"]]), [[6.0]])
     [['dry', 'hot']]
@@ -323,7 +342,7 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from rbrl import RBRLClassifier
+    >>> from rbrl import RBRLClassifier, predict_top
     >>> pipeline = make_pipeline(StandardScaler(), RBRLClassifier())
     >>> labels, scores = predict_top(pipeline.fit([[0.0], [1.0], [5.0]], [["cold"], ["cold"], ["hot", "dry"]]), [[6.0]], 2)
     >>> labels.tolist(), bool(scores[0, 0] >= scores[0, 1])

@@ -78,6 +78,8 @@ class BRLClassifier(StreamingClassifier):
         Start from the weights of the previous `fit`. No effect with an approximation, whose features are drawn anew.
     verbose : int, default=0
         1 writes a line about the solution to standard error.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------

@@ -102,6 +102,17 @@ class StreamingClassifier(ObjectiveClassifier):
         -------
         self
             `coef_` and `intercept_` are computed when they are first asked for.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_multilabel_classification
+        >>> from rbrl import RBRLClassifier
+        >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+        >>> model = RBRLClassifier(ridge=10)
+        >>> for start in range(0, 60, 20):
+        ...     model = model.partial_fit(X[start : start + 20], Y[start : start + 20])
+        >>> model.n_samples_seen_, model.coef_.shape
+        (60, (4, 8))
         """
         self._check_parameters()
         if self.class_weight == "balanced":

@@ -14,7 +14,8 @@ Examples
 (6, 17)
 """
 
-from rbrl.exceptions import PlanError, StoreError
+from rbrl.exceptions import CommandError, PlanError, StoreError
+from rbrl.experiments.command import CommandClassifier
 from rbrl.experiments.execute import Summary, execute
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import PlainProgress, Progress, RichProgress, progress_for
@@ -22,6 +23,6 @@ from rbrl.experiments.runs import machine
 from rbrl.experiments.store import Store
 
 __all__ = [
-    "PlainProgress", "Plan", "PlanError", "Progress", "RichProgress", "Store", "StoreError", "Summary", "execute", "machine",
-    "progress_for",
+    "CommandClassifier", "CommandError", "PlainProgress", "Plan", "PlanError", "Progress", "RichProgress", "Store",
+    "StoreError", "Summary", "execute", "machine", "progress_for",
 ]  # fmt: skip

@@ -302,6 +302,15 @@ class Summary:
     notes : list of str
         What could not be reused, and why.
     failures : list of (dataset, method, split, error)
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from rbrl.experiments import Plan, execute
+    >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"brl": {"params": {"tol": 0.1}}}, "splits": {"number": 1}})
+    >>> summary = execute(plan, mkdtemp())
+    >>> summary.n_runs, summary.n_done, summary.n_reused, summary.failures
+    (1, 1, 0, [])
     """
 
     n_runs: int
@@ -355,6 +364,7 @@ def execute(
     Examples
     --------
     >>> from tempfile import mkdtemp
+    >>> from rbrl.experiments import Plan, execute
     >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"brl": {"params": {"tol": 0.1}}}, "splits": {"number": 1}})
     >>> execute(plan, mkdtemp()).n_done
     1

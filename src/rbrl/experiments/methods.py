@@ -6,7 +6,7 @@ import importlib.util
 import inspect
 import json
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,7 @@ from rbrl._common.checks import hint
 from rbrl._common.typing import Array, Matrix
 from rbrl.decision import non_empty as best_where_empty
 from rbrl.exceptions import PlanError, in_words
+from rbrl.experiments.command import CommandClassifier, words_of
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.specs import DataSpec, MethodSpec
 from rbrl.metrics import get_metric, probabilities_of, scores_of
@@ -156,16 +157,28 @@ def find_class(use: str, folder: str | Path) -> type[Classifier]:
     return getattr(module, name)
 
 
-def code_of(use: str, folder: str | Path) -> str | None:
-    """Content hash of the file that `use` names, so that an edited class is run anew; None for anything else.
+def code_of(use: str, params: Mapping[str, Any], folder: str | Path) -> str | None:
+    """Content hash of the files that a method is made of, so that an edited one is run anew; None if it has none.
 
     Parameters
     ----------
     use, folder
         As for `find_class`.
+    params : mapping
+        Of a command, the words that are files in the folder count; its interpreter, elsewhere, does not.
     """
     place, _, _ = use.rpartition(":")
-    return hashlib.sha256(_file(place, folder).read_bytes()).hexdigest()[:20] if place.endswith(".py") else None
+    files = [_file(place, folder)] if place.endswith(".py") else []
+    if "command" in params and issubclass(find_class(use, folder), CommandClassifier):
+        home = Path(folder).resolve()
+        files += [path for word in words_of(params["command"]) if _is_file_in(home, path := Path(home, word).resolve())]
+    if not files:
+        return None
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:20]
+
+
+def _is_file_in(home: Path, path: Path) -> bool:
+    return path.is_file() and path.is_relative_to(home)
 
 
 def check_method(plan: Plan, method: MethodSpec) -> None:
@@ -180,7 +193,8 @@ def check_method(plan: Plan, method: MethodSpec) -> None:
     where, cls = f"methods.{method.name}", find_class(method.use, plan.folder)
     if method.also_judged:
         _check_rules(f"{where}.also_judged", cls, [name for rule in method.also_judged for name in rule["params"]])
-    known = getattr(cls, "_get_param_names")() if issubclass(cls, BaseEstimator) else None  # noqa: B009
+    is_open = getattr(cls, "takes_any_parameter", False) or not issubclass(cls, BaseEstimator)
+    known = None if is_open else getattr(cls, "_get_param_names")()  # noqa: B009
     for data in plan.datasets:
         params, grids = method.on(data)
         for name in (*params, *(name for grid in grids for name in grid)):
@@ -360,6 +374,8 @@ def build(
     own = estimator.get_params(deep=False)
     if seed is not None and "random_state" in own and "random_state" not in params:
         estimator.set_params(random_state=seed)
+    if isinstance(estimator, CommandClassifier) and estimator.folder is None:
+        estimator.set_params(folder=str(Path(folder).resolve()))
     if non_empty is not None and "non_empty" in own:
         return estimator.set_params(non_empty=non_empty)
     return NonEmptyClassifier(estimator) if non_empty else estimator

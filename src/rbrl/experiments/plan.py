@@ -155,6 +155,7 @@ class Plan:
 
     Examples
     --------
+    >>> from rbrl.experiments import Plan
     >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}}, "splits": {"number": 3}})
     >>> plan.n_runs, plan.metrics[0]
     (3, 'hamming_loss')
@@ -183,6 +184,16 @@ class Plan:
         Returns
         -------
         Plan
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> from rbrl.experiments import Plan
+        >>> path = Path(mkdtemp(), "plan.toml")
+        >>> _ = path.write_text('datasets = ["yeast"]\\nmethods = { rbrl = {}, br = {} }')
+        >>> Plan.from_toml(path).n_runs
+        20
         """
         path = Path(path)
         try:
@@ -226,6 +237,13 @@ class Plan:
         Returns
         -------
         Plan
+
+        Examples
+        --------
+        >>> from rbrl.experiments import Plan
+        >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}, "br": {}}, "splits": {"number": 3}})
+        >>> plan.n_runs
+        6
         """
         said = checked_table("", table, CHECKS, required=["datasets", "methods"])
         only, preprocessing = said.pop("only", {}), said.pop("preprocessing", {})
@@ -236,7 +254,12 @@ class Plan:
         return plan.part(**only)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as nested dicts, every default written out."""
+        """The plan as nested dicts, every default written out.
+
+        Returns
+        -------
+        dict
+        """
         table: dict[str, Any] = {"title": self.title} if self.title else {}
         if self.splits.only:
             table["only"] = {"splits": list(self.splits.only)}
@@ -252,7 +275,19 @@ class Plan:
         }
 
     def to_toml(self) -> str:
-        """Text of a plan file that says the same."""
+        """Text of a plan file that says the same.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> from rbrl.experiments import Plan
+        >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}}})
+        >>> Plan.from_text(plan.to_toml(), folder=".").n_runs == plan.n_runs
+        True
+        """
         return _sections(self.to_dict())
 
     @property

@@ -22,6 +22,7 @@ class Progress:
 
     Examples
     --------
+    >>> from rbrl.experiments import Progress
     >>> class Failures(Progress):
     ...     def failed(self, run, outcome):
     ...         print(run.title, outcome.error)
@@ -160,6 +161,18 @@ class PlainProgress(ShownProgress):
     Parameters
     ----------
     stream : text stream, default=sys.stderr
+
+    Examples
+    --------
+    >>> import io
+    >>> from tempfile import mkdtemp
+    >>> from rbrl.experiments import PlainProgress, Plan, execute
+    >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"brl": {"params": {"tol": 0.1}}}, "splits": {"number": 1}})
+    >>> log = io.StringIO()
+    >>> execute(plan, mkdtemp(), progress=PlainProgress(log)).n_done
+    1
+    >>> "brl" in log.getvalue()
+    True
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -173,6 +186,17 @@ class RichProgress(ShownProgress):
     ----------
     console : rich.console.Console, optional
         Standard error by default, so that standard output can be piped.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tempfile import mkdtemp
+    >>> from rich.console import Console
+    >>> from rbrl.experiments import Plan, RichProgress, execute
+    >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"brl": {"params": {"tol": 0.1}}}, "splits": {"number": 1}})
+    >>> screen = Console(file=io.StringIO(), width=80)
+    >>> execute(plan, mkdtemp(), progress=RichProgress(screen)).n_done
+    1
     """
 
     def __init__(self, console: "Console | None" = None) -> None:
@@ -189,5 +213,12 @@ def progress_for(stream: TextIO | None = None) -> Progress:
     Returns
     -------
     Progress
+
+    Examples
+    --------
+    >>> import io
+    >>> from rbrl.experiments import Progress, progress_for
+    >>> isinstance(progress_for(io.StringIO()), Progress)
+    True
     """
     return ShownProgress(display_for(True, stream))

@@ -293,6 +293,7 @@ def machine() -> str:
 
     Examples
     --------
+    >>> from rbrl.experiments import machine
     >>> machine().split(", ")[3].split()[0]
     'NumPy'
     """
@@ -359,7 +360,7 @@ def _run(plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: st
     base: dict[str, Any] = {
         "data": content,
         "class": method.use,
-        "code": code_of(method.use, plan.folder),
+        "code": code_of(method.use, params, plan.folder),
         "params": resolved(method.use, params, plan.folder, but=always),
         "non_empty": method.non_empty,
         "standardise": plan.standardise,

@@ -58,6 +58,7 @@ class Store:
     Examples
     --------
     >>> from tempfile import mkdtemp
+    >>> from rbrl.experiments import Store
     >>> Store(mkdtemp()).rows().columns[:5].tolist()
     ['dataset', 'method', 'split', 'metric', 'value']
     """
@@ -68,7 +69,12 @@ class Store:
         self._owner: Owner | None = None
 
     def plan(self) -> Plan | None:
-        """Return the plan that was started last, or None."""
+        """Return the plan that was started last, or None.
+
+        Returns
+        -------
+        Plan or None
+        """
         with self._database.reading() as cursor:
             found = cursor.execute("SELECT toml, folder FROM plans ORDER BY id DESC LIMIT 1").fetchone()
             return None if found is None else Plan.from_text(*found)
@@ -90,6 +96,18 @@ class Store:
             evaluations, seed, version, machine. Times of a run that tunes are those of its whole search, also of what
             was searched before; older stores leave that out of the processor's time, see :meth:`effort`. Runs that are
             still to be done have no rows; a failed run has them without values.
+
+        Examples
+        --------
+        >>> from tempfile import mkdtemp
+        >>> from rbrl.experiments import Plan, Store, execute
+        >>> methods = {"brl": {"params": {"tol": 0.1}}}
+        >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": methods, "splits": {"number": 1}})
+        >>> store = Store(mkdtemp())
+        >>> _ = execute(plan, store)
+        >>> rows = store.rows()
+        >>> sorted(rows.metric)[:3], rows.status.unique().tolist()
+        (['average_precision', 'coverage', 'f1_example'], ['ok'])
         """
         chosen = plan or self.plan()
         lines = self._select(f"SELECT {VALUES}, {', '.join(ROWS[5:])} FROM runs WHERE key = ?", self._asked(plan))
@@ -145,6 +163,17 @@ class Store:
         -------
         DataFrame
             With the columns dataset, method, split, error, trace (the whole traceback).
+
+        Examples
+        --------
+        >>> from tempfile import mkdtemp
+        >>> from rbrl.experiments import Plan, Store, execute
+        >>> methods = {"brl": {"params": {"tol": 0.1}}}
+        >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": methods, "splits": {"number": 1}})
+        >>> store = Store(mkdtemp())
+        >>> _ = execute(plan, store)
+        >>> len(store.failures())
+        0
         """
         lines = self._select("SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'", self._asked(plan))
         return _frame(((*place, *line) for place, *line in lines), ["dataset", "method", "split", "error", "trace"])
@@ -226,7 +255,12 @@ class Store:
             return before
 
     def finished(self) -> dict[str, Outcome]:
-        """Return what is known of every run that has a result, by its key."""
+        """Return what is known of every run that has a result, by its key.
+
+        Returns
+        -------
+        dict of str to Outcome
+        """
         with self._database.reading() as cursor:
             found = cursor.execute(f"SELECT key, status, error, {VALUES}, again, version FROM runs").fetchall()
             return {key: Outcome(*result) for key, *result in found}

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from rbrl._common.threads import one_thread
 from rbrl._common.typing import Array, IntArray, Matrix
 from rbrl.exceptions import ConvergenceWarning, in_words
+from rbrl.experiments.command import CommandClassifier, processor_seconds
 from rbrl.experiments.methods import Classifier, build, inner_names
 from rbrl.experiments.runs import Fold, Outcome, Run, by_point, machine, missing_points
 from rbrl.metrics import ReliabilityBins, reliability_bins
@@ -75,7 +76,7 @@ def _built(run: Run, seed: int | None = None) -> Classifier:
 
 
 def _work(outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[Fold], others: list[OtherRule]) -> None:
-    estimator, chosen, earlier, used = _built(run, run.seed), {}, 0.0, time.process_time()
+    estimator, chosen, earlier, used = _built(run, run.seed), {}, 0.0, processor_seconds()
     train, test = _split(run, Y)
     X_train, X_test = prepare(X, train, test, run.plan.standardise)
     if run.tunes:
@@ -88,9 +89,14 @@ def _work(outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[Fold]
     fitted = time.perf_counter()
     predicted = predictions(estimator, X_test, run.plan.metrics)
     outcome.train_seconds, outcome.test_seconds = fitted - started, time.perf_counter() - fitted
+    if isinstance(estimator, CommandClassifier) and {"fit_seconds", "predict_seconds"} <= set(estimator.answer_):
+        # It fits when it is first asked, elsewhere: only the command knows what took how long.
+        outcome.train_seconds, outcome.test_seconds = (
+            estimator.answer_[f"{name}_seconds"] for name in ("fit", "predict")
+        )
     outcome.values = _judge(Y[test], predicted, run)
     outcome.reliability = _reliability(Y[test], predicted)
-    outcome.processor_seconds = earlier + time.process_time() - used
+    outcome.processor_seconds = earlier + processor_seconds() - used
     outcome.gap = float(getattr(estimator, "gap_", math.nan))
     outcome.evaluations = float(getattr(estimator, "n_evaluations_", math.nan))
     outcome.params = {**run.params, **chosen}
@@ -216,11 +222,11 @@ def _tune_missing(
     rules = [(other.parameters, other.run.convention) for other in followed]
     options: dict[str, Any] = {"folds": run.plan.tuning.folds, "seed": run.seed, "metrics": metrics, "others": rules}
     for grid in _as_grids(missing):
-        used, named = time.process_time(), inner_names(estimator, grid)
+        used, named = processor_seconds(), inner_names(estimator, grid)
         table = tune(estimator, named, X, Y, convention=run.convention, **options)
         # What the search took, shared out by the time of the fits; under each rule its rows add up to it.
         weights = table.fit_seconds.to_numpy() + 1e-9
-        table["processor_seconds"] = (time.process_time() - used) * (1 + len(rules)) * weights / weights.sum()
+        table["processor_seconds"] = (processor_seconds() - used) * (1 + len(rules)) * weights / weights.sum()
         folds += _folds(table[table.rule == 0] if rules else table, grid, named, metrics)
         for i, other in enumerate(followed, 1):
             part = table[table.rule == i]

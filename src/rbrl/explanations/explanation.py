@@ -55,6 +55,19 @@ class Explanation:
         The intercept, and what each learned threshold or rule adds.
     notes : tuple of str
         What else decided, such as `non_empty`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from rbrl import RBRLClassifier, explain
+    >>> X = pd.DataFrame(np.eye(4), columns=["salt", "wind", "sand", "snow"])
+    >>> Y = pd.DataFrame({"sea": [1, 1, 1, 0], "hill": [0, 1, 0, 1]})
+    >>> why = explain(RBRLClassifier().fit(X, Y), X.iloc[0], "sea")
+    >>> why.label, why.terms, bool(why.score > 0)
+    ('sea', ['salt'], True)
+    >>> bool(abs(why.contributions.sum() + sum(why.constants.values()) - why.score) < 1e-9)
+    True
     """
 
     label: Any
@@ -84,6 +97,15 @@ class Explanation:
         Returns
         -------
         str
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl import RBRLClassifier, explain
+        >>> X = pd.DataFrame([[1.0, 0.5], [0.0, 1.0], [1.0, 0.0], [0.0, 0.5]], columns=["salt", "snow"])
+        >>> why = explain(RBRLClassifier(ridge=0.1).fit(X, [[1, 0], [0, 1], [1, 0], [0, 1]]), X.iloc[0], 0)
+        >>> [line.split()[1] for line in why.text().splitlines()[1:]]
+        ['salt', 'snow', 'intercept']
         """
         shown = list(self._shown(n_terms, sides=True))
         numbers = [f"{value:+.3f}" for _, value in shown]
@@ -106,6 +128,15 @@ class Explanation:
         -------
         DataFrame
             Columns `term`, `kind` ("feature", "training row" or "constant"), `value`, `reference` and `contribution`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl import RBRLClassifier, explain
+        >>> X = pd.DataFrame([[1.0, 0.5], [0.0, 1.0], [1.0, 0.0], [0.0, 0.5]], columns=["salt", "snow"])
+        >>> why = explain(RBRLClassifier(ridge=0.1).fit(X, [[1, 0], [0, 1], [1, 0], [0, 1]]), X.iloc[0], 0)
+        >>> why.to_frame().columns.tolist()
+        ['term', 'kind', 'value', 'reference', 'contribution']
         """
         pd = import_extra("pandas", "report", "A table of the terms")
         n_constants = len(self.constants)
@@ -130,6 +161,15 @@ class Explanation:
         Returns
         -------
         matplotlib Figure
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl import RBRLClassifier, explain
+        >>> X = pd.DataFrame([[1.0, 0.5], [0.0, 1.0], [1.0, 0.0], [0.0, 0.5]], columns=["salt", "snow"])
+        >>> why = explain(RBRLClassifier(ridge=0.1).fit(X, [[1, 0], [0, 1], [1, 0], [0, 1]]), X.iloc[0], 0)
+        >>> [text.get_text() for text in why.plot().axes[0].get_yticklabels()]
+        ['salt = 1', 'snow = 0.5', 'intercept', 'score']
         """
         from rbrl.explanations.figures import draw_terms
 

@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 try:
     from matplotlib.figure import Figure
 
-    from rbrl.report.figures import ACCENT, INK, MUTED, RULE, styled
+    from rbrl.report.figures import ACCENT, CONTRAST, INK, MUTED, RULE, styled
 except ImportError as error:
     raise explained(error, "report", "Drawing figures") from error
 
-# What speaks against a label; with the accent's blue it is told apart by those who see no red or no green.
-AGAINST = "#c4601d"
 # From opposed to alike, white where there is nothing to say.
 SIGNED = "RdBu"
 # Letters of a term beside its bar, or of a label beside the matrix.
@@ -66,7 +64,7 @@ def draw_terms(
     values = np.array([value for _, value in terms] + [score])
     first_constant = len(terms) - n_constants
     places = np.arange(len(names)) + 0.35 * (np.arange(len(names)) >= len(terms))
-    colours = [ACCENT if value > 0 else AGAINST for value in values[:first_constant]] + [MUTED] * n_constants + [INK]
+    colours = [ACCENT if value > 0 else CONTRAST for value in values[:first_constant]] + [MUTED] * n_constants + [INK]
     with styled():
         figure = Figure(figsize=(5.6, 0.75 + 0.24 * len(names)), layout="constrained")
         axes = figure.add_subplot(title=title)

@@ -39,6 +39,16 @@ class LabelMap:
     factors : array (n_labels, rank)
         How much of each factor a label is made of: the weights in the coordinates of their singular vectors, so that the
         inner products of its rows are those of the labels' weights. In each column the largest entry is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier, label_map
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+    >>> Y = [[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 1]]
+    >>> found = label_map(RBRLClassifier(label_names=["sea", "beach", "hill"]).fit(X, Y))
+    >>> found.similarity.round(2).tolist()
+    [[1.0, 1.0, -1.0], [1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
     """
 
     label_names: list[Any]
@@ -86,6 +96,16 @@ class LabelMap:
         Returns
         -------
         str
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbrl import RBRLClassifier, label_map
+        >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+        >>> Y = [[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 1]]
+        >>> found = label_map(RBRLClassifier(label_names=["sea", "beach", "hill"]).fit(X, Y))
+        >>> found.text(n_factors=0, n_pairs=1).splitlines()[1:]
+        ['most alike:  sea and beach +1.00', 'most opposed:  sea and hill -1.00']
         """
         n_labels, rank = self.factors.shape
         lines = [f"{n_labels} labels, weights of rank {rank}"]
@@ -118,6 +138,16 @@ class LabelMap:
         Returns
         -------
         DataFrame (n_labels, n_labels)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbrl import RBRLClassifier, label_map
+        >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+        >>> Y = [[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 1]]
+        >>> found = label_map(RBRLClassifier(label_names=["sea", "beach", "hill"]).fit(X, Y))
+        >>> found.to_frame().loc["sea", ["beach", "hill"]].round(2).to_dict()
+        {'beach': 1.0, 'hill': -1.0}
         """
         pd = import_extra("pandas", "report", "A table of the labels")
         names = [self.label_names[i] for i in self.order]
@@ -129,6 +159,16 @@ class LabelMap:
         Returns
         -------
         matplotlib Figure
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbrl import RBRLClassifier, label_map
+        >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+        >>> Y = [[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 1]]
+        >>> found = label_map(RBRLClassifier(label_names=["sea", "beach", "hill"]).fit(X, Y))
+        >>> len(found.plot().axes)  # the tree, the matrix, the bar of its colours
+        3
         """
         from rbrl.explanations.figures import draw_label_map
 

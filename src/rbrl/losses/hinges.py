@@ -30,6 +30,15 @@ class Terms(NamedTuple):
     With R its gradient, :math:`-\text{loss}^*(\theta R) \ge \theta\,\text{linear} - \theta^2\,\text{quadratic}`
     holds for all :math:`\theta` between 0 and `reach`.
 
+    Attributes
+    ----------
+    value : float
+        The loss.
+    linear, quadratic : float
+        Coefficients of the bound.
+    reach : float
+        The largest :math:`\theta` that it holds for.
+
     Examples
     --------
     >>> from rbrl.losses import Terms
@@ -79,45 +88,189 @@ class Loss(ABC):
 
     @abstractmethod
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
-        """Add scale x gradient to R; return the :class:`Terms` of the scaled loss."""
+        """Add scale x gradient to R; return the :class:`Terms` of the scaled loss.
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            Labels in {-1, 0, +1}, 0 where nobody looked.
+        F : array (n_samples, n_labels)
+            Scores.
+        weights : array (n_samples,) or (n_samples, n_labels), or None
+            Of rows or of entries; None is ones.
+        scale : float
+        R : array (n_samples, n_labels)
+            Is added to.
+
+        Returns
+        -------
+        Terms
+        """
 
     @abstractmethod
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Diagonal of the generalised Hessian, one entry per score: (n, l)."""
+        """Diagonal of the generalised Hessian, one entry per score: (n, l).
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            Labels in {-1, 0, +1}, 0 where nobody looked.
+        F : array (n_samples, n_labels)
+            Scores.
+        weights : array (n_samples,) or (n_samples, n_labels), default=None
+            Of rows or of entries; None is ones.
+
+        Returns
+        -------
+        array (n_samples, n_labels)
+        """
 
     @abstractmethod
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Generalised Hessian at F times D: (n, l)."""
+        """Generalised Hessian at F times D: (n, l).
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            Labels in {-1, 0, +1}, 0 where nobody looked.
+        F, D : arrays (n_samples, n_labels)
+            Scores, and a direction.
+        weights : array (n_samples,) or (n_samples, n_labels), default=None
+            Of rows or of entries; None is ones.
+
+        Returns
+        -------
+        array (n_samples, n_labels)
+        """
 
     @abstractmethod
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
-        """Upper bound on the largest Hessian eigenvalue of each row, over all scores: (n,)."""
+        """Upper bound on the largest Hessian eigenvalue of each row, over all scores: (n,).
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            Labels in {-1, 0, +1}, 0 where nobody looked.
+        weights : array (n_samples,) or (n_samples, n_labels), default=None
+            Of rows or of entries; None is ones.
+
+        Returns
+        -------
+        array (n_samples,)
+        """
 
     def evaluate(self, Y: Array, F: FloatArray, weights: Weights = None) -> tuple[Terms, FloatArray]:
-        """Terms and gradient in F, in one pass."""
+        """Terms and gradient in F, in one pass.
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            Labels in {-1, 0, +1}, 0 where nobody looked.
+        F : array (n_samples, n_labels)
+            Scores.
+        weights : array (n_samples,) or (n_samples, n_labels), default=None
+            Of rows or of entries; None is ones.
+
+        Returns
+        -------
+        terms : Terms
+        gradient : array (n_samples, n_labels)
+        """
         R = np.zeros(F.shape)
         return self.accumulate(Y, F, weights, 1.0, R), R
 
     def value(self, Y: Array, F: FloatArray, weights: Weights = None) -> float:
-        """The loss."""
+        """The loss.
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            Labels in {-1, 0, +1}, 0 where nobody looked.
+        F : array (n_samples, n_labels)
+            Scores.
+        weights : array (n_samples,) or (n_samples, n_labels), default=None
+            Of rows or of entries; None is ones.
+
+        Returns
+        -------
+        float
+        """
         return self.evaluate(Y, F, weights)[0].value
 
     def gradient(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Its gradient in the scores: (n, l)."""
+        """Its gradient in the scores: (n, l).
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            Labels in {-1, 0, +1}, 0 where nobody looked.
+        F : array (n_samples, n_labels)
+            Scores.
+        weights : array (n_samples,) or (n_samples, n_labels), default=None
+            Of rows or of entries; None is ones.
+
+        Returns
+        -------
+        array (n_samples, n_labels)
+        """
         return self.evaluate(Y, F, weights)[1]
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Sum of the rows' generalised Hessians: (n_labels, n_labels)."""
+        """Sum of the rows' generalised Hessians: (n_labels, n_labels).
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            Labels in {-1, 0, +1}, 0 where nobody looked.
+        F : array (n_samples, n_labels)
+            Scores.
+        weights : array (n_samples,) or (n_samples, n_labels), default=None
+            Of rows or of entries; None is ones.
+
+        Returns
+        -------
+        array (n_labels, n_labels)
+        """
         units = np.eye(F.shape[1])
         columns = [self.hessian_product(Y, F, np.broadcast_to(e, F.shape), weights).sum(axis=0) for e in units]
         return np.array(columns)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """How far the gradient moves where scores move by a share of themselves, as a multiple of that share: (n, l)."""
+        """How far the gradient moves where scores move by a share of themselves, as a multiple of that share: (n, l).
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            Labels in {-1, 0, +1}, 0 where nobody looked.
+        F : array (n_samples, n_labels)
+            Scores.
+        weights : array (n_samples,) or (n_samples, n_labels), default=None
+            Of rows or of entries; None is ones.
+
+        Returns
+        -------
+        array (n_samples, n_labels)
+        """
         return self.hessian_diagonal(Y, F, weights).sum(axis=1)[:, None] * F
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
-        """The loss along directions, one step length per label: a :class:`LineValue`."""
+        """The loss along directions, one step length per label: a :class:`LineValue`.
+
+        Parameters
+        ----------
+        Y : array (n_samples, n_labels)
+            Labels in {-1, 0, +1}, 0 where nobody looked.
+        F, D : arrays (n_samples, n_labels)
+            Scores, and directions.
+        t : array (n_labels,)
+            Step lengths.
+        weights : array (n_samples,) or (n_samples, n_labels), default=None
+            Of rows or of entries; None is ones.
+
+        Returns
+        -------
+        LineValue
+        """
         at = F + D * t
         terms, R = self.evaluate(Y, at, weights)
         curvatures = (self.hessian_diagonal(Y, at, weights) * D**2).sum(axis=0)
@@ -164,6 +317,18 @@ def entry_weights(Y: Array, weights: Weights) -> FloatArray:
 
 def class_weighted(Y: Array, weights: Weights, table: FloatArray) -> FloatArray:
     """Weights of entries (n, l): those given, times what `table` (2, l) says of irrelevant and relevant entries of a label.
+
+    Parameters
+    ----------
+    Y : array (n_samples, n_labels)
+        Labels in {-1, 0, +1}, 0 where nobody looked.
+    weights : array (n_samples,) or (n_samples, n_labels), or None
+    table : array (2, n_labels)
+        What irrelevant and relevant entries of a label count.
+
+    Returns
+    -------
+    array (n_samples, n_labels)
 
     Examples
     --------
@@ -446,7 +611,7 @@ class PairwiseSquaredHinge(Loss):
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
         """The Hessian of a row is at most the Laplacian of a bipartite graph, whose largest eigenvalue is at most the
-        largest sum of the degrees of two neighbours: 1/|Y+| + 1/|Y-|, and less the more even the weights of entries are."""
+        largest sum of the degrees of two neighbours: `1/|Y+| + 1/|Y-|`, and less the more even the weights of entries."""
         w = row_weights(weights, len(Y))
         if w.ndim == 1:
             p, q = np.count_nonzero(Y > 0, axis=1), np.count_nonzero(Y < 0, axis=1)

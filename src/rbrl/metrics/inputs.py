@@ -12,7 +12,7 @@ from rbrl._common.top_k import falling_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
-# The first is the default.
+# Whose rules a metric follows for ties and for 0/0; the first is the default.
 CONVENTIONS = ("paper", "mulan", "sklearn")
 # What may be done about NaN in Y; the first is the default.
 MISSING = ("raise", "ignore")

@@ -93,6 +93,7 @@ def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper"
 
     Examples
     --------
+    >>> from rbrl.metrics import hamming_loss
     >>> hamming_loss([[1, 0, 1]], [[1, 1, 1]])
     0.3333333333333333
     """
@@ -121,6 +122,7 @@ def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pap
 
     Examples
     --------
+    >>> from rbrl.metrics import subset_accuracy
     >>> subset_accuracy([[1, 0], [0, 1]], [[1, 0], [1, 1]])
     0.5
     """
@@ -148,6 +150,7 @@ def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", 
 
     Examples
     --------
+    >>> from rbrl.metrics import f1_example
     >>> f1_example([[1, 0, 1], [0, 0, 0]], [[1, 1, 1], [0, 0, 0]])
     0.9
     """
@@ -175,6 +178,7 @@ def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pa
 
     Examples
     --------
+    >>> from rbrl.metrics import accuracy_example
     >>> accuracy_example([[1, 0, 1]], [[1, 1, 0]])
     0.3333333333333333
     """
@@ -205,6 +209,7 @@ def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", mi
 
     Examples
     --------
+    >>> from rbrl.metrics import f1_micro
     >>> f1_micro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.8
     """
@@ -234,6 +239,7 @@ def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", mi
 
     Examples
     --------
+    >>> from rbrl.metrics import f1_macro
     >>> f1_macro([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.5
     """
@@ -263,6 +269,7 @@ def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper",
 
     Examples
     --------
+    >>> from rbrl.metrics import f1_weighted
     >>> f1_weighted([[1, 0], [1, 1]], [[1, 0], [1, 0]])
     0.6666666666666666
     """

@@ -135,6 +135,7 @@ def classification_report(
 
     Examples
     --------
+    >>> from rbrl import classification_report
     >>> print(classification_report([[1, 0], [1, 1]], [[1, 0], [0, 1]], label_names=["sea", "sun"]))
                   precision    recall  f1-score   support
     <BLANKLINE>

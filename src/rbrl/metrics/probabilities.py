@@ -25,6 +25,13 @@ class ReliabilityBins(NamedTuple):
         Sum of their probabilities: how many of them should be relevant.
     relevant : array of the same shape
         How many of them are.
+
+    Examples
+    --------
+    >>> from rbrl.metrics import reliability_bins
+    >>> bins = reliability_bins([[1, 0], [1, 0]], [[0.9, 0.1], [0.6, 0.4]], n_bins=2)
+    >>> bins.n.tolist(), bins.relevant.tolist(), round(float(bins.error), 2)
+    ([2.0, 2.0], [0.0, 2.0], 0.25)
     """
 
     n: FloatArray
@@ -62,6 +69,7 @@ def log_loss(Y: MatrixLike, probabilities: MatrixLike, *, convention: str = "pap
 
     Examples
     --------
+    >>> from rbrl.metrics import log_loss
     >>> round(log_loss([[1, 0]], [[0.5, 0.5]]), 4)
     0.6931
     """
@@ -97,6 +105,7 @@ def brier_score(
 
     Examples
     --------
+    >>> from rbrl.metrics import brier_score
     >>> brier_score([[1, 0]], [[0.5, 0.0]])
     0.125
     """
@@ -135,6 +144,7 @@ def expected_calibration_error(
 
     Examples
     --------
+    >>> from rbrl.metrics import expected_calibration_error
     >>> expected_calibration_error([[1, 0], [1, 0]], [[0.75, 0.25], [0.75, 0.25]])
     0.25
     """
@@ -171,6 +181,7 @@ def calibration_error_macro(
 
     Examples
     --------
+    >>> from rbrl.metrics import calibration_error_macro
     >>> calibration_error_macro([[1, 0], [1, 0]], [[0.75, 0.5], [0.75, 0.5]])
     0.375
     """
@@ -204,6 +215,7 @@ def reliability_bins(
 
     Examples
     --------
+    >>> from rbrl.metrics import reliability_bins
     >>> reliability_bins([[1, 0], [1, 1]], [[0.9, 0.1], [0.8, 0.4]], n_bins=2)
     ReliabilityBins(n=array([2., 2.]), foretold=array([0.5, 1.7]), relevant=array([1., 2.]))
     """

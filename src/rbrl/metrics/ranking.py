@@ -40,6 +40,7 @@ def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper"
 
     Examples
     --------
+    >>> from rbrl.metrics import ranking_loss
     >>> ranking_loss([[1, 0, 1]], [[0.9, 0.5, 0.1]])
     0.5
     """
@@ -79,6 +80,7 @@ def average_precision(Y: MatrixLike, scores: MatrixLike, *, convention: str = "p
 
     Examples
     --------
+    >>> from rbrl.metrics import average_precision
     >>> average_precision([[1, 0, 1]], [[0.9, 0.5, 0.1]])
     0.8333333333333333
     """
@@ -132,6 +134,7 @@ def one_error(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
 
     Examples
     --------
+    >>> from rbrl.metrics import one_error
     >>> one_error([[1, 0, 1], [0, 1, 0]], [[0.9, 0.5, 0.1], [0.2, 0.1, 0.0]])
     0.5
     """
@@ -187,6 +190,7 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", mi
 
     Examples
     --------
+    >>> from rbrl.metrics import coverage
     >>> coverage([[1, 0, 1]], [[0.9, 0.5, 0.1]])
     0.6666666666666666
     """
@@ -241,6 +245,7 @@ def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
 
     Examples
     --------
+    >>> from rbrl.metrics import auc_macro
     >>> auc_macro([[1, 0], [0, 1], [0, 1]], [[0.9, 0.1], [0.2, 0.0], [0.1, 0.7]])
     0.75
     """
@@ -279,6 +284,7 @@ def auc_micro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
 
     Examples
     --------
+    >>> from rbrl.metrics import auc_micro
     >>> auc_micro([[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.1]])
     0.625
     """

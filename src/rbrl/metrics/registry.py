@@ -107,6 +107,17 @@ class Metric:
         Returns
         -------
         Metric
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_multilabel_classification
+        >>> from sklearn.model_selection import cross_val_score
+        >>> from rbrl import RBRLClassifier
+        >>> from rbrl.metrics import get_metric
+        >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+        >>> values = cross_val_score(RBRLClassifier(), X, Y, scoring=get_metric("ranking_loss").scorer(), cv=3)
+        >>> bool((values <= 0).all())  # of a loss, scikit-learn maximises the negative
+        True
         """
         return replace(self, convention=convention, missing=missing)
 
@@ -142,6 +153,12 @@ class Metric:
         Returns
         -------
         bool
+
+        Examples
+        --------
+        >>> from rbrl.metrics import get_metric
+        >>> get_metric("ranking_loss").better(0.1, 0.2), get_metric("average_precision").better(0.1, 0.2)
+        (True, False)
         """
         return first > second if self.greater_is_better else first < second
 
@@ -168,6 +185,7 @@ def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     Examples
     --------
     >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from rbrl.metrics import scores_of
     >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
     >>> scores_of(model, [[0.2]])
     array([[1. , 0.5]])
@@ -198,6 +216,7 @@ def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     Examples
     --------
     >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from rbrl.metrics import probabilities_of
     >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
     >>> probabilities_of(model, [[0.2]])
     array([[1. , 0.5]])
@@ -219,6 +238,7 @@ def _labels_of(estimator: Classifier, X: MatrixLike) -> MatrixLike:
     return estimator.predict(X)
 
 
+# The six metrics of the paper, in its order.
 PAPER_METRICS = (
     Metric("hamming_loss", "Hamming loss", "Hal", False, "labels", labels.hamming_loss),
     Metric("subset_accuracy", "Subset accuracy", "Sa", True, "labels", labels.subset_accuracy),
@@ -250,6 +270,7 @@ def metric_at_k(kind: str, k: int) -> Metric:
 
     Examples
     --------
+    >>> from rbrl.metrics import metric_at_k
     >>> metric_at_k("precision", 3).name
     'precision_at_3'
     """
@@ -281,6 +302,7 @@ _OTHERS = (
     ),
 )  # fmt: skip
 
+# Every metric, by name; each is a scorer for scikit-learn.
 METRICS = {metric.name: metric for metric in (*PAPER_METRICS, *_OTHERS)}
 
 
@@ -297,6 +319,7 @@ def get_metric(metric: str | Metric) -> Metric:
 
     Examples
     --------
+    >>> from rbrl.metrics import get_metric
     >>> get_metric("Ral").title
     'Ranking loss'
     """
@@ -365,6 +388,7 @@ def evaluate(
 
     Examples
     --------
+    >>> from rbrl import evaluate
     >>> evaluate([[1, 0], [0, 1]], labels=[[1, 0], [1, 1]], metrics=["hamming_loss", "Sa"])
     {'hamming_loss': 0.25, 'subset_accuracy': 0.5}
     >>> evaluate([[1, 0], [float("nan"), 1]], labels=[[1, 0], [1, 1]], metrics=["Hal"], missing="ignore")

@@ -39,6 +39,7 @@ def precision_at_k(
 
     Examples
     --------
+    >>> from rbrl.metrics import precision_at_k
     >>> precision_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=2)
     0.5
     """
@@ -78,6 +79,7 @@ def recall_at_k(
 
     Examples
     --------
+    >>> from rbrl.metrics import recall_at_k
     >>> recall_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=1)
     0.5
     """
@@ -115,6 +117,7 @@ def ndcg_at_k(
 
     Examples
     --------
+    >>> from rbrl.metrics import ndcg_at_k
     >>> round(ndcg_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=3), 4)
     0.9197
     """

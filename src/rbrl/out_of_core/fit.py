@@ -40,6 +40,7 @@ def fit_blocks(
     blocks: Blocks, loss: Callable[[Callable[[], LabelCounts]], Loss], ridge: Strength, nuclear: float, *,
     intercept: bool = True, intercept_ridge: InterceptStrength = None, solver: Solver | None = None,
     start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000, verbose: int = 0,
+    told: Callable[[float], bool] | None = None,
 ) -> tuple[Survey, Solution]:  # fmt: skip
     """Minimise loss + ridge + nuclear norm over the weights of the features.
 
@@ -58,8 +59,12 @@ def fit_blocks(
     solver : QuasiNewton or LowRank, default=None
     start : array (n_columns, n_labels), default=None
         Coefficients to start at; left alone if the rows turn out to have other columns.
-    tol, max_iter, verbose
+    tol : float, default=1e-4
+    max_iter : int, default=1000
+    verbose : int, default=0
         As for the classifiers.
+    told : callable, default=None
+        Told every gap that the solver certifies; True asks it to stop.
 
     Returns
     -------
@@ -79,7 +84,7 @@ def fit_blocks(
     >>> found.n_samples, solution.coefficients.shape, solution.proof.gap <= 1e-4
     (60, (9, 4), True)
     """
-    with passes_for(tol, verbose) as blocks.progress:
+    with passes_for(tol, verbose, told=told) as blocks.progress:
         found = take_survey(blocks, LARGEST_GRAM)
         weight = found.scales.ridge() if isinstance(ridge, str) else float(ridge)
         design = BlockDesign(blocks, intercept, constant=intercept_column(weight, intercept_ridge), found=found)

@@ -28,7 +28,24 @@ SLICE_CELLS = 2**18
 
 
 class Block(NamedTuple):
-    """Some rows: features, labels as the user codes them, what to call them in an error, and weights of rows or entries."""
+    """Some rows: features, labels as the user codes them, what to call them in an error, and weights of rows or entries.
+
+    Attributes
+    ----------
+    X : array or sparse matrix (n_rows, n_features)
+    Y : array or sparse matrix (n_rows, n_labels)
+    name : str
+    weights : array (n_rows,) or (n_rows, n_labels), or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.out_of_core import Block
+    >>> block = Block(np.eye(3), np.array([[1.0], [0.0], [np.nan]]), "part 1")
+    >>> labels, weights = block.labels()
+    >>> labels.ravel().tolist(), weights is None
+    ([1, -1, 0], True)
+    """
 
     X: Any
     Y: Any
@@ -82,6 +99,14 @@ class Blocks(ABC):
         What is known of their columns, such as names.
     pass_seconds, pass_processor_seconds : float
         Time that passes have taken, by the clock, and of this process's processor: that of workers is not in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.out_of_core import Blocks, as_blocks
+    >>> blocks = as_blocks([(np.eye(3), np.ones((3, 1))), (np.eye(4, 3), np.ones((4, 1)))])
+    >>> isinstance(blocks, Blocks), len(blocks), blocks.total(lambda block: (len(block.X),))
+    (True, 2, (7,))
     """
 
     n_blocks: int
@@ -139,8 +164,7 @@ def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class LocalBlocks(Blocks):
-    """A sequence of parts ``(X, Y)`` or ``(X, Y, weights)``, each fetched when its turn comes: `rbrl.datasets.Shards`, or
-    a list.
+    """A sequence of parts, each fetched when its turn comes: `rbrl.datasets.Shards`, or a list.
 
     Parameters
     ----------
@@ -309,8 +333,8 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
 
     Parameters
     ----------
-    X : Shards, sequence of parts (X, Y) or (X, Y, weights), Dask array or data frame, sequence of delayed parts, or
-        anything else
+    X : Shards, sequence of parts, Dask array or data frame, or anything else
+        Parts are (X, Y) or (X, Y, weights), or delayed ones.
     y : Dask array or data frame, or None
     sample_weight, label_mask : Dask arrays, or None
         Refused with parts, which have their weights with them.
@@ -322,6 +346,7 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
     Examples
     --------
     >>> import numpy as np
+    >>> from rbrl.out_of_core import as_blocks
     >>> X, Y = np.ones((3, 2)), np.ones((3, 1))
     >>> as_blocks(X, Y) is None, len(as_blocks([(X, Y), (X, Y)]))
     (True, 2)

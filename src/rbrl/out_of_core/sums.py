@@ -148,6 +148,17 @@ class BlockLoss:
     ----------
     loss : Loss
     design : BlockDesign
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.out_of_core import BlockDesign, BlockLoss, LocalBlocks
+    >>> design = BlockDesign(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]))
+    >>> loss = BlockLoss(SquaredHinge(), design)
+    >>> terms, residual = loss.evaluate(None, design.scores(np.zeros((4, 2))))
+    >>> terms.value
+    4.0
     """
 
     def __init__(self, loss: Loss, design: "BlockDesign") -> None:
@@ -163,9 +174,10 @@ class BlockLoss:
 
         Parameters
         ----------
-        Y, weights
-            Of the protocol of losses; labels are with their rows.
+        Y : Any
+            Not looked at, as `weights`: both are with their rows.
         at : BlockScores
+        weights : None
 
         Returns
         -------
@@ -180,9 +192,10 @@ class BlockLoss:
 
         Parameters
         ----------
-        Y, weights
-            Of the protocol of losses; labels are with their rows.
+        Y : Any
+            Not looked at, as `weights`: both are with their rows.
         at : BlockScores
+        weights : None
 
         Returns
         -------
@@ -240,10 +253,11 @@ class BlockLoss:
 
         Parameters
         ----------
-        Y, weights
-            Of the protocol of losses; labels are with their rows.
+        Y : Any
+            Not looked at, as `weights`: both are with their rows.
         at, along : BlockScores
         t : array (n_labels,)
+        weights : None
 
         Returns
         -------
@@ -264,10 +278,11 @@ class BlockLoss:
 
         Parameters
         ----------
-        Y, weights
-            Of the protocol of losses; labels are with their rows.
+        Y : Any
+            Not looked at, as `weights`: both are with their rows.
         at, along : BlockScores
         t : array (n_labels,)
+        weights : None
 
         Returns
         -------
@@ -362,6 +377,14 @@ class LabelCounts(NamedTuple):
         Y'Y of labels in {-1, 0, +1}.
     together : array (n_labels, n_labels)
         In how many rows somebody looked at both of two labels: n_samples everywhere, unless entries are missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.out_of_core import label_counts
+    >>> counts = label_counts(np.array([[1, -1], [1, 1], [-1, -1]]))
+    >>> counts.n_samples, counts.relevant.tolist(), counts.products.tolist()
+    (3.0, [2.0, 1.0], [[3.0, 1.0], [1.0, 3.0]])
     """
 
     n_samples: float
@@ -386,6 +409,8 @@ def label_counts(Y: Array, weights: FloatArray | None = None) -> LabelCounts:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from rbrl.out_of_core import label_counts
     >>> label_counts(np.array([[1, -1], [1, 1]])).relevant
     array([2., 1.])
     """

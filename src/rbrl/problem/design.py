@@ -109,29 +109,83 @@ class Design(ABC):
 
     @abstractmethod
     def scores(self, W: FloatArray) -> Any:
-        """Z @ W: (n_samples, n_labels), or what stands for it where the rows are elsewhere."""
+        """Z @ W: (n_samples, n_labels), or what stands for it where the rows are elsewhere.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        array (n_samples, n_labels)
+        """
 
     @abstractmethod
     def adjoint(self, R: Any) -> FloatArray:
-        """Z' @ R: (n_columns, n_labels)."""
+        """Z' @ R: (n_columns, n_labels).
+
+        Parameters
+        ----------
+        R : array (n_samples, n_labels)
+            Or what `scores` has for one.
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+        """
 
     def coefficients(self, W: FloatArray) -> FloatArray:
-        """The model's own coefficients, from weights in these coordinates."""
+        """The model's own coefficients, from weights in these coordinates.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        array (n_features, n_labels)
+        """
         return last_row_times(W if self.turn is None else self.turn @ (self.scale * W), self.constant)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
-        """Weights in these coordinates, from the model's own coefficients: the inverse of :meth:`coefficients`."""
+        """Weights in these coordinates, from the model's own coefficients: the inverse of :meth:`coefficients`.
+
+        Parameters
+        ----------
+        coefficients : array (n_features, n_labels)
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+        """
         W = last_row_times(coefficients, 1 / self.constant)
         return W if self.turn is None else (self.turn.T @ W) / self.scale
 
     def pulled(self, G: FloatArray) -> FloatArray:
-        """A gradient in what the features are multiplied with, as one in these coordinates."""
+        """A gradient in what the features are multiplied with, as one in these coordinates.
+
+        Parameters
+        ----------
+        G : array (n_features, n_labels)
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+        """
         return G if self.turn is None else self.scale * (self.turn.T @ G)
 
     def transform(self, rows: Matrix) -> Any:
         """The matrix, or what has its products, that turns weights in these coordinates into scores of other rows.
 
         `rows` are what the model's own coefficients are multiplied with: features, or kernel values to the training rows.
+
+        Parameters
+        ----------
+        rows : array or sparse matrix (n_rows, n_features)
+
+        Returns
+        -------
+        array, sparse matrix or LinearOperator (n_rows, n_columns)
         """
         if self.turn is None:
             return rows
@@ -142,7 +196,18 @@ class Design(ABC):
 
 
 class RowDesign(Design):
-    """A design whose rows are at hand, and their products with any weights."""
+    """A design whose rows are at hand, and their products with any weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import MatrixDesign, RowDesign
+    >>> design = MatrixDesign(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    >>> isinstance(design, RowDesign), design.matrix().tolist()
+    (True, [[3.0, 4.0], [0.0, 1.0]])
+    >>> design.weighted_gram(np.array([1.0, 2.0])).tolist()
+    [[9.0, 12.0], [12.0, 18.0]]
+    """
 
     def scores(self, W: FloatArray) -> FloatArray:
         """Z @ W: (n_samples, n_labels)."""
@@ -203,6 +268,14 @@ class DenseDesign(RowDesign):
     stretch : float or array (n_columns, 1)
         Not multiplied into Q, which a model may share: a product scales the few rows of W instead.
     gram_diagonal : array (n_columns,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import DenseDesign
+    >>> design = DenseDesign(np.eye(2), 3.0, np.array([9.0, 9.0]))
+    >>> design.scores(np.array([[1.0], [2.0]])).ravel().tolist()
+    [3.0, 6.0]
     """
 
     def __init__(self, Q: FloatArray, stretch: float | FloatArray, gram_diagonal: FloatArray) -> None:
@@ -220,13 +293,23 @@ class DenseDesign(RowDesign):
 
 
 def in_single_precision(design: Design) -> Design:
-    """The design with its matrix in single precision: products take half the time, and keep seven digits. What is computed
-    from them, lower bounds too, is off by as much. The design itself where that is not dense, or has huge entries.
+    """The design with its matrix in single precision: products take half the time, and keep seven digits.
+
+    What is computed from them, lower bounds too, is off by as much. The design itself where that is not dense, or has huge
+    entries.
+
+    Parameters
+    ----------
+    design : Design
+
+    Returns
+    -------
+    Design
 
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.problem import linear_design
+    >>> from rbrl.problem import in_single_precision, linear_design
     >>> in_single_precision(linear_design(np.eye(3))).Q.dtype
     dtype('float32')
     """

@@ -271,6 +271,16 @@ class FeatureMapDesign(SpectralDesign):
         :math:`\Phi`.
     low_rank : {"coefficients", "function"}
         As for :class:`SpectralDesign`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import FeatureMapDesign
+    >>> features = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    >>> design = FeatureMapDesign(features)
+    >>> weights = np.array([[1.0], [-1.0]])
+    >>> design.shape, np.allclose(design.scores(design.weights(weights)), features @ weights)
+    ((3, 2), True)
     """
 
     def __init__(self, features: FloatArray, low_rank: str = "coefficients") -> None:

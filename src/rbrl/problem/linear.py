@@ -95,12 +95,45 @@ def linear_scores(X: Matrix, coef: FloatArray) -> FloatArray:
 
 
 def with_ones(X: Matrix) -> Matrix:
-    """X with a last column of ones: the intercept as one more feature."""
+    """X with a last column of ones: the intercept as one more feature.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n_samples, n_features)
+
+    Returns
+    -------
+    array or CSR matrix (n_samples, n_features + 1)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import with_ones
+    >>> with_ones(np.eye(2)).tolist()
+    [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    """
     return with_constant(X, 1.0)
 
 
 def with_constant(X: Matrix, constant: float) -> Matrix:
-    """X with a last column of a constant: the intercept as one more feature, with a penalty of its own."""
+    """X with a last column of a constant: the intercept as one more feature, with a penalty of its own.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n_samples, n_features)
+    constant : float
+
+    Returns
+    -------
+    array or CSR matrix (n_samples, n_features + 1)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import with_constant
+    >>> with_constant(np.eye(2), 3.0).tolist()
+    [[1.0, 0.0, 3.0], [0.0, 1.0, 3.0]]
+    """
     column = np.full((X.shape[0], 1), constant, dtype=X.dtype)
     if issparse(X):
         return sparse.hstack([X, sparse.csr_array(column)], format="csr")
@@ -116,6 +149,20 @@ def eigen_design(X: Matrix) -> RowDesign:
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features)
+
+    Returns
+    -------
+    RowDesign
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import eigen_design
+    >>> X = np.array([[3.0, 4.0], [4.0, -3.0], [0.0, 1.0]])
+    >>> design = eigen_design(X)
+    >>> gram = design.matrix().T @ design.matrix()
+    >>> np.allclose(gram, np.diag(design.gram_diagonal))
+    True
     """
     (n, m), (V, c) = X.shape, whiten(gram_matrix(X), partial(projected_gram, X))
     # Measured: a sparse entry costs about three dense ones; the rotation is one dense product.
@@ -274,8 +321,9 @@ WIDEST = 2000
 
 
 def linear_design(X: Matrix, n_labels: int = 1, n_problems: int = 1, constant: float = 1.0) -> RowDesign:
-    """The design of a feature matrix: whitened where the decomposition pays, turned towards its leading
-    directions where it does not.
+    """The design of a feature matrix.
+
+    It is whitened where the decomposition pays, and turned towards its leading directions where it does not.
 
     Parameters
     ----------
@@ -285,6 +333,10 @@ def linear_design(X: Matrix, n_labels: int = 1, n_problems: int = 1, constant: f
         How many objectives will be minimised over it.
     constant : float, default=1.0
         What the last column holds, if it is that of the intercept: coefficients have the intercept itself in its place.
+
+    Returns
+    -------
+    RowDesign
 
     Examples
     --------

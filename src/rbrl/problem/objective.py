@@ -41,11 +41,29 @@ class Ridge:
     row_weights: float | FloatArray = 1.0
 
     def value(self, W: FloatArray) -> float:
-        """The penalty of W."""
+        """The penalty of W.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        float
+        """
         return 0.5 * self.weight * float(np.sum(self.row_weights * W**2))
 
     def gradient(self, W: FloatArray) -> FloatArray:
-        """Its derivatives in the entries of W."""
+        """Its derivatives in the entries of W.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+        """
         return self.weight * self.row_weights * W
 
     @property
@@ -76,11 +94,30 @@ class NuclearNorm:
     weight: float
 
     def value(self, W: FloatArray) -> float:
-        """The penalty of W."""
+        """The penalty of W.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        float
+        """
         return self.weight * float(np.linalg.svd(W, compute_uv=False).sum()) if self.weight else 0.0
 
     def prox(self, W: FloatArray, step: float) -> FloatArray:
-        """Minimiser of step * value(V) + ||V - W||^2 / 2: the singular values shrink by step * weight."""
+        """Minimiser of step * value(V) + ||V - W||^2 / 2: the singular values shrink by step * weight.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+        step : float
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+        """
         return threshold_singular_values(W, step * self.weight)
 
 
@@ -144,7 +181,30 @@ class SmoothedNuclear:
 
 
 class Point(NamedTuple):
-    """Weights with everything one evaluation of the objective there gives."""
+    """Weights with everything one evaluation of the objective there gives.
+
+    Attributes
+    ----------
+    W : array (n_columns, n_labels)
+    scores : array (n_samples, n_labels)
+        Or what the design has for them, as has `residual`.
+    loss : Terms
+    residual : array (n_samples, n_labels)
+        Gradient of the loss in the scores.
+    value : float
+        The objective.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.5)
+    >>> point = objective.at(np.array([[0.5]]))
+    >>> point.value, point.scores.ravel().tolist(), point.loss.value
+    (0.5, [0.5, -1.0], 0.125)
+    """
 
     W: FloatArray
     scores: Any
@@ -171,7 +231,7 @@ class Objective:
     shape : tuple (n_columns, n_labels)
         Of the weights.
     reached : callable or None
-        Told every gap that a solver certifies.
+        Told every gap that a solver certifies; True asks it to stop.
 
     Examples
     --------
@@ -184,7 +244,7 @@ class Objective:
     0.5
     """
 
-    reached: Callable[[float], None] | None = None
+    reached: Callable[[float], bool] | None = None
 
     def __init__(
         self, design: Design, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: Weights = None
@@ -223,7 +283,16 @@ class Objective:
         return Point(W, scores, loss, residual, loss.value + self.ridge.value(W) + self.nuclear.value(W))
 
     def value(self, W: FloatArray) -> float:
-        """The objective at W."""
+        """The objective at W.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        float
+        """
         return self.at(W).value
 
     def value_at(self, W: FloatArray, scores: Any) -> float:

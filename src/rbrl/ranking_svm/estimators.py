@@ -14,6 +14,7 @@ from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, LabelNam
 from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import KernelModel, present_rows
+from rbrl.estimators.display import CertifiedDisplay
 from rbrl.problem.kernel import check_gram
 from rbrl.problem.scales import Width, kernel_width
 from rbrl.ranking_svm.dual_ascent import DualAscent, DualResult, Start
@@ -25,7 +26,7 @@ LIFTS = {"free": np.inf, "absorbed": 1.0, "none": 0.0}
 Duals: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
-class PairSVM(KernelModel, MultiLabelClassifier):
+class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
     """A ranking SVM, linear or with a kernel.
 
     A subclass names its pairs in `_pairs`, where they are not Rank-SVM's; a last score column beyond those of Y is the
@@ -357,6 +358,8 @@ class RankSVMz(PairSVM):
     max_iter : int, default=10000
     warm_start : bool, default=False
     verbose : int, default=0
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own.
 
     Attributes
     ----------

@@ -36,6 +36,8 @@ class HingePairs:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from rbrl.ranking_svm.pairs import ranking_pairs
     >>> pairs = ranking_pairs(np.array([[1, -1, 1]]), C=1.0)
     >>> pairs.winner, pairs.loser, pairs.cap
     (array([0, 2], dtype=int32), array([1, 1], dtype=int32), array([0.5, 0.5]))
@@ -85,7 +87,7 @@ class HingePairs:
 
 
 def ranking_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Rank-SVM: every relevant label above every irrelevant one by 1, at the price C / (|Y+||Y-|).
+    """Rank-SVM: every relevant label above every irrelevant one by 1, at the price `C / (|Y+||Y-|)`.
 
     Parameters
     ----------
@@ -103,7 +105,7 @@ def ranking_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> H
 
 
 def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Rank-SVMz: relevant labels above the zero label by 1, irrelevant ones below it, at C / |Y+| and C / |Y-|.
+    """Rank-SVMz: relevant labels above the zero label by 1, irrelevant ones below it, at `C / |Y+|` and `C / |Y-|`.
 
     Parameters
     ----------
@@ -116,13 +118,20 @@ def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
     Returns
     -------
     HingePairs
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.ranking_svm import zero_label_pairs
+    >>> zero_label_pairs(np.array([[1, -1, -1]]), C=1.0).cap
+    array([1. , 0.5, 0.5])
     """
     prices = C * row_weights(weights, len(Y))[:, None] / np.maximum(_sides(Y), 1)
     return _unfold(_with_zero(Y), 2.0, prices, zero_only=True)
 
 
 def calibrated_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Calibrated Rank-SVM: margin 2 between relevant and irrelevant, 1 from each to the zero label, at C / (|Y+||Y-|).
+    """Calibrated Rank-SVM: margin 2 between relevant and irrelevant, 1 from each to the zero label, at `C / (|Y+||Y-|)`.
 
     A side without labels counts as one label in the price, so that such a row still tells where the zero label is.
 

@@ -45,6 +45,8 @@ class Comparison:
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, compare
     >>> means = {"br": [0.3, 0.2, 0.4], "clr": [0.2, 0.3, 0.3]}
     >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
     ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
@@ -97,6 +99,17 @@ class Comparison:
         Returns
         -------
         list of str
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results, compare
+        >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
+        >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
+        ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
+        >>> found = compare(Results.from_summary(summary), "ranking_loss")
+        >>> found.beaten("rbrl"), found.beaten("br")
+        (['br'], [])
         """
         if not self.significant or self.distance is None or not self.decides_pairs:
             return []
@@ -111,6 +124,18 @@ class Comparison:
             metric, method, against; ranks_apart; wins, ties and losses of `method` over the data sets; its
             median_difference, positive where it is better; rank_biserial, from 1 (better everywhere) to -1; p_holm,
             Wilcoxon's p-value with Holm's correction for all pairs. Empty where there is no test.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results, compare
+        >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
+        >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
+        ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
+        >>> found = compare(Results.from_summary(summary), "ranking_loss")
+        >>> pairs = found.pairs()
+        >>> pairs[pairs.method == "rbrl"][["against", "wins", "losses"]].values.tolist()
+        [['clr', 4, 0], ['br', 4, 0]]
         """
         if self.test is None:
             return pd.DataFrame(columns=PAIR_COLUMNS)
@@ -145,6 +170,8 @@ def compare(results: Results, metric: str | Metric, alpha: float = ALPHA) -> Com
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, compare
     >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
     >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
     ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
@@ -232,6 +259,16 @@ def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     Returns
     -------
     DataFrame
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, rank_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> rank_table(results).loc["Overall"].to_dict()
+    {'brl': 2.0, 'rbrl': 1.0}
     """
     rows = {metric.name: _ranks(complete_part(results, metric).values, metric, ties) for metric in results.metrics}
     table = pd.DataFrame(rows).T.reindex(columns=list(results.methods))
@@ -254,6 +291,8 @@ class Verdict:
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, compare, verdict
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["br", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -280,6 +319,17 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
     Returns
     -------
     Verdict
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, compare, verdict
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> found = verdict(compare(results, "hamming_loss"), results)
+    >>> found.level, found.sentence
+    ('untested', 'On sea, rbrl is best with 0.100, before brl with 0.200.')
     """
     metric = comparison.metric
     if comparison.n_datasets == 0:
@@ -427,6 +477,7 @@ def join(names: Iterable[str]) -> str:
 
     Examples
     --------
+    >>> from rbrl.report import join
     >>> join(["BR", "CLR", "RBRL"])
     'BR, CLR and RBRL'
     """

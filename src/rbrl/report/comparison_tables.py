@@ -29,6 +29,16 @@ def results_table(results: Results) -> Table:
     -------
     Table
         One row per data set and metric.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, results_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> [cell.text for cell in results_table(results).rows[0]]
+    ['sea', 'Hal ↓', '0.200 ± 0.000', '0.100 ± 0.000']
     """
     rows = tuple(
         (word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *metric_cells(results, metric, dataset))
@@ -65,6 +75,17 @@ def metric_table(results: Results, metric: Metric) -> Table:
     Returns
     -------
     Table
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.metrics import get_metric
+    >>> from rbrl.report import Results, metric_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> [cell.text for cell in metric_table(results, get_metric("hamming_loss")).rows[0]]
+    ['sea', '0.200 ± 0.000', '0.100 ± 0.000']
     """
     rows = tuple((word(name), *metric_cells(results, metric, name)) for name in results.datasets)
     frame = results.summary[results.summary.metric == metric.name]
@@ -117,6 +138,16 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
     -------
     Table
         One row per metric, and one for all of them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, ranks_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> [[cell.text for cell in row] for row in ranks_table(results).rows]
+    [['Hamming loss ↓', '2.00', '1.00'], ['Overall', '2.00', '1.00']]
     """
     ranks = rank_table(results, ties)
     names = {metric.name: heading(metric) for metric in results.metrics}
@@ -157,6 +188,16 @@ def friedman_table(results: Results, alpha: float = ALPHA) -> Table:
     -------
     Table
         One row per metric.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, friedman_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> [cell.text for cell in friedman_table(results).rows[0]]  # one data set tells nothing
+    ['Hamming loss ↓', '–', '–', '–', '–', '–']
     """
     found = [compare(results, metric, alpha) for metric in results.metrics]
     rows = tuple(_friedman_row(comparison) for comparison in found)
@@ -236,6 +277,16 @@ def pairs_table(results: Results, alpha: float = ALPHA) -> Table:
     -------
     Table
         Without rows where nothing is tested.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, pairs_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> len(pairs_table(results).rows)  # one data set tells nothing
+    0
     """
     found = [compare(results, metric, alpha) for metric in results.metrics]
     frames = [comparison.pairs() for comparison in found]
@@ -286,6 +337,16 @@ def ablation_table(results: Results, first: str, second: str) -> Table:
     -------
     Table
         As `results_table` gives it; the note counts who is better.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, ablation_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> ablation_table(results, "brl", "rbrl").note
+    'rbrl is better in 1 of 1 lines, brl in 0.'
     """
     table = results_table(results.only([first, second]))
     wins = sum(row[3].best and not row[2].best for row in table.rows)
@@ -305,6 +366,16 @@ def time_table(results: Results) -> Table:
     -------
     Table
         One row per data set; the frame has the seconds to tune, too.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, time_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok", "train_seconds": [0.5, 2.0], "test_seconds": 0.01,
+    ...                      "tune_seconds": 0.0})
+    >>> [cell.text for cell in time_table(Results.from_rows(rows)).rows[0]]
+    ['sea', '0.5', '0.01', '2', '0.01']
     """
     wide = {name: results.seconds(name) for name in ("train_seconds", "test_seconds", "tune_seconds")}
     # One row per (dataset, method), all data sets of a method together.
@@ -330,6 +401,16 @@ def seconds_table(results: Results, column: str) -> Table:
     Returns
     -------
     Table
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, seconds_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok", "train_seconds": [0.5, 2.0], "test_seconds": 0.01,
+    ...                      "tune_seconds": 0.0})
+    >>> [cell.text for cell in seconds_table(Results.from_rows(rows), "train_seconds").rows[0]]
+    ['sea', '0.5', '2']
     """
     values = results.seconds(column)
     title = f"Seconds to {column.removesuffix('_seconds')}"
@@ -348,6 +429,16 @@ def parameters_table(results: Results) -> Table:
     -------
     Table
         One row per data set and method.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, parameters_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> parameters_table(results).columns
+    ('Data set', 'Method', 'Parameters chosen most often', 'Splits', 'Of')
     """
     runs, chosen = results.runs[results.runs.status == "ok"], []
     if "params" not in runs:
@@ -402,6 +493,8 @@ def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
 
     Examples
     --------
+    >>> from rbrl.datasets import CARDS
+    >>> from rbrl.report import datasets_table
     >>> [cell.text for cell in datasets_table({"yeast": CARDS["yeast"]}).rows[0]]
     ['yeast', '2417', '103', '14', '4.237', '0.303', 'biology']
     """
@@ -434,6 +527,8 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, all_tables
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> list(all_tables(Results.from_rows(rows)))

@@ -24,17 +24,21 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.rcsetup import cycler
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
     from matplotlib.transforms import Bbox
 except ImportError as error:
     raise explained(error, "report", "Drawing figures") from error
 
 __all__ = [
-    "HEAT", "INK", "MUTED", "draw_average_ranks", "draw_cooccurrence", "draw_critical_difference",
+    "ACCENT", "CONTRAST", "HEAT", "INK", "MUTED", "draw_average_ranks", "draw_cooccurrence", "draw_critical_difference",
     "draw_label_quality", "draw_singular_values", "draw_trade_off", "plain_powers", "save_figure", "styled",
 ]  # fmt: skip
 
-INK, MUTED, RULE, ACCENT = "#1d1f24", "#667080", "#cfd4dc", "#0b5fa5"
+# Colours of all figures: of text, of what is less important, and of lines.
+INK, MUTED, RULE = "#1d1f24", "#667080", "#cfd4dc"
+# Told apart by those who see no red or no green, and in a print in grey.
+ACCENT, CONTRAST = "#0b5fa5", "#c4601d"
 # Ordered by lightness, so that a print in grey keeps the order.
 HEAT = "viridis"
 LONGEST_NAME = 26
@@ -47,7 +51,7 @@ _RC: dict[Any, Any] = {
     "axes.edgecolor": RULE, "axes.labelcolor": INK, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "axes.axisbelow": True, "grid.color": RULE, "grid.linewidth": 0.6, "lines.linewidth": 1.6,
     "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelsize": 8, "ytick.labelsize": 8,
-    "legend.frameon": False, "legend.fontsize": 8,
+    "legend.frameon": False, "legend.fontsize": 8, "axes.prop_cycle": cycler(color=[ACCENT, CONTRAST, INK, MUTED]),
 }  # fmt: skip
 
 
@@ -65,6 +69,8 @@ def styled(more: Mapping[Any, Any] | None = None) -> AbstractContextManager[None
 
     Examples
     --------
+    >>> import matplotlib as mpl
+    >>> from rbrl.report.figures import styled
     >>> with styled({"font.size": 12}):
     ...     mpl.rcParams["svg.hashsalt"], mpl.rcParams["font.size"]
     ('rbrl', 12.0)
@@ -94,6 +100,15 @@ def plain_powers(*axes: Axis) -> None:
     Parameters
     ----------
     *axes : Axis
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from rbrl.report.figures import plain_powers
+    >>> axes = Figure().add_subplot(yscale="log", ylim=(1e-6, 1))
+    >>> plain_powers(axes.yaxis)
+    >>> axes.yaxis.get_major_formatter()(1e-6)
+    '10⁻⁶'
     """
     for axis in axes:
         axis.set_major_locator(LogLocator(numticks=7))
@@ -130,6 +145,8 @@ def draw_average_ranks(ranks: pd.Series, title: str = "Average rank over all met
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report.figures import draw_average_ranks
     >>> figure = draw_average_ranks(pd.Series({"BR": 1.75, "RBRL": 1.25}))
     >>> [float(bar.get_width()) for bar in figure.axes[0].patches]
     [1.75, 1.25]
@@ -167,6 +184,18 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
     Returns
     -------
     Figure
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, compare
+    >>> from rbrl.report.figures import draw_critical_difference
+    >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
+    >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
+    ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
+    >>> figure = draw_critical_difference(compare(Results.from_summary(summary), "ranking_loss"))
+    >>> [text.get_text() for text in figure.axes[0].texts if "rbrl" in text.get_text()]
+    ['rbrl  1.00']
     """
     if comparison.distance is None:
         raise ValueError(
@@ -264,7 +293,9 @@ def _bar_levels(spans: Sequence[tuple[float, float]], gap: float = 0.08) -> list
     return placed
 
 
-def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time against quality") -> Figure:
+def draw_trade_off(
+    seconds: pd.Series, ranks: pd.Series, title: str = "Time against quality", size: tuple[float, float] = (4.8, 3.3)
+) -> Figure:
     """Draw each method at its training time and average rank, best on top; a line joins those that none dominates.
 
     Parameters
@@ -274,6 +305,8 @@ def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time agai
     ranks : Series
         Average rank by method.
     title : str
+    size : pair of float
+        Width and height in inches: more for many methods, so that names do not meet.
 
     Returns
     -------
@@ -281,6 +314,8 @@ def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time agai
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report.figures import draw_trade_off
     >>> figure = draw_trade_off(pd.Series({"BR": 0.5, "RBRL": 4.0}), pd.Series({"BR": 1.75, "RBRL": 1.25}))
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['BR', 'RBRL']
@@ -289,7 +324,7 @@ def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time agai
     frame["seconds"] = frame.seconds.clip(lower=SHORTEST)
     # No other method is both faster and better ranked than one of these.
     front = frame[frame["rank"].eq(frame["rank"].cummin()) & ~frame["rank"].duplicated()]
-    with _drawing(4.8, 3.3, title) as (figure, axes):
+    with _drawing(*size, title) as (figure, axes):
         axes.plot(front.seconds, front["rank"], drawstyle="steps-post", color=RULE, lw=2)
         colours = np.where(frame.index.isin(front.index), ACCENT, MUTED)
         axes.scatter(frame.seconds, frame["rank"], c=colours, s=34, zorder=3)
@@ -345,6 +380,7 @@ def draw_cooccurrence(
 
     Examples
     --------
+    >>> from rbrl.report.figures import draw_cooccurrence
     >>> figure = draw_cooccurrence([[1, 1], [1, 0], [1, 1]], ["sea", "sand"])
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['sea', 'sand']
@@ -379,6 +415,7 @@ def draw_singular_values(weights: ArrayLike, title: str = "Singular values of th
 
     Examples
     --------
+    >>> from rbrl.report.figures import draw_singular_values
     >>> figure = draw_singular_values([[3.0, 0.0], [0.0, 1.5]])
     >>> figure.axes[0].lines[0].get_ydata().tolist()
     [1.0, 0.5]
@@ -410,6 +447,7 @@ def draw_label_quality(
 
     Examples
     --------
+    >>> from rbrl.report.figures import draw_label_quality
     >>> figure = draw_label_quality([0.5, 0.1], [0.8, 0.3], ["sea", "sand"])
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['sand', 'sea']
@@ -440,6 +478,16 @@ def save_figure(figure: Figure, path: Path | str, formats: Sequence[str] = ("svg
     -------
     list of Path
         The files.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import pandas as pd
+    >>> from rbrl.report.figures import draw_average_ranks, save_figure
+    >>> figure = draw_average_ranks(pd.Series({"BR": 1.75, "RBRL": 1.25}))
+    >>> [path.name for path in save_figure(figure, Path(mkdtemp(), "ranks"))]
+    ['ranks.svg', 'ranks.png']
     """
     stem = Path(path)
     stem.parent.mkdir(parents=True, exist_ok=True)

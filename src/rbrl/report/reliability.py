@@ -51,6 +51,7 @@ def reliability_diagram(
 
     Examples
     --------
+    >>> from rbrl.report import reliability_diagram
     >>> figure = reliability_diagram([[1, 0], [1, 0]], {"bold": [[0.9, 0.1]] * 2, "shy": [[0.6, 0.4]] * 2})
     >>> [axes.get_title("left") for axes in figure.axes]
     ['bold, ECE 0.100', 'shy, ECE 0.400']
@@ -107,7 +108,7 @@ def draw_reliability(bins: Mapping[str, ReliabilityBins]) -> "Figure":
             axes.vlines(x, np.maximum(y - spread, 0), np.minimum(y + spread, 1), color=MUTED, linewidth=1.0)
             axes.plot(x, y, color=ACCENT, linewidth=1.2)
             axes.scatter(x, y, s=area, color=ACCENT, zorder=3)
-            axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+            axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
             axes.set_title(f"{name}, ECE {one.error:.3f}" if name else f"ECE {one.error:.3f}")
         figure.supxlabel("probability", fontsize=9)
         figure.supylabel("share that is relevant", fontsize=9)

@@ -11,6 +11,7 @@ import pandas as pd
 from rbrl.metrics import Metric, get_metric
 from rbrl.report.table import DIGITS
 
+# The columns that tell one run from another.
 KEYS = ["dataset", "method", "split"]
 BINNED = [*KEYS, "bin", "n", "foretold", "relevant"]
 NEEDED = [*KEYS, "metric", "value", "status"]
@@ -23,6 +24,7 @@ class Sizes(NamedTuple):
 
     Examples
     --------
+    >>> from rbrl.report import Sizes
     >>> Sizes(1000, 20, 5, 1.5, 0.3).n_labels
     5
     """
@@ -60,6 +62,8 @@ class Results:
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["br", "br", "rbrl", "rbrl"], "split": [0, 1, 0, 1],
     ...                      "metric": "hamming_loss", "value": [0.2, 0.3, 0.1, 0.2], "status": "ok"})
     >>> Results.from_rows(rows).means("hamming_loss").round(3).to_dict("index")
@@ -96,6 +100,16 @@ class Results:
         Returns
         -------
         Results
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results
+        >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+        ...                      "value": [0.2, 0.1], "status": "ok"})
+        >>> results = Results.from_rows(rows)
+        >>> results.methods, results.datasets
+        (('brl', 'rbrl'), ('sea',))
         """
         missing = [column for column in NEEDED if column not in rows]
         if missing:
@@ -129,6 +143,15 @@ class Results:
         Returns
         -------
         Results
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results
+        >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"],
+        ...                         "mean": [0.2, 0.1], "std": 0.0})
+        >>> Results.from_summary(summary).methods
+        ('brl', 'rbrl')
         """
         summary = summary.assign(metric=[get_metric(name).name for name in summary.metric], n=0)
         columns = ["dataset", "metric", "method", "mean", "std", "n"]
@@ -144,6 +167,16 @@ class Results:
         Returns
         -------
         DataFrame
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results
+        >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+        ...                      "value": [0.2, 0.1], "status": "ok"})
+        >>> results = Results.from_rows(rows)
+        >>> results.means("hamming_loss").loc["sea"].to_dict()
+        {'brl': 0.2, 'rbrl': 0.1}
         """
         return self._wide(metric, "mean")
 
@@ -282,6 +315,16 @@ class Results:
         Returns
         -------
         Results
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Results
+        >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+        ...                      "value": [0.2, 0.1], "status": "ok"})
+        >>> results = Results.from_rows(rows)
+        >>> results.only(["rbrl"]).methods
+        ('rbrl',)
         """
         methods = tuple(methods)
         unknown = [name for name in methods if name not in self.methods]
@@ -307,6 +350,8 @@ def as_shown(values: pd.Series, digits: int) -> pd.Series:
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import as_shown
     >>> as_shown(pd.Series([0.1881, 0.18839, 0.1885]), 3).tolist()
     [0.188, 0.188, 0.189]
     """
@@ -330,6 +375,8 @@ def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) ->
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import best_of
     >>> sorted(best_of(pd.Series({"br": 0.1884, "rbrl": 0.1881, "clr": 0.2}), greater_is_better=False))
     ['br', 'rbrl']
     """
@@ -347,6 +394,13 @@ def heading(metric: Metric) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> from rbrl.metrics import get_metric
+    >>> from rbrl.report import heading
+    >>> heading(get_metric("ranking_loss")), heading(get_metric("average_precision"))
+    ('Ranking loss ↓', 'Average precision ↑')
     """
     return f"{metric.title} {metric.arrow}"
 

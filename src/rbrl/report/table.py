@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 DIGITS = 3
+# What a cell without a value shows.
 MISSING = "–"
 
 
@@ -25,6 +26,7 @@ class Cell:
 
     Examples
     --------
+    >>> from rbrl.report import Cell
     >>> Cell("0.125*", 0.125).is_number, Cell("yeast").is_number
     (True, False)
     """
@@ -60,6 +62,8 @@ class Table:
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_markdown, word
     >>> rows = ((word("br"), number(0.25)), (word("rbrl"), number(0.125, best=True)))
     >>> table = Table("losses", "Losses", ("Method", "Loss"), rows, pd.DataFrame({"loss": [0.25, 0.125]}))
     >>> print(to_markdown(table))
@@ -126,6 +130,14 @@ class Table:
         Returns
         -------
         list of dict
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rbrl.report import Table, number, word
+        >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+        >>> Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25)),), frame).records()
+        [{'dataset': 'sea', 'loss': 0.25}]
         """
         return self.frame.astype(object).to_dict(orient="records")
 
@@ -143,6 +155,12 @@ def number(value: float | None, digits: int = DIGITS, best: bool = False) -> Cel
     Returns
     -------
     Cell
+
+    Examples
+    --------
+    >>> from rbrl.report import number
+    >>> number(0.12345).text, number(2 / 3, digits=1).text, number(None).text
+    ('0.123', '0.7', '–')
     """
     if value is None or value != value:
         return Cell(MISSING)
@@ -165,6 +183,12 @@ def spread(mean: float, std: float, digits: int = DIGITS, best: bool = False, ma
     Returns
     -------
     Cell
+
+    Examples
+    --------
+    >>> from rbrl.report import spread
+    >>> spread(0.1234, 0.0061).text, spread(0.1234, 0.0061, digits=2, mark="*").text
+    ('0.123 ± 0.006', '0.12 ± 0.01*')
     """
     if mean != mean:
         return Cell(MISSING)
@@ -181,6 +205,12 @@ def word(text: object) -> Cell:
     Returns
     -------
     Cell
+
+    Examples
+    --------
+    >>> from rbrl.report import word
+    >>> word("yeast").text, word("yeast").value is None
+    ('yeast', True)
     """
     return Cell(str(text))
 
@@ -195,6 +225,12 @@ def count(value: int | None) -> Cell:
     Returns
     -------
     Cell
+
+    Examples
+    --------
+    >>> from rbrl.report import count
+    >>> count(12).text, count(None).text
+    ('12', '–')
     """
     return Cell(MISSING) if value is None else Cell(f"{value}", int(value))
 
@@ -209,6 +245,12 @@ def seconds(value: float | None) -> Cell:
     Returns
     -------
     Cell
+
+    Examples
+    --------
+    >>> from rbrl.report import seconds
+    >>> [seconds(value).text for value in (1234.0, 12.345, 0.12345, 0.0001, None)]
+    ['1234', '12.3', '0.12', '<0.001', '–']
     """
     if value is None or value != value:
         return Cell(MISSING)
@@ -229,6 +271,7 @@ def p_text(p_value: float) -> str:
 
     Examples
     --------
+    >>> from rbrl.report import p_text
     >>> p_text(0.0416), p_text(0.0000213), p_text(0.0)
     ('0.042', '2e-05', '<1e-16')
     """
@@ -256,6 +299,16 @@ def to_csv(table: Table) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_csv, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> print(to_csv(table), end="")
+    dataset,loss
+    sea,0.25
     """
     return table.frame.to_csv(index=False, lineterminator="\n")
 
@@ -270,6 +323,20 @@ def to_json(table: Table) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_json, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> print(to_json(table))
+    [
+      {
+        "dataset": "sea",
+        "loss": 0.25
+      }
+    ]
     """
     records = json.loads(table.frame.to_json(orient="records", double_precision=15))
     return json.dumps(records, ensure_ascii=False, indent=2)
@@ -285,6 +352,19 @@ def to_markdown(table: Table) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_markdown, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> print(to_markdown(table), end="")
+    **Losses**
+    <BLANKLINE>
+    | Data set | Loss |
+    | --- | ---: |
+    | sea | **0.250** |
     """
 
     def escaped(text: str, mark: str = "") -> str:
@@ -307,6 +387,15 @@ def to_latex(table: Table) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_latex, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> to_latex(table).count("toprule"), "textbf{0.250}" in to_latex(table)
+    (1, True)
     """
     align = "".join("r" if table.numeric(j) else "l" for j in range(len(table.columns)))
     caption = f"{table.title}. {table.note}".rstrip().translate(_LATEX)
@@ -330,6 +419,21 @@ def to_html(table: Table) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, to_html, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> print(to_html(table), end="")
+    <table>
+    <caption>Losses</caption>
+    <thead><tr><th scope="col">Data set</th><th scope="col">Loss</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">sea</th><td><strong>0.250</strong></td></tr>
+    </tbody>
+    </table>
     """
     heads = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in table.columns)
     rows = "\n".join(f"<tr>{''.join(_html_cells(table, row))}</tr>" for row in table.rows)
@@ -347,6 +451,7 @@ def _html_cells(table: Table, row: Sequence[Cell]) -> Iterator[str]:
             yield f"<td><strong>{text}</strong></td>" if cell.best else f"<td>{text}</td>"
 
 
+# What a table can be written as, by the name of the format.
 FORMATS: dict[str, Callable[[Table], str]] = {
     "csv": to_csv, "json": to_json, "md": to_markdown, "tex": to_latex, "html": to_html
 }  # fmt: skip
@@ -364,6 +469,17 @@ def show_tables(*tables: Table) -> None:
     Parameters
     ----------
     *tables : Table
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Table, number, show_tables, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> show_tables(table)
+    Losses
+    Data set    Loss
+    sea        0.250
     """
     from rich.console import Console
     from rich.text import Text
@@ -391,6 +507,19 @@ def to_terminal(table: Table, console: "Console") -> "RenderableType":
     Returns
     -------
     renderable
+
+    Examples
+    --------
+    >>> import io
+    >>> import pandas as pd
+    >>> from rich.console import Console
+    >>> from rbrl.report import Table, number, to_terminal, word
+    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
+    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
+    >>> console = Console(file=io.StringIO(), width=40)
+    >>> console.print(to_terminal(table, console))
+    >>> "0.250" in console.file.getvalue()
+    True
     """
     from rich.console import Group
     from rich.text import Text

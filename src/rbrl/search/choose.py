@@ -195,6 +195,7 @@ def choose(
 
     Examples
     --------
+    >>> from rbrl.search import choose
     >>> points = {'{"C": 1}': {"hamming_loss": [0.2, 0.3]}, '{"C": 10}': {"hamming_loss": [0.1, 0.2]}}
     >>> choose(points, "hamming_loss", ["hamming_loss"])
     {'C': 10}

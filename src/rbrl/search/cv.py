@@ -22,6 +22,7 @@ from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.estimators.base import checked_labelled, needs_no_check, remember_columns, validated
 from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.display import FitTask, TakesCallbacks, Told, with_callbacks
 from rbrl.estimators.named_answers import NamedAnswers, given_names, hand_on_names
 from rbrl.estimators.rbrl import RBRLClassifier
 from rbrl.registry import WEIGHTS
@@ -106,7 +107,7 @@ def _search_fold(fold: Fold, stage: Stage) -> tuple[Fold | None, Table]:
     return (None if stage.final else fold), rows
 
 
-class PathSearchCV(NamedAnswers, BaseEstimator):
+class PathSearchCV(TakesCallbacks, NamedAnswers, BaseEstimator):
     """Choose the parameters of a model with an objective by cross-validation.
 
     The design of each fold (its kernel, its decomposition) is computed once, or once for each ridge if the model is linear
@@ -128,6 +129,7 @@ class PathSearchCV(NamedAnswers, BaseEstimator):
     refit : str, default=None
         The metric that chooses. None means average precision where labels can be ranked, else Hamming loss.
     search_tol : float, default=1e-4
+        A model stops when a step is expected to gain less than this share of its objective.
     random_state : int, default=0
         Seed of the folds.
     n_jobs : int, default=None
@@ -172,6 +174,7 @@ class PathSearchCV(NamedAnswers, BaseEstimator):
         self.search_tol, self.random_state = search_tol, random_state
         self.n_jobs, self.verbose, self.label_names = n_jobs, verbose, label_names
 
+    @with_callbacks
     def fit(
         self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None, *,
         label_mask: MatrixLike | None = None,
@@ -180,7 +183,10 @@ class PathSearchCV(NamedAnswers, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, label_mask
+        X : array or sparse matrix (n_samples, n_features)
+        y : label matrix
+        sample_weight : array (n_samples,) or (n_samples, n_labels), default=None
+        label_mask : array (n_samples, n_labels), default=None
             As for the estimator. What a fold holds out counts alike, whatever its weight, but for entries that are not
             known: those are judged by nobody.
 
@@ -189,18 +195,20 @@ class PathSearchCV(NamedAnswers, BaseEstimator):
         self
         """
         check_number(type(self).__name__, "search_tol", self.search_tol, strict=True)
+        task = FitTask(self, X, y, "model of a fold")
         y, names = label_matrix(y, given_names(self))
         estimator = hand_on_names(clone(self._estimator()), names)
         X, y = checked_labelled(self, X, y)
         data = SearchData(X, y, sample_weight, label_mask)
         scoring = Scoring(self.scoring)
         metric = self._deciding(scoring, data)
-        self.cv_results_, self.best_index_ = self._search(estimator, data, scoring, metric)
+        self.cv_results_, self.best_index_ = self._search(estimator, data, scoring, metric, task.told)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
         self.best_estimator_ = estimator.set_params(**self.best_params_).fit(X, y, sample_weight, label_mask=label_mask)
         self.classes_, self.targets_ = data.targets.classes_, data.targets
         remember_columns(self, Columns(label_names=names))
+        task.end()
         return self
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
@@ -265,14 +273,14 @@ class PathSearchCV(NamedAnswers, BaseEstimator):
         return metric
 
     def _search(
-        self, estimator: ObjectiveClassifier, data: SearchData, scoring: Scoring, metric: str
+        self, estimator: ObjectiveClassifier, data: SearchData, scoring: Scoring, metric: str, told: Told | None
     ) -> tuple[dict[str, Any], int]:
         """The results of all stages, and the index of the best point among them."""
         cv = self._folds()
         cv = KFold(int(cv), shuffle=True, random_state=self.random_state) if isinstance(cv, int | np.integer) else cv
         splits = list(check_cv(cv, data.y, classifier=True).split(data.X, data.y))
         made = (Fold(estimator, data, train, test, scoring, self.search_tol) for train, test in splits)
-        with models_for(type(self).__name__, self.verbose) as progress:
+        with models_for(type(self).__name__, self.verbose, told=told) as progress:
             folds = Folds(made, len(splits), self.n_jobs, progress)
             stages = self._stages(estimator, data, folds)
             stage = next(stages)
@@ -318,8 +326,20 @@ class RBRLClassifierCV(PathSearchCV):
         The model, for every parameter but these three: kernel, decision rule, tolerance. None means the linear model.
     cv : int or splitter, default=None
         None means 3 shuffled folds from coarse to fine, and 5 for all combinations.
-    scoring, refit, search_tol, random_state, n_jobs, verbose, label_names
-        As for :class:`PathSearchCV`.
+    scoring : None, str, Metric, callable, or a list or dict of these, default=None
+        None means the paper's six metrics. Ours are recorded as they are, losses not negated.
+    refit : str, default=None
+        The metric that chooses. None means average precision where labels can be ranked, else Hamming loss.
+    search_tol : float, default=1e-4
+        A model stops when a step is expected to gain less than this share of its objective.
+    random_state : int, default=0
+        Seed of the folds.
+    n_jobs : int, default=None
+        Folds in parallel; the answer is the same for any number.
+    verbose : int, default=0
+        1 shows how many models are solved and the time left on standard error: a bar on a terminal, lines elsewhere.
+    label_names : sequence of str, default=None
+        Names of the labels, in the order of the columns of y; a data frame brings its own, and so does the estimator.
 
     Attributes
     ----------

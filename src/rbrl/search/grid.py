@@ -101,7 +101,7 @@ DESIGN_PARAMETERS = {
 
 
 def tune(
-    estimator: Any, grid: Grid, X: Any, Y: Any, *, folds: int = 5, seed: int = 0,
+    estimator: Any, grid: Grid, X: Any, Y: Any, *, folds: int | Iterable[tuple[IntArray, IntArray]] = 5, seed: int = 0,
     metrics: Iterable[str | Metric] = PAPER_METRICS, convention: str = "paper", n_jobs: int = 1, tol: float = 1e-4,
     others: Sequence[tuple[dict[str, Any], str]] = (),
 ) -> "pd.DataFrame":  # fmt: skip
@@ -116,9 +116,10 @@ def tune(
     grid : dict of str to list
     X, Y : arrays or sparse matrices
         Y in 0/1; NaN where nobody looked, for classifiers that take it: metrics then leave it out.
-    folds : int, default=5
+    folds : int or iterable of (train, test), default=5
+        How many, or the row numbers of each.
     seed : int, default=0
-        Of the shuffled folds.
+        Of the shuffled folds, where only their number is given.
     metrics : sequence of str or Metric
     convention : {"paper", "sklearn"}
     n_jobs : int, default=1
@@ -141,18 +142,21 @@ def tune(
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import RBRLClassifier
+    >>> from rbrl.search import tune
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> table = tune(RBRLClassifier(), {"ridge": [1, 10]}, X, Y, folds=2)
     >>> table[["param_ridge", "fold"]].to_numpy().tolist()
     [[10, 0], [1, 0], [10, 1], [1, 1]]
     """
     names = [get_metric(metric).name for metric in metrics]
-    splits = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
+    shuffled = (
+        KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0])) if isinstance(folds, int) else folds
+    )
     # Where the rank is limited neighbours on the grid need not have close solutions, for those are local optima.
     of_any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
     search = _along_path if of_any_rank and not others else _point_by_point
     task = _Task(estimator, grid, X, Y, names, [({}, convention), *others], tol)
-    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in splits)
+    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in shuffled)
     pandas = import_extra("pandas", "report", "The table of a grid")
     return pandas.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
 

@@ -99,6 +99,7 @@ def solve_grid(
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import RBRLClassifier
+    >>> from rbrl.search import solve_grid
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> problem = RBRLClassifier().problem(X, Y)
     >>> [solved.params for solved in solve_grid(problem, {"ridge": [10, 1], "nuclear": [0.1]})]

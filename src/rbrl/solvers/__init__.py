@@ -11,6 +11,7 @@ from rbrl.solvers.function_space import KernelBlocks
 from rbrl.solvers.quasi_newton import QuasiNewton
 from rbrl.solvers.solve import Posed, Solution, solve_kernel, solve_posed
 
+# What the parameter `solver` may name, and what makes it.
 SOLVERS = {"auto": QuasiNewton, "apg": partial(APG, restart=True), "low-rank": LowRank}
 
 __all__ = [

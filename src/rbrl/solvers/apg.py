@@ -113,7 +113,7 @@ class APG:
         # A constant of 0 means a gradient of 0 everywhere: any step will do.
         L, b, arrived = CONSTANTS[self.lipschitz](objective) or 1.0, 1.0, False
         run.now = G = objective.at(objective.zeros() if start is None else start)
-        while not arrived and run.n_iter < max_iter:
+        while not arrived and not run.told_to_stop and run.n_iter < max_iter:
             old, run.n_iter = run.now, run.n_iter + 1
             W = objective.nuclear.prox(G.W - objective.smooth_gradient(G.W, G.residual) / L, 1.0 / L)
             if self.restart and np.vdot(G.W - W, W - old.W) > 0:

@@ -40,6 +40,18 @@ class SolverResult:
         Both may be None: not every solver keeps them.
     dual_scores : array (n_samples, n_labels)
         The scores whose loss gradient gave the best lower bound; None means `scores`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> from rbrl.solvers import QuasiNewton
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> result = QuasiNewton().solve(objective)
+    >>> result.weights.round(2).tolist(), result.converged, result.gap <= 1e-4
+    ([[0.5]], True, True)
     """
 
     weights: FloatArray
@@ -58,10 +70,35 @@ Start = FloatArray | None
 
 
 class Solver(Protocol):
-    """Objective in, result out."""
+    """Objective in, result out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> from rbrl.solvers import APG, LowRank, QuasiNewton
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> [solver.solve(objective, tol=1e-6).weights.round(2).tolist() for solver in (APG(), LowRank(), QuasiNewton())]
+    [[[0.5]], [[0.5]], [[0.5]]]
+    """
 
     def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
-        """Minimise `objective` from `start`, weights in the coordinates of its design, or from where the solver likes."""
+        """Minimise `objective` from `start`, weights in the coordinates of its design, or from where the solver likes.
+
+        Parameters
+        ----------
+        objective : Objective
+        start : array (n_columns, n_labels), default=None
+        tol : float, default=1e-4
+            The gap to stop at.
+        max_iter : int, default=1000
+
+        Returns
+        -------
+        SolverResult
+        """
 
 
 class SmoothedPoint:
@@ -133,7 +170,7 @@ class Run:
         self._before = objective.evaluations
         self.history: list[float] = []
         self.costs: list[float] = []
-        self.n_iter, self.bound, self.stuck = 0, 0.0, False
+        self.n_iter, self.bound, self.stuck, self.told_to_stop = 0, 0.0, False, False
         self.dual_scores: Any = None
 
     def note(self, value: float, evaluations: float | None = None) -> None:
@@ -147,7 +184,7 @@ class Run:
         if bound >= self.bound:
             self.bound, self.dual_scores = bound, self.now.scores
         if self.objective.reached is not None:
-            self.objective.reached(self.gap())
+            self.told_to_stop = self.objective.reached(self.gap())
 
     def gap(self) -> float:
         """The certified relative gap of the point reached."""
@@ -157,7 +194,7 @@ class Run:
         """Whether there is nothing more to do. A tolerance that is rounding asks for steps until the value stands."""
         stands = self.tol > ROUNDING or self.history[-1] >= self.history[-1 - STANDING :][0]
         proved = stands and self.gap() <= max(self.tol, ROUNDING)
-        return proved or self.stuck or self.n_iter >= self.max_iter
+        return proved or self.stuck or self.told_to_stop or self.n_iter >= self.max_iter
 
     def result(self, weights: FloatArray, converged: bool, remedy: str | None = None) -> SolverResult:
         """What was reached, and a warning if that is not what was asked for: `remedy` says what to do where a stopping rule
@@ -167,11 +204,12 @@ class Run:
         result = SolverResult(*reached, *way, self.now.scores, self.dual_scores)
         if not converged:
             penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol
-            remedy = remedy or (WAY_OUT if penalised else UNCERTIFIED)
+            remedy = remedy or (STOPPED if self.told_to_stop else WAY_OUT if penalised else UNCERTIFIED)
             warn_unconverged(self.name, result, tol, self.max_iter, remedy, stacklevel=4)
         return result
 
 
+STOPPED = "A callback asked it to stop."
 WAY_OUT = "Raise max_iter or tol, scale X, or use a larger ridge."
 UNCERTIFIED = "With ridge=0 and nuclear=0 no weights have a certificate. Use a small ridge, such as 1e-4, to have one."
 

@@ -72,6 +72,10 @@ def lower_bound(
     blur : array, default=None
         What rounding can hide in the entries of Z'R. What rounding can have added to the bound is then taken from it.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> import numpy as np

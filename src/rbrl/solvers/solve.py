@@ -35,7 +35,27 @@ SCALE = (
 
 @dataclass
 class Solution:
-    """Coefficients as they are stored, the proof of what they are worth, and how the solver came to them."""
+    """Coefficients as they are stored, the proof of what they are worth, and how the solver came to them.
+
+    Attributes
+    ----------
+    coefficients : array (n_features, n_labels), or (n_samples, n_labels) of a kernel
+    proof : Proof
+        The objective of these coefficients, and their gap.
+    result : SolverResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import Objective
+    >>> from rbrl.solvers import QuasiNewton, solve_kernel
+    >>> K, Y = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1], [-1]])
+    >>> solution = solve_kernel(QuasiNewton(), K, "coefficients", 1.0, lambda design: Objective(
+    ...     design, Y, SquaredHinge(), ridge=1.0, nuclear=0.0), np.dtype(np.float64))
+    >>> solution.proof.objective > 0, solution.result.converged
+    (True, True)
+    """
 
     coefficients: FloatArray
     proof: Proof
@@ -54,6 +74,21 @@ class Posed:
         Of the coefficients as they are stored.
     evaluations : float
         What a proof costs.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import Objective, SpectralDesign
+    >>> from rbrl.solvers import Posed, QuasiNewton
+    >>> from rbrl.solvers.certificate import prove_kernel
+    >>> K, Y = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(SpectralDesign(K.copy()), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> posed = Posed(partial(prove_kernel, objective, K), np.dtype(np.float64))
+    >>> solution = posed.judge(objective, QuasiNewton().solve(objective))
+    >>> solution.coefficients.shape, solution.proof.gap <= 1e-4
+    ((2, 1), True)
     """
 
     prove: Callable[[FloatArray, Any], Proof]
@@ -85,11 +120,28 @@ def solve_posed(
     posed : Posed
     start : array
         Weights over the objective's design.
+    tol : float, default=1e-4
+        The gap to stop at.
+    max_iter : int, default=1000
 
     Returns
     -------
     Solution
         A proof above `tol` was said in a `ConvergenceWarning`, unless the solver stops by a rule of its own.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import Objective, SpectralDesign
+    >>> from rbrl.solvers import Posed, QuasiNewton, solve_posed
+    >>> from rbrl.solvers.certificate import prove_kernel
+    >>> K, Y = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1], [-1]])
+    >>> objective = Objective(SpectralDesign(K.copy()), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
+    >>> posed = Posed(partial(prove_kernel, objective, K), np.dtype(np.float64))
+    >>> solve_posed(QuasiNewton(), objective, posed).proof.gap <= 1e-4
+    True
     """
     result, said = _quietly(solver, objective, start, tol, max_iter)
     solution = posed.judge(objective, result)
@@ -114,8 +166,9 @@ def solve_kernel(
     solver: Solver, K: FloatArray, low_rank: str, ridge: float, objective_of: Callable[[SpectralDesign], Objective],
     dtype: np.dtype[Any], start: Start = None, tol: float = 1e-4, max_iter: int = 1000,
 ) -> Solution:  # fmt: skip
-    """Decompose a kernel matrix, and solve: over a spectrum of single precision, which costs half, where that is proved to
-    do, and of double precision otherwise.
+    """Decompose a kernel matrix, and solve.
+
+    The spectrum is of single precision, which costs half, where that is proved to do, and of double precision otherwise.
 
     Parameters
     ----------
@@ -129,11 +182,26 @@ def solve_kernel(
         Of the coefficients as they are stored.
     start : array (n_samples, n_labels), default=None
         Coefficients to start at.
+    tol : float, default=1e-4
+        The gap to stop at.
+    max_iter : int, default=1000
 
     Returns
     -------
     Solution
         Its result's weights are over a design that is not kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> from rbrl.problem import Objective
+    >>> from rbrl.solvers import QuasiNewton, solve_kernel
+    >>> K, Y = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1], [-1]])
+    >>> solution = solve_kernel(QuasiNewton(), K, "coefficients", 1.0, lambda design: Objective(
+    ...     design, Y, SquaredHinge(), ridge=1.0, nuclear=0.0), np.dtype(np.float64))
+    >>> solution.coefficients.shape, solution.proof.gap <= 1e-4
+    ((2, 1), True)
     """
 
     by_function = low_rank == "function"

@@ -42,6 +42,7 @@ def mean_std(values: ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatArray]:
 
     Examples
     --------
+    >>> from rbrl.statistics import mean_std
     >>> mean, std = mean_std([0.1, 0.2, 0.3])
     >>> f"{mean:.3f} ± {std:.3f}"
     '0.200 ± 0.100'
@@ -69,6 +70,7 @@ def ranks(values: ArrayLike, greater_is_better: bool, ties: str = "average") -> 
 
     Examples
     --------
+    >>> from rbrl.statistics import ranks
     >>> ranks([[0.9, 0.8, 0.9, 0.7]], greater_is_better=True)
     array([[1.5, 3. , 1.5, 4. ]])
     """
@@ -114,6 +116,7 @@ def average_ranks(values: ArrayLike, greater_is_better: bool, ties: str = "avera
 
     Examples
     --------
+    >>> from rbrl.statistics import average_ranks
     >>> average_ranks([[0.9, 0.8], [0.7, 0.7]], greater_is_better=True)
     array([1.25, 1.75])
     """
@@ -140,6 +143,17 @@ def as_table(values: ArrayLike) -> FloatArray:
     return table
 
 
+def check_control(control: int, n_methods: int) -> None:
+    """Refuse what is not the column of a method.
+
+    Parameters
+    ----------
+    control, n_methods : int
+    """
+    if not 0 <= control < n_methods:
+        raise ValueError(f"control is the column of a method, of 0 to {n_methods - 1}. Got {control!r} instead.")
+
+
 class FriedmanResult(NamedTuple):
     """Friedman's test in both forms.
 
@@ -162,6 +176,14 @@ class FriedmanResult(NamedTuple):
         sample of them; or the F distribution, good for many data sets only.
     smallest_p_value : float
         The smallest p-value that these data sets and methods could have given.
+
+    Examples
+    --------
+    >>> from rbrl.statistics import friedman
+    >>> losses = [[0.3, 0.2, 0.1], [0.4, 0.3, 0.2], [0.3, 0.3, 0.1], [0.5, 0.4, 0.2]]  # data sets x methods
+    >>> found = friedman(losses, greater_is_better=False)
+    >>> found.average_ranks.tolist(), found.distribution, found.significant
+    ([2.875, 2.125, 1.0], 'exact', True)
     """
 
     chi2: float
@@ -217,6 +239,7 @@ def friedman(values: ArrayLike, greater_is_better: bool, alpha: float = 0.05) ->
     --------
     Two data sets that agree on the order of four methods do so by chance once in 24 times.
 
+    >>> from rbrl.statistics import friedman
     >>> result = friedman([[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8]], greater_is_better=False)
     >>> result.f, round(1 / result.p_value)
     (inf, 24)

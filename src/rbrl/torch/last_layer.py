@@ -1,5 +1,7 @@
 """The last layer of a network: RBRL's linear model of the features below it, solved with a certificate."""
 
+from __future__ import annotations  # the reference is built where PyTorch is not installed
+
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain

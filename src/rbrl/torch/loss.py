@@ -1,5 +1,7 @@
 """RBRL's loss and its nuclear norm, as PyTorch differentiates them."""
 
+from __future__ import annotations  # the reference is built where PyTorch is not installed
+
 from typing import Any, Literal
 
 import torch

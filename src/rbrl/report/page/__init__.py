@@ -43,6 +43,8 @@ class Report:
 
     Examples
     --------
+    >>> from pathlib import Path
+    >>> from rbrl.report import Report
     >>> report = Report(Path("report.html"), {}, [Path("report.html")])
     >>> report.page.name
     'report.html'
@@ -81,6 +83,18 @@ def write_report(
     -------
     Report
         The page, the tables, and all files that were written.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, write_report
+    >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"], "mean": [0.2, 0.1],
+    ...                         "std": 0.0})
+    >>> results = Results.from_summary(summary)
+    >>> report = write_report(results, mkdtemp(), formats=["csv"])
+    >>> report.page.name, "results" in report.tables
+    ('report.html', True)
     """
     results = rows if isinstance(rows, Results) else Results.from_rows(rows, datasets, reliability)
     folder = Path(folder)
@@ -105,6 +119,18 @@ def save_table(table: Table, folder: Path, formats: Sequence[str] = USUAL_FORMAT
     Returns
     -------
     list of Path
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, results_table, save_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> [path.name for path in save_table(results_table(results), Path(mkdtemp()), ["csv", "tex"])]
+    ['results.csv', 'results.tex']
     """
     return [write_text(folder / f"{table.name}.{name}", FORMATS[name](table)) for name in formats]
 
@@ -120,6 +146,14 @@ def write_text(path: Path, text: str) -> Path:
     Returns
     -------
     Path
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> from rbrl.report import write_text
+    >>> write_text(Path(mkdtemp(), "tables", "note.txt"), "a note").read_text()
+    'a note'
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomically(path, text)
@@ -164,6 +198,18 @@ def write_page(
     Returns
     -------
     Path
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, write_page
+    >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"], "mean": [0.2, 0.1],
+    ...                         "std": 0.0})
+    >>> results = Results.from_summary(summary)
+    >>> write_page(results, Path(mkdtemp(), "report.html")).name
+    'report.html'
     """
     return write_text(Path(path), render_page(rows, title=title, command=command, plan=plan))
 
@@ -182,6 +228,17 @@ def render_page(rows: pd.DataFrame | Results, *, title: str = TITLE, command: st
     -------
     str
         HTML.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.report import Results, render_page
+    >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"], "mean": [0.2, 0.1],
+    ...                         "std": 0.0})
+    >>> results = Results.from_summary(summary)
+    >>> page = render_page(results, title="Sea and land")
+    >>> page.startswith("<!doctype html>"), "Sea and land" in page
+    (True, True)
     """
     from markupsafe import Markup
 

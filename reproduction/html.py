@@ -1,0 +1,84 @@
+"""Markdown pages as one HTML page, which needs its figures beside it and nothing else."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+STYLE = Path(__file__).parent / "pages" / "page.css"
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main>
+{first}
+{others}
+</main>
+</body>
+</html>
+"""
+PART = """<details class="page" id="{name}">
+<summary>{title}</summary>
+{body}
+</details>
+"""
+OPEN_TARGET = """<script>
+// A link to a part opens it.
+function show() {
+  const part = document.getElementById(location.hash.slice(1));
+  if (part && part.tagName === "DETAILS") { part.open = true; part.scrollIntoView(); }
+}
+addEventListener("hashchange", show);
+show();
+</script>
+"""
+
+
+def to_page(first: str, others: Mapping[str, str], titles: Mapping[str, str]) -> str:
+    """One page of several texts: the first, and each of the others in a part that opens.
+
+    Parameters
+    ----------
+    first : str
+        Markdown.
+    others : dict of str to str
+        Markdown by the name of the page, as links call it: reproduction/NAME.md.
+    titles : dict of str to str
+        What is on each of the others.
+    """
+    title = first.partition("\n")[0].lstrip("# ")
+    parts = [
+        PART.format(name=name, title=_first_up(titles[name]), body=to_html(text, list(others)))
+        for name, text in others.items()
+    ]
+    style = STYLE.read_text(encoding="utf-8")
+    return PAGE.format(
+        title=title, style=style, first=to_html(first, list(others)), others="\n".join(parts) + OPEN_TARGET
+    )
+
+
+def _first_up(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def to_html(text: str, parts: list[str]) -> str:
+    """A text as HTML: tables that scroll, figures of this folder, and links to other pages as links to parts of this one.
+
+    Examples
+    --------
+    >>> to_html("See [all](reproduction/oracle.md).", ["oracle"])
+    '<p>See <a href="#oracle">all</a>.</p>\\n'
+    """
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    html = html.replace("<table>", '<div class="scroll" tabindex="0"><table>').replace("</table>", "</table></div>")
+    names = "|".join(map(re.escape, parts))
+    html = re.sub(rf'href="(?:reproduction/)?({names})\.md"', r'href="#\1"', html)
+    return html.replace('src="../images/', 'src="images/').replace("<img ", '<img loading="lazy" ')
