@@ -32,6 +32,7 @@ extensions = [
     "api_pages",
     "repository_pages",
     "name_links",
+    "shared_lists",
 ]
 templates_path = ["templates"]
 exclude_patterns = ["_build", "images", "reproduction", "templates", "extensions", "auto_examples/**/*.ipynb"]

@@ -13,6 +13,7 @@ from reproduction.verdicts import signed_value
 TITLES = {method.name: method.title for method in METHODS}
 # The sets on which the hypothesis of another weight was found.
 FOUND_ON = ("arts", "enron")
+WEIGHTS = {oracle.DOUBLED: "twice the weight", oracle.COUNTED: "|Y⁺| times the weight"}
 
 
 class Leads:
@@ -147,14 +148,16 @@ def oracle_parts(recorded: Recorded) -> dict[str, str] | None:
 
 def _answer(frame: pd.DataFrame) -> str:
     """Which pairs have a point that gives all six figures, which have none, and which were not searched."""
-    frame = frame.assign(pair=[f"{TITLES[row.method]} on {row.dataset}" for row in frame.itertuples()])
-    done = frame.dropna(subset=["within3"]) if "within3" in frame else frame.iloc[:0]
+    n_splits = frame.n_splits if "n_splits" in frame else pd.Series(float("nan"), frame.index)
+    fewer = [f" ({n:.0f} of {len(oracle.SPLITS)} splits)" if n < len(oracle.SPLITS) else "" for n in n_splits]
+    frame = frame.assign(pair=[f"{TITLES[m]} on {d}{text}" for m, d, text in zip(frame.method, frame.dataset, fewer)])
+    done = frame[n_splits.notna()]
     hit, short = (done[(done.within3 == len(oracle.METRICS)) == all_six] for all_six in (True, False))
-    missed = [f"{row.pair} ({int(row.within3)} of {len(oracle.METRICS)})" for row in short.itertuples()]
+    missed = [f"{row.pair}: {int(row.within3)} of {len(oracle.METRICS)}" for row in short.itertuples()]
     text = f"Of {len(frame)} such pairs {len(done)} were searched. Some point gives all six figures within 3 standard "
     text += f"deviations for {join(list(hit.pair)) if len(hit) else 'none'}: {int(hit.far.sum())} of the "
     text += f"{int(frame.far.sum())} unexplained cells are then a matter of which parameters were chosen."
-    text += f" No point does for {join(missed)}." if missed else ""
+    text += f" No point does for others; at best {join(missed)}." if missed else ""
     left = list(frame.pair[~frame.index.isin(done.index)])
     return text + (f" Not run, for want of time: {join(left)}." if left else "")
 
@@ -171,11 +174,17 @@ def _hypothesis(found: pd.DataFrame) -> str:
         tried = table.reindex(sets).dropna()
         if tried.empty:
             sentences.append(
-                f"None of the {len(sets)} other {kind} sets was run, for want of time: the hypothesis stays open there."
+                f"None of the {len(sets)} other {kind} sets was run, for want of time: it stays open there."
             )
             continue
-        for weight, name in ((oracle.DOUBLED, "twice the weight"), (oracle.COUNTED, "|Y⁺| times the weight")):
-            more, fewer = (int((sign * (tried[weight] - tried[oracle.PLAIN]) > 0).sum()) for sign in (1, -1))
-            counts = f"more of the six figures than the published model on {more}, fewer on {fewer}"
-            sentences.append(f"On the {len(tried)} {kind} sets that were tried {name} gives {counts}.")
+        more, fewer = (
+            {one: int((sign * (tried[one] - tried[oracle.PLAIN]) > 0).sum()) for one in WEIGHTS} for sign in (1, -1)
+        )
+        counts = [
+            f"{name} gives more of the six figures than the published model on {more[one]} of them and fewer on {fewer[one]}"
+            for one, name in WEIGHTS.items()
+        ]
+        sentences.append(
+            f"Other {kind} sets tried: {join(tried.index)} ({len(tried)} of {len(sets)}); {', '.join(counts)}."
+        )
     return " ".join(sentences)

@@ -57,7 +57,7 @@ def module_page(module: ModuleType, names: list[PublicName]) -> str:
     for kind, title in KINDS.items():
         of_kind = [public.name for public in here if public.kind == kind]
         if of_kind:
-            table = f".. autosummary::\n   :toctree: .\n   :template: autosummary/{kind}.rst\n\n"
+            table = f".. autosummary::\n   :toctree: .\n   :nosignatures:\n   :template: autosummary/{kind}.rst\n\n"
             parts += [heading(title, "-"), table, *(f"   {each}\n" for each in of_kind), "\n"]
     elsewhere = [f":py:obj:`{public.path}`" for public in names if public.home != name]
     if elsewhere:
@@ -91,6 +91,7 @@ def write_pages(app: "Sphinx", config: "Config") -> None:
     for path in folder.glob("*.rst"):
         if path.stem not in texts and path.stem not in of_names:
             path.unlink()  # of a name that is no longer there
+    config.autosummary_generate = [f"{FOLDER}/{name}.rst" for name in texts]
     for name, text in texts.items():
         path = folder / f"{name}.rst"
         # A page that is as it was keeps its time, so that Sphinx does not read it again.

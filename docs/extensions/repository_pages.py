@@ -2,8 +2,8 @@
 
 A page links to `../benchmarks/rows/results.md` or `../tests/test_docs.py` as on a forge. Here each such file becomes a page
 below `repository/`: Markdown as it is, everything else as text, and a folder as the page in it, or as the list of its files.
-An example of the gallery is its page of the gallery. A file that the text names in code, `tests/test_docs.py::test_versions_agree`,
-is linked to here only.
+An example of the gallery is its page of the gallery. A file that the text names in code, such as
+`tests/test_docs.py::test_versions_agree`, is linked to here only.
 """
 
 import re

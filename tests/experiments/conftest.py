@@ -3,8 +3,8 @@
 import copy
 
 import pytest
-from comparison import METHODS, PLAN
 from sklearn.datasets import make_multilabel_classification
+from small_comparison import METHODS, PLAN
 
 from rbrl.datasets import Dataset, save_file
 from rbrl.experiments import Plan, Store, execute

@@ -4,7 +4,7 @@ import os
 
 import pandas as pd
 import pytest
-from comparison import timeless
+from small_comparison import timeless
 
 from rbrl.experiments import Plan, Store, execute
 

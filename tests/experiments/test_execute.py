@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from comparison import timeless
 from rich.console import Console
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ParameterGrid
+from small_comparison import timeless
 
 from rbrl.datasets import load_file
 from rbrl.estimators import RBRLClassifier

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from comparison import environment, start, timeless
 from killed import MOMENTS
+from small_comparison import environment, start, timeless
 
 from rbrl.experiments import Plan, Store, execute
 

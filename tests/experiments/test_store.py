@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from comparison import environment, timeless
+from small_comparison import environment, timeless
 
 from rbrl.experiments import Plan, Store, StoreError, execute
 from rbrl.experiments.sqlite import VERSION, Database, Owner, is_alive

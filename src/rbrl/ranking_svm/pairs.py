@@ -87,7 +87,7 @@ class HingePairs:
 
 
 def ranking_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Rank-SVM: every relevant label above every irrelevant one by 1, at the price C / (|Y+||Y-|).
+    """Rank-SVM: every relevant label above every irrelevant one by 1, at the price `C / (|Y+||Y-|)`.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def ranking_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> H
 
 
 def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Rank-SVMz: relevant labels above the zero label by 1, irrelevant ones below it, at C / |Y+| and C / |Y-|.
+    """Rank-SVMz: relevant labels above the zero label by 1, irrelevant ones below it, at `C / |Y+|` and `C / |Y-|`.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
 
 
 def calibrated_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Calibrated Rank-SVM: margin 2 between relevant and irrelevant, 1 from each to the zero label, at C / (|Y+||Y-|).
+    """Calibrated Rank-SVM: margin 2 between relevant and irrelevant, 1 from each to the zero label, at `C / (|Y+||Y-|)`.
 
     A side without labels counts as one label in the price, so that such a row still tells where the zero label is.
 

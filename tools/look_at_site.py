@@ -1,0 +1,71 @@
+"""Open every page of the site in Chromium, on a telephone and on a desk: does it fit, load and stay on this machine?
+
+    make docs && python tools/look_at_site.py [PAGE...]         PAGE as in guide.html; without one, all of them
+
+A page that scrolls sideways, a script that fails, a file that is not there and a request to another machine are told, each
+in a line; the exit code is then 1. With PICTURES=folder in the environment it also takes a picture of every page, at both
+widths, light and dark.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "docs/_build/html"
+sys.path.insert(0, str(ROOT / "tests/report"))
+
+import chromium  # noqa: E402 - found by the line above
+
+WIDTHS = {"phone": 390, "desk": 1280}
+# What Sphinx makes of the source, and templates of the theme.
+SKIPPED = ("_modules", "_static", "_downloads")
+# What is wider than the page, and in no box that scrolls by itself.
+TOO_WIDE = """(() => {
+    const width = document.documentElement.clientWidth
+    return document.documentElement.scrollWidth > width + 1 ? document.documentElement.scrollWidth : 0
+})()"""
+
+
+def pages():
+    every = (path.relative_to(SITE).as_posix() for path in sorted(SITE.rglob("*.html")))
+    return [name for name in every if not name.startswith(SKIPPED)]
+
+
+def troubles(browser, name, width):
+    """What is wrong with a page at a width, a line each."""
+    browser.messages.clear()
+    browser.open(SITE / name, width=width)
+    if wide := browser.run(TOO_WIDE):
+        yield f"scrolls sideways: {wide} wide"
+    for message in browser.messages:
+        # The theme tells the console which mode it is in.
+        if message.get("type") != "log":
+            yield str(message)[:200]
+
+
+def take_pictures(browser, name, folder):
+    for kind, width in WIDTHS.items():
+        for dark in (False, True):
+            browser.open(SITE / name, width=width, dark=dark)
+            browser.settle()
+            mode = "dark" if dark else "light"
+            browser.picture(folder / f"{name.replace('/', '-').removesuffix('.html')}-{kind}-{mode}.png")
+
+
+def main(names):
+    found = 0
+    with chromium.browser() as browser:
+        for name in names or pages():
+            for kind, width in WIDTHS.items():
+                for trouble in troubles(browser, name, width):
+                    found += 1
+                    print(f"{name}, {kind}: {trouble}")
+            if folder := os.environ.get("PICTURES"):
+                take_pictures(browser, name, Path(folder))
+    print(f"{len(names or pages())} pages, {found} troubles")
+    return int(found > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
