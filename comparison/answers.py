@@ -51,6 +51,18 @@ def title_of(column: str) -> str:
     return get_metric(_metric_of(column)).title + words[rule]
 
 
+def in_sentence(column: str) -> str:
+    """A column of the rows within a sentence.
+
+    Examples
+    --------
+    >>> in_sentence("ranking_loss"), in_sentence("f1_micro_one")
+    ('ranking loss', 'F1-micro, one threshold')
+    """
+    title = title_of(column)
+    return title if title[1].isupper() or title[1].isdigit() else title[0].lower() + title[1:]
+
+
 @dataclass(frozen=True)
 class Judgement:
     """One metric over the data sets on which all ranked methods have a value.

@@ -130,7 +130,7 @@ def _filled(labels: Any, scores: Any, task: Task) -> Any:
 
 
 def do_cell(method: Method, task: Task) -> list[dict[str, Any]]:
-    """The rows of a cell: the method as it comes, and as its search chose."""
+    """The rows of a cell: the method as it comes, and as its search chose among its points."""
     at_start = _peak_megabytes()
     default = fit_and_predict(method, method.points[0], task.split, task.X, task.Y, task.X_test)
     tried = [try_point(method, method.points[0], task)]

@@ -3,6 +3,7 @@
 import argparse
 import subprocess
 import venv
+from dataclasses import replace
 from pathlib import Path
 
 from comparison import rows
@@ -19,6 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     running = commands.add_parser("run", help="do the cells that have no rows yet")
     for name, kind in (("dataset", str), ("method", str), ("split", int)):
         running.add_argument(f"--{name}", type=kind, action="append", help=f"only this {name}; may be given again")
+    running.add_argument("--study", choices=["more-rows", "wide"], help="a study beside the main run; see RULES.md")
     running.add_argument("--jobs", type=int, default=1, help="cells at a time")
     commands.add_parser("environments", help="make the environments of methods that are commands")
     writing = commands.add_parser("page", help="write docs/comparison.md, docs/comparison.html and the figures")
@@ -32,11 +34,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(asked: argparse.Namespace) -> int:
-    from comparison.run import cells, run
+    from comparison import methods, rules
+    from comparison.run import cells, more_rows, run, wider_searches
 
+    if asked.study == "more-rows":
+        rules.TRAIN_ROWS = rules.MORE_ROWS
+    elif asked.study == "wide":
+        methods.BY_NAME.update({one.name: replace(one, points=one.wide) for one in methods.METHODS if one.wide})
+    todo = {"more-rows": more_rows, "wide": wider_searches, None: cells}[asked.study]()
     wanted = (asked.dataset, asked.split, asked.method)
-    chosen = [cell for cell in cells() if all(not some or one in some for one, some in zip(cell, wanted))]
-    run(chosen, asked.jobs, asked.results)
+    chosen = [cell for cell in todo if all(not some or one in some for one, some in zip(cell, wanted))]
+    run(chosen, asked.jobs, asked.results / (asked.study or ""))
     return 0
 
 

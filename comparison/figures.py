@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from comparison import rules
-from comparison.answers import KIND_WORDS, KINDS, LABELS, SCORES, Findings, Judgement, title_of
+from comparison.answers import KIND_WORDS, KINDS, LABELS, SCORES, Findings, Judgement, in_sentence, title_of
 from comparison.methods import BY_NAME
 from comparison.tasks import kind
 from rbrl.report.figures import INK, MUTED, draw_trade_off, save_figure, styled
@@ -33,11 +33,10 @@ def draw_time(findings: Findings, judgement: Judgement) -> Figure:
     """Average rank against processor seconds of search and fit."""
     ranks = judgement.ranks.rename(lambda name: BY_NAME[name].title)
     seconds = findings.mean_seconds(rules.TUNED).rename(lambda name: BY_NAME[name].title)
-    figure = draw_trade_off(seconds[ranks.index], ranks, "Quality against time")
-    figure.set_size_inches(7.6, 4.6)
+    figure = draw_trade_off(seconds[ranks.index], ranks, "Quality against time", size=(7.6, 5.2))
     axes = figure.axes[0]
     axes.set_xlabel("processor seconds of search and fit, geometric mean over data sets")
-    axes.set_ylabel(f"average rank by {title_of(judgement.column).lower()}, best on top")
+    axes.set_ylabel(f"average rank by {in_sentence(judgement.column)}, best on top")
     return figure
 
 
@@ -46,7 +45,7 @@ def draw_distances(judgement: Judgement) -> Figure:
     table = judgement.table[judgement.ranks.index]
     lacks = table.rsub(table.max(axis=1), axis=0)
     with styled():
-        figure = Figure(figsize=(7.2, 0.8 + 0.27 * table.shape[1]), layout="constrained")
+        figure = Figure(figsize=(7.2, 1.0 + 0.27 * table.shape[1]), layout="constrained")
         axes = figure.add_subplot()
         places = np.arange(table.shape[1])
         for one in KINDS:
@@ -62,5 +61,5 @@ def draw_distances(judgement: Judgement) -> Figure:
         axes.set_xlabel(f"{title_of(judgement.column)}: distance from the best method on the data set")
         axes.tick_params(axis="y", labelcolor=INK)
         axes.axvline(0, color=MUTED, lw=0.8)
-        axes.legend(loc="lower right")
+        figure.legend(loc="outside upper right", ncols=4)
     return figure

@@ -38,6 +38,8 @@ class Method:
         Of the search, in the order in which they are tried; the first one is the method as it comes.
     is_slow : bool
         Run after all others, as far as time allows.
+    wide : tuple of dict
+        Points of a wider search, for the study of what that changes; empty where there is none.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Method:
     build: Callable[[Point, int], Any]
     points: tuple[Point, ...]
     is_slow: bool = False
+    wide: tuple[Point, ...] = ()
 
 
 def decades(name: str, *values: float) -> tuple[Point, ...]:
@@ -56,6 +59,9 @@ def decades(name: str, *values: float) -> tuple[Point, ...]:
 
 COSTS = decades("C", 0.1, 0.01)
 RIDGES = decades("ridge", 10.0, 100.0)
+# For the study of wider searches: seven powers of ten, the default among them.
+WIDE_COSTS = decades("C", 0.1, 0.01, 10.0, 0.001, 100.0, 1000.0)
+WIDE_RIDGES = decades("ridge", 10.0, 100.0, 1.0, 1000.0, 0.1, 0.01)
 
 
 def _plain(cls: type, **fixed: Any) -> Callable[[Point, int], Any]:
@@ -79,19 +85,18 @@ def _command(environment: str, name: str, *, probabilities: bool) -> Callable[[P
 
 METHODS = (
     Method(
-        "rbrl-linear", "RBRL (linear)", "rbrl", "linear", _plain(rbrl.RBRLClassifier), RIDGES,
+        "rbrl-linear", "RBRL (linear)", "rbrl", "linear", _plain(rbrl.RBRLClassifier), RIDGES, wide=WIDE_RIDGES,
     ),
     Method(
         "rbrl-rbf", "RBRL (RBF)", "rbrl", "kernel", _plain(rbrl.RBRLClassifier, kernel="rbf"),
-        decades("ridge", 0.1, 10.0),
+        decades("ridge", 0.1, 10.0), wide=decades("ridge", 10.0, 100.0, 0.1, 1000.0, 0.01, 0.001),
     ),
-    Method("brl", "BRL", "rbrl", "linear", _plain(rbrl.BRLClassifier), RIDGES),
+    Method("brl", "BRL", "rbrl", "linear", _plain(rbrl.BRLClassifier), RIDGES, wide=WIDE_RIDGES),
     Method("cpnl", "CPNL", "rbrl", "linear", _plain(rbrl.CPNL), RIDGES),
     Method("br", "BR (linear)", "rbrl", "linear", _plain(rbrl.BinaryRelevance), COSTS),
     Method(
         "br-rbf", "BR (RBF)", "rbrl", "kernel", _plain(rbrl.BinaryRelevance, kernel="rbf", gamma="median"),
-        decades("C", 0.1, 10.0),
-    ),
+        decades("C", 0.1, 10.0), wide=WIDE_COSTS),
     Method("chains", "Chains", "rbrl", "linear", _seeded(rbrl.EnsembleOfChains, votes="soft"), COSTS, is_slow=True),
     Method("powerset", "Label powerset", "rbrl", "linear", _plain(rbrl.LabelPowerset, votes="soft"), COSTS, is_slow=True),
     Method("rakel", "RAkEL", "rbrl", "linear", _seeded(rbrl.RAkEL, votes="soft"), COSTS, is_slow=True),
@@ -104,9 +109,8 @@ METHODS = (
     ),
     Method(
         "logistic", "Logistic", "scikit-learn", "linear", _one_vs_rest(LogisticRegression, solver="liblinear"),
-        decades("C", 0.1, 10.0),
-    ),
-    Method("linear-svc", "LinearSVC", "scikit-learn", "linear", _one_vs_rest(LinearSVC), COSTS),
+        decades("C", 0.1, 10.0), wide=WIDE_COSTS),
+    Method("linear-svc", "LinearSVC", "scikit-learn", "linear", _one_vs_rest(LinearSVC), COSTS, wide=WIDE_COSTS),
     Method(
         "extra-trees", "Extra trees", "scikit-learn", "trees", _seeded(ExtraTreesClassifier),
         ({}, {"min_samples_leaf": 3}, {"max_features": 0.3}),

@@ -9,10 +9,10 @@ from jinja2 import Environment, StrictUndefined
 from reproduction.html import to_page
 
 from comparison import rows, rules
-from comparison.answers import KIND_WORDS, LABELS, SCORES, Findings, Judgement, is_better_larger, title_of
+from comparison.answers import KIND_WORDS, LABELS, SCORES, Findings, Judgement, in_sentence, is_better_larger, title_of
 from comparison.figures import draw_all
 from comparison.methods import BY_NAME, METHODS
-from comparison.sentences import RBRL, answers, losses_of
+from comparison.sentences import OTHERS, RBRL, answers, losses_of, paired, sensitivity, studies
 from comparison.tasks import kind
 from rbrl.datasets import CARDS
 from rbrl.report import Cell, Table, count, number, p_text, seconds, to_markdown, word, write_text
@@ -23,10 +23,6 @@ TEMPLATE = FOLDER / "page.md.jinja"
 README = FOLDER.parent / "README.md"
 # What stands between these lines of the README is written here.
 BEGIN, END = "<!-- comparison: written by `python -m comparison page` -->", "<!-- /comparison -->"
-# What the table of ranks shows beside the two main metrics.
-OTHERS = (
-    "ranking_loss", "coverage", "auc_macro", "precision_at_1", "hamming_loss_one", "subset_accuracy_one", "f1_macro_each",
-)  # fmt: skip
 DETAILS = (SCORES, LABELS, "f1_macro_each", "ranking_loss")
 
 
@@ -34,8 +30,8 @@ def write_pages(results: Path = rows.FOLDER, docs: Path = DOCS) -> list[Path]:
     """Write comparison.md, comparison.html and the figures."""
     findings = Findings(rows.read(results))
     images = draw_all(findings, docs)
-    text = render(findings, images)
-    page = to_page(text, {}, {}, docs)
+    text = render(findings, images, results)
+    page = to_page(text, {}, {})
     return [
         write_text(docs / "comparison.md", text),
         write_text(docs / "comparison.html", page),
@@ -48,17 +44,20 @@ def with_answers(readme: str, findings: Findings) -> str:
     before, _, rest = readme.partition(BEGIN)
     packages = {BY_NAME[name].package for name in findings.ranked}
     first = f"{len(findings.ranked)} methods of {len(packages)} packages on {len(findings.datasets)} data sets, "
-    first += f"up to {rules.TRAIN_ROWS} training rows, by rules that were fixed before the first run:"
+    first += f"up to {rules.TRAIN_ROWS} training rows, by rules that were fixed before there were results to choose by:"
     said = "\n".join(f"- {answer}" for answer in answers(findings)[:2])
     more = "Which method for which data, what it costs, and where RBRL loses: [docs/comparison.md](docs/comparison.md)."
     return f"{before}{BEGIN}\n{first}\n\n{said}\n\n{more}\n{END}{rest.partition(END)[2]}"
 
 
-def render(findings: Findings, images: dict[str, str]) -> str:
+def render(findings: Findings, images: dict[str, str], results: Path = rows.FOLDER) -> str:
     """The page as Markdown."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    lines = [line.rstrip() for line in template.render(**_content(findings), figures=images).splitlines()]
+    lines = [
+        line.rstrip()
+        for line in template.render(**_content(findings), **_studies(findings, results), figures=images).splitlines()
+    ]
     return "\n".join(line for i, line in enumerate(lines) if line or (i and lines[i - 1])).strip() + "\n"
 
 
@@ -69,6 +68,7 @@ def _content(findings: Findings) -> dict[str, Any]:
         "rules": rules,
         "state": _state(findings),
         "n_methods": len(findings.ranked),
+        "left_out": _left_out(findings),
         "n_others": sum(package != "rbrl" for package in own),
         "answers": answers(findings),
         "ranks": _bare(rank_table(findings)),
@@ -78,6 +78,7 @@ def _content(findings: Findings) -> dict[str, Any]:
         "kinds": _bare(kind_table(findings)),
         "losses": [(BY_NAME[name].title, losses_of(findings, name)) for name in RBRL],
         "rbrl": _rbrl_facts(findings),
+        "sensitivity": sensitivity(findings),
         "tuning": _bare(tuning_table(findings)),
         "thresholds": _bare(threshold_table(findings)),
         "probabilities": _bare(probability_table(findings)),
@@ -91,6 +92,27 @@ def _content(findings: Findings) -> dict[str, Any]:
         "all_metrics": _bare(all_metrics_table(findings)),
         "methods": _bare(method_table()),
     }
+
+
+def _studies(findings: Findings, results: Path) -> dict[str, Any]:
+    """The two studies beside the main run, as far as they have rows."""
+    more, wide = (rows.read(results / name) for name in ("more-rows", "wide"))
+    tables = [
+        (title, _bare(study_table(findings, one)))
+        for title, one in (("More rows", more), ("Wider searches", wide))
+        if len(one)
+    ]
+    return {"studies": studies(more, wide, findings), "study_tables": tables}
+
+
+def study_table(findings: Findings, study: pd.DataFrame) -> Table:
+    """Average precision on the first split, in the main run and in a study."""
+    before, after = paired(findings.rows, study)
+    lines = []
+    for name in after.mean().sort_values(ascending=False, kind="stable").index:
+        cells = (Cell(f"{old:.3f} → {new:.3f}", new) for old, new in zip(before[name], after[name]))
+        lines.append((word(BY_NAME[name].title), number(before[name].mean()), number(after[name].mean()), *cells))
+    return _table("study", ("Method", "Mean, main run", "Mean, study", *after.index), lines)
 
 
 def _state(findings: Findings) -> str:
@@ -107,7 +129,7 @@ def _rbrl_facts(findings: Findings) -> dict[str, float]:
     sparse = table[[kind(name) == "sparse" for name in table.index]]
     linear = [name for name in findings.ranked if BY_NAME[name].family == "linear"]
     curved = [name for name in findings.ranked if BY_NAME[name].family in ("kernel", "trees", "network")]
-    labels, own = findings.values(LABELS), findings.values("f1_micro")
+    gains = findings.threshold_gains("f1_micro", rules.ONE)
     return {
         "dense_best_linear": dense[linear].max(axis=1).mean(),
         "dense_best_curved": dense[curved].max(axis=1).mean(),
@@ -115,8 +137,9 @@ def _rbrl_facts(findings: Findings) -> dict[str, float]:
         "sparse_best_curved": sparse[curved].max(axis=1).mean(),
         "dense_kernel": (dense["rbrl-rbf"] - dense["rbrl-linear"]).mean(),
         "sparse_kernel": (sparse["rbrl-rbf"] - sparse["rbrl-linear"]).mean(),
-        "own": own["rbrl-linear"].mean(),
-        "learned": labels["rbrl-linear"].mean(),
+        "own_place": list(findings.judged("f1_micro").ranks.index).index("rbrl-rbf") + 1,
+        "own_gain": gains["rbrl-rbf"],
+        "other_gain": gains.median(),
         "ranking_term": (table["rbrl-linear"] - table["brl"]).mean(),
         "ranking_wins": int((table["rbrl-linear"] > table["brl"]).sum()),
         "n": len(table),
@@ -176,7 +199,7 @@ def kind_table(findings: Findings) -> Table:
         for column in (SCORES, LABELS):
             judged = findings.judged(column, of_kind=one)
             if len(judged.table):
-                columns.append(f"{KIND_WORDS[one]}: {title_of(column).partition(',')[0].lower()} ({len(judged.table)})")
+                columns.append(f"{KIND_WORDS[one]}: {in_sentence(column).partition(',')[0]} ({len(judged.table)})")
                 tables.append(judged.table.mean())
     order = findings.judged(SCORES).ranks.index
     lines = []
@@ -311,6 +334,16 @@ def method_table() -> Table:
         points = [", ".join(f"{name}={value}" for name, value in point.items()) or "default" for point in method.points]
         lines.append((word(method.title), word(method.package), word(method.family), word("; ".join(points))))
     return _table("methods", ("Method", "Package", "Family", "Points"), lines)
+
+
+def _left_out(findings: Findings) -> list[str]:
+    """Data sets that are not in the ranks, each with the methods that have no value there."""
+    lacking = findings.values(SCORES).isna()
+    return [
+        f"{dataset} ({', '.join(BY_NAME[name].title for name in lacking.columns[row])})"
+        for dataset, row in zip(lacking.index, lacking.to_numpy())
+        if row.any()
+    ]
 
 
 def _failures(findings: Findings) -> list[str]:

@@ -12,6 +12,9 @@ BUDGET_SECONDS = 20.0
 HARD_LIMIT = 3.0
 MANY_LABELS = 120
 
+# The studies beside the main run: more training rows, and wider searches.
+MORE_ROWS, MORE_ROWS_DATASETS = 3000, 3
+
 SCORE_METRICS = (
     "average_precision", "ranking_loss", "coverage", "auc_macro", "precision_at_1", "precision_at_3", "precision_at_5",
 )  # fmt: skip

@@ -108,6 +108,19 @@ def _task(dataset: str, split: int) -> Task:
     return make_task(dataset, split, _loaded(dataset))
 
 
+def more_rows() -> list[Cell]:
+    """The study of more training rows: the data sets with the most rows, as far as they have not many labels."""
+    order = [name for name in rules.cost_order() if CARDS[name].n_labels <= rules.MANY_LABELS]
+    largest = sorted(order, key=lambda name: CARDS[name].n_samples)[-rules.MORE_ROWS_DATASETS :]
+    return [(dataset, 0, method.name) for dataset in largest for method in METHODS if not method.is_slow]
+
+
+def wider_searches() -> list[Cell]:
+    """The study of wider searches: the first split of the data sets, methods that have one."""
+    few = {name for name in rules.cost_order() if CARDS[name].n_labels <= rules.MANY_LABELS}
+    return [cell for cell in cells() if cell[0] in few and cell[1] == 0 and BY_NAME[cell[2]].wide]
+
+
 def run(chosen: Iterable[Cell], jobs: int = 1, folder: Path = rows.FOLDER) -> None:
     """Do the cells that have no rows yet."""
     known, active, began = rows.done(folder), list[Child](), time.perf_counter()

@@ -1,6 +1,5 @@
-"""Markdown pages as one HTML page that needs nothing else: figures and style are in it."""
+"""Markdown pages as one HTML page, which needs its figures beside it and nothing else."""
 
-import base64
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,7 +42,7 @@ show();
 """
 
 
-def to_page(first: str, others: Mapping[str, str], titles: Mapping[str, str], docs: Path) -> str:
+def to_page(first: str, others: Mapping[str, str], titles: Mapping[str, str]) -> str:
     """One page of several texts: the first, and each of the others in a part that opens.
 
     Parameters
@@ -54,36 +53,32 @@ def to_page(first: str, others: Mapping[str, str], titles: Mapping[str, str], do
         Markdown by the name of the page, as links call it: reproduction/NAME.md.
     titles : dict of str to str
         What is on each of the others.
-    docs : path
-        Folder that the links of the first text start from.
     """
     title = first.partition("\n")[0].lstrip("# ")
     parts = [
-        PART.format(name=name, title=_first_up(titles[name]), body=to_html(text, docs / "reproduction", list(others)))
+        PART.format(name=name, title=_first_up(titles[name]), body=to_html(text, list(others)))
         for name, text in others.items()
     ]
-    body, style = to_html(first, docs, list(others)), STYLE.read_text(encoding="utf-8")
-    return PAGE.format(title=title, style=style, first=body, others="\n".join(parts) + OPEN_TARGET)
+    style = STYLE.read_text(encoding="utf-8")
+    return PAGE.format(
+        title=title, style=style, first=to_html(first, list(others)), others="\n".join(parts) + OPEN_TARGET
+    )
 
 
 def _first_up(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def to_html(text: str, folder: Path, parts: list[str]) -> str:
-    """A text as HTML: tables that scroll, figures within it, and links to other pages as links to parts of this one.
+def to_html(text: str, parts: list[str]) -> str:
+    """A text as HTML: tables that scroll, figures of this folder, and links to other pages as links to parts of this one.
 
     Examples
     --------
-    >>> to_html("See [all](reproduction/oracle.md).", Path("."), ["oracle"])
+    >>> to_html("See [all](reproduction/oracle.md).", ["oracle"])
     '<p>See <a href="#oracle">all</a>.</p>\\n'
     """
     html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     html = html.replace("<table>", '<div class="scroll" tabindex="0"><table>').replace("</table>", "</table></div>")
     names = "|".join(map(re.escape, parts))
     html = re.sub(rf'href="(?:reproduction/)?({names})\.md"', r'href="#\1"', html)
-    return re.sub(r'src="([^":]+\.svg)"', lambda match: f'src="{_data(folder / match[1])}"', html)
-
-
-def _data(path: Path) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
+    return html.replace('src="../images/', 'src="images/').replace("<img ", '<img loading="lazy" ')

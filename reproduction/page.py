@@ -34,7 +34,7 @@ from reproduction.figures import draw_all, lead_table
 from reproduction.html import to_page
 from reproduction.paper import ABLATION, OURS, OVERALL, PAPER, SOURCES, as_published, paper_methods, published_results
 from reproduction.recorded import COMMAND, Recorded, by_hand, read_plan
-from reproduction.said import Judged, Leads, more_methods, oracle_parts, tuning_parts
+from reproduction.said import Judged, Leads, oracle_parts, tuning_parts
 from reproduction.studies import penalty_table, solver_table, width_table
 
 TEMPLATES = Path(__file__).parent / "pages"
@@ -63,7 +63,7 @@ def write_pages(recorded: Recorded, docs: Path) -> list[Path]:
     images = draw_all(recorded, docs / IMAGES)
     texts = render(recorded, images)
     files = [write_text(docs / _place(name), text) for name, text in texts.items()]
-    page = to_page(texts[FIRST], {name: texts[name] for name in PAGES}, PAGES, docs)
+    page = to_page(texts[FIRST], {name: texts[name] for name in PAGES}, PAGES)
     return [
         *files,
         write_text(docs / f"{FIRST}.html", page),
@@ -126,7 +126,6 @@ def _content(recorded: Recorded) -> dict[str, Any]:
         "tuned": _tuned(),
         "tuning": tuning_parts(recorded),
         "oracle": oracle_parts(recorded),
-        "more": more_methods(recorded),
         "legend": beside.LEGEND,
         "cells": [(table.title, _bare(table)) for table in beside.cell_tables(frame)],
         **_far(frame, far),

@@ -25,7 +25,7 @@ IMAGES = {".svg", ".png"}
 LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "sh", ".cff": "yaml", ".yml": "yaml"}
 # What stands for a folder.
 COVERS = ("README.md", "results.md")
-# A folder below docs whose files are no pages, but parts that one is made of.
+# A folder below docs whose pages are linked to from one of them, and not in the navigation.
 PARTS = "reproduction"
 
 

@@ -9,7 +9,7 @@ from comparison.answers import LABELS, LEVEL, ROPE, SCORES, Findings
 from comparison.figures import IMAGES
 from comparison.methods import BY_NAME, METHODS
 from comparison.page import DOCS, README, render, with_answers, write_pages
-from comparison.sentences import answers, losses_of
+from comparison.sentences import answers, losses_of, studies
 from scipy import stats
 
 from comparison import rows, rules
@@ -47,15 +47,17 @@ def plain(recorded):
 def test_the_committed_page_is_that_of_the_committed_rows(findings, tmp_path):
     write_pages(docs=tmp_path)
     for name in ("comparison.md", "comparison.html"):
-        fresh, old = (_without_figures((folder / name).read_text(encoding="utf-8")) for folder in (tmp_path, DOCS))
+        fresh, old = ((folder / name).read_text(encoding="utf-8") for folder in (tmp_path, DOCS))
         assert fresh == old, f"{name}: run `python -m comparison page`"
     assert with_answers(README.read_text(encoding="utf-8"), findings) == README.read_text(encoding="utf-8")
     assert {path.name for path in (tmp_path / IMAGES).iterdir()} == {path.name for path in (DOCS / IMAGES).iterdir()}
 
 
-def _without_figures(page):
-    """Another version of matplotlib draws other bytes."""
-    return re.sub(r'src="data:[^"]*"', "", page)
+def test_enough_data_sets_and_methods_are_complete(findings):
+    whole = findings.values(SCORES).notna().sum()
+    complete = [name for name in findings.ranked if whole[name] >= 20]
+    assert len(complete) >= 12
+    assert sum(BY_NAME[name].package != "rbrl" for name in complete) >= 5
 
 
 @pytest.mark.parametrize(("column", "place"), [(SCORES, 0), (LABELS, 1)])
@@ -73,9 +75,11 @@ def test_numbers_of_the_first_screen_stand_in_the_sentences_of_the_rows(findings
     """Every number before the first heading comes from the rows or the rules."""
     page = (DOCS / "comparison.md").read_text(encoding="utf-8")
     first = page.partition("\n## ")[0]
-    assert all(f"- {answer}\n" in first for answer in answers(findings))
+    more, wide = (rows.read(rows.FOLDER / name) for name in ("more-rows", "wide"))
+    said = answers(findings) + studies(more, wide, findings)
+    assert all(f"- {answer}\n" in first for answer in said)
     rest = first
-    for answer in answers(findings):
+    for answer in said:
         rest = rest.replace(answer, "")
     splits = findings.splits.value_counts()
     known = {
@@ -141,8 +145,17 @@ def test_statistics_of_our_table_by_scipy_posthocs_and_baycomp(findings, column)
     )
 
 
+def test_studies_by_other_means(findings, recorded):
+    more, wide = (rows.read(rows.FOLDER / name) for name in ("more-rows", "wide"))
+    said = " ".join(studies(more, wide, findings))
+    for study in (more, wide):
+        tuned = study[(study.variant == "tuned") & (study.status == "ok")]
+        mean = tuned.groupby("method")[SCORES].mean()[tuned.groupby("method").size() == study.dataset.nunique()]
+        assert f"{BY_NAME[mean.idxmax()].title} {mean.max():.3f}" in said or f"(to {mean.max():.3f})" in said
+
+
 def test_who_beats_a_method_is_said(findings):
-    said = losses_of(findings, "rbrl-linear")
+    said = next(one for one in losses_of(findings, "rbrl-linear") if one.startswith("Beaten"))
     judged = findings.judged(SCORES)
     beaten = [
         name
@@ -150,8 +163,8 @@ def test_who_beats_a_method_is_said(findings):
         if judged.p_values.loc["rbrl-linear", name] <= LEVEL
         and (judged.table[name] - judged.table["rbrl-linear"]).median() > 0
     ]
-    assert all(BY_NAME[name].title in said[0] for name in beaten)
-    assert ("by none" in said[0]) == (not beaten)
+    assert all(f"{BY_NAME[name].title} in average precision" in said for name in beaten)
+    assert ("in average precision (" in said) == bool(beaten)
 
 
 def test_failures_and_what_was_not_run_are_on_the_page(findings):

@@ -61,16 +61,6 @@ def test_the_width_is_never_below_the_noise_of_squaring():
     assert np.isfinite(smoothed(np.zeros((3, 2)), width=0.0).hessian).all()
 
 
-@every_shape
-def test_right_singular_vectors_are_those_of_the_weights(shape):
-    W = weights(2, shape=shape)
-    sigma, V = smoothed(W).right_vectors(W, 1e-4)
-    assert V.shape == (shape[1], 2)
-    np.testing.assert_allclose(V.T @ V, np.eye(2), atol=1e-9)
-    np.testing.assert_allclose(np.linalg.norm(W @ V, axis=0), sigma)
-    np.testing.assert_allclose((W @ V) @ V.T, W, atol=1e-9)
-
-
 def test_no_width_is_below_what_squaring_leaves_of_the_largest_singular_value():
     norm = smoothed(np.diag([1e-6, 1.0, 1e6]), width=0.0)
     assert norm.width == pytest.approx(1e-13 * 1e6)

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from published_rows import published_rows
+from reproduction.cost import tolerance
 from reproduction.oracle import CountedRankSVMz, DoubledRankSVMz, Search, best_points, oracle_table, weight_table
 from reproduction.paper import printed
-from reproduction.recorded import Recorded, facts, write_rows
+from reproduction.recorded import Recorded, facts, results_folder, write_rows
 
 from rbrl import RankSVMz
 from rbrl.datasets import load
@@ -93,3 +94,19 @@ def test_a_search_that_would_take_too_long_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr(oracle, "searches", lambda recorded: [Search("yeast", "br", oracle.PLAIN, 0, 61.0)])
     monkeypatch.setattr(oracle, "search", lambda *what: pytest.fail("too long"))
     assert oracle.run(Recorded(tmp_path), 1.0).empty
+
+
+def test_the_recorded_points_have_the_recorded_results():
+    """At the parameters that a run chose, the search of all points has its figures, as far as its gap tells them."""
+    recorded = Recorded(results_folder())
+    points, rows = recorded.table(oracle.TABLE).astype({"weight": str}), recorded.rows("paper")
+    runs = rows.pivot(
+        index=["dataset", "method", "split", "params", "gap"], columns="metric", values="value"
+    ).reset_index()
+    for run in runs.merge(points[points.weight == oracle.PLAIN][oracle.KEYS].drop_duplicates()).itertuples():
+        own = points[(points.dataset == run.dataset) & (points.method == run.method) & (points.split == run.split)]
+        chosen = json.loads(run.params)
+        same = [json.loads(params).items() <= chosen.items() for params in own.params]
+        found = own[np.array(same) & (own.weight == oracle.PLAIN)][oracle.METRICS]
+        expected = [getattr(run, name) for name in oracle.METRICS]
+        np.testing.assert_allclose(found.to_numpy(), [expected], atol=tolerance(run.gap))

@@ -43,11 +43,12 @@ def leading_singular(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Left singular vectors, singular values (descending) and right ones of W: the `most` largest that exceed `above`.
 
-    Exact while the shorter side is moderate; by subspace iteration beyond, which finds what stands out. It starts from the
-    columns of `near`, where right singular vectors are expected, and as many others as are asked for.
+    Exact where all are asked for, or the shorter side is moderate; by subspace iteration else, which finds what stands
+    out. It starts from the columns of `near`, where right singular vectors are expected, and as many others as are asked
+    for.
     """
-    if min(W.shape) > EXACT_BELOW:
-        P, sigma, Q = _subspace_iteration(W, min(most, *W.shape), near)
+    if min(W.shape) > max(EXACT_BELOW, most):
+        P, sigma, Q = _subspace_iteration(W, most, near)
         keep = (sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0))
         return P[:, keep], sigma[keep], Q[:, keep]
     gram, wide = small_gram(W)

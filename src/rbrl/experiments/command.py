@@ -87,6 +87,7 @@ class CommandClassifier(ClassifierMixin, BaseEstimator):
     takes_any_parameter = True
     X_train_: Matrix
     Y_train_: IntArray
+    _found: tuple[FloatArray, IntArray]
 
     def __init__(
         self, command: str | Sequence[str], probabilities: bool = False, folder: str | None = None,
@@ -145,7 +146,6 @@ class CommandClassifier(ClassifierMixin, BaseEstimator):
         self.X_train_, self.Y_train_ = X, Y.astype(np.int64)
         self.classes_ = [np.array([0, 1])] * Y.shape[1]
         self._asked = ""
-        self._found: tuple[FloatArray, IntArray] = (np.empty(0), np.empty(0, dtype=np.int64))
         self.answer_: dict[str, Any] = {}
         return self
 

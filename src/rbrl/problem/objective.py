@@ -179,12 +179,6 @@ class SmoothedNuclear:
         """W H, or H W if H stands on the left: the gradient at W."""
         return self.hessian @ W if self.left else W @ self.hessian
 
-    def right_vectors(self, W: FloatArray, floor: float) -> tuple[FloatArray, FloatArray]:
-        """Singular values above `floor` of the largest, and their right singular vectors: those of W, the point itself."""
-        keep = self.sigma > floor * self.sigma[-1]
-        sigma, V = self.sigma[keep], self.V[:, keep]
-        return sigma, (W.T @ V) / sigma if self.left else V
-
 
 class Point(NamedTuple):
     """Weights with everything one evaluation of the objective there gives.

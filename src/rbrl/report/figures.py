@@ -293,7 +293,9 @@ def _bar_levels(spans: Sequence[tuple[float, float]], gap: float = 0.08) -> list
     return placed
 
 
-def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time against quality") -> Figure:
+def draw_trade_off(
+    seconds: pd.Series, ranks: pd.Series, title: str = "Time against quality", size: tuple[float, float] = (4.8, 3.3)
+) -> Figure:
     """Draw each method at its training time and average rank, best on top; a line joins those that none dominates.
 
     Parameters
@@ -303,6 +305,8 @@ def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time agai
     ranks : Series
         Average rank by method.
     title : str
+    size : pair of float
+        Width and height in inches: more for many methods, so that names do not meet.
 
     Returns
     -------
@@ -320,7 +324,7 @@ def draw_trade_off(seconds: pd.Series, ranks: pd.Series, title: str = "Time agai
     frame["seconds"] = frame.seconds.clip(lower=SHORTEST)
     # No other method is both faster and better ranked than one of these.
     front = frame[frame["rank"].eq(frame["rank"].cummin()) & ~frame["rank"].duplicated()]
-    with _drawing(4.8, 3.3, title) as (figure, axes):
+    with _drawing(*size, title) as (figure, axes):
         axes.plot(front.seconds, front["rank"], drawstyle="steps-post", color=RULE, lw=2)
         colours = np.where(frame.index.isin(front.index), ACCENT, MUTED)
         axes.scatter(frame.seconds, frame["rank"], c=colours, s=34, zorder=3)

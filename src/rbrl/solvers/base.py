@@ -176,11 +176,7 @@ class Run:
     def note(self, value: float, evaluations: float | None = None) -> None:
         """Record an objective value and what it had cost."""
         self.history.append(value)
-        self.costs.append(self.spent(evaluations))
-
-    def spent(self, evaluations: float | None = None) -> float:
-        """What the run had cost when the objective had counted so many evaluations: now, if none is given."""
-        return (self.objective.evaluations if evaluations is None else evaluations) - self._before
+        self.costs.append((self.objective.evaluations if evaluations is None else evaluations) - self._before)
 
     def certify(self, W: FloatArray, adjoint: FloatArray) -> None:
         """Keep the lower bound of the point reached, from Z' times its residual, if it is the best; tell who watches."""
@@ -203,8 +199,8 @@ class Run:
     def result(self, weights: FloatArray, converged: bool, remedy: str | None = None) -> SolverResult:
         """What was reached, and a warning if that is not what was asked for: `remedy` says what to do where a stopping rule
         other than the tolerance was not met."""
-        way = (np.array(self.history), np.array(self.costs))
-        reached = weights, self.now.value, self.gap(), self.spent(), self.n_iter, converged
+        spent, way = self.objective.evaluations - self._before, (np.array(self.history), np.array(self.costs))
+        reached = weights, self.now.value, self.gap(), spent, self.n_iter, converged
         result = SolverResult(*reached, *way, self.now.scores, self.dual_scores)
         if not converged:
             penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol

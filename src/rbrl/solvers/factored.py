@@ -15,7 +15,7 @@ import numpy as np
 from rbrl._common.checks import check_number
 from rbrl._common.linalg import EXACT_BELOW, leading_singular
 from rbrl._common.typing import FloatArray
-from rbrl.problem.objective import Objective, SmoothedNuclear
+from rbrl.problem.objective import Objective
 from rbrl.solvers.base import Run, SmoothedPoint, SolverResult, Start
 from rbrl.solvers.lbfgs import FADING, Memory, wolfe_step
 from rbrl.solvers.preconditioner import MANY_LABELS, MeanModel, factor_blocks, model_start
@@ -82,11 +82,12 @@ class Factors(SmoothedPoint):
         return float(slope + nuclear * (np.vdot(self.U, dU) + np.vdot(self.V, dV)))
 
 
-def split(W: FloatArray, nuclear: SmoothedNuclear, floor: float = 1e-4) -> tuple[FloatArray, FloatArray]:
-    """Balanced factors of W, from its smoothed nuclear norm; singular values below `floor` of the largest are left out."""
-    sigma, V = nuclear.right_vectors(W, floor)
-    root = np.sqrt(sigma)
-    return (W @ V) / root, V * root
+def split(W: FloatArray, floor: float = FADING, most: int | None = None) -> tuple[FloatArray, FloatArray]:
+    """Balanced factors of W, of `most` columns at most; singular values below `floor` of the largest are left out."""
+    P, sigma, Q = leading_singular(W, most or min(W.shape))
+    keep = sigma > floor * sigma.max(initial=0.0)
+    root = np.sqrt(sigma[keep])
+    return P[:, keep] * root, Q[:, keep] * root
 
 
 def balance(U: FloatArray, V: FloatArray, floor: float = 1e-7) -> tuple[FloatArray, FloatArray]:
@@ -241,12 +242,9 @@ class _Run(Run):
         if start is None and large:
             start, rank = model_start(self.objective, rounds=0), min(rank, self.solver.max_rank or FIRST)
         start = model_start(self.objective) if start is None else start
-        P, sigma, Q = leading_singular(start, int(rank))
-        keep = sigma > FADING * sigma.max(initial=0.0)
-        P, Q, root = P[:, keep], Q[:, keep], np.sqrt(sigma[keep])
-        self.factors = P * root, Q * root
+        self.factors = split(start, most=int(rank))
         # Columns can join only below the largest rank; a round that is the last one need not end early.
-        self.small = 0.3 * self.tol if len(root) == self.most else max(LOOSE, 0.3 * self.tol)
+        self.small = 0.3 * self.tol if self.factors[0].shape[1] == self.most else max(LOOSE, 0.3 * self.tol)
         self.advance()
 
     def advance(self) -> None:

@@ -108,13 +108,11 @@ class Memory:
 
         `image` is K times the gradient, where inner products go through K.
         """
-        D = self.direction(gradient, seed)
-        slope = float(np.vdot(gradient if image is None else image, D))
-        if not slope < 0:
+        image, D = gradient if image is None else image, self.direction(gradient, seed)
+        if not np.vdot(image, D) < 0:
             self.clear()
             D = -seed(gradient)
-            slope = float(np.vdot(gradient if image is None else image, D))
-        return D, slope
+        return D, float(np.vdot(image, D))
 
     def direction(self, gradient: FloatArray, seed: InverseHessian) -> FloatArray:
         """Minus the inverse Hessian times `gradient`; `seed` applies a first guess of that inverse."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rbrl._common.linalg import leading_singular
 from rbrl.problem.objective import Objective
 from rbrl.solvers.base import Run, SolverResult, Start
 from rbrl.solvers.factored import descend, join_violations, split
@@ -96,7 +97,7 @@ class QuasiNewtonRun(Run):
 
     def __init__(self, objective: Objective, remembered: int, tol: float, max_iter: int) -> None:
         super().__init__("The quasi-Newton solver", objective, tol, max_iter)
-        self.remembered, self.newton, self.gaps = remembered, False, [np.inf]
+        self.remembered, self.newton, self.gaps, self.smoothing = remembered, False, [np.inf], SMOOTHED
         self.old: Iterate | None = None
         self.round_tol, self.next_round = 0.3 * tol, 0
 
@@ -105,11 +106,14 @@ class QuasiNewtonRun(Run):
         self.n_iter += 1
         self.arrive(self.first(start, scores))
         each = EVALUATIONS if self.objective.Y.size > SMALL else 5 * EVALUATIONS
-        while not self.finished() and self.spent() < each * self.max_iter:
-            if self.factors_pay():
+        while not self.finished() and self.costs[-1] < each * self.max_iter:
+            if self.newton and self.stands(2 * FEW):
+                self.turn(newton=False)
+            if self.now.rank_share > NEARLY_FULL and len(self.gaps) % FEW == 0 and self.newton_pays():
+                self.turn(newton=True)
+            if self.now.rank_share < 1 and self.factors_pay():
                 self.factored_round()
             else:
-                self.choose_direction()
                 self.step()
         self.tidy()
         return self.result(self.now.W, self.gap() <= self.tol)
@@ -123,32 +127,22 @@ class QuasiNewtonRun(Run):
         return Iterate(self.objective, W, scores, self.smoothing)
 
     def arrive(self, there: Iterate) -> None:
-        """Note and certify the iterate reached."""
+        """Note and certify the iterate reached; the nuclear norm of the next is smoothed for a part of its gap."""
         self.now = there
         self.note(there.value, there.evaluations)
         self.certify(there.W, there.adjoint)
         self.gaps.append(self.gap())
-
-    @property
-    def smoothing(self) -> float:
-        """The tolerance that the nuclear norm of the next iterate is smoothed for: a part of the last gap."""
-        return max(self.tol, SMOOTHED * min(self.gaps[-1], 1.0))
+        self.smoothing = max(self.tol, SMOOTHED * min(self.gaps[-1], 1.0))
 
     def turn(self, newton: bool) -> None:
         """Go on with one kind of direction; the gaps of the other say nothing of it."""
         self.newton, self.gaps, self.old = newton, self.gaps[-1:], None
         self.memory.clear()
 
-    def choose_direction(self) -> None:
-        """Newton's, where a forecast says so at nearly full rank; the other again where Newton's gap stands."""
-        nearly_full = self.now.rank_share > NEARLY_FULL
-        if self.stands(2 * FEW) if self.newton else nearly_full and self.newton_pays():
-            self.turn(newton=not self.newton)
-
     def newton_pays(self) -> bool:
         """Whether the steps that are left cost more than Newton's, of which one is taken to divide the gap by e."""
         last, before, half = self.gaps[-1], self.gaps[len(self.gaps) // 2], len(self.gaps) - 1 - len(self.gaps) // 2
-        if len(self.gaps) <= FEW or len(self.gaps) % FEW or not np.isfinite(before) or last <= self.tol:
+        if self.newton or len(self.gaps) <= FEW or not np.isfinite(before) or last <= self.tol:
             return False
         left, rate = np.log(last / self.tol), np.log(max(before, last) / last) / half
         steps = min(left / max(rate, 1e-9), self.max_iter - self.n_iter)
@@ -156,7 +150,7 @@ class QuasiNewtonRun(Run):
 
     def factors_pay(self) -> bool:
         """Whether a rank below the full one is known well enough; for many labels, far below it."""
-        if self.now.rank_share == 1 or self.n_iter < self.next_round or self.round_tol <= 1e-15:
+        if self.n_iter < self.next_round or self.round_tol <= 1e-15:
             return False
         settled = self.objective.design.whitened or self.n_iter > SETTLING_STEPS
         return settled and (self.few_labels() or self.now.rank_share <= LOW_RANK or self.stands(FEW))
@@ -205,7 +199,7 @@ class QuasiNewtonRun(Run):
     def factored_round(self) -> None:
         """Descend in factors, the directions that the last round missed included."""
         objective, now = self.objective, self.now
-        factors = split(now.W, now.nuclear, min(max(self.round_tol, 1e-4), FADING))
+        factors = split(now.W, min(max(self.round_tol, 1e-4), FADING))
         H, spare = MeanModel(objective, now.scores).hessian, self.round_tol * now.value
         U, V = join_violations(objective, *factors, now.smooth_gradient, H, spare=spare) or factors
         gap, allowed = self.gap(), self.max_iter - self.n_iter - 1
@@ -234,7 +228,8 @@ class QuasiNewtonRun(Run):
         limit = now.value + 0.1 * self.tol * self.bound
         if self.gap() <= self.tol:
             limit = max(now.value, min(limit, self.bound * (1 + self.tol)))
-        _, V = nuclear.right_vectors(W, FADING)
+        _, sigma, V = leading_singular(W, len(nuclear.sigma))
+        V = V[:, sigma > FADING * sigma.max(initial=0.0)]
         faded = [V] if V.shape[1] < len(nuclear.sigma) else []
         for basis in (V[:, :0], *faded):
             lean: Any = objective.at((W @ basis) @ basis.T, (now.scores @ basis) @ basis.T)
