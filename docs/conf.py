@@ -35,7 +35,16 @@ extensions = [
     "shared_lists",
 ]
 templates_path = ["templates"]
-exclude_patterns = ["_build", "images", "reproduction", "templates", "extensions", "auto_examples/**/*.ipynb"]
+exclude_patterns = [
+    "_build",
+    "images",
+    "reproduction",
+    "templates",
+    "extensions",
+    "sg_execution_times.rst",
+    "**/sg_execution_times.rst",
+    "auto_examples/**/*.ipynb",
+]
 suppress_warnings = ["config.cache"]  # sphinx-gallery's settings hold functions
 
 # Markdown: formulas between dollars, links to headings.
@@ -82,6 +91,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # a page that loads its table's script from elsewhere
     "show_signature": False,
     "image_scrapers": ("gallery",),  # tools/gallery.py: the figures of pyplot, and those that rbrl returns
     "within_subsection_order": "FileNameSortKey",
