@@ -82,16 +82,26 @@ def test_every_constant_has_a_comment():
 
 def test_links_to_files_of_the_repository_become_links_to_pages(tmp_path):
     docs = tmp_path / "docs"
-    for name in ("docs/a.md", "bench/rows/results.md", "tests/test_a.py", "examples/plot_b.py", "plans/demo.toml"):
+    files = (
+        "docs/a.md",
+        "bench/rows/results.md",
+        "tests/test_a.py",
+        "examples/plot_b.py",
+        "plans/demo.toml",
+        "src/rbrl/b.py",
+    )
+    for name in files:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("[all](../rows)\n", encoding="utf-8")
     text = "[m](../bench/rows) [t](../tests/test_a.py) [g](../examples/plot_b.py) [p](a.md#x) [w](https://a.b) [f](../plans)"
+    made = "[all](../examples) [names](../src/rbrl)"
     repository = Repository(docs)
     assert repository.with_links(text, docs, docs) == (
         "[m](repository/bench/rows/results.md) [t](repository/tests/test_a.py.md) [g](auto_examples/plot_b.rst) "
         "[p](a.md#x) [w](https://a.b) [f](repository/plans.md)"
     )
+    assert repository.with_links(made, docs, docs) == "[all](auto_examples/index.rst) [names](api/index.rst)"
     assert "[all](results.md)" in repository.shown(tmp_path / "bench/rows/results.md")
     assert "`demo.toml`" in repository.shown(tmp_path / "plans")
     named = "`tests/test_a.py::test_b` `tests/none.py` [`tests/test_a.py`](https://a.b)"

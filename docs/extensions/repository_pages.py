@@ -27,6 +27,8 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "sh", ".cff": "yaml", ".ym
 COVERS = ("README.md", "results.md")
 # A folder below docs whose pages are linked to from one of them, and not in the navigation.
 PARTS = "reproduction"
+# Folders of which the site makes pages of another kind: the gallery, and the reference.
+MADE = {"examples": "auto_examples/index.rst", "src/rbrl": "api/index.rst"}
 
 
 class Repository:
@@ -39,8 +41,12 @@ class Repository:
         """The files that a text which lies in `home` links to, below the repository but outside the pages."""
         for match in LINK.finditer(without_code(self.with_named(text, home))):
             file = self.file(match["target"], home)
-            if file and not self.stays(file) and not in_gallery(file):
+            if file and not self.stays(file) and not in_gallery(file) and self.made(file) is None:
                 yield file
+
+    def made(self, file: Path) -> str | None:
+        """The page that the site makes of a whole folder, or None."""
+        return MADE.get(file.relative_to(self.root).as_posix())
 
     def stays(self, file: Path) -> bool:
         """Whether a link can lead to the file itself: a page, or a figure."""
@@ -57,7 +63,9 @@ class Repository:
 
     def page(self, file: Path) -> Path:
         """Where the page of a file lies."""
-        inside = file.relative_to(self.root)
+        inside, made = file.relative_to(self.root), self.made(file)
+        if made is not None:
+            return self.docs / made
         if in_gallery(file):
             return self.docs / "auto_examples" / f"{file.stem}.rst"
         return self.docs / FOLDER / (inside if file.suffix == ".md" else inside.with_name(f"{inside.name}.md"))

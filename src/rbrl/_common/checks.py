@@ -6,6 +6,7 @@ named by their place in the file and refused by `PlanError`, with a guess at wha
 
 import difflib
 import numbers
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
 from functools import partial
@@ -26,6 +27,29 @@ def _required(ok: object, what: str, rule: str, value: T, error: type[Exception]
     if not ok:
         raise error(f"{what} must {rule}. Got {value!r} instead.")
     return value
+
+
+# Frames between a user's call and a warning: ours, scikit-learn's (its callbacks wrap `fit`), and those of contexts.
+BETWEEN = ("rbrl", "sklearn", "contextlib")
+
+
+def users_level() -> int:
+    """The `stacklevel` with which a warning given by the caller of this function points at the user's own line.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from rbrl._common.checks import users_level
+    >>> users_level()
+    1
+    """
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def check_number(

@@ -281,7 +281,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         X, Y, _ = self._checked_data(X, y)
         Y, weights, counted = self._entries(Y, sample_weight, label_mask)
         self.all_labelled_ = every_row_has_label(Y, mean_weights(Y, weights))
-        warn_of_unseen(Y, getattr(self, "label_names_", None), stacklevel=4)
+        warn_of_unseen(Y, getattr(self, "label_names_", None))
         return X, Y, weights, counted
 
     def _entries(
@@ -306,7 +306,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         problem = ConvexProblem(self, X, Y, weights, counted)
         problem.reached = told
         if problem.kind == "linear" and not issparse(X):
-            problem.scales.warn_of_spread(type(self).__name__, stacklevel=4)
+            problem.scales.warn_of_spread(type(self).__name__)
         with enough_memory(problem):
             solution = problem.solve(self._previous(problem) if self.warm_start else None)
         if problem.kind == "linear":
@@ -359,10 +359,10 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         self.all_labelled_ = found.all_labelled
         self.ridge_ = found.scales.ridge() if isinstance(self.ridge, str) else float(self.ridge)
         if not found.sparse_features:
-            found.scales.warn_of_spread(owner, stacklevel=4)
+            found.scales.warn_of_spread(owner)
         vars(self).pop("feature_names_in_", None)
         remember_columns(self, columns)
-        warn_of_unseen(found.known[None], columns.label_names, stacklevel=4)
+        warn_of_unseen(found.known[None], columns.label_names)
         self._store_linear(solution.coefficients)
         in_passes = blocks.pass_seconds - before
         self.pass_seconds_ = in_passes, time.perf_counter() - started - in_passes

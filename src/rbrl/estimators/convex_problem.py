@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
+from rbrl._common.checks import users_level
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.exceptions import MemoryWarning
 from rbrl.out_of_core import label_counts
@@ -360,8 +361,7 @@ def enough_memory(problem: ConvexProblem) -> Iterator[None]:
     if available is not None and needs.least > available:
         raise MemoryError(_words(problem, needs, available))
     if available is not None and needs.usually > available:
-        # The call of `fit` is what warns: above it are `_fit`, the context and this function.
-        warnings.warn(_words(problem, needs, available), MemoryWarning, stacklevel=5)
+        warnings.warn(_words(problem, needs, available), MemoryWarning, stacklevel=users_level())
     try:
         yield
     except MemoryError as error:

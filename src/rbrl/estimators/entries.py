@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rbrl._common.checks import check_row_weights
+from rbrl._common.checks import check_row_weights, users_level
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
 from rbrl.exceptions import InvalidLabelsError, MissingLabelsWarning
 from rbrl.losses import class_weighted
@@ -203,7 +203,7 @@ def check_class_weight(owner: str, class_weight: ClassWeight) -> None:
             )
 
 
-def warn_of_unseen(Y: IntArray, names: Sequence[Any] | Array | None, stacklevel: int = 2) -> None:
+def warn_of_unseen(Y: IntArray, names: Sequence[Any] | Array | None) -> None:
     """Refuse labels that nobody looked at at all, and warn of columns that nobody looked at.
 
     Parameters
@@ -212,8 +212,6 @@ def warn_of_unseen(Y: IntArray, names: Sequence[Any] | Array | None, stacklevel:
         Labels in {-1, 0, +1}.
     names : sequence of str, or None
         Of the labels.
-    stacklevel : int, default=2
-        Of the warning.
     """
     seen: BoolArray = np.asarray(Y.any(axis=0))
     if seen.all():
@@ -228,5 +226,5 @@ def warn_of_unseen(Y: IntArray, names: Sequence[Any] | Array | None, stacklevel:
         f"Nobody looked at {len(unseen)} of {len(seen)} labels in any row: {shown}{', …' if len(unseen) > 5 else ''}. "
         "Their scores are 0, and predictions call them irrelevant.",
         MissingLabelsWarning,
-        stacklevel=stacklevel,
+        stacklevel=users_level(),
     )

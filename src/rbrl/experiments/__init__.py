@@ -14,15 +14,28 @@ Examples
 (6, 17)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from rbrl.exceptions import CommandError, PlanError, StoreError
-from rbrl.experiments.command import CommandClassifier
 from rbrl.experiments.execute import Summary, execute
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import PlainProgress, Progress, RichProgress, progress_for
 from rbrl.experiments.runs import machine
 from rbrl.experiments.store import Store
 
+if TYPE_CHECKING:
+    from rbrl.experiments.command import CommandClassifier
+
 __all__ = [
     "CommandClassifier", "CommandError", "PlainProgress", "Plan", "PlanError", "Progress", "RichProgress", "Store",
     "StoreError", "Summary", "execute", "machine", "progress_for",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    # A classifier: whoever only reads a store should not wait for scikit-learn.
+    if name != "CommandClassifier":
+        raise AttributeError(f"module 'rbrl.experiments' has no attribute {name!r}")
+    from rbrl.experiments.command import CommandClassifier
+
+    return CommandClassifier

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
-from rbrl._common.checks import check_number
+from rbrl._common.checks import check_number, users_level
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.exceptions import ScalingWarning
 
@@ -116,15 +116,13 @@ class ColumnScales(NamedTuple):
             )
         return ridge
 
-    def warn_of_spread(self, owner: str, stacklevel: int) -> None:
+    def warn_of_spread(self, owner: str) -> None:
         """Name a scaler where one column is far larger than most.
 
         Parameters
         ----------
         owner : str
             The class that warns.
-        stacklevel : int
-            Of the warning: 2 is the caller.
         """
         if not len(self.variances):
             return
@@ -135,7 +133,7 @@ class ColumnScales(NamedTuple):
                 f"{median:.2g}. Weights of one ridge suit columns of one scale: scale X, for example with "
                 "sklearn.preprocessing.StandardScaler or MaxAbsScaler.",
                 ScalingWarning,
-                stacklevel=stacklevel,
+                stacklevel=users_level(),
             )
 
 

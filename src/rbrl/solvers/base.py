@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rbrl._common.checks import users_level
 from rbrl._common.typing import FloatArray
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem.objective import Objective, SmoothedNuclear
@@ -205,7 +206,7 @@ class Run:
         if not converged:
             penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol
             remedy = remedy or (STOPPED if self.told_to_stop else WAY_OUT if penalised else UNCERTIFIED)
-            warn_unconverged(self.name, result, tol, self.max_iter, remedy, stacklevel=4)
+            warn_unconverged(self.name, result, tol, self.max_iter, remedy)
         return result
 
 
@@ -214,12 +215,10 @@ WAY_OUT = "Raise max_iter or tol, scale X, or use a larger ridge."
 UNCERTIFIED = "With ridge=0 and nuclear=0 no weights have a certificate. Use a small ridge, such as 1e-4, to have one."
 
 
-def warn_unconverged(
-    solver: str, result: Any, tol: float | None, max_iter: int, way_out: str = WAY_OUT, stacklevel: int = 3
-) -> None:
+def warn_unconverged(solver: str, result: Any, tol: float | None, max_iter: int, way_out: str = WAY_OUT) -> None:
     """One warning that names what was reached and the way out; a `tol` of None is not mentioned."""
     aim = "" if tol is None else f", above tol={tol:g}"
     certified = f"a certified relative gap of {result.gap:.1e}{aim}"
     reached = certified if np.isfinite(result.gap) else f"an objective of {result.objective:.6g}, not certified"
     text = f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with {reached}. {way_out}"
-    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+    warnings.warn(text, ConvergenceWarning, stacklevel=users_level())

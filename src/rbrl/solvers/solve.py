@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rbrl._common.checks import users_level
 from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray
 from rbrl.exceptions import ConvergenceWarning
@@ -158,7 +159,7 @@ def solve_posed(
         remedy = AT_ITS_LIMIT if gap < FINE else SCALE
         said = [f"Double precision proves {reached} of this solution, not tol={tol:g}. {remedy}"]
     for text in said:
-        warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
     return solution
 
 
