@@ -106,7 +106,8 @@ def assert_equal_loops(name, values, precision=np.float64, **changed):
     calls = [{key: np.copy(v) if isinstance(v := changed.get(key, values[key]), np.ndarray) else v for key in names}
              for _ in range(3)]  # fmt: skip
     results = [loop(*call.values()) for loop, call in zip((LOOPS[name], getattr(rows, name)), calls, strict=False)]
-    assert (results[0] is None) == (results[1] is None)
+    kinds = [[type(one) for one in (result if isinstance(result, tuple) else [result])] for result in results]
+    assert kinds[0] == kinds[1], f"{name}: the twins return other types"
     rtol = 1e-12 if precision == np.float64 else 2e-5
     pairs = [] if results[0] is None else [("result", results[0], results[1])]
     pairs += [(key, calls[0][key], calls[1][key]) for key in names]

@@ -23,7 +23,7 @@ def squared_hinge(Y: Array, F: Array, weights: Array, scale: float, costs: Array
     """Add the gradient to R; return the value and the sum of weight * margin * slack."""
     slack, cost = _slack(Y, F), _cost(Y, weights, scale, costs)
     R -= cost * Y * slack
-    return 0.5 * np.sum(cost * slack**2), np.sum(cost * slack)
+    return 0.5 * float(np.sum(cost * slack**2)), float(np.sum(cost * slack))
 
 
 def squared_hinge_diagonal(Y: Array, F: Array, weights: Array, scale: float, costs: Array, H: Array) -> None:
@@ -44,7 +44,7 @@ def squared_hinge_line(
     second = (cost * (slack > 0) * D**2).sum(axis=0)
     d1 -= (cost * Y * slack * D).sum(axis=0)
     d2 += second
-    return 0.5 * np.sum(cost * slack**2), second.sum()
+    return 0.5 * float(np.sum(cost * slack**2)), float(second.sum())
 
 
 def _pairs(
@@ -73,7 +73,7 @@ def pairwise_hinge(Y: Array, F: Array, weights: Array, scale: float, margin: flo
         R[i, neg] += pulls.sum(axis=0)
         value += 0.5 * np.sum(pulls * slack)
         linear += margin * pulls.sum()
-    return value, linear
+    return float(value), float(linear)
 
 
 def pairwise_hinge_product(
@@ -109,7 +109,7 @@ def pairwise_hinge_line(
         d2[pos] += active.sum(axis=1) * D[i, pos] ** 2
         d2[neg] += active.sum(axis=0) * D[i, neg] ** 2
         joint += np.sum(active * (D[i, pos][:, None] - D[i, neg][None, :]) ** 2)
-    return value, joint
+    return float(value), float(joint)
 
 
 def column_dots(A: Array, B: Array, joint: bool) -> Array:
@@ -161,7 +161,7 @@ def clipped_dual_maximum(
         theta = min(max(theta + slope / curvature, 0.0), reach)
         if abs(theta - previous) < 1e-13 * theta:
             break
-    return best, at
+    return float(best), float(at)
 
 
 def _row_of(start: Array) -> Array:
