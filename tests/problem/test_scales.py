@@ -64,11 +64,11 @@ def test_columns_beyond_all_numbers_are_refused():
 
 def test_a_scaler_is_named_where_one_column_is_far_larger():
     with pytest.warns(ScalingWarning, match=r"It: columns of X differ.*StandardScaler or MaxAbsScaler"):
-        ColumnScales.of(X * [1e6, 1, 1, 1, 1, 1, 1]).warn_of_spread("It", stacklevel=2)
+        ColumnScales.of(X * [1e6, 1, 1, 1, 1, 1, 1]).warn_of_spread("It")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for rows in (X, X * 1e9, np.ones((3, 2)), X * [1e-9, 1, 1, 1, 1, 1, 1]):
-            ColumnScales.of(rows).warn_of_spread("It", stacklevel=2)
+            ColumnScales.of(rows).warn_of_spread("It")
 
 
 def test_the_column_of_the_intercept():
