@@ -9,7 +9,9 @@ from sphinx.util.typing import stringify_annotation
 
 # autodoc prints what an alias stands for: eight lines for a parameter that is any array.
 ARRAY_LIKE = stringify_annotation(ArrayLike, "smart")
-ND_ARRAY = re.compile(r"~numpy\.ndarray\[~?tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^\[\]]+)(?:\[[^\[\]]*\])?\]\]")
+ND_ARRAY = re.compile(
+    r"~numpy\.ndarray\[~?tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^\[\]]+)(?:\[[^\[\]]*\])?\]\]"
+)
 
 
 def shortened(text: str | None) -> str | None:
