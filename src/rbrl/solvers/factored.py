@@ -249,7 +249,9 @@ class _Run(Run):
         objective, (U, V) = self.objective, self.factors
         if U.shape[1]:
             allowed = self.max_iter - self.n_iter - 1
-            self.now = _balanced(objective, descend(objective, U, V, self.small, allowed, self.solver.memory, self.note))
+            self.now = _balanced(
+                objective, descend(objective, U, V, self.small, allowed, self.solver.memory, self.note)
+            )
         else:
             self.now = Factors(objective, U, V, objective.design.scores(U))
         self.note(self.now.value)

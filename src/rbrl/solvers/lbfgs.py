@@ -11,7 +11,7 @@ import numpy as np
 from rbrl._common.linalg import small_gram
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
-from rbrl.losses.hinges import LineValue
+from rbrl.losses.base import LineValue
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import SmoothedPoint
 

@@ -98,7 +98,7 @@ class Phase:
         return len(self.gaps) > steps and self.gaps[-1] > STANDS * self.gaps[-1 - steps]
 
     def rate(self) -> float:
-        """By how much the logarithm of the gap fell in a step, over the later half of them; infinite if that is not known."""
+        """By how much the logarithm of the gap fell in a step, over the later half of them; infinite if not known."""
         half = len(self.gaps) // 2
         known = len(self.gaps) > FEW and np.isfinite(self.gaps[half])
         return np.log(max(self.gaps[half] / self.gaps[-1], 1.0)) / (len(self.gaps) - 1 - half) if known else np.inf
