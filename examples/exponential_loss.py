@@ -9,8 +9,7 @@ import numpy as np
 
 from rbrl import datasets, evaluate
 from rbrl.estimators.convex import ObjectiveClassifier
-from rbrl.losses import Loss, Terms
-from rbrl.losses.hinges import entry_weights
+from rbrl.losses import Loss, Terms, entry_weights
 from rbrl.solvers import SolverResult, lower_bound
 from rbrl.solvers.base import warn_unconverged
 from rbrl.solvers.certificate import relative_gap

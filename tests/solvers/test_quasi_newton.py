@@ -16,6 +16,7 @@ from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_ones
 from rbrl.problem.kernel import gram
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, QuasiNewton, quasi_newton
+from rbrl.solvers.base import Bound
 from rbrl.solvers.lbfgs import Iterate
 from rbrl.solvers.newton import newton_cost
 from rbrl.solvers.quasi_newton import SETTLING_STEPS, QuasiNewtonRun
@@ -268,16 +269,16 @@ def test_float32_features_give_the_model_of_float64(kernel):
 
 def test_factors_pay_below_the_full_rank_and_after_a_rest():
     run = QuasiNewtonRun(random_objective(np.random.default_rng(0)), 20, 1e-4, 100)
-    run.n_iter = SETTLING_STEPS + 1
+    run.way = [(1.0, 0.0)] * (SETTLING_STEPS + 2)
 
     def pay(n_labels, share):
         run.now = SimpleNamespace(nuclear=SimpleNamespace(sigma=np.ones(n_labels)), rank_share=share)
         return run.factors_pay()
 
     assert (pay(200, 0.95), pay(200, 0.5), pay(10, 0.95)) == (False, True, True)
-    run.next_round = run.n_iter + 1
+    run.rounds.after = run.n_iter + 1
     assert not pay(10, 0.5)
-    run.next_round, run.round_tol = 0, 0.0
+    run.rounds.after, run.rounds.tol = 0, 0.0
     assert not pay(10, 0.5)
 
 
@@ -288,11 +289,12 @@ def test_newtons_method_takes_over_where_the_gap_falls_slowly():
     cost = newton_cost(objective, run.now)
 
     def pays(rate, most=10**6):
-        run.gaps, run.max_iter = [np.exp(-rate * i) for i in range(10)], most
+        run.phase.gaps, run.max_iter = [np.exp(-rate * i) for i in range(10)], most
+        run.bound = Bound(run.now.value / (1 + run.phase.gaps[-1]))
         return run.newton_pays()
 
     assert (pays(0.5 / cost), pays(2.0 / cost), pays(0.5 / cost, most=1)) == (True, False, False)
-    run.newton = True
+    run.phase.newton = True
     assert not pays(0.5 / cost)
 
 
@@ -310,11 +312,12 @@ def test_evaluations_are_bounded_as_iterations_are(monkeypatch):
 def test_where_nothing_descends_past_and_rest_end_before_the_other_direction_is_tried():
     run = QuasiNewtonRun(random_objective(np.random.default_rng(0)), 20, 1e-4, 100)
     run.arrive(run.first(None, None))
-    run.old, run.next_round, seen = run.now, 20, []
+    run.memory.push(run.now.W, run.now.gradient)
+    run.rounds.after, seen = 20, []
     for _ in range(4):
         run.lose_the_way()
-        seen.append((run.next_round, run.newton, run.stuck))
-    assert seen == [(20, False, False), (0, False, False), (0, True, False), (0, False, True)]
+        seen.append((run.rounds.after, run.phase.newton, run.stopped_by))
+    assert seen == [(20, False, ""), (1, False, ""), (1, True, ""), (1, False, "itself")]
 
 
 def test_newtons_method_certifies_what_the_quasi_newton_method_does_not():

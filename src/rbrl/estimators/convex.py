@@ -28,7 +28,7 @@ from rbrl.estimators.entries import (
     weights_of_labels,
 )  # fmt: skip
 from rbrl.losses import ClassWeighted, Loss
-from rbrl.losses.hinges import mean_weights
+from rbrl.losses.base import mean_weights
 from rbrl.out_of_core import Block, Blocks, LabelCounts, as_blocks, fit_blocks
 from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, KernelRows, gram
 from rbrl.problem.linear import linear_scores

@@ -8,7 +8,7 @@ from rbrl._common.checks import check_choice
 from rbrl._common.typing import Array, FloatArray
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import Objective, RowDesign
-from rbrl.solvers.base import Run, SolverResult, Start
+from rbrl.solvers.base import Bound, Run, SolverResult, Start
 
 
 def rigorous(objective: Objective) -> float:
@@ -109,12 +109,12 @@ class APG:
             )
         if self.stop == "paper":
             tol, max_iter = PAPER_TOL, PAPER_MAX_ITER
-        run = Run("APG", objective, tol, max_iter)
+        run = Run(objective, tol, max_iter)
         # A constant of 0 means a gradient of 0 everywhere: any step will do.
         L, b, arrived = CONSTANTS[self.lipschitz](objective) or 1.0, 1.0, False
         run.now = G = objective.at(objective.zeros() if start is None else start)
-        while not arrived and not run.told_to_stop and run.n_iter < max_iter:
-            old, run.n_iter = run.now, run.n_iter + 1
+        while not arrived and not run.stopped_by and run.n_iter < max_iter:
+            old = run.now
             W = objective.nuclear.prox(G.W - objective.smooth_gradient(G.W, G.residual) / L, 1.0 / L)
             if self.restart and np.vdot(G.W - W, W - old.W) > 0:
                 b = 1.0
@@ -127,16 +127,16 @@ class APG:
             run.note(now.value, objective.evaluations - 0.5)
             arrived = self._arrived(run)
         remedy = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
-        return run.result(run.now.W, arrived, remedy if self.stop == "paper" else None)
+        return run.result("APG", run.now.W, arrived, remedy if self.stop == "paper" else None)
 
     def _arrived(self, run: Run) -> bool:
         """The stopping rule: of a certificate, which is not asked for at every iterate, or of the paper."""
         by_paper = self.stop == "paper"
-        before, now = (run.history * 2)[-2:]
+        (before, _), (now, _) = run.way[-2:]
         settled = run.n_iter > 1 and (abs(now - before) / before if before > 0 else 0.0) <= run.tol
         if run.n_iter < run.max_iter and not (settled if by_paper else run.n_iter % self.check_every == 0):
             return False
         # Of this iterate alone, whatever earlier ones gave.
-        run.bound = 0.0
+        run.bound = Bound()
         run.certify(run.now.W, run.objective.design.adjoint(run.now.residual))
         return settled if by_paper else run.gap() <= run.tol

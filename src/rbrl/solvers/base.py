@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -146,67 +146,81 @@ class SmoothedPoint:
             self.smooth_value += nuclear.value
 
 
+class Bound(NamedTuple):
+    """A lower bound of the optimum, and the scores whose loss gradient gave it."""
+
+    value: float = 0.0
+    scores: Any = None
+
+
 class Run:
     """What is kept in a minimisation: the values on the way and what they cost, the point reached, the best lower bound.
 
     Parameters
     ----------
-    name : str
-        Of the solver, for its warning.
     objective : Objective
     tol : float
     max_iter : int
 
     Attributes
     ----------
+    way : list of (value, evaluations)
+        Objective values, one per iteration, and what the objective had cost by then; before them, what it cost at first.
     now : point with a `value`, a `loss` and `scores`
-    bound : float
-        The best lower bound of the optimum so far, from the scores `dual_scores`.
+    bound : Bound
+        The best so far.
+    stopped_by : str
+        "itself" where nothing is left to try, "callback" where the one who watches asked for it.
     """
 
     now: Any
 
-    def __init__(self, name: str, objective: Objective, tol: float, max_iter: int) -> None:
-        self.name, self.objective, self.tol, self.max_iter = name, objective, tol, max_iter
-        self._before = objective.evaluations
-        self.history: list[float] = []
-        self.costs: list[float] = []
-        self.n_iter, self.bound, self.stuck, self.told_to_stop = 0, 0.0, False, False
-        self.dual_scores: Any = None
+    def __init__(self, objective: Objective, tol: float, max_iter: int) -> None:
+        self.objective, self.tol, self.max_iter = objective, tol, max_iter
+        self.way, self.bound, self.stopped_by = [(np.inf, objective.evaluations)], Bound(), ""
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations so far."""
+        return len(self.way) - 1
+
+    @property
+    def spent(self) -> float:
+        """Evaluations so far."""
+        return self.objective.evaluations - self.way[0][1]
 
     def note(self, value: float, evaluations: float | None = None) -> None:
         """Record an objective value and what it had cost."""
-        self.history.append(value)
-        self.costs.append((self.objective.evaluations if evaluations is None else evaluations) - self._before)
+        self.way.append((value, self.objective.evaluations if evaluations is None else evaluations))
 
     def certify(self, W: FloatArray, adjoint: FloatArray) -> None:
         """Keep the lower bound of the point reached, from Z' times its residual, if it is the best; tell who watches."""
         bound = lower_bound(self.objective, W, self.now.loss, adjoint)
-        if bound >= self.bound:
-            self.bound, self.dual_scores = bound, self.now.scores
-        if self.objective.reached is not None:
-            self.told_to_stop = self.objective.reached(self.gap())
+        if bound >= self.bound.value:
+            self.bound = Bound(bound, self.now.scores)
+        if self.objective.reached is not None and self.objective.reached(self.gap()):
+            self.stopped_by = "callback"
 
     def gap(self) -> float:
         """The certified relative gap of the point reached."""
-        return relative_gap(self.now.value, self.bound)
+        return relative_gap(self.now.value, self.bound.value)
 
     def finished(self) -> bool:
         """Whether there is nothing more to do. A tolerance that is rounding asks for steps until the value stands."""
-        stands = self.tol > ROUNDING or self.history[-1] >= self.history[-1 - STANDING :][0]
+        stands = self.tol > ROUNDING or self.way[-1][0] >= self.way[1:][-1 - STANDING :][0][0]
         proved = stands and self.gap() <= max(self.tol, ROUNDING)
-        return proved or self.stuck or self.told_to_stop or self.n_iter >= self.max_iter
+        return proved or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
-    def result(self, weights: FloatArray, converged: bool, remedy: str | None = None) -> SolverResult:
-        """What was reached, and a warning if that is not what was asked for: `remedy` says what to do where a stopping rule
-        other than the tolerance was not met."""
-        spent, way = self.objective.evaluations - self._before, (np.array(self.history), np.array(self.costs))
-        reached = weights, self.now.value, self.gap(), spent, self.n_iter, converged
-        result = SolverResult(*reached, *way, self.now.scores, self.dual_scores)
+    def result(self, solver: str, weights: FloatArray, converged: bool, remedy: str | None = None) -> SolverResult:
+        """What `solver` reached, and a warning if that is not what was asked for: `remedy` says what to do where a stopping
+        rule other than the tolerance was not met."""
+        history, costs = np.reshape(self.way[1:], (-1, 2)).T - [[0.0], [self.way[0][1]]]
+        reached = weights, self.now.value, self.gap(), self.spent, self.n_iter, converged
+        result = SolverResult(*reached, history, costs, self.now.scores, self.bound.scores)
         if not converged:
             penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol
-            remedy = remedy or (STOPPED if self.told_to_stop else WAY_OUT if penalised else UNCERTIFIED)
-            warn_unconverged(self.name, result, tol, self.max_iter, remedy)
+            remedy = remedy or (STOPPED if self.stopped_by == "callback" else WAY_OUT if penalised else UNCERTIFIED)
+            warn_unconverged(solver, result, tol, self.max_iter, remedy)
         return result
 
 

@@ -50,26 +50,27 @@ class Descent:
         self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
     ) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`. The scores of `start`, if known, save a product."""
-        run, gained, converged = Run("The descent", objective, tol, max_iter), np.inf, False
+        run, gained, converged = Run(objective, tol, max_iter), np.inf, False
         now = Iterate(objective, *first_point(objective, start, scores), tol)
         run.note(now.value, now.evaluations)
         memory = Memory(now.W.shape, self.memory, label_coupling(objective, now.W) > WEAK_COUPLING)
+        memory.visit(now.W, now.gradient)
         while True:
             D, slope = memory.descent(now.gradient, MeanModel(objective, now.scores).inverse(now.nuclear))
             # A full step gains half its slope where the model of the curvature is right, and seldom the whole of it. To stop
             # at half saved a tenth of the evaluations, and on emotions chose a model worse by 9e-4.
             converged = min(-slope, gained) <= tol * now.value
-            if converged or len(run.history) >= max_iter:
+            if converged or run.n_iter >= max_iter:
                 break
             there = stepped(objective, now, D, slope, memory.joint, tol, CORRECTIONS)
             if there is not None:
-                memory.push(there.W - now.W, there.gradient - now.gradient)
+                memory.visit(there.W, there.gradient)
                 gained, now = now.value - there.value, there
                 run.note(now.value, now.evaluations)
             elif len(memory):
                 memory.clear()
             else:
                 break
-        run.now, run.n_iter = now, len(run.history)
+        run.now = now
         run.certify(now.W, now.adjoint)
-        return run.result(now.W, converged, "Raise max_iter or tol, or start nearer.")
+        return run.result("The descent", now.W, converged, "Raise max_iter or tol, or start nearer.")

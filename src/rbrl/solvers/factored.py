@@ -102,10 +102,10 @@ def balance(U: FloatArray, V: FloatArray, floor: float = 1e-7) -> tuple[FloatArr
 def descend(
     objective: Objective, U: FloatArray, V: FloatArray, small: float, max_iter: int, memory_size: int,
     note: Callable[[float], None],
-) -> tuple[Factors, int]:  # fmt: skip
+) -> Factors:  # fmt: skip
     """Quasi-Newton in the factors until neither slope nor progress exceeds `small` of the objective.
 
-    Returns the factors and the number of iterations. `note(value)` is called at every new point.
+    `note(value)` is called at every new point.
     """
     scores_U = objective.design.scores(U)
     at_hand = isinstance(scores_U, np.ndarray)
@@ -114,23 +114,20 @@ def descend(
     space = np.empty((2, *objective.Y.shape), np.float32 if single else np.float64) if at_hand else None
     point = Factors(objective, U, V, scores_U, space)
     memory: Memory | None = None
-    old: tuple[FloatArray, FloatArray] | None = None
     last, k, used, floor = np.inf, len(U), 0, float(np.clip(small, FINEST, COARSEST))
     model: MeanModel | None = None
     while used < max_iter:
         if memory is None:
-            memory, old = Memory((k + len(V), point.U.shape[1]), memory_size, joint=True), None
-        gradient, here = point.gradient(objective), np.vstack([point.U, point.V])
-        if old is not None:
-            memory.push(here - old[0], gradient - old[1])
+            memory = Memory((k + len(V), point.U.shape[1]), memory_size, joint=True)
+        gradient = point.gradient(objective)
+        memory.visit(np.vstack([point.U, point.V]), gradient)
         if model is None or len(V) <= MANY_LABELS or used % REFRESHED == 0:
             model = MeanModel(objective, point.scores)
         seed = factor_blocks(objective, model, point.U, point.V, point.scores_U)
         D, slope = memory.descent(gradient, seed)
         if -slope <= small * point.value and last - point.value <= small * point.value:
             break
-        old, last = (here, gradient), point.value
-        moved = _step(objective, point, D[:k], D[k:], slope)
+        last, moved = point.value, _step(objective, point, D[:k], D[k:], slope)
         if moved is None:
             point = Factors(objective, point.U, point.V, point.scores_U, space)
             break
@@ -139,8 +136,8 @@ def descend(
         if used % REFRESHED == 0 and (lean := _drop_rank(objective, point, floor)) is not None:
             point, memory = lean, None
     if single:
-        return point.in_factors(objective, *balance(point.U, point.V, floor)), used
-    return _drop_rank(objective, point, floor) or point, used
+        return point.in_factors(objective, *balance(point.U, point.V, floor))
+    return _drop_rank(objective, point, floor) or point
 
 
 def _step(objective: Objective, point: Factors, dU: FloatArray, dV: FloatArray, slope: float) -> Factors | None:
@@ -224,7 +221,7 @@ class LowRank:
         run.begin(start)
         while not run.finished():
             run.advance()
-        return run.result(run.now.U @ run.now.V.T, run.converged())
+        return run.result("The low-rank solver", run.now.U @ run.now.V.T, run.converged())
 
 
 class _Run(Run):
@@ -233,7 +230,7 @@ class _Run(Run):
     now: Factors
 
     def __init__(self, objective: Objective, solver: LowRank, tol: float, max_iter: int) -> None:
-        super().__init__("The low-rank solver", objective, tol, max_iter)
+        super().__init__(objective, tol, max_iter)
         self.solver, self.most = solver, min(*objective.shape, solver.max_rank or np.inf)
 
     def begin(self, start: Start) -> None:
@@ -250,11 +247,11 @@ class _Run(Run):
     def advance(self) -> None:
         """Descend to a stationary point, certify, and let the missing directions join."""
         objective, (U, V) = self.objective, self.factors
-        self.n_iter += 1
         if U.shape[1]:
-            allowed = self.max_iter - self.n_iter
-            point, used = descend(objective, U, V, self.small, allowed, self.solver.memory, self.note)
-            self.n_iter, self.now = self.n_iter + used, _balanced(objective, point)
+            allowed = self.max_iter - self.n_iter - 1
+            self.now = _balanced(
+                objective, descend(objective, U, V, self.small, allowed, self.solver.memory, self.note)
+            )
         else:
             self.now = Factors(objective, U, V, objective.design.scores(U))
         self.note(self.now.value)
@@ -272,13 +269,14 @@ class _Run(Run):
             joined = join_violations(self.objective, now.U, now.V, gradient, H, room)
         self.factors = joined or (now.U, now.V)
         enough = ROUNDING if self.solver.max_rank is None else STATIONARY * self.tol
-        self.stuck = joined is None and ended and self.small <= enough
+        if joined is None and ended and self.small <= enough:
+            self.stopped_by = "itself"
         if joined is None or joined[0].shape[1] < rank + step:
             self.small *= 0.1
 
     def converged(self) -> bool:
         """Certified; or, where the rank is limited, at a local optimum."""
-        return self.gap() <= self.tol or (self.stuck and self.solver.max_rank is not None)
+        return self.gap() <= self.tol or (self.stopped_by == "itself" and self.solver.max_rank is not None)
 
 
 def _balanced(objective: Objective, point: Factors) -> Factors:

@@ -59,11 +59,11 @@ class Function(Iterate):
         gram, ridge, weight = A.T @ scores, objective.ridge.weight, objective.nuclear.weight
         nuclear = SmoothedNuclear(0.5 * (gram + gram.T), False, weight) if weight else None
         SmoothedPoint.__init__(self, objective, scores, 0.5 * ridge * float(np.trace(gram)), nuclear, tol)
-        self.W, self.image, self.rank_share = A, scores, 1.0
+        self.W, self.rank_share = A, 1.0
         # Ridge and nuclear norm as one reweighted ridge: their gradient is A times it.
         self.pull = ridge * np.eye(A.shape[1]) + (0.0 if nuclear is None else nuclear.hessian)
         pulled = objective.design.scores(self.residual)
-        self.gradient, self.gradient_image = self.residual + A @ self.pull, pulled + scores @ self.pull
+        self.gradient, self.images = self.residual + A @ self.pull, (scores, pulled + scores @ self.pull)
         squares, V = gram_eigh(self.residual.T @ pulled)
         self.adjoint = np.sqrt(squares)[:, None] * V.T
 
@@ -71,9 +71,11 @@ class Function(Iterate):
 class _Run(QuasiNewtonRun):
     """The same steps with other points, another seed, and inner products through K."""
 
+    name = "The block kernel solver"
+
     def __init__(self, objective: Objective, solver: KernelBlocks, tol: float, max_iter: int) -> None:
         super().__init__(objective, solver.memory, tol, max_iter)
-        self.name, self.spectrum = "The block kernel solver", objective.design.leading(solver.leading)
+        self.spectrum = objective.design.leading(solver.leading)
         self.memory = Memory(objective.Y.shape, solver.memory, joint=True, images=True)
 
     def first(self, start: Start, scores: Any = None) -> Function:
@@ -83,7 +85,7 @@ class _Run(QuasiNewtonRun):
             eye = np.eye(zero.shape[1])
             residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)[1]
             start = -self._inverse(zero, objective.ridge.weight * eye)(residual)
-        return Function(objective, start, objective.design.scores(start), self.smoothing)
+        return Function(objective, start, objective.design.scores(start), self.smoothing())
 
     def seed(self, now: Any) -> InverseHessian:
         """The inverse Hessian of the mean model."""

@@ -11,7 +11,7 @@ import numpy as np
 from rbrl._common.linalg import small_gram
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
-from rbrl.losses.hinges import LineValue
+from rbrl.losses.base import LineValue
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import SmoothedPoint
 
@@ -30,13 +30,15 @@ class Iterate(SmoothedPoint):
     ----------
     gradient : array
         Gradient of `smooth_value`; `smooth_gradient` is that of loss and ridge alone.
-    image, gradient_image : array
-        W and the gradient as the other side of an inner product has them: themselves, unless these go through a matrix K.
+    images : tuple of two arrays, or empty
+        W and the gradient times K, where inner products go through a matrix K.
     adjoint : array
         That of the loss alone.
     rank_share : float
         Share of the singular values that are not on their way to zero; 1 where there is no nuclear norm.
     """
+
+    images: tuple[FloatArray, ...] = ()
 
     def __init__(self, objective: Objective, W: FloatArray, scores: Any, tol: float) -> None:
         weight = objective.nuclear.weight
@@ -44,11 +46,10 @@ class Iterate(SmoothedPoint):
         super().__init__(objective, scores, objective.ridge.value(W), nuclear, tol)
         self.W, self.adjoint = W, objective.design.adjoint(self.residual)
         self.gradient = self.smooth_gradient = self.adjoint + objective.ridge.gradient(W)
-        self.rank_share, self.image = 1.0, W
+        self.rank_share = 1.0
         if nuclear is not None:
             self.gradient = self.smooth_gradient + nuclear.reweigh(W)
             self.rank_share = float(np.mean(nuclear.sigma >= FADING * nuclear.sigma[-1]))
-        self.gradient_image = self.gradient
 
 
 class Memory:
@@ -75,13 +76,20 @@ class Memory:
         self._step_images, self._change_images = np.empty((2, size, *shape)) if images else (self._steps, self._changes)
         self._rho = np.zeros((size, shape[1]))
         self._order = np.empty(0, dtype=np.int64)
+        self._last: tuple[FloatArray, ...] | None = None
 
     def __len__(self) -> int:
         return len(self._order)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all pairs; the next step is from the point visited last."""
         self._order = self._order[:0]
+
+    def visit(self, *point: FloatArray) -> None:
+        """Come to a point, given by W, the gradient, and their images: the step from the last one is remembered."""
+        if self._last is not None:
+            self.push(*(new - old for new, old in zip(point, self._last)))
+        self._last = point
 
     def push(
         self, step: FloatArray, change: FloatArray, step_image: FloatArray | None = None,
@@ -139,7 +147,7 @@ class Ray:
     def __init__(self, objective: Objective, iterate: Iterate, D: FloatArray, scores: Any) -> None:
         self.objective, self.iterate, self.D, self.scores = objective, iterate, D, scores
         self.line, W, ridge = objective.loss.line, iterate.W, objective.ridge
-        image = D if iterate.image is W else scores
+        image = scores if iterate.images else D
         weighted = ridge.weight * ridge.row_weights * image
         self._ridge_slope, self._ridge_curvature = (np.einsum("ij,ij->j", weighted, V) for V in (W, D))
         if iterate.nuclear is not None and not iterate.nuclear.left:

@@ -86,100 +86,116 @@ class QuasiNewton:
         return QuasiNewtonRun(objective, self.memory, tol, max_iter).minimised(start, scores)
 
 
+@dataclass
+class Phase:
+    """Steps in one kind of direction, by the gaps on the way: how fast they fall says whether the other would be better."""
+
+    newton: bool
+    gaps: list[float]
+
+    def stands(self, steps: int) -> bool:
+        """Whether the gap is nearly what it was so many steps before."""
+        return len(self.gaps) > steps and self.gaps[-1] > STANDS * self.gaps[-1 - steps]
+
+    def rate(self) -> float:
+        """By how much the logarithm of the gap fell in a step, over the later half of them; infinite if not known."""
+        half = len(self.gaps) // 2
+        known = len(self.gaps) > FEW and np.isfinite(self.gaps[half])
+        return np.log(max(self.gaps[half] / self.gaps[-1], 1.0)) / (len(self.gaps) - 1 - half) if known else np.inf
+
+
+@dataclass
+class Rounds:
+    """Rounds in factors: the steps each remembers, the tolerance of the next one, and the iteration that it waits for."""
+
+    memory: int
+    tol: float
+    after: int = 0
+
+
 class QuasiNewtonRun(Run):
-    """The current iterate, the one before it, the memory of the steps between, and whether Newton's direction is taken.
+    """The current iterate, the memory of the steps to it, and the kind of direction that is taken."""
 
-    `gaps` are those of the steps in one kind of direction: how fast they fall decides whether the other would be better.
-    """
-
+    name = "The quasi-Newton solver"
     now: Iterate
     memory: Memory
 
     def __init__(self, objective: Objective, remembered: int, tol: float, max_iter: int) -> None:
-        super().__init__("The quasi-Newton solver", objective, tol, max_iter)
-        self.remembered, self.newton, self.gaps, self.smoothing = remembered, False, [np.inf], SMOOTHED
-        self.old: Iterate | None = None
-        self.round_tol, self.next_round = 0.3 * tol, 0
+        super().__init__(objective, tol, max_iter)
+        self.phase, self.rounds = Phase(False, [np.inf]), Rounds(remembered, 0.3 * tol)
 
     def minimised(self, start: Start, scores: Any = None) -> SolverResult:
         """From `start`, or from the minimiser of the mean model, to the end."""
-        self.n_iter += 1
         self.arrive(self.first(start, scores))
         each = EVALUATIONS if self.objective.Y.size > SMALL else 5 * EVALUATIONS
-        while not self.finished() and self.costs[-1] < each * self.max_iter:
-            if self.newton and self.stands(2 * FEW):
+        while not self.finished() and self.spent < each * self.max_iter:
+            if self.phase.newton and self.phase.stands(2 * FEW):
                 self.turn(newton=False)
-            if self.now.rank_share > NEARLY_FULL and len(self.gaps) % FEW == 0 and self.newton_pays():
+            if self.now.rank_share > NEARLY_FULL and len(self.phase.gaps) % FEW == 0 and self.newton_pays():
                 self.turn(newton=True)
             if self.now.rank_share < 1 and self.factors_pay():
                 self.factored_round()
             else:
                 self.step()
         self.tidy()
-        return self.result(self.now.W, self.gap() <= self.tol)
+        return self.result(self.name, self.now.W, self.gap() <= self.tol)
 
     def first(self, start: Start, scores: Any) -> Iterate:
         """The first iterate, and a memory for the steps from there: of all labels together where they couple."""
         W, scores = first_point(self.objective, start, scores)
         joint = label_coupling(self.objective, W) > WEAK_COUPLING
         room, most = max(5, MEMORY_BYTES // (16 * max(W.size, 1))), np.inf if joint else SEPARATE
-        self.memory = Memory(W.shape, int(min(self.remembered, most, room)), joint)
-        return Iterate(self.objective, W, scores, self.smoothing)
+        self.memory = Memory(W.shape, int(min(self.rounds.memory, most, room)), joint)
+        return Iterate(self.objective, W, scores, self.smoothing())
+
+    def smoothing(self) -> float:
+        """The tolerance that the nuclear norm of the next iterate is smoothed for."""
+        return max(self.tol, SMOOTHED * min(self.phase.gaps[-1], 1.0))
 
     def arrive(self, there: Iterate) -> None:
-        """Note and certify the iterate reached; the nuclear norm of the next is smoothed for a part of its gap."""
+        """Note and certify the iterate reached, and remember the step to it."""
         self.now = there
         self.note(there.value, there.evaluations)
         self.certify(there.W, there.adjoint)
-        self.gaps.append(self.gap())
-        self.smoothing = max(self.tol, SMOOTHED * min(self.gaps[-1], 1.0))
+        self.phase.gaps.append(self.gap())
+        self.memory.visit(there.W, there.gradient, *there.images)
 
     def turn(self, newton: bool) -> None:
         """Go on with one kind of direction; the gaps of the other say nothing of it."""
-        self.newton, self.gaps, self.old = newton, self.gaps[-1:], None
+        self.phase = Phase(newton, self.phase.gaps[-1:])
         self.memory.clear()
 
     def newton_pays(self) -> bool:
         """Whether the steps that are left cost more than Newton's, of which one is taken to divide the gap by e."""
-        last, before, half = self.gaps[-1], self.gaps[len(self.gaps) // 2], len(self.gaps) - 1 - len(self.gaps) // 2
-        if self.newton or len(self.gaps) <= FEW or not np.isfinite(before) or last <= self.tol:
+        if self.phase.newton or not self.tol < self.gap() < np.inf:
             return False
-        left, rate = np.log(last / self.tol), np.log(max(before, last) / last) / half
-        steps = min(left / max(rate, 1e-9), self.max_iter - self.n_iter)
+        left = np.log(self.gap() / self.tol)
+        steps = min(left / max(self.phase.rate(), 1e-9), self.max_iter - self.n_iter)
         return bool(steps > left * newton_cost(self.objective, self.now))
 
     def factors_pay(self) -> bool:
         """Whether a rank below the full one is known well enough; for many labels, far below it."""
-        if self.n_iter < self.next_round or self.round_tol <= 1e-15:
+        if self.n_iter < self.rounds.after or self.rounds.tol <= 1e-15:
             return False
         settled = self.objective.design.whitened or self.n_iter > SETTLING_STEPS
-        return settled and (self.few_labels() or self.now.rank_share <= LOW_RANK or self.stands(FEW))
+        return settled and (self.few_labels() or self.now.rank_share <= LOW_RANK or self.phase.stands(FEW))
 
     def few_labels(self) -> bool:
         """Whether a round in factors costs so little that it may be tried at any rank."""
         return len(self.now.nuclear.sigma) <= FEW_LABELS
 
-    def stands(self, steps: int) -> bool:
-        """Whether the gap is nearly what it was so many steps before."""
-        return len(self.gaps) > steps and self.gaps[-1] > STANDS * self.gaps[-1 - steps]
-
     def step(self) -> None:
         """One step on the weights."""
         objective, now = self.objective, self.now
-        self.n_iter += 1
-        if self.newton:
+        if self.phase.newton:
             D = conjugate_gradients(now.gradient, partial(hessian_product, objective, now), LabelBlocks(objective, now))
             slope = float(np.vdot(now.gradient, D))
         else:
-            if (old := self.old) is not None:
-                images = () if now.image is now.W else (now.image - old.image, now.gradient_image - old.gradient_image)
-                self.memory.push(now.W - old.W, now.gradient - old.gradient, *images)
-            D, slope = self.memory.descent(now.gradient, self.seed(now), now.gradient_image)
-        there = stepped(objective, now, D, slope, self.memory.joint, self.smoothing)
+            D, slope = self.memory.descent(now.gradient, self.seed(now), *now.images[1:])
+        there = stepped(objective, now, D, slope, self.memory.joint, self.smoothing())
         if there is None:
             self.lose_the_way()
         else:
-            self.old = now
             self.arrive(there)
 
     def seed(self, now: Iterate) -> InverseHessian:
@@ -188,52 +204,47 @@ class QuasiNewtonRun(Run):
 
     def lose_the_way(self) -> None:
         """No step descends: forget the past, then end a rest from factors, then try the other direction, then stop."""
-        fresh, self.old = self.old is None, None
+        fresh, newton = not len(self.memory), self.phase.newton
         self.memory.clear()
-        if fresh and self.next_round > self.n_iter:
-            self.next_round = self.n_iter
-        elif fresh or self.newton:
-            self.stuck = fresh and (self.newton or newton_cost(self.objective, self.now) == np.inf)
-            self.turn(newton=not self.newton)
+        if fresh and self.rounds.after > self.n_iter:
+            self.rounds.after = self.n_iter
+        elif fresh or newton:
+            if fresh and (newton or newton_cost(self.objective, self.now) == np.inf):
+                self.stopped_by = "itself"
+            self.turn(newton=not newton)
 
     def factored_round(self) -> None:
         """Descend in factors, the directions that the last round missed included."""
-        objective, now = self.objective, self.now
-        factors = split(now.W, min(max(self.round_tol, 1e-4), FADING))
-        H, spare = MeanModel(objective, now.scores).hessian, self.round_tol * now.value
+        objective, now, rounds, before = self.objective, self.now, self.rounds, (self.gap(), self.n_iter)
+        factors = split(now.W, min(max(rounds.tol, 1e-4), FADING))
+        H, spare = MeanModel(objective, now.scores).hessian, rounds.tol * now.value
         U, V = join_violations(objective, *factors, now.smooth_gradient, H, spare=spare) or factors
-        gap, allowed = self.gap(), self.max_iter - self.n_iter - 1
-        point, used = descend(objective, U, V, self.round_tol, allowed, self.remembered, self.note)
-        self.n_iter += used + 1
-        self.round_tol *= 0.2
-        self.arrive(Iterate(objective, point.U @ point.V.T, point.scores, self.smoothing))
-        if (self.few_labels() or now.rank_share > NEARLY_FULL) and not self.paid(gap, used):
-            self.next_round = self.n_iter + (REST if self.few_labels() else self.max_iter)
+        point = descend(objective, U, V, rounds.tol, self.max_iter - self.n_iter - 1, rounds.memory, self.note)
+        self.arrive(Iterate(objective, point.U @ point.V.T, point.scores, self.smoothing()))
+        rounds.tol *= 0.2
+        if (self.few_labels() or now.rank_share > NEARLY_FULL) and not self.paid(*before):
+            rounds.after = self.n_iter + (REST if self.few_labels() else self.max_iter)
         self.turn(newton=False)
 
-    def paid(self, gap: float, steps: int) -> bool:
-        """Whether a round of so many steps, from this gap, did more than a few of Newton's would have done in that time."""
+    def paid(self, gap: float, n_iter: int) -> bool:
+        """Whether the steps since then, from this gap, did more than a few of Newton's would have done in that time."""
         won = np.log(max(gap, 1e-300) / max(self.gap(), 1e-300))
-        return not (won < np.log(PAYS) or steps > won * newton_cost(self.objective, self.now))
+        return not (won < np.log(PAYS) or self.n_iter - 1 - n_iter > won * newton_cost(self.objective, self.now))
 
     def tidy(self) -> None:
         """Drop the singular values that fade, or all of them, where that costs no more than a tenth of `tol`, nor the
         certificate."""
-        objective, nuclear, W = self.objective, self.now.nuclear, self.now.W
+        objective, nuclear, W, proved = self.objective, self.now.nuclear, self.now.W, self.bound.value
         if nuclear is None:
             return
         # The Gram matrix blurs the smallest singular values: what is reported has the exact ones.
         now: Any = objective.at(W, self.now.scores)
-        self.now = now
-        limit = now.value + 0.1 * self.tol * self.bound
-        if self.gap() <= self.tol:
-            limit = max(now.value, min(limit, self.bound * (1 + self.tol)))
+        limit = now.value + 0.1 * self.tol * proved
+        if now.value <= proved * (1 + self.tol):
+            limit = min(limit, proved * (1 + self.tol))
         _, sigma, V = leading_singular(W, len(nuclear.sigma))
-        V = V[:, sigma > FADING * sigma.max(initial=0.0)]
-        faded = [V] if V.shape[1] < len(nuclear.sigma) else []
-        for basis in (V[:, :0], *faded):
-            lean: Any = objective.at((W @ basis) @ basis.T, (now.scores @ basis) @ basis.T)
-            if lean.value <= limit:
-                self.now = lean
-                break
-        self.history[-1] = self.now.value
+        kept = int(np.count_nonzero(sigma > FADING * sigma.max(initial=0.0)))
+        bases = (V[:, :rank] for rank in sorted({0, kept} - {len(nuclear.sigma)}))
+        leaner: Any = (objective.at((W @ B) @ B.T, (now.scores @ B) @ B.T) for B in bases)
+        self.now = next((lean for lean in leaner if lean.value <= limit), now)
+        self.way[-1] = self.now.value, self.way[-1][1]
