@@ -137,7 +137,7 @@ class BRLClassifier(StreamingClassifier):
 
 
 class RBRLClassifier(StreamingClassifier):
-    r"""Ranking SVM and binary relevance learned jointly, with low rank (eq. 8 of the paper).
+    r"""Ranking SVM and binary relevance learned jointly, with low rank: equation 8 of the paper.
 
     .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{\lambda_1}{2} \|W\|_F^2
               + \lambda_2 f_r(W) + \lambda_3 \|W\|_*
