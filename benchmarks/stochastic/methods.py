@@ -8,7 +8,7 @@ from rbrl.out_of_core.design import BlockObjective
 from rbrl.problem.design import add_adjoint, scores
 from rbrl.solvers import QuasiNewton
 from rbrl.solvers.lbfgs import Iterate
-from rbrl.solvers.preconditioner import PencilSolver, best_scale, model_start
+from rbrl.solvers.preconditioner import PencilSolver, first_point
 
 BUDGET = 12  # passes
 
@@ -41,8 +41,7 @@ class Problem:
 
     def start(self):
         """Where the default solver starts: half a pass."""
-        W = model_start(self.objective)
-        return best_scale(self.objective, W, self.design.scores(W))[0]
+        return first_point(self.objective, None)[0]
 
     def at(self, W):
         """Everything known at W: one pass."""

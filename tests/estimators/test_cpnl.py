@@ -7,7 +7,7 @@ import pytest
 
 from rbrl import evaluate
 from rbrl.estimators import CPNL
-from rbrl.losses.hinge import costs_of_counts
+from rbrl.losses.hinges import costs_of_counts
 from rbrl.losses.label_graph import laplacians_of_products
 from rbrl.out_of_core import label_counts
 from rbrl.solvers import APG

@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
+from rbrl._common.checks import check_number
 from rbrl.exceptions import ScalingWarning
-from rbrl.problem.scales import ColumnScales, check_width, first_row, intercept_column, kernel_width, shifted_sums
+from rbrl.problem.scales import WIDTHS, ColumnScales, first_row, intercept_column, kernel_width, shifted_sums
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 7)) * np.arange(1, 8)
@@ -112,4 +113,4 @@ def test_a_sample_tells_the_median():
 @pytest.mark.parametrize("gamma", ["widest", 0.0, -1, float("nan"), True])
 def test_other_widths_are_refused(gamma):
     with pytest.raises(ValueError, match="The gamma parameter of It must be"):
-        check_width("It", gamma)
+        check_number("It", "gamma", gamma, strict=True, words=WIDTHS)

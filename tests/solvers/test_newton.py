@@ -86,5 +86,5 @@ def test_scores_that_move_together_are_curved_by_the_hinges_alone():
 def test_a_newton_step_costs_more_where_labels_couple_and_has_no_price_where_rows_are_elsewhere():
     few, many = (random_objective(np.random.default_rng(0), "dense", (0.7, r, 0.0)) for r in (0.0, 100.0))
     assert 0 < newton_cost(few, iterate(few)) < newton_cost(many, iterate(many)) < np.inf
-    few.lines_are_exact = lambda: False
+    few.lines_are_exact = False
     assert newton_cost(few, iterate(few)) == np.inf

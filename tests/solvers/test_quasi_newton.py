@@ -19,7 +19,7 @@ from rbrl.solvers import APG, QuasiNewton, quasi_newton
 from rbrl.solvers.base import Bound
 from rbrl.solvers.lbfgs import Iterate
 from rbrl.solvers.newton import newton_cost
-from rbrl.solvers.quasi_newton import SETTLING_STEPS, QuasiNewtonRun
+from rbrl.solvers.quasi_newton import FEW, QuasiNewtonRun
 
 LAMBDAS = (0.0, 1e-4, 1e-2, 1.0, 1e2)
 KINDS = (
@@ -269,7 +269,7 @@ def test_float32_features_give_the_model_of_float64(kernel):
 
 def test_factors_pay_below_the_full_rank_and_after_a_rest():
     run = QuasiNewtonRun(random_objective(np.random.default_rng(0)), 20, 1e-4, 100)
-    run.way = [(1.0, 0.0)] * (SETTLING_STEPS + 2)
+    run.way = [(1.0, 0.0)] * (FEW + 2)
 
     def pay(n_labels, share):
         run.now = SimpleNamespace(nuclear=SimpleNamespace(sigma=np.ones(n_labels)), rank_share=share)
@@ -312,7 +312,7 @@ def test_evaluations_are_bounded_as_iterations_are(monkeypatch):
 def test_where_nothing_descends_past_and_rest_end_before_the_other_direction_is_tried():
     run = QuasiNewtonRun(random_objective(np.random.default_rng(0)), 20, 1e-4, 100)
     run.arrive(run.first(None, None))
-    run.memory.push(run.now.W, run.now.gradient)
+    run.memory.visit(2 * run.now.W, 2 * run.now.gradient)
     run.rounds.after, seen = 20, []
     for _ in range(4):
         run.lose_the_way()

@@ -6,9 +6,9 @@ import pytest
 from problems import DESIGNS, central_differences, random_design, random_objective, rbrl_loss
 from rbrl.problem import eigen_design
 from rbrl.problem.objective import Objective
-from rbrl.solvers import QuasiNewton
+from rbrl.solvers import QuasiNewton, preconditioner
 from rbrl.solvers.lbfgs import Iterate
-from rbrl.solvers.preconditioner import best_scale, label_coupling, model_start
+from rbrl.solvers.preconditioner import first_point, label_coupling, model_start
 
 
 def all_active(kind, ranking=0.5):
@@ -36,16 +36,17 @@ def test_the_start_costs_half_an_evaluation_and_beats_zero(kind, nuclear):
     objective = random_objective(np.random.default_rng(1), kind, (1.0, 0.5, nuclear))
     W = model_start(objective)
     assert objective.evaluations == 0.5
-    W, scores = best_scale(objective, W, objective.design.scores(W))
+    W, scores = first_point(objective, None)
     np.testing.assert_allclose(scores, objective.design.scores(W), atol=1e-12)
     assert objective.value(W) < objective.value(objective.zeros())
 
 
-def test_a_start_that_overshoots_is_halved():
+def test_a_start_that_overshoots_is_halved(monkeypatch):
     objective = random_objective(np.random.default_rng(6), "dense", (1.0, 0.5, 0.1))
     W = model_start(objective)
     far = 32.0 * W
-    near, scores = best_scale(objective, far, objective.design.scores(far))
+    monkeypatch.setattr(preconditioner, "model_start", lambda objective: far)
+    near, scores = first_point(objective, None)
     assert objective.value(near) < objective.value(far)
     assert objective.value(near) <= objective.value(0.5 * near)
     np.testing.assert_allclose(scores, objective.design.scores(near), atol=1e-12)

@@ -72,6 +72,21 @@ def _subspace_iteration(
     return left[:, :size], sigma[:size], (Q @ turn.T)[:, :size]
 
 
+def leading_eigenvectors(
+    product: Callable[[FloatArray], FloatArray], size: int, most: int, extra: int = 8, rounds: int = 3
+) -> tuple[FloatArray, FloatArray]:
+    """Orthonormal directions in which a positive semidefinite matrix is largest, `most` of them, and how large, nearly.
+
+    By subspace iteration on its product with a matrix of few columns; so many `extra` ones make the last directions good,
+    too.
+    """
+    V = np.random.default_rng(0).standard_normal((size, min(most + extra, size)))
+    for _ in range(rounds):
+        V = np.linalg.qr(product(V))[0]
+    values, turn = np.linalg.eigh(V.T @ product(V))
+    return V @ turn[:, ::-1][:, :most], np.maximum(values[::-1][:most], 0.0)
+
+
 def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:
     """Shrink every singular value by `amount`, to no less than zero: eq. (24) of the paper.
 

@@ -20,7 +20,7 @@ from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.problem.kernel import gram
-from rbrl.problem.scales import Width, check_width, kernel_width
+from rbrl.problem.scales import WIDTHS, Width, kernel_width
 
 # A classifier of scikit-learn, which has no types.
 Learner: TypeAlias = Any
@@ -378,7 +378,7 @@ class ReductionClassifier(MultiLabelClassifier):
             if name in parameters:
                 check_choice(owner, name, parameters[name], allowed)
         check_number(owner, "C", self.C, strict=True)
-        check_width(owner, self.gamma)
+        check_number(owner, "gamma", self.gamma, strict=True, words=WIDTHS)
         if self.tol is not None:
             check_number(owner, "tol", self.tol, strict=True)
         if self.estimator is not None and not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")):

@@ -28,11 +28,11 @@ from rbrl.estimators.entries import (
     weights_of_labels,
 )  # fmt: skip
 from rbrl.losses import ClassWeighted, Loss
-from rbrl.losses.base import mean_weights
+from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import Block, Blocks, LabelCounts, as_blocks, fit_blocks
 from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, KernelRows, gram
 from rbrl.problem.linear import linear_scores
-from rbrl.problem.scales import InterceptStrength, Strength, Width, check_width
+from rbrl.problem.scales import WIDTHS, InterceptStrength, Strength, Width
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
 from rbrl.targets import SignedTargets, agreed_names
 
@@ -82,9 +82,6 @@ class KernelModel:
         width = getattr(self, "gamma_", self.gamma)
         return {"kernel": self.kernel, "gamma": width, "degree": self.degree, "coef0": self.coef0}
 
-    def _has_width(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel in ("rbf", "poly")
-
     def _is_linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
 
@@ -103,7 +100,7 @@ class KernelModel:
 
     def _check_kernel(self) -> None:
         owner = type(self).__name__
-        check_width(owner, self.gamma)
+        check_number(owner, "gamma", self.gamma, strict=True, words=WIDTHS)
         check_number(owner, "degree", self.degree, low=1, integer=True)
         check_number(owner, "coef0", self.coef0)
         if not callable(self.kernel):

@@ -17,7 +17,7 @@ from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.exceptions import MemoryWarning
 from rbrl.out_of_core import label_counts
 from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, Design, FeatureMapDesign, Objective, SpectralDesign
-from rbrl.problem.kernel import check_gram, fit_feature_map
+from rbrl.problem.kernel import WITH_WIDTH, check_gram, fit_feature_map
 from rbrl.problem.linear import linear_design, with_constant
 from rbrl.problem.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width
 from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed
@@ -120,7 +120,7 @@ class ConvexProblem:
     @cached_property
     def gamma(self) -> float | None:
         """Of the kernel, as a number; None for kernels without."""
-        return kernel_width(self.model.gamma, self.present, self._counted) if self.model._has_width() else None
+        return kernel_width(self.model.gamma, self.present, self._counted) if self.model.kernel in WITH_WIDTH else None
 
     @property
     def ridge(self) -> float:

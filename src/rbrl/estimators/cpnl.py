@@ -8,7 +8,7 @@ from rbrl._common.typing import LabelNames
 from rbrl.estimators.base import Filling
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, Loss, WeightedSum
-from rbrl.losses.hinge import costs_of_counts
+from rbrl.losses.hinges import costs_of_counts
 from rbrl.losses.label_graph import laplacians_of_products
 from rbrl.out_of_core import LabelCounts
 from rbrl.problem.scales import InterceptStrength, Strength, Width

@@ -13,7 +13,7 @@ from rbrl.decision import every_row_has_label
 from rbrl.estimators.base import checked_labelled, remember_columns
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import InvalidLabelsError
-from rbrl.losses.base import mean_weights
+from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import label_counts
 from rbrl.out_of_core.fit import learn_batch, streamed_coefficients
 from rbrl.problem.scales import intercept_column

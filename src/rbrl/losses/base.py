@@ -1,25 +1,20 @@
-"""What a loss is: a sum over rows of a convex function of labels and scores.
+"""What a loss is: a sum over rows of a convex function of labels and scores; and losses made of losses.
 
 Conventions: ``Y`` (n, l) int8 in {-1, 0, +1}, where 0 is an entry that nobody looked at; ``F`` (n, l) scores; ``weights``
 (n,) of the rows, (n, l) of the entries, or None for ones. Weights of entries are positive where Y is not 0.
-
-An entry that nobody looked at is in no hinge and in no pair. With weights of entries, the hinge of entry (i, j) counts
-:math:`w_{ij}`, and a pair (p, q) of row i counts :math:`r_i w_{ip} w_{iq} / (S_i^+ S_i^-)`, with the sums S of the weights
-of the row's relevant and irrelevant entries, and the mean :math:`r_i` of both: a row of equal weights has that weight.
 
 A loss never sees features or model weights, so the same loss serves dense, sparse, kernel, chunked and
 distributed training.
 """
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
-
-# Weights of the rows (n,), or of the entries (n, l); None for ones.
-Weights = FloatArray | None
+from rbrl.losses.weights import Weights, class_weighted
 
 
 class Terms(NamedTuple):
@@ -276,48 +271,111 @@ class Loss(ABC):
         return LineValue(terms.value, (R * D).sum(axis=0), curvatures, float(joint))
 
 
-def row_weights(weights: Weights, n_samples: int) -> FloatArray:
-    """Weights as float64, of rows or entries as they are: ones of the rows when there are none."""
-    return np.ones(n_samples) if weights is None else np.asarray(weights, dtype=np.float64)
-
-
-def mean_weights(Y: Array, weights: Weights) -> FloatArray:
-    """What each row counts as a whole: its weight, or the mean of those of its entries; 0 if nobody looked at any: (n,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.losses.base import mean_weights
-    >>> Y = np.array([[1, -1, 0], [0, 0, 0]], dtype=np.int8)
-    >>> mean_weights(Y, None), mean_weights(Y, np.array([[1.0, 3.0, 0.0], [0.0, 0.0, 0.0]]))
-    (array([1., 0.]), array([2., 0.]))
-    """
-    w = row_weights(weights, len(Y))
-    if w.ndim == 1:
-        # To look at all at once takes a hundredth of the time of looking at each row.
-        return w if Y.all() else w * Y.any(axis=1)
-    return np.where(Y != 0, w, 0.0).sum(axis=1) / np.maximum(np.count_nonzero(Y, axis=1), 1)
-
-
-def entry_weights(Y: Array, weights: Weights) -> FloatArray:
-    """What each entry counts: its weight or that of its row, and 0 where nobody looked.
+@dataclass(frozen=True, init=False)
+class WeightedSum(Loss):
+    """A sum of (weight, loss) terms; terms of weight 0 are left out.
 
     Parameters
     ----------
-    Y : array (n_samples, n_labels)
-        Labels in {-1, 0, +1}, 0 where nobody looked.
-    weights : array (n_samples,) or (n_samples, n_labels), or None
+    *terms : pairs (float, Loss)
 
-    Returns
-    -------
-    array (n_samples, n_labels)
+    Examples
+    --------
+    >>> from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
+    >>> WeightedSum((1.0, SquaredHinge()), (0.0, PairwiseSquaredHinge()))
+    WeightedSum(terms=((1.0, SquaredHinge()),))
+    """
+
+    terms: tuple[tuple[float, Loss], ...]
+
+    def __init__(self, *terms: tuple[float, Loss]) -> None:
+        object.__setattr__(self, "terms", tuple((float(c), loss) for c, loss in terms if c != 0))
+
+    def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
+        """Add the gradients of all terms to R; return the sums of their :class:`Terms`, with the shortest reach."""
+        parts = [loss.accumulate(Y, F, weights, scale * c, R) for c, loss in self.terms]
+        value, linear, quadratic = (sum(part[k] for part in parts) for k in range(3))
+        return Terms(value, linear, quadratic, min((part.reach for part in parts), default=np.inf))
+
+    def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Weighted sum of the terms' diagonals: (n, l)."""
+        return sum((c * loss.hessian_diagonal(Y, F, weights) for c, loss in self.terms), np.zeros(F.shape))
+
+    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
+        """Weighted sum of the terms' products with D: (n, l)."""
+        return sum((c * loss.hessian_product(Y, F, D, weights) for c, loss in self.terms), np.zeros(F.shape))
+
+    def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Weighted sum of the terms' own: (n_labels, n_labels)."""
+        zero = np.zeros((F.shape[1], F.shape[1]))
+        return sum((c * loss.label_hessian(Y, F, weights) for c, loss in self.terms), zero)
+
+    def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
+        """Weighted sum of the terms' bounds: (n,)."""
+        return sum((c * loss.curvature(Y, weights) for c, loss in self.terms), np.zeros(len(Y)))
+
+    def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
+        """Weighted sum of the terms' :class:`LineValue`."""
+        parts = [(c, loss.line(Y, F, D, t, weights)) for c, loss in self.terms]
+        if not parts:
+            return LineValue(0.0, np.zeros(F.shape[1]), np.zeros(F.shape[1]), 0.0)
+        totals: list[Any] = [sum(c * part[k] for c, part in parts) for k in range(4)]
+        return LineValue(*totals)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassWeighted(Loss):
+    """A loss with weights of entries that follow from the label and from whether it is relevant.
+
+    For rows that are elsewhere: of those in memory, weights of entries made once serve better.
+
+    Parameters
+    ----------
+    loss : Loss
+    table : array (2, n_labels)
+        Weights of the irrelevant and the relevant entries of each label; an entry of weight 0 is left out.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.losses import entry_weights
-    >>> entry_weights(np.array([[1, -1, 0]], dtype=np.int8), np.array([2.0]))
-    array([[2., 2., 0.]])
+    >>> from rbrl.losses import ClassWeighted, SquaredHinge
+    >>> loss = ClassWeighted(SquaredHinge(), np.array([[1.0, 0.0], [4.0, 1.0]]))
+    >>> loss.value(np.array([[1, -1]], dtype=np.int8), np.zeros((1, 2)))
+    2.0
     """
-    w = row_weights(weights, len(Y))
-    return np.abs(Y) * (w[:, None] if w.ndim == 1 else w)
+
+    loss: Loss
+    table: FloatArray
+
+    def _entries(self, Y: Array, weights: Weights) -> tuple[Array, FloatArray]:
+        of_entries = class_weighted(Y, weights, self.table)
+        return np.where(of_entries > 0, Y, np.int8(0)), of_entries
+
+    def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
+        """Add scale x gradient to R; return the :class:`Terms` of the scaled loss."""
+        Y, weights = self._entries(Y, weights)
+        return self.loss.accumulate(Y, F, weights, scale, R)
+
+    def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Diagonal of the generalised Hessian: (n, l)."""
+        Y, weights = self._entries(Y, weights)
+        return self.loss.hessian_diagonal(Y, F, weights)
+
+    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
+        """Generalised Hessian at F times D: (n, l)."""
+        Y, weights = self._entries(Y, weights)
+        return self.loss.hessian_product(Y, F, D, weights)
+
+    def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Sum of the rows' generalised Hessians: (n_labels, n_labels)."""
+        Y, weights = self._entries(Y, weights)
+        return self.loss.label_hessian(Y, F, weights)
+
+    def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
+        """The loss along directions, one step length per label."""
+        Y, weights = self._entries(Y, weights)
+        return self.loss.line(Y, F, D, t, weights)
+
+    def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
+        """The bounds of the loss, with these weights: (n,)."""
+        return self.loss.curvature(*self._entries(Y, weights))

@@ -6,7 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses.base import Loss, Terms, Weights, mean_weights
+from rbrl.losses.base import Loss, Terms
+from rbrl.losses.weights import Weights, mean_weights
 
 # Differences of scores at a time: 32 MB.
 BLOCK_ENTRIES = 2**22

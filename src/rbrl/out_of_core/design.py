@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.linalg import gram_matrix, squares, whiten
-from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, Matrix
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.losses import Loss
-from rbrl.losses.base import mean_weights
+from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core.sources import Block, Blocks
 from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
 from rbrl.problem.design import Design, add_adjoint, last_row_times, scores
@@ -194,28 +194,11 @@ class BlockObjective(SummedObjective):
     """
 
     design: BlockDesign
+    lines_are_exact = False  # lines are estimated on a sample of the rows
 
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
-        self.reached = design.blocks.progress.reached
-
-    def known_labels(self) -> BoolArray:
-        """Labels that somebody looked at in some row.
-
-        Returns
-        -------
-        bool array (n_labels,)
-        """
-        return self.design.found.known > 0
-
-    def lines_are_exact(self) -> bool:
-        """No: lines are estimated on a sample of the rows.
-
-        Returns
-        -------
-        bool
-        """
-        return False
+        self.reached, self.known = design.blocks.progress.reached, design.found.known > 0
 
 
 # Rows that are kept in memory to find step lengths with.

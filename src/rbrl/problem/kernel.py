@@ -8,13 +8,15 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 
-from rbrl._common.linalg import gram_matrix, projected_gram, squares, whiten
+from rbrl._common.linalg import gram_matrix, leading_eigenvectors, projected_gram, squares, whiten
 from rbrl._common.typing import BoolArray, FloatArray, Matrix, issparse
 from rbrl.problem.design import DenseDesign, RowDesign
 
 # A kernel value is off by up to a few 1e-16 times this, where gamma times the square of a feature is as large.
 FAR = 1e4
 KERNELS = ("linear", "rbf", "poly", "precomputed")
+# Those that have a gamma.
+WITH_WIDTH = ("rbf", "poly")
 # Approximations, and the kernels that each of them has.
 APPROXIMATIONS = {"nystroem": ("rbf", "poly"), "fourier": ("rbf",)}
 
@@ -344,11 +346,6 @@ class BlockKernel(RowDesign):
 
     def leading(self, size: int) -> tuple[FloatArray, FloatArray, float]:
         """The `size` largest eigenvalues, nearly, with orthonormal vectors, and the mean of all others."""
-        # A quarter more than are asked for, so that the last of them are good, too.
-        width = min(int(np.ceil(1.25 * size)), self.shape[0])
-        start = np.random.default_rng(0).standard_normal((self.shape[0], width))
-        Q = np.linalg.qr(self.scores(start))[0]
-        values, turn = np.linalg.eigh(Q.T @ self.scores(Q))
-        values, U = np.maximum(values[::-1][:size], 0.0), Q @ turn[:, ::-1][:, :size]
+        U, values = leading_eigenvectors(self.scores, self.shape[0], size, extra=int(np.ceil(0.25 * size)), rounds=1)
         rest = max(float(np.trace(self.K, dtype=np.float64)) - values.sum(), 0.0)
         return values, U, rest / max(self.shape[0] - size, 1)

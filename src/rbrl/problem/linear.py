@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack, qr
 
-from rbrl._common.linalg import gram_matrix, projected_gram, squares, whiten
+from rbrl._common.linalg import gram_matrix, leading_eigenvectors, projected_gram, squares, whiten
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.problem.design import DenseDesign, RowDesign, adjoint, last_row_times, scores
 from rbrl.problem.kernel import SpectralDesign
@@ -234,7 +234,7 @@ def rotated(product: Product, diagonal: FloatArray, n_directions: int) -> tuple[
     diagonal : array (n_features,)
     n_directions : int
     """
-    V, c = leading_directions(product, len(diagonal), n_directions)
+    V, c = leading_eigenvectors(product, len(diagonal), n_directions)
     # Directions replace the axes that they lean on most. Any others would have to lean on these in turn, and columns whose
     # sizes differ would be mixed: 120 instead of 16 evaluations on yeast with columns between 0.01 and 100.
     order = qr(V.T, mode="r", pivoting=True)[1]
@@ -243,16 +243,6 @@ def rotated(product: Product, diagonal: FloatArray, n_directions: int) -> tuple[
     diagonal = np.maximum(rotation.diagonal_of(diagonal, product), 0.1 * rotation.diagonal_of(diagonal))
     diagonal[order[:n_directions]] = c
     return rotation, diagonal
-
-
-def leading_directions(product: Product, n_features: int, n_directions: int) -> tuple[FloatArray, FloatArray]:
-    """Orthonormal directions in which a Gram matrix is largest, and how large; `product` as for :func:`rotated`."""
-    extra = min(8, n_features - n_directions)
-    V = np.random.default_rng(0).standard_normal((n_features, n_directions + extra))
-    for _ in range(3):
-        V = np.linalg.qr(product(V))[0]
-    c, turn = np.linalg.eigh(V.T @ product(V))
-    return V @ turn[:, ::-1][:, :n_directions], np.maximum(c[::-1][:n_directions], 0.0)
 
 
 def directions_worth(n_entries: int, n_features: int) -> int:

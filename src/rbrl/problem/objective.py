@@ -12,7 +12,8 @@ import numpy as np
 
 from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
 from rbrl._common.typing import Array, BoolArray, FloatArray
-from rbrl.losses.base import Loss, Terms, Weights
+from rbrl.losses.base import Loss, Terms
+from rbrl.losses.weights import Weights
 from rbrl.problem.design import Design
 
 
@@ -230,8 +231,12 @@ class Objective:
     ----------
     shape : tuple (n_columns, n_labels)
         Of the weights.
+    known : bool array (n_labels,)
+        Labels that somebody looked at in some row.
     reached : callable or None
         Told every gap that a solver certifies; True asks it to stop.
+    lines_are_exact : bool
+        Whether ``loss.line`` is known from all rows; a step found with an estimate has to be confirmed.
 
     Examples
     --------
@@ -245,6 +250,7 @@ class Objective:
     """
 
     reached: Callable[[float], bool] | None = None
+    lines_are_exact: bool = True
 
     def __init__(
         self, design: Design, Y: Array, loss: Loss, ridge: float, nuclear: float, sample_weight: Weights = None
@@ -256,12 +262,9 @@ class Objective:
         self.Y: Any = np.ascontiguousarray(Y, np.int8)
         self.loss: Any = loss
         self.sample_weight, self.shape = sample_weight, (design.shape[1], self.Y.shape[1])
+        self.known: BoolArray = np.any(self.Y, axis=0)
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
-
-    def lines_are_exact(self) -> bool:
-        """Whether ``loss.line`` is known from all rows; a step found with an estimate has to be confirmed."""
-        return True
 
     @property
     def evaluations(self) -> float:
@@ -298,7 +301,7 @@ class Objective:
     def value_at(self, W: FloatArray, scores: Any) -> float:
         """The objective where scores are known, to the eight digits that the Gram matrix of W leaves: for comparisons."""
         nuclear = self.nuclear.weight * float(gram_singular_values(W).sum()) if self.nuclear.weight else 0.0
-        if self.lines_are_exact():
+        if self.lines_are_exact:
             loss = self.loss.evaluate(self.Y, scores, self.sample_weight)[0].value
         else:
             loss = self.loss.estimate(scores)
@@ -306,14 +309,10 @@ class Objective:
 
     def idle_labels(self) -> BoolArray:
         """Labels that nobody looked at, and that no other label's scores pull at: their best weights are 0, (n_labels,)."""
-        idle = ~self.known_labels()
+        idle = ~self.known
         if idle.any():
             idle &= ~self.loss.label_hessian(self.Y, self.zero_scores(), self.sample_weight).any(axis=1)
         return idle
-
-    def known_labels(self) -> BoolArray:
-        """Labels that somebody looked at in some row: (n_labels,)."""
-        return self.Y.any(axis=0)
 
     def smooth_gradient(self, W: FloatArray, residual: Any) -> FloatArray:
         """Gradient of loss and ridge, from the loss gradient in the scores: half an evaluation."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
-from rbrl._common.checks import check_number, users_level
+from rbrl._common.checks import users_level
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.exceptions import ScalingWarning
 
@@ -20,7 +20,7 @@ Strength: TypeAlias = float | Literal["auto"]
 InterceptStrength: TypeAlias = float | Literal["ridge"] | None
 # Of a kernel: a number, or one of the words; None is "paper".
 Width: TypeAlias = float | Literal["median", "scale", "paper"] | None
-WIDTHS = ("median", "scale", "paper")
+WIDTHS = ("median", "scale", "paper", None)
 # The ridge of a model with a kernel, whose values have a scale of their own; and of features that are all constant.
 RIDGE_OF_KERNELS = RIDGE_OF_CONSTANTS = 1.0
 # Chosen on ten data sets, and reported on twelve others: docs/defaults.md.
@@ -214,17 +214,6 @@ def intercept_column(ridge: float, intercept_ridge: InterceptStrength) -> float:
     if intercept_ridge is None or isinstance(intercept_ridge, str) or ridge == 0:
         return 1.0
     return float(np.sqrt(ridge / intercept_ridge))
-
-
-def check_width(owner: str, gamma: Any) -> None:
-    """Refuse a gamma that is neither a word nor a number above 0.
-
-    Parameters
-    ----------
-    owner : str
-    gamma : object
-    """
-    check_number(owner, "gamma", gamma, strict=True, words=(*WIDTHS, None))
 
 
 def kernel_width(gamma: Width, X: Matrix, weights: FloatArray | None = None) -> float:

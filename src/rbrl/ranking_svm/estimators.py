@@ -15,7 +15,7 @@ from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import KernelModel, present_rows
 from rbrl.estimators.display import CertifiedDisplay
-from rbrl.problem.kernel import check_gram
+from rbrl.problem.kernel import WITH_WIDTH, check_gram
 from rbrl.problem.scales import Width, kernel_width
 from rbrl.ranking_svm.dual_ascent import DualAscent, DualResult, Start
 from rbrl.ranking_svm.pairs import GramRows, Rows, calibrated_pairs, feature_rows, ranking_pairs, zero_label_pairs
@@ -124,7 +124,7 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
     def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
         started = time.perf_counter()
         kept, weights = self._kept(Y, weights)
-        if self._has_width():
+        if self.kernel in WITH_WIDTH:
             self.gamma_ = kernel_width(self.gamma, X[kept], weights)
         pairs = self._pairs(Y[kept], self.C, weights)
         rows, start = self._shared_rows or self._rows(X, kept), _start(self._last, pairs.cap, pairs.n_labels)
@@ -303,7 +303,7 @@ class RankSVM(PairSVM):
             return
         super()._fit(X, Y, weights)
         kept, weights = self._kept(Y, weights)
-        if self._has_width():
+        if self.kernel in WITH_WIDTH:
             self.gamma_ = kernel_width(self.gamma, X[kept], weights)
         if not len(kept):
             self._fit_no_threshold(Y)

@@ -14,7 +14,7 @@ from rbrl.decision import every_row_has_label, relevant_labels
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.estimators.entries import checked_weights, known_entries
-from rbrl.losses.base import entry_weights
+from rbrl.losses.weights import entry_weights
 from rbrl.search.choose import Grid, Scoring
 from rbrl.search.path import KnownPoints, solve_grid
 from rbrl.targets import SignedTargets

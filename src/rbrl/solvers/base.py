@@ -184,11 +184,6 @@ class Run:
         """Iterations so far."""
         return len(self.way) - 1
 
-    @property
-    def spent(self) -> float:
-        """Evaluations so far."""
-        return self.objective.evaluations - self.way[0][1]
-
     def note(self, value: float, evaluations: float | None = None) -> None:
         """Record an objective value and what it had cost."""
         self.way.append((value, self.objective.evaluations if evaluations is None else evaluations))
@@ -215,7 +210,14 @@ class Run:
         """What `solver` reached, and a warning if that is not what was asked for: `remedy` says what to do where a stopping
         rule other than the tolerance was not met."""
         history, costs = np.reshape(self.way[1:], (-1, 2)).T - [[0.0], [self.way[0][1]]]
-        reached = weights, self.now.value, self.gap(), self.spent, self.n_iter, converged
+        reached = (
+            weights,
+            self.now.value,
+            self.gap(),
+            self.objective.evaluations - self.way[0][1],
+            self.n_iter,
+            converged,
+        )
         result = SolverResult(*reached, history, costs, self.now.scores, self.bound.scores)
         if not converged:
             penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol

@@ -18,7 +18,7 @@ from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import SmoothedPoint, SolverResult, Start
 from rbrl.solvers.lbfgs import InverseHessian, Iterate, Memory
 from rbrl.solvers.preconditioner import MeanModel, PencilSolver
-from rbrl.solvers.quasi_newton import QuasiNewtonRun
+from rbrl.solvers.quasi_newton import SMOOTHED, QuasiNewtonRun
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class _Run(QuasiNewtonRun):
             eye = np.eye(zero.shape[1])
             residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)[1]
             start = -self._inverse(zero, objective.ridge.weight * eye)(residual)
-        return Function(objective, start, objective.design.scores(start), self.smoothing())
+        return Function(objective, start, objective.design.scores(start), max(self.tol, SMOOTHED))
 
     def seed(self, now: Any) -> InverseHessian:
         """The inverse Hessian of the mean model."""

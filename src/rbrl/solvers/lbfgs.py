@@ -86,22 +86,20 @@ class Memory:
         self._order = self._order[:0]
 
     def visit(self, *point: FloatArray) -> None:
-        """Come to a point, given by W, the gradient, and their images: the step from the last one is remembered."""
-        if self._last is not None:
-            self.push(*(new - old for new, old in zip(point, self._last)))
-        self._last = point
+        """Come to a point, given by W, the gradient, and their images.
 
-    def push(
-        self, step: FloatArray, change: FloatArray, step_image: FloatArray | None = None,
-        change_image: FloatArray | None = None,
-    ) -> None:  # fmt: skip
-        """Remember a step and the change of the gradient along it; the oldest pair makes room."""
+        The step from the last one is remembered, with the change of the gradient along it; the oldest pair makes room.
+        """
+        last, self._last = self._last, point
+        if last is None:
+            return
+        step, change, *images = (new - old for new, old in zip(point, last))
         full = len(self._order) == self.size
         slot = self._order[0] if full else len(self._order)
         self._order = np.append(self._order[full:], slot)
         self._steps[slot], self._changes[slot] = step, change
-        if step_image is not None:
-            self._step_images[slot], self._change_images[slot] = step_image, change_image
+        if images:
+            self._step_images[slot], self._change_images[slot] = images
         step_image, change_image = self._step_images[slot], self._change_images[slot]
         along = rows.column_dots(step_image, change, self.joint)
         sizes = rows.column_dots(step, step_image, self.joint) * rows.column_dots(change, change_image, self.joint)
@@ -112,19 +110,11 @@ class Memory:
     def descent(
         self, gradient: FloatArray, seed: InverseHessian, image: FloatArray | None = None
     ) -> tuple[FloatArray, float]:
-        """A direction that descends, and the slope along it; the memory is cleared if it misleads.
+        """Minus the inverse Hessian times `gradient`, of which `seed` applies a first guess, and the slope along it.
 
-        `image` is K times the gradient, where inner products go through K.
+        The memory is cleared if that does not descend. `image` is K times the gradient, where inner products go through K.
         """
-        image, D = gradient if image is None else image, self.direction(gradient, seed)
-        if not np.vdot(image, D) < 0:
-            self.clear()
-            D = -seed(gradient)
-        return D, float(np.vdot(image, D))
-
-    def direction(self, gradient: FloatArray, seed: InverseHessian) -> FloatArray:
-        """Minus the inverse Hessian times `gradient`; `seed` applies a first guess of that inverse."""
-        z = gradient.copy()
+        z, image = gradient.copy(), gradient if image is None else image
         backward = self._step_images, self._changes, self._rho, self._order, self.joint
         forward = self._steps, self._change_images, self._rho, self._order, self.joint
         coefficients = rows.memory_backward(z, *backward)
@@ -138,7 +128,10 @@ class Memory:
                 curvature = rho * rows.column_dots(change, seed(change), self.joint)
             z *= np.where(curvature > 0, 1.0 / np.where(curvature > 0, curvature, 1.0), 1.0)
         rows.memory_forward(z, *forward, coefficients)
-        return -z
+        if not np.vdot(image, z) > 0:
+            self.clear()
+            z = seed(gradient)
+        return -z, -float(np.vdot(image, z))
 
 
 class Ray:
@@ -213,7 +206,7 @@ def stepped(
     scores = objective.design.scores(D)
     ray = Ray(objective, now, D, scores)
     t = step_lengths(ray, slope, joint, least)
-    if not objective.lines_are_exact():
+    if not objective.lines_are_exact:
         # Lengths that an estimate gave are shortened until they descend.
         ray.line = objective.loss.exact_line
         t = step_lengths(ray, slope, joint, 0, t if t.any() else t + 1)

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rbrl._common.linalg import leading_eigenvectors
 from rbrl._common.typing import Array, FloatArray, Matrix, issparse
 from rbrl.losses import Loss
-from rbrl.losses.base import Weights, mean_weights
+from rbrl.losses.weights import Weights, mean_weights
 from rbrl.problem.design import adjoint, last_row_times, scores
-from rbrl.problem.linear import DIRECTIONS, Rotation, leading_directions, with_constant
+from rbrl.problem.linear import DIRECTIONS, Rotation, with_constant
 from rbrl.problem.objective import SmoothedNuclear
 from rbrl.solvers.preconditioner import PencilSolver
 
@@ -87,7 +88,7 @@ class BatchSteps:
         """No rows yet; directions are those of X."""
         m, k, constant = X.shape[1] + intercept, min(DIRECTIONS, *X.shape), constant if intercept else 1.0
         X = _with_column(X, m, constant)
-        V, zeros = leading_directions(lambda V: adjoint(X, scores(X, V)), m, k)[0], np.zeros((m, n_labels))
+        V, zeros = leading_eigenvectors(lambda V: adjoint(X, scores(X, V)), m, k)[0], np.zeros((m, n_labels))
         known = V, np.zeros(m), np.zeros(k), np.zeros((n_labels, n_labels)), zeros, zeros, zeros
         return cls(*known, constant=constant)
 

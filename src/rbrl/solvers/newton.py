@@ -120,7 +120,7 @@ def row_curvatures(objective: Objective, now: Iterate) -> FloatArray:
 def newton_cost(objective: Objective, now: Iterate) -> float:
     """What a Newton step costs, in steps of the quasi-Newton method, by counts of operations; infinite where
     it cannot be made."""
-    rows_at_hand = isinstance(objective.design, RowDesign) and objective.lines_are_exact()
+    rows_at_hand = isinstance(objective.design, RowDesign) and objective.lines_are_exact
     if not rows_at_hand or now.images:
         return np.inf
     (n, k), l = objective.design.shape, objective.shape[1]

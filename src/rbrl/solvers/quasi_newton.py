@@ -22,9 +22,6 @@ from rbrl.solvers.lbfgs import FADING, InverseHessian, Iterate, Memory, stepped
 from rbrl.solvers.newton import LabelBlocks, conjugate_gradients, hessian_product, newton_cost
 from rbrl.solvers.preconditioner import WEAK_COUPLING, MeanModel, first_point, label_coupling
 
-# Steps, in coordinates that are not whitened, before the rank of the weights is believed: without, slashdot at
-# (.01, 100, 100) takes 98 evaluations instead of 83, and four times as long; at (1, 1, 100) 22 instead of 28.
-SETTLING_STEPS = 12
 # Steps remembered may take 256 MB, which 20 of 1,600 features and 500 labels do; five are kept in any case. Labels with a
 # memory each remember SEPARATE steps at most: with 20, emotions at (.01, .01, .01) takes 50 instead of 36 evaluations to a
 # gap of 1e-3, cal500 at (.01, 100, .01) 1.6 times as many in all, and yeast with a kernel at (.01, 1, 1) .53 times.
@@ -49,7 +46,9 @@ NEARLY_FULL = 0.9
 # (1, 100, 1) needs 1.8 for its certificate; without a limit, what nothing certifies takes minutes. Up to SMALL scores it
 # may be five times as many, which take no time: one of 500 such problems needs 4.9.
 EVALUATIONS, SMALL = 2, 2**12
-# Gaps that a forecast needs at least, and that lie between two of them.
+# Gaps that a forecast needs at least, and that lie between two of them; and steps, in coordinates that are not whitened,
+# before the rank of the weights is believed: without, slashdot at (.01, 100, 100) takes 98 evaluations instead of 85, and
+# four times as long; with twelve, at (1, 1, 100) 28 instead of 21, and arts at (1, .01, 100) 18 instead of 12.
 FEW = 5
 
 
@@ -128,7 +127,7 @@ class QuasiNewtonRun(Run):
         """From `start`, or from the minimiser of the mean model, to the end."""
         self.arrive(self.first(start, scores))
         each = EVALUATIONS if self.objective.Y.size > SMALL else 5 * EVALUATIONS
-        while not self.finished() and self.spent < each * self.max_iter:
+        while not self.finished() and self.way[-1][1] - self.way[0][1] < each * self.max_iter:
             if self.phase.newton and self.phase.stands(2 * FEW):
                 self.turn(newton=False)
             if self.now.rank_share > NEARLY_FULL and len(self.phase.gaps) % FEW == 0 and self.newton_pays():
@@ -146,11 +145,7 @@ class QuasiNewtonRun(Run):
         joint = label_coupling(self.objective, W) > WEAK_COUPLING
         room, most = max(5, MEMORY_BYTES // (16 * max(W.size, 1))), np.inf if joint else SEPARATE
         self.memory = Memory(W.shape, int(min(self.rounds.memory, most, room)), joint)
-        return Iterate(self.objective, W, scores, self.smoothing())
-
-    def smoothing(self) -> float:
-        """The tolerance that the nuclear norm of the next iterate is smoothed for."""
-        return max(self.tol, SMOOTHED * min(self.phase.gaps[-1], 1.0))
+        return Iterate(self.objective, W, scores, max(self.tol, SMOOTHED))
 
     def arrive(self, there: Iterate) -> None:
         """Note and certify the iterate reached, and remember the step to it."""
@@ -177,7 +172,7 @@ class QuasiNewtonRun(Run):
         """Whether a rank below the full one is known well enough; for many labels, far below it."""
         if self.n_iter < self.rounds.after or self.rounds.tol <= 1e-15:
             return False
-        settled = self.objective.design.whitened or self.n_iter > SETTLING_STEPS
+        settled = self.objective.design.whitened or self.n_iter > FEW
         return settled and (self.few_labels() or self.now.rank_share <= LOW_RANK or self.phase.stands(FEW))
 
     def few_labels(self) -> bool:
@@ -192,7 +187,8 @@ class QuasiNewtonRun(Run):
             slope = float(np.vdot(now.gradient, D))
         else:
             D, slope = self.memory.descent(now.gradient, self.seed(now), *now.images[1:])
-        there = stepped(objective, now, D, slope, self.memory.joint, self.smoothing())
+        smoothing = max(self.tol, SMOOTHED * min(self.gap(), 1.0))
+        there = stepped(objective, now, D, slope, self.memory.joint, smoothing)
         if there is None:
             self.lose_the_way()
         else:
@@ -220,7 +216,7 @@ class QuasiNewtonRun(Run):
         H, spare = MeanModel(objective, now.scores).hessian, rounds.tol * now.value
         U, V = join_violations(objective, *factors, now.smooth_gradient, H, spare=spare) or factors
         point = descend(objective, U, V, rounds.tol, self.max_iter - self.n_iter - 1, rounds.memory, self.note)
-        self.arrive(Iterate(objective, point.U @ point.V.T, point.scores, self.smoothing()))
+        self.arrive(Iterate(objective, point.U @ point.V.T, point.scores, self.tol))
         rounds.tol *= 0.2
         if (self.few_labels() or now.rank_share > NEARLY_FULL) and not self.paid(*before):
             rounds.after = self.n_iter + (REST if self.few_labels() else self.max_iter)

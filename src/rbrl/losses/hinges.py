@@ -1,4 +1,4 @@
-"""The squared hinge of every label by itself, at equal costs or at those of its label."""
+"""The squared hinges: of every label by itself, and of the pairs of a relevant and an irrelevant label of a row."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
 from rbrl._loops import rows
-from rbrl.losses.base import LineValue, Loss, Terms, Weights, row_weights
+from rbrl.losses.base import LineValue, Loss, Terms
+from rbrl.losses.weights import Weights, mean_weights, row_weights
 
 
 class _LabelwiseHinge(Loss):
@@ -107,9 +108,76 @@ def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float =
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.losses.hinge import costs_of_counts
+    >>> from rbrl.losses.hinges import costs_of_counts
     >>> costs_of_counts(np.array([1, 3]), np.array([4, 2]), power=1.0).round(2).tolist()
     [4.0, 0.67]
     """
     ratio = np.divide(irrelevant, relevant, out=np.ones(len(relevant)), where=relevant > 0)
     return ratio**power
+
+
+@dataclass(frozen=True)
+class PairwiseSquaredHinge(Loss):
+    r"""Squared hinge over each row's (relevant, irrelevant) label pairs: the ranking part of RBRL, eq. (16).
+
+    .. math:: \tfrac12 \sum_i \tfrac{1}{|Y_i^+||Y_i^-|} \sum_{p \in Y_i^+,\, q \in Y_i^-} |c - (f_{ip} - f_{iq})|_+^2
+
+    A row whose labels are all relevant or all irrelevant has no pair and contributes 0.
+
+    Parameters
+    ----------
+    margin : float, default=2
+        The margin c. Two is what a relevant score of +1 and an irrelevant one of -1 leave between them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import PairwiseSquaredHinge
+    >>> PairwiseSquaredHinge().value(np.array([[1, -1]], dtype=np.int8), np.array([[0.5, 0.0]]))
+    1.125
+    """
+
+    margin: float = 2.0
+
+    def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
+        """Add scale x gradient to R; the dual terms are the margin times the sum of slacks, and the loss itself."""
+        value, linear = rows.pairwise_hinge(Y, F, row_weights(weights, len(Y)), scale, float(self.margin), R)
+        return Terms(value, linear, value)
+
+    def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Diagonal of the generalised Hessian: (n, l)."""
+        # A coupling of 0 leaves the entries off the diagonal out.
+        H, w, coupling = np.zeros_like(F), row_weights(weights, len(Y)), 0.0
+        rows.pairwise_hinge_product(Y, F, np.ones_like(F), w, 1.0, float(self.margin), coupling, H)
+        return H
+
+    def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
+        """Generalised Hessian at F times D: (n, l)."""
+        P, w, coupling = np.zeros_like(F), row_weights(weights, len(Y)), 1.0
+        rows.pairwise_hinge_product(Y, F, D, w, 1.0, float(self.margin), coupling, P)
+        return P
+
+    def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Sum of the rows' generalised Hessians: (n_labels, n_labels)."""
+        M = np.zeros((F.shape[1], F.shape[1]))
+        rows.pairwise_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, float(self.margin), M)
+        return M
+
+    def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
+        """The loss along directions, one step length per label: one pass over the pairs."""
+        w, (slopes, curvatures) = row_weights(weights, len(Y)), np.zeros((2, F.shape[1]))
+        value, joint = rows.pairwise_hinge_line(Y, F, D, t, w, 1.0, float(self.margin), slopes, curvatures)
+        return LineValue(value, slopes, curvatures, joint)
+
+    def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
+        """The Hessian of a row is at most the Laplacian of a bipartite graph, whose largest eigenvalue is at most the
+        largest sum of the degrees of two neighbours: `1/|Y+| + 1/|Y-|`, and less the more even the weights of entries."""
+        w = row_weights(weights, len(Y))
+        if w.ndim == 1:
+            p, q = np.count_nonzero(Y > 0, axis=1), np.count_nonzero(Y < 0, axis=1)
+            return np.divide(p + q, p * q, out=np.zeros(len(Y)), where=p * q > 0) * w
+        sides = [np.where(side, w, 0.0) for side in (Y > 0, Y < 0)]
+        sums = [side.sum(axis=1) for side in sides]
+        paired = np.minimum(*sums) > 0
+        degrees = [np.divide(side.max(axis=1), of, out=np.zeros(len(Y)), where=paired) for side, of in zip(sides, sums)]
+        return mean_weights(Y, w) * sum(degrees)
