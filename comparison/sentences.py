@@ -57,7 +57,7 @@ def overall(judgement: Judgement, question: str) -> str:
 
 
 def of_kind(findings: Findings, kind: str) -> str:
-    """The best methods on one kind of data, by values."""
+    """The best methods on one kind of data, by average rank, with their values."""
     judged = findings.judged(SCORES, of_kind=kind)
     if len(judged.table) < 2:
         return ""
@@ -65,9 +65,9 @@ def of_kind(findings: Findings, kind: str) -> str:
     first, second, third = judged.ranks.index[:3]
     mean = judged.table.mean()
     text = (
-        f"{OF_KIND[kind]} ({len(judged.table)} data sets): take {_title(first)} (average precision {mean[first]:.3f}), "
+        f"{OF_KIND[kind]} ({len(judged.table)} data sets): by average rank take {_title(first)}, then {_title(second)} "
     )
-    text += f"then {_title(second)} ({mean[second]:.3f}) or {_title(third)} ({mean[third]:.3f}); "
+    text += f"or {_title(third)} (average precision {mean[first]:.3f}, {mean[second]:.3f}, {mean[third]:.3f}); "
     text += f"for labels {_title(labels.best)} (micro-F1 {labels.table.mean()[labels.best]:.3f}). "
     near = mean.index[mean >= mean.max() - NEAR]
     quick = findings.seconds.loc[near, rules.TUNED].idxmin()
