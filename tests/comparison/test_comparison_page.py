@@ -103,7 +103,9 @@ def test_means_by_kind_and_gains_by_other_means(findings, recorded):
         judged = findings.judged(SCORES, of_kind=of_kind)
         first, second, third = (BY_NAME[name] for name in judged.ranks.index[:3])
         means = [
-            np.mean([np.mean(_values(recorded, dataset, one.name, findings.complete)) for dataset in judged.table.index])
+            np.mean(
+                [np.mean(_values(recorded, dataset, one.name, findings.complete)) for dataset in judged.table.index]
+            )
             for one in (first, second, third)
         ]
         values = ", ".join(f"{mean:.3f}" for mean in means)
