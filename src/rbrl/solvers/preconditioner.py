@@ -23,7 +23,8 @@ from rbrl.solvers.lbfgs import InverseHessian
 
 # With more labels than this, what is cubic in their number is looked at twice.
 MANY_LABELS = 50
-# Off-diagonal against diagonal entries of a label: with less, its own curvature says enough.
+# Off-diagonal against diagonal entries of a label: with less, its own curvature says enough (cal500, 174 labels, at
+# (1, .1, .1) takes .33 s, and .40 s with eigenvectors).
 HARDLY_COUPLED = 0.3
 # The nuclear norm of the mean model is smooth at this share of its largest singular value.
 SLIGHTLY = 1e-4
