@@ -33,6 +33,7 @@ extensions = [
     "repository_pages",
     "name_links",
     "shared_lists",
+    "short_types",
 ]
 templates_path = ["templates"]
 exclude_patterns = [

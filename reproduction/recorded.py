@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,6 +12,7 @@ import pandas as pd
 
 from rbrl import __version__
 from rbrl.experiments import Plan, Store, machine
+from rbrl.experiments.runs import Place, Shelf, expand
 from rbrl.report import KEYS, write_text
 
 # Plans and results lie here, the pages that are written about them in docs beside it.
@@ -24,6 +26,8 @@ COMMAND = "python -m reproduction"
 # Facts about a file stand at its head, in lines that start so.
 MARK = "# "
 DIGITS = "%.9g"
+# What a file says of every record beside what a store says: on what it depends, and when it was exported.
+MARKS = ["key", "recorded"]
 
 Facts: TypeAlias = dict[str, Any]
 
@@ -50,6 +54,46 @@ def read_table(path: Path) -> tuple[pd.DataFrame, Facts]:
             said[name], start = json.loads(value), stream.tell()
         stream.seek(start)
         return pd.read_csv(stream), said
+
+
+def run_keys(plan: Plan) -> dict[Place, str]:
+    """The runs of a plan, each with the hash of all that its result depends on."""
+    return {run.place: run.key for run in expand(plan, Shelf(plan.folder))}
+
+
+def search_keys(plan: Plan) -> dict[Place, str]:
+    """The searches of a plan, by the run that does them, each with the hash of all that it depends on."""
+    runs = [run for run in expand(plan, Shelf(plan.folder)) if run.tune_key]
+    first = {(*run.place[:2], run.tune_key): run.place for run in reversed(runs)}
+    return {run.place: str(run.tune_key) for run in runs if first[(*run.place[:2], run.tune_key)] == run.place}
+
+
+def completed(own: pd.DataFrame, keys: Mapping[Place, str], kept: Iterable[pd.DataFrame], date: str) -> pd.DataFrame:
+    """Records of a plan, and what it lacks from records that depend on the same, whatever plan they were made for.
+
+    Parameters
+    ----------
+    own : DataFrame
+        Rows or efforts of a store.
+    keys : dict
+        As `run_keys` or `search_keys` gives it.
+    kept : iterable of DataFrame
+        Such records with the columns `key` and `recorded`; the first that has a key is taken.
+    date : str
+        Of the store's records.
+
+    Returns
+    -------
+    DataFrame
+        In the order of `keys`, with both columns.
+    """
+    own = own.assign(key=[keys[place] for place in own[KEYS].itertuples(index=False, name=None)], recorded=date)
+    parts: dict[str, pd.DataFrame] = {}
+    for frame in (own, *kept):
+        parts |= {key: part for key, part in frame.groupby("key") if key not in parts}
+    # Another plan may have another name for the method.
+    found = [parts[key].assign(**dict(zip(KEYS, place))) for place, key in keys.items() if key in parts]
+    return pd.concat(found, ignore_index=True).reindex(columns=list(own)) if found else own
 
 
 def write_rows(path: Path, rows: pd.DataFrame, said: Facts) -> Path:
@@ -142,11 +186,22 @@ class Recorded:
 
     def rows(self, plan: str) -> pd.DataFrame:
         """One row per run and metric, as `rbrl.experiments.Store.rows` has them."""
-        return read_rows(self._path(stem(plan)))[0]
+        return read_rows(self._path(stem(plan)))[0].drop(columns=MARKS, errors="ignore")
 
     def effort(self, plan: str) -> pd.DataFrame:
         """One row per tuning, as `rbrl.experiments.Store.effort` has them."""
-        return self.table(f"{stem(plan)}-tuning")
+        return self.table(f"{stem(plan)}-tuning").drop(columns=MARKS, errors="ignore")
+
+    def dates(self, plan: str) -> dict[str, int]:
+        """How many runs of a plan were recorded on which day; nothing where a file does not say so."""
+        rows = read_rows(self._path(stem(plan)))[0].drop_duplicates(KEYS)
+        return rows.recorded.value_counts().sort_index().to_dict() if "recorded" in rows else {}
+
+    def kept(self) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
+        """(rows, efforts) of all plans, with the columns `key` and `recorded`."""
+        plans = [plan for plan in PLANS if self.has(plan)]
+        tuned = [f"{plan}-tuning" for plan in plans if self.has_table(f"{plan}-tuning")]
+        return [read_rows(self._path(plan))[0] for plan in plans], [self.table(name) for name in tuned]
 
     def facts(self, name: str) -> Facts:
         """What a file says of itself."""

@@ -18,10 +18,13 @@ from reproduction.recorded import (
     Facts,
     Recorded,
     Stored,
+    completed,
     docs_folder,
     facts,
     read_plan,
     results_folder,
+    run_keys,
+    search_keys,
     write_rows,
     write_table,
 )  # fmt: skip
@@ -54,6 +57,8 @@ def export(request: Request) -> None:
 def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str] | None = None) -> list[Path]:
     """Write what a store has of some plans into a folder: rows, tunings, and what other criteria would choose.
 
+    What the folder records already and the store has not is kept, if nothing that it depends on has changed.
+
     Parameters
     ----------
     source : Stored
@@ -69,13 +74,15 @@ def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str
     """
     files: list[Path] = []
     written: list[pd.DataFrame] = []
+    kept_rows, kept_efforts = Recorded(folder).kept()
     for name in plans or PLANS:
-        rows = source.rows(name)
+        rows, plan = source.rows(name), read_plan(name)
         if rows.empty:
             continue
         own = said | {"plan": f"reproduction/plans/{name}.toml"}
+        rows = completed(rows, run_keys(plan), kept_rows, said["date"])
         files.append(write_rows(folder / f"{name}.csv", rows, own))
-        effort = source.effort(name)
+        effort = completed(source.effort(name), search_keys(plan), kept_efforts, said["date"])
         if not any(effort.equals(other) for other in written):
             files.append(write_table(folder / f"{name}-tuning.csv", effort, own))
         written.append(effort)

@@ -47,7 +47,7 @@ def test_the_table_names_every_module_and_no_other():
 
 def test_the_functions_on_the_way_of_the_data_are_there():
     picture = MAP.partition("```text\n")[2].partition("```")[0]
-    names = re.findall(r"^ +(?:│ +)?(?:\w+ +)?(\w+\.\w+)  ", picture, re.MULTILINE)
+    names = re.findall(r"^ *(?:│ +)?(?:\w+ +)?(\w+\.\w+)  ", picture, re.MULTILINE)
     assert len(names) == 10
     for name in [*names, *re.findall(r"`(experiments\.\w+)`", MAP)]:
         assert callable(attrgetter(name)(rbrl))

@@ -6,6 +6,7 @@ import doctest
 import inspect
 
 import pytest
+from numpydoc.validate import validate
 from public_names import public_names
 
 # What others define, such as scikit-learn's ConvergenceWarning, they document.
@@ -89,7 +90,6 @@ def attributes(tree):
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: name.path)
 def test_the_docstring_is_well_formed(name):
     """Records say in Attributes what they hold, so that Parameters are asked of functions alone."""
-    validate = pytest.importorskip("numpydoc.validate", reason="numpydoc, of the extra docs, is not installed").validate
     codes = MALFORMED | (OF_FUNCTIONS if name.kind == "function" else set())
     found = validate(f"{name.value.__module__}.{name.value.__qualname__}")["errors"]
     assert not [error for error in found if error[0] in codes and (name.path, error[0]) not in EXCEPTIONS]

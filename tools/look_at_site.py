@@ -2,7 +2,7 @@
 
     make docs && python tools/look_at_site.py [PAGE...]         PAGE as in guide.html; without one, all of them
 
-A page that scrolls sideways, a script that fails, a file that is not there and a request to another machine are told, each
+What is wider than the page, a script that fails, a file that is not there and a request to another machine are told, each
 in a line; the exit code is then 1. With PICTURES=folder in the environment it also takes a picture of every page, at both
 widths, light and dark.
 """
@@ -20,10 +20,14 @@ import chromium  # noqa: E402 - found by the line above
 WIDTHS = {"phone": 390, "desk": 1280}
 # What Sphinx makes of the source, and templates of the theme.
 SKIPPED = ("_modules", "_static", "_downloads")
-# What is wider than the page, and in no box that scrolls by itself.
+# How far the page, or what it says in no box that scrolls by itself, reaches beyond the right edge; 0 where all fits.
 TOO_WIDE = """(() => {
-    const width = document.documentElement.clientWidth
-    return document.documentElement.scrollWidth > width + 1 ? document.documentElement.scrollWidth : 0
+    const root = document.documentElement
+    const scrolls = node => node && !node.matches('article') &&
+        (getComputedStyle(node).overflowX != 'visible' || scrolls(node.parentElement))
+    const texts = [...document.querySelectorAll('article :is(p, dt, dd, table, pre, img)')].filter(node => !scrolls(node))
+    const right = Math.max(root.scrollWidth, ...texts.map(node => Math.round(node.getBoundingClientRect().right)))
+    return right > root.clientWidth + 1 ? right : 0
 })()"""
 
 
@@ -37,7 +41,7 @@ def troubles(browser, name, width):
     browser.messages.clear()
     browser.open(SITE / name, width=width)
     if wide := browser.run(TOO_WIDE):
-        yield f"scrolls sideways: {wide} wide"
+        yield f"wider than the page: {wide}"
     for message in browser.messages:
         # The theme tells the console which mode it is in.
         if message.get("type") != "log":

@@ -9,16 +9,10 @@ import pytest
 from fake_rows import failing, make_rows, published_results
 from rich.console import Console
 
-from rbrl.report import Results, all_tables, save_table, write_text
-from rbrl.report.comparison_tables import (
-    ablation_table,
-    friedman_table,
-    pairs_table,
-    ranks_table,
-    results_table,
-    time_table,
-)
-from rbrl.report.table import FORMATS, Cell, Table, to_csv, to_json, to_latex, to_markdown, to_terminal
+from rbrl.report import Results, all_tables, friedman_table, pairs_table, save_table, write_text
+from rbrl.report.comparison_tables import ablation_table, ranks_table, results_table, time_table
+from rbrl.report.table import Cell, Table
+from rbrl.report.table_formats import FORMATS, to_csv, to_json, to_latex, to_markdown, to_terminal
 
 HOSTILE = "<script>alert(1)</script>|&_%$#{}\\*[x](y)"
 

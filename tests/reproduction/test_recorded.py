@@ -10,12 +10,15 @@ from published_rows import effort, published_rows
 from reproduction.cost import check, check_table, draw
 from reproduction.criteria import choices, summarise_choices
 from reproduction.recorded import (
+    KEYS,
     Recorded,
     Stored,
+    completed,
     facts,
     plan_file,
     read_rows,
     read_table,
+    run_keys,
     write_rows,
     write_table,
 )
@@ -87,6 +90,48 @@ def test_a_store_is_exported_and_read_back(store, plan, tmp_path, monkeypatch):
     assert not kept.has("paper-fair")
     with pytest.raises(FileNotFoundError, match=r"no such results: .*paper-fair\.csv; `python -m reproduction export"):
         kept.rows("paper-fair")
+
+
+def renamed(**changes):
+    """The plan with BRL under another name, alone and with some changes."""
+    return Plan.from_dict({**TABLE, "methods": {"mine": {"use": "brl", **TABLE["methods"]["brl"], **changes}}})
+
+
+def test_what_is_recorded_and_depends_on_the_same_is_kept(store, plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "read_plan", lambda name: plan)
+    monkeypatch.setattr(steps, "read_plan", lambda name: plan)
+    write_results(Stored(store), tmp_path, facts() | {"date": "2001-02-03"}, plans=["paper"])
+    other = renamed()
+    monkeypatch.setattr(files, "read_plan", lambda name: other)
+    monkeypatch.setattr(steps, "read_plan", lambda name: other)
+    execute(other.part(splits=[1]), tmp_path / "store")
+    write_results(Stored(tmp_path / "store"), tmp_path, facts() | {"date": "2004-05-06"}, plans=["paper-fair"])
+    kept = Recorded(tmp_path)
+    assert kept.dates("paper-fair") == {"2001-02-03": 1, "2004-05-06": 1}
+    own, old = kept.rows("paper-fair"), store.rows(plan)
+    assert own[KEYS].drop_duplicates().values.tolist() == [["yeast", "mine", 0], ["yeast", "mine", 1]]
+    first = old[(old.method == "brl") & (old.split == 0)]
+    np.testing.assert_allclose(own.value[own.split == 0], first.value, rtol=1e-8)
+    assert kept.effort("paper-fair").split.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("change", [{"params": {"tol": 1e-6}}, {"grid": {"ridge": [0.1]}}, {"convention": "mulan"}])
+def test_what_depends_on_something_else_is_not_kept(store, plan, change):
+    rows = completed(store.rows(plan), run_keys(plan), [], "2001-02-03")
+    nothing = store.rows(plan).head(0)
+    assert len(completed(nothing, run_keys(renamed()), [rows], "2004-05-06"))
+    assert completed(nothing, run_keys(renamed(**change)), [rows], "2004-05-06").empty
+
+
+def test_records_of_the_same_run_are_the_same():
+    """What two plans share is in both files: the same values, and the key of the plan as it is now."""
+    kept, _ = Recorded(files.results_folder()).kept()
+    rows = pd.concat(kept, ignore_index=True)
+    assert (rows.groupby(["key", "metric"]).value.nunique() == 1).all()
+    for name in ("paper", "paper-fair"):
+        frame = next(one for one, plan in zip(kept, files.PLANS) if plan == name)
+        keys = run_keys(files.read_plan(name))
+        assert [keys[place] for place in frame[KEYS].itertuples(index=False, name=None)] == frame.key.tolist()
 
 
 def test_recorded_results_are_recomputed(store, plan):

@@ -10,6 +10,9 @@ import numpy as np
 
 from rbrl._common.typing import Array
 
+# Of the rows that are computed at a time: fewer cost calls, more do not fit in a cache.
+MOST_PAIRS = 200_000
+
 
 def _slack(Y: Array, F: Array) -> Array:
     return np.maximum(np.abs(Y) - Y * F, 0.0)
@@ -49,19 +52,30 @@ def squared_hinge_line(
 
 def _pairs(
     Y: Array, F: Array, weights: Array, scale: float, margin: float
-) -> Iterator[tuple[int, Array, Array, Array, Array]]:
-    """Rows with both kinds of labels: index, relevant, irrelevant, slacks and prices (relevant x irrelevant)."""
-    for i in range(len(Y)):
-        pos, neg = np.flatnonzero(Y[i] > 0), np.flatnonzero(Y[i] < 0)
-        if pos.size and neg.size:
-            slack = np.maximum(margin - F[i, pos][:, None] + F[i, neg][None, :], 0.0)
+) -> Iterator[tuple[Array, Array, Array, Array, Array]]:
+    """Rows with both kinds of labels, at a time those with equally many of each: their indices as a column, relevant and
+    irrelevant labels, slacks and prices (rows x relevant x irrelevant).
+    """
+    counts = np.column_stack([(Y > 0).sum(axis=1), (Y < 0).sum(axis=1)])
+    for p, q in np.unique(counts[counts.all(axis=1)], axis=0):
+        alike = np.flatnonzero((counts == (p, q)).all(axis=1))
+        for rows in np.array_split(alike, -(-alike.size * p * q // MOST_PAIRS)):
+            i = rows[:, None]
+            pos, neg = np.nonzero(Y[rows] > 0)[1].reshape(-1, p), np.nonzero(Y[rows] < 0)[1].reshape(-1, q)
+            slack = np.maximum(margin - F[i, pos][:, :, None] + F[i, neg][:, None, :], 0.0)
             if weights.ndim == 1:
-                price = np.full(slack.shape, scale * weights[i] / slack.size)
+                price = (scale * weights[rows] / (p * q))[:, None, None]
             else:
                 v, w = weights[i, pos], weights[i, neg]
-                mean = (v.sum() + w.sum()) / (v.size + w.size)
-                price = scale * mean * np.outer(v / v.sum(), w / w.sum())
+                whole = scale * (v.sum(axis=1) + w.sum(axis=1)) / (p + q)
+                shares = (v / v.sum(axis=1, keepdims=True))[:, :, None] * (w / w.sum(axis=1, keepdims=True))[:, None, :]
+                price = whole[:, None, None] * shares
             yield i, pos, neg, slack, price
+
+
+def _by_label(labels: Array, values: Array, n_labels: int) -> Array:
+    """The sum of the values at each label."""
+    return np.bincount(labels.ravel(), values.ravel(), minlength=n_labels)
 
 
 def pairwise_hinge(Y: Array, F: Array, weights: Array, scale: float, margin: float, R: Array) -> tuple[float, float]:
@@ -69,8 +83,8 @@ def pairwise_hinge(Y: Array, F: Array, weights: Array, scale: float, margin: flo
     value = linear = 0.0
     for i, pos, neg, slack, price in _pairs(Y, F, weights, scale, margin):
         pulls = price * slack
-        R[i, pos] -= pulls.sum(axis=1)
-        R[i, neg] += pulls.sum(axis=0)
+        R[i, pos] -= pulls.sum(axis=2)
+        R[i, neg] += pulls.sum(axis=1)
         value += 0.5 * np.sum(pulls * slack)
         linear += margin * pulls.sum()
     return float(value), float(linear)
@@ -81,34 +95,35 @@ def pairwise_hinge_product(
 ) -> None:
     """Add the generalised Hessian, its off-diagonal entries times `coupling`, times D to P; with 0 that is its diagonal."""
     for i, pos, neg, slack, price in _pairs(Y, F, weights, scale, margin):
-        active, d, e = price * (slack > 0), D[i, pos][:, None], D[i, neg][None, :]
-        P[i, pos] += (active * (d - coupling * e)).sum(axis=1)
-        P[i, neg] += (active * (e - coupling * d)).sum(axis=0)
+        active, d, e = price * (slack > 0), D[i, pos][:, :, None], D[i, neg][:, None, :]
+        P[i, pos] += (active * (d - coupling * e)).sum(axis=2)
+        P[i, neg] += (active * (e - coupling * d)).sum(axis=1)
 
 
 def pairwise_hinge_labels(Y: Array, F: Array, weights: Array, scale: float, margin: float, M: Array) -> None:
     """Add the sum of the rows' generalised Hessians to M, (n_labels, n_labels)."""
+    n_labels = len(M)
     for _, pos, neg, slack, price in _pairs(Y, F, weights, scale, margin):
         active = price * (slack > 0)
-        M[pos, pos] += active.sum(axis=1)
-        M[neg, neg] += active.sum(axis=0)
-        M[np.ix_(pos, neg)] -= active
-        M[np.ix_(neg, pos)] -= active.T
+        np.einsum("jj->j", M)[:] += _by_label(pos, active.sum(axis=2), n_labels)
+        np.einsum("jj->j", M)[:] += _by_label(neg, active.sum(axis=1), n_labels)
+        pairs = _by_label(pos[:, :, None] * n_labels + neg[:, None, :], active, n_labels**2).reshape(M.shape)
+        M -= pairs + pairs.T
 
 
 def pairwise_hinge_line(
     Y: Array, F: Array, D: Array, t: Array, weights: Array, scale: float, margin: float, d1: Array, d2: Array
 ) -> tuple[float, float]:
     """The loss at F + D diag(t); add its derivatives in t to d1, d2; return value and second derivative along t = 1."""
-    value = joint = 0.0
+    value, joint, n_labels = 0.0, 0.0, len(t)
     for i, pos, neg, slack, price in _pairs(Y, F + D * t, weights, scale, margin):
-        pulls, active = price * slack, price * (slack > 0)
+        pulls, active, d, e = price * slack, price * (slack > 0), D[i, pos], D[i, neg]
         value += 0.5 * np.sum(pulls * slack)
-        d1[pos] -= pulls.sum(axis=1) * D[i, pos]
-        d1[neg] += pulls.sum(axis=0) * D[i, neg]
-        d2[pos] += active.sum(axis=1) * D[i, pos] ** 2
-        d2[neg] += active.sum(axis=0) * D[i, neg] ** 2
-        joint += np.sum(active * (D[i, pos][:, None] - D[i, neg][None, :]) ** 2)
+        d1 -= _by_label(pos, pulls.sum(axis=2) * d, n_labels)
+        d1 += _by_label(neg, pulls.sum(axis=1) * e, n_labels)
+        d2 += _by_label(pos, active.sum(axis=2) * d**2, n_labels)
+        d2 += _by_label(neg, active.sum(axis=1) * e**2, n_labels)
+        joint += np.sum(active * (d[:, :, None] - e[:, None, :]) ** 2)
     return float(value), float(joint)
 
 

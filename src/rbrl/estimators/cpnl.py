@@ -54,7 +54,8 @@ class CPNL(ObjectiveClassifier):
         Linear model: append a column for the intercept. No effect on other kernels (a constant cancels in "rbf"); refused
         for "precomputed".
     intercept_ridge : float, "ridge" or None, default=1.0
-        Penalty of the intercept in place of `ridge`: the column holds :math:`\sqrt{\text{ridge} / \text{intercept\_ridge}}`.
+        Penalty of the intercept in place of `ridge`: the column holds the square root of
+        `ridge / intercept_ridge`.
         None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
     non_empty : bool or "auto", default="auto"
         Give a row without a positive score its best label, as the authors' program does. "auto": if every training row has

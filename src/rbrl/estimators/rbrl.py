@@ -58,7 +58,8 @@ class BRLClassifier(StreamingClassifier):
         Linear model: append a column for the intercept. No effect on other kernels (a constant cancels in "rbf"); refused
         for "precomputed".
     intercept_ridge : float, "ridge" or None, default=1.0
-        Penalty of the intercept in place of `ridge`: the column holds :math:`\sqrt{\text{ridge} / \text{intercept\_ridge}}`.
+        Penalty of the intercept in place of `ridge`: the column holds the square root of
+        `ridge / intercept_ridge`.
         None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
         The nuclear norm sees the weight of that column, the intercept divided by what the column holds.
     non_empty : bool or "auto", default="auto"
@@ -136,7 +137,7 @@ class BRLClassifier(StreamingClassifier):
 
 
 class RBRLClassifier(StreamingClassifier):
-    r"""Ranking SVM and binary relevance learned jointly, with low rank (eq. 8 of the paper).
+    r"""Ranking SVM and binary relevance learned jointly, with low rank: equation 8 of the paper.
 
     .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{\lambda_1}{2} \|W\|_F^2
               + \lambda_2 f_r(W) + \lambda_3 \|W\|_*
@@ -185,7 +186,8 @@ class RBRLClassifier(StreamingClassifier):
         Linear model: append a column for the intercept. No effect on other kernels (a constant cancels in "rbf"); refused
         for "precomputed".
     intercept_ridge : float, "ridge" or None, default=1.0
-        Penalty of the intercept in place of `ridge`: the column holds :math:`\sqrt{\text{ridge} / \text{intercept\_ridge}}`.
+        Penalty of the intercept in place of `ridge`: the column holds the square root of
+        `ridge / intercept_ridge`.
         None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
         The nuclear norm sees the weight of that column, the intercept divided by what the column holds.
     non_empty : bool or "auto", default="auto"

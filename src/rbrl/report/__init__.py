@@ -11,9 +11,7 @@ try:
         ablation_table,
         all_tables,
         datasets_table,
-        friedman_table,
         metric_table,
-        pairs_table,
         parameters_table,
         ranks_table,
         results_table,
@@ -23,24 +21,17 @@ try:
     from rbrl.report.page import Report, render_page, save_table, write_page, write_report, write_text
     from rbrl.report.reliability import reliability_diagram
     from rbrl.report.results import KEYS, Results, Sizes, as_shown, best_of, heading
-    from rbrl.report.table import (
+    from rbrl.report.significance_tables import friedman_table, pairs_table
+    from rbrl.report.table import MISSING, Cell, Table, count, number, p_text, seconds, spread, word
+    from rbrl.report.table_formats import (
         FORMATS,
-        MISSING,
-        Cell,
-        Table,
-        count,
-        number,
-        p_text,
-        seconds,
         show_tables,
-        spread,
         to_csv,
         to_html,
         to_json,
         to_latex,
         to_markdown,
         to_terminal,
-        word,
     )
 except ImportError as error:
     raise explained(error, "report", "rbrl.report") from error

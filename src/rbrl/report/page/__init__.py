@@ -20,7 +20,9 @@ from rbrl._common.extras import import_extra
 from rbrl.report import comparison_tables as tables
 from rbrl.report.comparison import Comparison, compare, headline, join, lowest, rank_table, verdict
 from rbrl.report.results import Results
-from rbrl.report.table import FORMATS, USUAL_FORMATS, Table, seconds, word
+from rbrl.report.significance_tables import friedman_table, pairs_table
+from rbrl.report.table import Table, seconds, word
+from rbrl.report.table_formats import FORMATS, USUAL_FORMATS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -282,8 +284,8 @@ def _content(results: Results) -> dict[str, Any]:
         "untested": reasons.pop() if len(reasons) == 1 else "",
         "ranks": [(name, rank, rank / ranks.max(), name in best) for name, rank in ranks.items()],
         "ranks_table": tables.ranks_table(results),
-        "friedman": tables.friedman_table(results) if has_tests else None,
-        "pairs": tables.pairs_table(results) if has_tests else None,
+        "friedman": friedman_table(results) if has_tests else None,
+        "pairs": pairs_table(results) if has_tests else None,
         "diagrams": [_diagram(comparison) for comparison in comparisons if comparison.decides_pairs],
         "only": results.datasets[0] if alone else "",
         "as_printed": results.as_printed,
