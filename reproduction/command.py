@@ -17,6 +17,7 @@ from reproduction.causes import effect_table, explained, far_table
 from reproduction.claims import beaten_table, claim_table, metric_ranks, overall_ranks, verdict_table
 from reproduction.cost import check, check_table, cost_tables
 from reproduction.methods import parameters_beside
+from reproduction.paper import FURTHER
 from reproduction.recorded import COMMAND, read_plan
 from reproduction.request import Request, records, show_json
 
@@ -88,7 +89,8 @@ def judged(request: Request) -> None:
     """RBRL against every method: leads, effect sizes, Wilcoxon with Holm, Bayesian probabilities."""
     from reproduction import verdicts
 
-    found = {name: verdicts.verdicts(one) for name, one in request.sources(*_both(request)).items()}
+    sources = request.sources(*_both(request), others=FURTHER)
+    found = {name: verdicts.verdicts(one) for name, one in sources.items()}
     tables = [verdicts.verdict_grid(frame, name) for name, frame in found.items()]
     request.show(*tables, verdicts.verdict_rows(found))
 

@@ -15,7 +15,7 @@ from rbrl.report import Results, compare, rank_table
 from rbrl.report.figures import draw_average_ranks, draw_critical_difference, save_figure
 from reproduction import studies
 from reproduction.drawings import draw_convergence, draw_gamma, draw_leads, draw_pairs
-from reproduction.paper import OVERALL, as_published, key, published_results
+from reproduction.paper import OVERALL, as_published, by_decision_values, key, published_results
 from reproduction.recorded import Recorded
 from reproduction.request import Request
 from reproduction.verdicts import RANKING, ROPE, gains
@@ -205,8 +205,9 @@ def draw_all(recorded: Recorded, folder: Path) -> dict[str, list[dict[str, str]]
                 alt = f"Critical-difference diagram of {metric.title.lower()}, {owner}"
                 keep("differences", draw_critical_difference(comparison), f"figure2-{metric.name}-{who}", alt)
     if recorded.has("paper-fair"):
-        published, equal = (as_published(recorded.rows(plan)) for plan in ("paper", "paper-fair"))
-        keep("leads", draw_leads(lead_table(published, equal), ROPE), "leads", "RBRL's lead in rankings")
+        published, soft = recorded.rows("paper"), by_decision_values(recorded.rows("paper-fair"))
+        leads = lead_table(as_published(published), as_published(soft))
+        keep("leads", draw_leads(leads, ROPE), "leads", "RBRL's lead in rankings")
     of_studies: tuple[tuple[str, str, Callable[[pd.DataFrame], Any], str], ...] = (
         ("figure3", "convergence", draw_convergence, "Convergence of three solvers on emotions and arts"),
         ("figure4", "sensitivity", draw_gamma, "Sensitivity to the kernel width on image"),

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
+from rbrl.metrics import get_metric
 from rbrl.registry import METHODS
 from rbrl.report import (
     KEYS,
@@ -26,13 +27,25 @@ from rbrl.report import (
     write_text,
 )
 from reproduction import cells as beside
-from reproduction import claims, verdicts
+from reproduction import claims, equal, verdicts
 from reproduction.causes import Explained, effect_table, explained, far_table
 from reproduction.cost import cost_tables
 from reproduction.criteria import CHOSEN_ON, choice_table, variant_tables
 from reproduction.figures import draw_all, lead_table
 from reproduction.html import to_page
-from reproduction.paper import ABLATION, OURS, OVERALL, PAPER, SOURCES, as_published, paper_methods, published_results
+from reproduction.paper import (
+    ABLATION,
+    OURS,
+    OVERALL,
+    PAPER,
+    SOFT_CLR,
+    SOURCES,
+    as_published,
+    by_decision_values,
+    further,
+    paper_methods,
+    published_results,
+)  # fmt: skip
 from reproduction.recorded import COMMAND, Recorded, by_hand, read_plan
 from reproduction.said import Judged, Leads, oracle_parts, tuning_parts
 from reproduction.studies import penalty_table, solver_table, width_table
@@ -43,6 +56,7 @@ IMAGES = Path("images", "reproduction")
 FIRST = "reproduction"
 PAGES = {
     "verdicts": "RBRL against each method: differences, effect sizes, tests; tuning on the first split or on every one",
+    "equal": "equal terms: what was searched for each method and where, and every mean",
     "table3": "Table 3 cell by cell, which cells are far, and the changes that move them near",
     "oracle": "every point of the grid where cells are far",
     "claims": "the seven observations, claim by claim",
@@ -109,7 +123,8 @@ def _content(recorded: Recorded) -> dict[str, Any]:
         "command": COMMAND,
         "state": _state(recorded, rows),
         "notes": {name: _note(name) for name in NOTES},
-        **_verdicts(both),
+        **_verdicts(both, recorded),
+        "equal_terms": _equal_terms(recorded) if recorded.has("paper-fair") else None,
         "rope": verdicts.ROPE,
         **_smallest_hamming(results),
         "grids": _grids(),
@@ -143,22 +158,46 @@ def _content(recorded: Recorded) -> dict[str, Any]:
     }
 
 
-def _verdicts(both: Mapping[str, Results]) -> dict[str, Any]:
+def _verdicts(both: Mapping[str, Results], recorded: Recorded) -> dict[str, Any]:
     """What the tests say by each of some results; nothing of leads where RBRL or equal terms are not recorded."""
+    hard, fair = (SOURCES[plan] for plan in ("paper", "paper-fair"))
+    tuned = {}
+    if fair in both:
+        rows = recorded.rows("paper-fair")
+        tuned[fair] = {equal.COLUMN: equal.tuned_counts(read_plan("paper-fair"))}
+        both = {**both, fair: as_published(rows, *further(rows))}
     frames = {name: verdicts.verdicts(results) for name, results in both.items()}
     frames = {name: frame for name, frame in frames.items() if len(frame)}
-    hard, soft = (SOURCES[plan] for plan in ("paper", "paper-fair"))
+    grids = {name: verdicts.verdict_grid(frame, name, tuned.get(name)) for name, frame in frames.items()}
     content: dict[str, Any] = {
         "leads": None,
         "artefact": "",
-        "verdict_grids": [to_markdown(verdicts.verdict_grid(frame, name)) for name, frame in frames.items()],
+        "verdict_grids": [to_markdown(grid) for grid in grids.values()],
         "verdict_rows": _bare(verdicts.verdict_rows(frames)),
     }
-    if {hard, soft} <= set(frames):
-        lead = verdicts.artefact(both[hard], both[soft], lead_table(both[hard], both[soft]).rival.unique())
+    if {hard, fair} <= set(frames):
+        soft = as_published(by_decision_values(rows))
+        lead = verdicts.artefact(both[hard], soft, lead_table(both[hard], soft).rival.unique())
         content["leads"], content["artefact"] = Leads(lead), to_markdown(verdicts.artefact_table(lead))
-        content["equal"], content["published"] = Judged(frames[soft]), Judged(frames[hard])
+        content["equal"], content["published"] = Judged(frames[fair], grids[fair]), Judged(frames[hard], grids[hard])
     return content
+
+
+def _equal_terms(recorded: Recorded) -> dict[str, Any]:
+    """What was searched on equal terms, every mean, and what CLR's votes are worth."""
+    plan, rows = read_plan("paper-fair"), recorded.rows("paper-fair")
+    dates = recorded.dates("paper-fair")
+    return {
+        "n_runs": int((rows.drop_duplicates(KEYS).status == "ok").sum()),
+        "n_all": plan.n_runs,
+        "recorded": join([f"{n:,} on {date}" for date, n in dates.items()]) if dates else "not dated",
+        "searches": _bare(equal.search_table(plan)),
+        "means": [to_markdown(table) for table in equal.mean_tables(as_published(rows, *further(rows)), plan)],
+        "mark": equal.MARK,
+        "gain_of_votes": (
+            f"{equal.gain_of_votes(rows, get_metric('average_precision')):.3f}" if SOFT_CLR in set(rows.method) else ""
+        ),
+    }
 
 
 def _overall(sources: Mapping[str, Results]) -> str:

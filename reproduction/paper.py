@@ -19,6 +19,9 @@ OVERALL = "Overall"
 # What columns are called: the paper's own figures, and ours by the plan that they come from.
 PAPER = "The paper"
 SOURCES = {"paper": "Ours, its rules", "paper-fair": "Ours, equal terms"}
+# Methods that the plan on equal terms adds to those of Table 3, and what it calls CLR with soft votes.
+FURTHER = ("Ensemble of chains", "Label powerset", "BR, one threshold")
+SOFT_CLR = "clr-soft"
 
 
 @cache
@@ -87,10 +90,28 @@ def as_published(rows: pd.DataFrame, *others: str) -> Results:
     *others : str
         Methods outside Table 3 that are kept as well, such as "BRL".
     """
-    names = {key(name): name for name in (*paper_methods(), *others)}
+    names = titles(*others)
     rows = rows.assign(method=[names.get(key(name)) for name in rows.method]).dropna(subset=["method"])
     results = replace(Results.from_rows(rows), as_printed=False)
     return results.only([name for name in names.values() if name in results.methods])
+
+
+def titles(*others: str) -> dict[str, str]:
+    """What tables call the methods of Table 3, and others, by the key of the name that a plan has for them."""
+    return {key(name): name for name in (*paper_methods(), *others)}
+
+
+def further(rows: pd.DataFrame) -> list[str]:
+    """Methods outside Table 3 that rows on equal terms have on every data set, as tests over data sets need them."""
+    own = {name: set(rows.dataset[rows.method.map(key) == key(name)]) for name in FURTHER}
+    return [name for name, sets in own.items() if sets == set(rows.dataset)]
+
+
+def by_decision_values(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows on equal terms with every method's decision values: CLR's soft votes, if known, instead of its hard ones."""
+    if SOFT_CLR not in set(rows.method):
+        return rows
+    return rows[rows.method != "clr"].replace({"method": {SOFT_CLR: "clr"}})
 
 
 def key(name: str) -> str:

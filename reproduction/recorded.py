@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from rbrl import __version__
-from rbrl.experiments import Plan, Store, machine
-from rbrl.experiments.runs import Place, Shelf, expand
+from rbrl.experiments import Plan, Shelf, Store, expand, machine
 from rbrl.report import KEYS, write_text
 
 # Plans and results lie here, the pages that are written about them in docs beside it.
@@ -30,6 +29,8 @@ DIGITS = "%.9g"
 MARKS = ["key", "recorded"]
 
 Facts: TypeAlias = dict[str, Any]
+# A run among those of a plan: data set, method, split.
+Place: TypeAlias = tuple[str, str, int]
 
 
 def facts(**others: Any) -> Facts:

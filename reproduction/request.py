@@ -89,10 +89,17 @@ class Request:
         """Results with the paper's methods and names; the paper's own if those were asked for."""
         return published_results() if self.published else as_published(self.rows(plan), *others)
 
-    def sources(self, *plans: str) -> dict[str, Results]:
-        """The paper's results and ours of some plans, by default of the one that was asked for, by name."""
+    def sources(self, *plans: str, others: tuple[str, ...] = ()) -> dict[str, Results]:
+        """The paper's results and ours of some plans, by default of the one that was asked for, by name.
+
+        Parameters
+        ----------
+        *plans : str
+        others : tuple of str
+            Methods outside Table 3 that are kept where a plan has them.
+        """
         ours = () if self.published else plans or (self.plan,)
-        return {PAPER: published_results()} | {SOURCES.get(plan, plan): self.results(plan) for plan in ours}
+        return {PAPER: published_results()} | {SOURCES.get(plan, plan): self.results(plan, *others) for plan in ours}
 
     def tell(self, text: str) -> None:
         """Say something that is not the answer."""

@@ -4,7 +4,7 @@ import pandas as pd
 
 from rbrl.datasets import CARDS
 from rbrl.registry import METHODS
-from rbrl.report import join, p_text, to_markdown
+from rbrl.report import Table, join, p_text, to_markdown
 from reproduction import oracle, verdicts
 from reproduction.paper import as_published, paper_methods
 from reproduction.recorded import Recorded, read_plan
@@ -38,15 +38,6 @@ class Leads:
         row = self.frame.loc[(metric, rival)]
         return f"{row.hard:.3f} to {row.soft:.3f}".replace("-", "−")
 
-    def lost(self, metric: str, rival: str) -> str:
-        """By how much more a rival is behind with decision values than with votes."""
-        row = self.frame.loc[(metric, rival)]
-        return f"{row.soft - row.hard:.3f}"
-
-    def mean(self, metric: str, rival: str) -> str:
-        """The lead where the rival ranks by votes."""
-        return f"{self.frame.loc[(metric, rival)].hard:.3f}"
-
 
 class Judged:
     """Verdicts on RBRL, as phrases.
@@ -55,11 +46,17 @@ class Judged:
     ----------
     frame : DataFrame
         As `reproduction.verdicts.verdicts` gives it.
+    grid : Table, optional
+        As `reproduction.verdicts.verdict_grid` gives it; default: that of the frame alone.
     """
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: pd.DataFrame, grid: Table | None = None) -> None:
         self.frame, self.n = frame.set_index(["metric", "rival"]), len(frame)
-        self.grid = to_markdown(verdicts.verdict_grid(frame, "")).partition("\n\n")[2]
+        self.grid = to_markdown(grid or verdicts.verdict_grid(frame, "")).partition("\n\n")[2]
+
+    def has(self, rival: str) -> bool:
+        """Whether a method is among the rivals."""
+        return rival in self.frame.index.get_level_values("rival")
 
     def wins(self, metric: str, rival: str) -> str:
         """Data sets on which RBRL is better, of all."""

@@ -89,7 +89,7 @@ def _verdict(chances: Sequence[float]) -> str:
     return next((name for name, one in zip((BETTER, EQUIVALENT, WORSE), chances) if one >= SURE), OPEN)
 
 
-def verdict_grid(frame: pd.DataFrame, title: str) -> Table:
+def verdict_grid(frame: pd.DataFrame, title: str, others: Mapping[str, Mapping[str, str]] | None = None) -> Table:
     """Rivals x metrics: verdict and mean gain; an asterisk where Wilcoxon's test is significant.
 
     Parameters
@@ -97,13 +97,16 @@ def verdict_grid(frame: pd.DataFrame, title: str) -> Table:
     frame : DataFrame
         As `verdicts` gives it.
     title : str
+    others : dict of str to dict, optional
+        Further columns: by their title what they say of each rival.
     """
+    further = others or {}
     metrics, cells = list(dict.fromkeys(frame.metric)), frame.set_index(["metric", "rival"])
     rows = []
     for rival in dict.fromkeys(frame.rival):
         line = [_short(cells.loc[(metric, rival)]) for metric in metrics]
-        rows.append((word(rival), *line))
-    titles = (f"{OURS} against", *(heading(get_metric(name)) for name in metrics))
+        rows.append((word(rival), *line, *(word(column[rival]) for column in further.values())))
+    titles = (f"{OURS} against", *(heading(get_metric(name)) for name in metrics), *further)
     note = (
         f"Mean difference over data sets in {OURS}'s favour. better, equal, worse: of a probability of at least {SURE:.2f} "
         f"by the Bayesian signed-rank test, where differences up to ±{ROPE} do not matter; open: none of the three. "

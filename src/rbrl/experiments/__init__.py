@@ -20,15 +20,15 @@ from rbrl.exceptions import CommandError, PlanError, StoreError
 from rbrl.experiments.execute import Summary, execute
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import PlainProgress, Progress, RichProgress, progress_for
-from rbrl.experiments.runs import machine
+from rbrl.experiments.runs import Shelf, expand, machine
 from rbrl.experiments.store import Store
 
 if TYPE_CHECKING:
     from rbrl.experiments.command import CommandClassifier
 
 __all__ = [
-    "CommandClassifier", "CommandError", "PlainProgress", "Plan", "PlanError", "Progress", "RichProgress", "Store",
-    "StoreError", "Summary", "execute", "machine", "progress_for",
+    "CommandClassifier", "CommandError", "PlainProgress", "Plan", "PlanError", "Progress", "RichProgress", "Shelf",
+    "Store", "StoreError", "Summary", "execute", "expand", "machine", "progress_for",
 ]  # fmt: skip
 
 
