@@ -220,8 +220,12 @@ def check(
 
 
 def _recomputed(part: Plan, params: dict[str, Any], data_home: Path | None) -> pd.DataFrame:
-    """Rows of a plan with a single run, one fit and one test: its parameters are given, and nothing is tuned."""
-    fixed = replace(part.methods[0], params=params, grid=[], also_judged=[], by_model={}, by_dataset={})
+    """Rows of a plan with a single run, one fit and one test: its parameters are given, and nothing is tuned.
+
+    A record leaves out what was a default of the method when it was made; the plan says that, and defaults may change.
+    """
+    method = part.methods[0]
+    fixed = replace(method, params={**method.params, **params}, grid=[], also_judged=[], by_model={}, by_dataset={})
     once = replace(part, methods=(fixed,))
     with TemporaryDirectory() as folder:
         store = Store(folder)

@@ -142,6 +142,16 @@ def test_recorded_results_are_recomputed(store, plan):
     assert all(row[3].text == "yes" for row in check_table(checked).rows)
 
 
+def test_a_record_without_what_the_plan_says_is_recomputed_with_it(tmp_path):
+    """It was a default when the record was made; a ridge of 1e4 moves every metric by more than another default may."""
+    method = {"params": {"ridge": 1e4, "tol": 1e-8}, "grid": {"nuclear": [1.0]}}
+    plan = Plan.from_dict({"datasets": ["yeast"], "splits": {"number": 1}, "methods": {"brl": method}})
+    execute(plan, tmp_path)
+    rows = Store(tmp_path).rows(plan)
+    (one,) = check(rows.assign(params='{"nuclear": 1.0}'), plan, n=1)
+    assert one.agrees, one
+
+
 def test_a_wrong_record_is_found(store, plan):
     rows = store.rows(plan)
     rows.loc[rows.metric == "coverage", "value"] += 0.01
