@@ -44,9 +44,11 @@ class Shelf:
 
     Examples
     --------
-    >>> shelf = Shelf(Path())
-    >>> X, Y = shelf.get(DataSpec("yeast"))
-    >>> X.shape, Y.shape, shelf.fingerprint(DataSpec("yeast"))[:6]
+    >>> from rbrl.experiments import Plan, Shelf
+    >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": ["br"]})
+    >>> shelf, (yeast,) = Shelf(plan.folder), plan.datasets
+    >>> X, Y = shelf.get(yeast)
+    >>> X.shape, Y.shape, shelf.fingerprint(yeast)[:6]
     ((2417, 103), (2417, 14), 'b3a063')
     """
 
@@ -320,7 +322,7 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
 
     Examples
     --------
-    >>> from rbrl.experiments import Plan
+    >>> from rbrl.experiments import Plan, Shelf, expand
     >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": ["br"], "splits": {"number": 2}})
     >>> [run.title for run in expand(plan, Shelf(plan.folder))]
     ['yeast · br · split 0', 'yeast · br · split 1']
