@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, central_differences, random_objective
+from rbrl.solvers import lbfgs
 from rbrl.solvers.lbfgs import Ray, step_lengths, wolfe_step
 from rbrl.solvers.quasi_newton import Iterate
 
@@ -29,7 +30,8 @@ def smoothed_value(ray, t):
 
 @pytest.mark.parametrize("kind", DESIGNS)
 @pytest.mark.parametrize(("nuclear", "l"), [(0.0, 4), (0.3, 4), (0.3, 15)])
-def test_value_and_slopes_along_the_ray(kind, nuclear, l):
+def test_value_and_slopes_along_the_ray(kind, nuclear, l, monkeypatch):
+    monkeypatch.setattr(lbfgs, "MINOR", 0.0)
     ray, at_zero = ray_of(kind, (0.7, 0.5, nuclear), l=l)
     for t in (np.zeros(l), np.full(l, 0.7), np.resize([0.0, 0.3, 1.1, 2.0], l)):
         value, slopes, _, _ = ray(t)
@@ -37,6 +39,21 @@ def test_value_and_slopes_along_the_ray(kind, nuclear, l):
         numeric = central_differences(lambda s: ray(s)[0], t)
         np.testing.assert_allclose(slopes, numeric, rtol=1e-5, atol=1e-6 * np.abs(at_zero).max())
     np.testing.assert_allclose(ray(np.zeros(l))[1], at_zero, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+@pytest.mark.parametrize("l", [4, 15])
+def test_a_minor_nuclear_norm_is_majorised_along_the_ray(kind, l, monkeypatch):
+    monkeypatch.setattr(lbfgs, "MINOR", np.inf)
+    ray, at_zero = ray_of(kind, (0.7, 0.5, 0.3), l=l)
+    value, slopes, _, _ = ray(np.zeros(l))
+    assert value == pytest.approx(smoothed_value(ray, np.zeros(l)), rel=1e-12)
+    np.testing.assert_allclose(slopes, at_zero, rtol=1e-9, atol=1e-12)
+    for t in (np.full(l, 0.7), np.resize([0.0, 0.3, 1.1, 2.0], l)):
+        value, slopes, _, _ = ray(t)
+        assert value >= smoothed_value(ray, t) * (1 - 1e-12)
+        numeric = central_differences(lambda s: ray(s)[0], t)
+        np.testing.assert_allclose(slopes, numeric, rtol=1e-5, atol=1e-6 * np.abs(at_zero).max())
 
 
 def test_curvatures_without_nuclear_norm_are_second_derivatives():

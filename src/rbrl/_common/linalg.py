@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.linalg.lapack import dsyevd
+from scipy.linalg.lapack import dsyevd, dsygvd
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from rbrl._common.typing import FloatArray, Matrix, issparse
@@ -25,6 +25,14 @@ def gram_eigh(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.maximum(values, 0.0), V
 
 
+def pencil_eigh(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and eigenvectors of A - value B, B positive definite and V'BV = I, without those checks."""
+    if not A.size:
+        return np.zeros(0), A
+    values, V, failed = dsygvd(A, B)
+    return eigh(A, B, driver="gvd", check_finite=False) if failed else (values, V)
+
+
 def small_gram(W: FloatArray) -> tuple[FloatArray, bool]:
     """The smaller of W'W and WW', and whether it is the latter; of no rows nothing is asked."""
     wide = 0 < W.shape[0] < W.shape[1]
@@ -35,7 +43,11 @@ def gram_singular_values(W: FloatArray) -> FloatArray:
     """Singular values, ascending, from the smaller Gram matrix: quick, with eight digits of the largest."""
     # All of them even for the largest alone: LAPACK's routine for one eigenvalue gives up on matrices whose entries differ
     # by many orders of magnitude.
-    return np.sqrt(np.maximum(np.linalg.eigvalsh(small_gram(W)[0]), 0.0))
+    gram = small_gram(W)[0]
+    if not gram.size:
+        return np.zeros(0)
+    values, _, failed = dsyevd(gram, compute_v=0)
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(gram) if failed else values, 0.0))
 
 
 def leading_singular(

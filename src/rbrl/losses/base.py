@@ -294,8 +294,11 @@ class WeightedSum(Loss):
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
         """Add the gradients of all terms to R; return the sums of their :class:`Terms`, with the shortest reach."""
         parts = [loss.accumulate(Y, F, weights, scale * c, R) for c, loss in self.terms]
-        value, linear, quadratic = (sum(part[k] for part in parts) for k in range(3))
-        return Terms(value, linear, quadratic, min((part.reach for part in parts), default=np.inf))
+        value, linear, quadratic, reach = 0.0, 0.0, 0.0, np.inf
+        for part in parts:
+            value, linear, quadratic = value + part.value, linear + part.linear, quadratic + part.quadratic
+            reach = min(reach, part.reach)
+        return Terms(value, linear, quadratic, reach)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
         """Weighted sum of the terms' diagonals: (n, l)."""

@@ -115,8 +115,8 @@ class SmoothedPoint:
         Not smoothed yet.
     tol : float
         The nuclear norm is smoothed so that the value moves by a tenth of it at most.
-    out : array (n_samples, n_labels) or None
-        Where to put the residual.
+    out : array (n_samples, n_labels), default=None
+        Where to put the residual; anything else is left alone.
 
     Attributes
     ----------
@@ -128,16 +128,16 @@ class SmoothedPoint:
 
     def __init__(
         self, objective: Objective, scores: Any, ridge: float, nuclear: SmoothedNuclear | None = None, tol: float = 0.0,
-        out: FloatArray | None = None,
+        out: Any = None,
     ) -> None:  # fmt: skip
         self.scores, self.ridge = scores, ridge
         self.nuclear: Any = nuclear
         data = objective.Y, scores, objective.sample_weight
-        if out is None:
-            self.loss, self.residual = objective.loss.evaluate(*data)
-        else:
+        if isinstance(out, np.ndarray):
             out.fill(0.0)
             self.loss, self.residual = objective.loss.accumulate(*data, 1.0, out), out
+        else:
+            self.loss, self.residual = objective.loss.evaluate(*data)
         self.evaluations = objective.evaluations
         self.value = self.smooth_value = self.loss.value + ridge
         if nuclear is not None:

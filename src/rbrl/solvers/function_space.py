@@ -55,10 +55,10 @@ class KernelBlocks:
 class Function(Iterate):
     """A function by its coefficients A, with its scores KA for the image of A."""
 
-    def __init__(self, objective: Objective, A: FloatArray, scores: FloatArray, tol: float) -> None:
+    def __init__(self, objective: Objective, A: FloatArray, scores: FloatArray, tol: float, out: Any = None) -> None:
         gram, ridge, weight = A.T @ scores, objective.ridge.weight, objective.nuclear.weight
         nuclear = SmoothedNuclear(0.5 * (gram + gram.T), False, weight) if weight else None
-        SmoothedPoint.__init__(self, objective, scores, 0.5 * ridge * float(np.trace(gram)), nuclear, tol)
+        SmoothedPoint.__init__(self, objective, scores, 0.5 * ridge * float(np.trace(gram)), nuclear, tol, out)
         self.W, self.rank_share = A, 1.0
         # Ridge and nuclear norm as one reweighted ridge: their gradient is A times it.
         self.pull = ridge * np.eye(A.shape[1]) + (0.0 if nuclear is None else nuclear.hessian)

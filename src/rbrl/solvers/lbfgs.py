@@ -20,6 +20,11 @@ FADING = 1e-3
 # A value that differs from the one before by rounding alone counts as descent: the slope then decides how far a method gets.
 ROUNDED = 1 + 4e-16
 
+# Where the nuclear norm curves a line by less than this share of what loss and ridge do, its majorant stands for it, without
+# an eigenproblem for every length tried: corel5k, 374 labels, at (1, .1, .1) takes 3.4 instead of 4.2 s, and at
+# (100, 100, 1) 12 instead of 20 evaluations; with a share of .5, human3106 at (100, 1, 100) takes 11 instead of 8.
+MINOR = 0.1
+
 InverseHessian = Callable[[FloatArray], FloatArray]
 
 
@@ -40,10 +45,10 @@ class Iterate(SmoothedPoint):
 
     images: tuple[FloatArray, ...] = ()
 
-    def __init__(self, objective: Objective, W: FloatArray, scores: Any, tol: float) -> None:
+    def __init__(self, objective: Objective, W: FloatArray, scores: Any, tol: float, out: Any = None) -> None:
         weight = objective.nuclear.weight
         nuclear = SmoothedNuclear(*small_gram(W), weight) if weight else None
-        super().__init__(objective, scores, objective.ridge.value(W), nuclear, tol)
+        super().__init__(objective, scores, objective.ridge.value(W), nuclear, tol, out)
         self.W, self.adjoint = W, objective.design.adjoint(self.residual)
         self.gradient = self.smooth_gradient = self.adjoint + objective.ridge.gradient(W)
         self.rank_share = 1.0
@@ -139,39 +144,53 @@ class Ray:
 
     def __init__(self, objective: Objective, iterate: Iterate, D: FloatArray, scores: Any) -> None:
         self.objective, self.iterate, self.D, self.scores = objective, iterate, D, scores
-        self.line, W, ridge = objective.loss.line, iterate.W, objective.ridge
+        self.line, W, ridge, norm = objective.loss.line, iterate.W, objective.ridge, iterate.nuclear
         image = scores if iterate.images else D
         weighted = ridge.weight * ridge.row_weights * image
         self._ridge_slope, self._ridge_curvature = (np.einsum("ij,ij->j", weighted, V) for V in (W, D))
-        if iterate.nuclear is not None and not iterate.nuclear.left:
+        if norm is None:
+            return
+        # The reweighted ridge that has the nuclear norm's gradient at W is nowhere below it: a quadratic of t.
+        if norm.left:
+            pulled = norm.reweigh(D)
+            self._first, self._second = np.sum(pulled * W, axis=0), np.diag(np.sum(pulled * D, axis=0))
+        else:
             self._cross, self._square = W.T @ image, D.T @ image
+            self._first, self._second = (self._cross.T * norm.hessian).sum(axis=1), self._square * norm.hessian
 
     def __call__(self, t: FloatArray) -> LineValue:
         """Value, slopes and curvatures in t, and the curvature when all t move as one."""
-        objective, here, D = self.objective, self.iterate, self.D
+        objective, here = self.objective, self.iterate
         value, slopes, curvatures, joint = self.line(objective.Y, here.scores, self.scores, t, objective.sample_weight)
         value += here.ridge + float(t @ self._ridge_slope + 0.5 * (t * t) @ self._ridge_curvature)
         slopes = slopes + self._ridge_slope + t * self._ridge_curvature
         curvatures, joint = curvatures + self._ridge_curvature, joint + self._ridge_curvature.sum()
         if here.nuclear is None:
             return LineValue(value, slopes, curvatures, joint)
-        norm = here.nuclear
+        jointly = float(self._second.sum())
+        if jointly > MINOR * joint:
+            norm, first, second, jointly = self._nuclear(t)
+        else:
+            moved = self._second @ t
+            norm, first = here.nuclear.value + float(t @ (self._first + 0.5 * moved)), self._first + moved
+            second = self._second.diagonal()
+        return LineValue(value + norm, slopes + first, curvatures + second, joint + jointly)
+
+    def _nuclear(self, t: FloatArray) -> LineValue:
+        """What the smoothed nuclear norm adds; its curvatures are those of the reweighted ridge there."""
+        norm, D = self.iterate.nuclear, self.D
         if norm.left:
             # Small matrices over columns of the design.
-            moved = here.W + D * t
+            moved = self.iterate.W + D * t
             there = SmoothedNuclear(*small_gram(moved), norm.weight, norm.width)
             first, second = (np.sum(there.reweigh(V) * D, axis=0) for V in (moved, D))
-            jointly = second.sum()
-        else:
-            # Small matrices over labels alone.
-            cross, square = self._cross * t, self._square
-            there = SmoothedNuclear(
-                norm.gram + cross + cross.T + t[:, None] * square * t, False, norm.weight, norm.width
-            )
-            first = ((self._cross.T + square * t) * there.hessian).sum(axis=1)
-            second = square.diagonal() * there.hessian.diagonal()
-            jointly = np.vdot(square, there.hessian)
-        return LineValue(value + there.value, slopes + first, curvatures + second, joint + jointly)
+            return LineValue(there.value, first, second, float(second.sum()))
+        # Small matrices over labels alone.
+        cross, square = self._cross * t, self._square
+        there = SmoothedNuclear(norm.gram + cross + cross.T + t[:, None] * square * t, False, norm.weight, norm.width)
+        first = ((self._cross.T + square * t) * there.hessian).sum(axis=1)
+        second = square.diagonal() * there.hessian.diagonal()
+        return LineValue(there.value, first, second, float(np.vdot(square, there.hessian)))
 
 
 def step_lengths(
@@ -210,7 +229,12 @@ def stepped(
         # Lengths that an estimate gave are shortened until they descend.
         ray.line = objective.loss.exact_line
         t = step_lengths(ray, slope, joint, 0, t if t.any() else t + 1)
-    return type(now)(objective, now.W + D * t, now.scores + scores * t, tol) if t.any() else None
+    if not t.any():
+        return None
+    # Memory of the size of the scores is used again: to ask the system for it took a fifth of the time on delicious.
+    scores *= t
+    scores += now.scores
+    return type(now)(objective, now.W + D * t, scores, tol, now.residual)
 
 
 def wolfe_step(along: Callable[[float], tuple[float, float, Any]], start: float, slope: float, tries: int = 12) -> Any:

@@ -25,6 +25,10 @@ ENOUGH, FEWEST, MOST = 0.1, 3, 30
 LARGEST = 2**30
 # Operations of a factorisation that take as long as one of the solver's products with narrow matrices.
 BLOCKED = 1.5
+# What a Newton step costs at least, in steps of the quasi-Newton method: its products.
+LEAST_COST = 2 * FEWEST
+# Rows that a forecast looks at.
+SAMPLE_ROWS = 1000
 
 
 def conjugate_gradients(
@@ -108,11 +112,12 @@ class LabelBlocks:
         return out[:, :-1] + out[:, -1:] if self.couples else out[:, :-1]
 
 
-def row_curvatures(objective: Objective, now: Iterate) -> FloatArray:
-    """Second derivatives of every row's loss in each score, and in all of them together: (n, n_labels + 1)."""
-    args = objective.Y, now.scores
-    own = objective.loss.hessian_diagonal(*args, objective.sample_weight)
-    together = objective.loss.hessian_product(*args, np.ones_like(now.scores), objective.sample_weight).sum(axis=1)
+def row_curvatures(objective: Objective, now: Iterate, rows: slice = slice(None)) -> FloatArray:
+    """Second derivatives of the loss of each of these rows in each score, and in all together: (n_rows, n_labels + 1)."""
+    weights = objective.sample_weight
+    Y, F, weights = objective.Y[rows], now.scores[rows], None if weights is None else weights[rows]
+    own = objective.loss.hessian_diagonal(Y, F, weights)
+    together = objective.loss.hessian_product(Y, F, np.ones_like(F), weights).sum(axis=1)
     # Rounding of the Laplacian leaves less than nothing.
     return np.column_stack([own, np.maximum(together, 0.0)])
 
@@ -127,8 +132,8 @@ def newton_cost(objective: Objective, now: Iterate) -> float:
     X: Any = None if objective.design.whitened else getattr(objective.design, "X", None)
     entries = 3 * X.nnz + 100 * k if issparse(X) else n * k
     step = 4 * entries * l + 160 * k * l + 50 * n * l
-    curvatures = row_curvatures(objective, now)
-    active = np.count_nonzero(curvatures, axis=0).astype(float)
+    curvatures = row_curvatures(objective, now, slice(None, None, max(1, n // SAMPLE_ROWS)))
+    active = np.count_nonzero(curvatures, axis=0) * (n / len(curvatures))
     size, in_rows = np.minimum(active, k), active < k
     if 8 * (size @ size) > LARGEST or (in_rows.any() and 8 * n**2 > LARGEST / 4):
         return np.inf

@@ -19,7 +19,7 @@ from rbrl.problem.objective import Objective
 from rbrl.solvers.base import Run, SolverResult, Start
 from rbrl.solvers.factored import descend, join_violations, split
 from rbrl.solvers.lbfgs import FADING, InverseHessian, Iterate, Memory, stepped
-from rbrl.solvers.newton import LabelBlocks, conjugate_gradients, hessian_product, newton_cost
+from rbrl.solvers.newton import LEAST_COST, LabelBlocks, conjugate_gradients, hessian_product, newton_cost
 from rbrl.solvers.preconditioner import WEAK_COUPLING, MeanModel, first_point, label_coupling
 
 # Steps remembered may take 256 MB, which 20 of 1,600 features and 500 labels do; five are kept in any case. Labels with a
@@ -167,7 +167,7 @@ class QuasiNewtonRun(Run):
             return False
         left = np.log(self.gap() / self.tol)
         steps = min(left / max(self.phase.rate(), 1e-9), self.max_iter - self.n_iter)
-        return bool(steps > left * newton_cost(self.objective, self.now))
+        return bool(steps > left * LEAST_COST and steps > left * newton_cost(self.objective, self.now))
 
     def factors_pay(self) -> bool:
         """Whether a rank below the full one is known well enough; for many labels, far below it."""
