@@ -13,8 +13,8 @@ from problems import random_gram, random_labels, rbrl_loss
 from rbrl import BRLClassifier, RBRLClassifier
 from rbrl.estimators import CPNL
 from rbrl.exceptions import ConvergenceWarning
+from rbrl.kernels import fit_feature_map, gram
 from rbrl.problem import SpectralDesign
-from rbrl.problem.kernel import fit_feature_map, gram
 from rbrl.problem.objective import Objective
 from rbrl.search import PathSearchCV
 from rbrl.solvers import APG, QuasiNewton, certificate, solve_kernel

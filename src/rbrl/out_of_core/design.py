@@ -18,7 +18,7 @@ from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_p
 from rbrl.problem.design import Design, add_adjoint, last_row_times, scores
 from rbrl.problem.linear import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
-from rbrl.problem.scales import ColumnScales, first_row, shifted_sums
+from rbrl.scales import ColumnScales, first_row, shifted_sums
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
 LARGEST_GRAM = 5000

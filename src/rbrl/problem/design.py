@@ -8,15 +8,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from rbrl._common.linalg import largest_eigenvalue, squares
-from rbrl._common.typing import Array, FloatArray, Matrix, MatrixLike, issparse
+from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl._loops import rows
-
-
-def signed(Y: MatrixLike) -> Array:
-    """Labels in {-1, 0, +1} of int8, from 0/1 or -1/+1, dense or sparse; 0 where they are NaN."""
-    Y = Y.toarray() if issparse(Y) else np.asarray(Y)
-    labels = np.where(Y > 0, np.int8(1), np.int8(-1))
-    return np.where(np.isnan(Y), np.int8(0), labels) if Y.dtype.kind == "f" else labels
 
 
 def scores(X: Matrix, coefficients: FloatArray) -> FloatArray:

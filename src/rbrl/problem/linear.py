@@ -69,31 +69,6 @@ class MatrixDesign(RowDesign):
         return self.pulled(self.pulled(gram).T).T
 
 
-def linear_scores(X: Matrix, coef: FloatArray) -> FloatArray:
-    """X @ coef', dense; of a single sparse row only the features that it has are looked up.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-    coef : array (n_labels, n_features)
-
-    Returns
-    -------
-    array (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> linear_scores(sparse.csr_array([[0.0, 2.0, 0.0]]), np.array([[1.0, 3.0, 5.0]]))
-    array([[6.]])
-    """
-    if issparse(X) and X.shape[0] == 1:
-        # SciPy would copy all weights, into the order of its loops.
-        return np.asarray(coef[:, X.indices] @ X.data)[None]
-    return np.asarray(X @ coef.T)
-
-
 def with_ones(X: Matrix) -> Matrix:
     """X with a last column of ones: the intercept as one more feature.
 

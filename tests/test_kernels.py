@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rbrl.problem.kernel import _is_far, check_gram, gram
+from rbrl.kernels import _is_far, check_gram, gram
 
 X = np.random.default_rng(0).standard_normal((5, 3))
 Z = np.random.default_rng(1).standard_normal((4, 3))
