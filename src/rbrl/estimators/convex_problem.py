@@ -241,7 +241,7 @@ class ConvexProblem:
             X = self.present
             kernel = BlockKernel(lambda rows: self.model._gram(X[rows], X, self.gamma), len(self.rows))
             objective = self.objective(kernel)
-            posed = Posed(partial(prove_function, objective, kernel.product_as_posed), dtype)
+            posed = Posed(partial(prove_function, objective, kernel.product_as_posed, kernel.row_norms()), dtype)
             return solve_posed(KernelBlocks(), objective, posed, start, model.tol, model.max_iter)
         solver = solver_of(model)
         if self.kind == "kernel":

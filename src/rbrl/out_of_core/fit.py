@@ -102,8 +102,7 @@ def _prove(objective: BlockObjective, W: FloatArray, dual_scores: BlockScores) -
     """The proof of coefficients W: of passes that the solver has made, those at the dual scores among them."""
 
     def point(known: Evaluated) -> DualPoint:
-        sums = known.gradient_squares, known.rounding_squares, known.score_squares
-        return DualPoint(known.terms, len(objective.Y), *sums)
+        return DualPoint(known.terms, len(objective.Y), known.sums)
 
     design, constant = objective.design, objective.design.constant
     here, others = objective.loss.remembered(W, dual_scores)

@@ -11,6 +11,10 @@ from rbrl._common.linalg import largest_eigenvalue, squares
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl._loops import rows
 
+# A decomposition of this size, of features or of a kernel, takes about as much memory as a machine is sure to have:
+# 4 x 8 x size^2 bytes are 2 GB.
+LARGEST_DECOMPOSITION = 8000
+
 
 def scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
     """X @ coefficients, and the intercepts."""
@@ -44,9 +48,9 @@ def add_adjoint(X: Matrix, R: FloatArray, out: FloatArray) -> None:
         out[:m] += X.T @ R
 
 
-def adjoint(X: Matrix, R: FloatArray) -> FloatArray:
-    """X' @ R."""
-    out = np.zeros((X.shape[1], R.shape[1]))
+def adjoint(X: Matrix, R: FloatArray, n_ones: int = 0) -> FloatArray:
+    """X' @ R, and the sum of R in a last row of intercepts if there is one column of ones more."""
+    out = np.zeros((X.shape[1] + n_ones, R.shape[1]))
     add_adjoint(X, np.ascontiguousarray(R, dtype=np.float64), out)
     return out
 
@@ -261,6 +265,7 @@ class DenseDesign(RowDesign):
     stretch : float or array (n_columns, 1)
         Not multiplied into Q, which a model may share: a product scales the few rows of W instead.
     gram_diagonal : array (n_columns,)
+    turn : array (n_features, n_columns), default=None
 
     Examples
     --------
@@ -271,8 +276,10 @@ class DenseDesign(RowDesign):
     [3.0, 6.0]
     """
 
-    def __init__(self, Q: FloatArray, stretch: float | FloatArray, gram_diagonal: FloatArray) -> None:
-        self.Q, self.stretch, self.gram_diagonal, self.shape = Q, stretch, gram_diagonal, Q.shape
+    def __init__(
+        self, Q: FloatArray, stretch: float | FloatArray, gram_diagonal: FloatArray, turn: FloatArray | None = None
+    ) -> None:
+        self.Q, self.stretch, self.gram_diagonal, self.turn, self.shape = Q, stretch, gram_diagonal, turn, Q.shape
 
     def _product(self, W: FloatArray) -> FloatArray:
         return (self.Q @ (self.stretch * W).astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)

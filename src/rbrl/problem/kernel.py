@@ -144,9 +144,9 @@ class BlockKernel(RowDesign):
         """Euclidean norms of the rows of K: (n_samples,)."""
         return np.sqrt(self.gram_diagonal)
 
-    def product_as_posed(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """K @ V with kernel values in double precision, computed anew, and the norms of the columns of K."""
-        return np.vstack([self._gram(rows) @ V for rows in self._blocks()]), self.row_norms()
+    def product_as_posed(self, V: FloatArray) -> FloatArray:
+        """K @ V with kernel values in double precision, computed anew."""
+        return np.vstack([self._gram(rows) @ V for rows in self._blocks()])
 
     def leading(self, size: int) -> tuple[FloatArray, FloatArray, float]:
         """The `size` largest eigenvalues, nearly, with orthonormal vectors, and the mean of all others."""
