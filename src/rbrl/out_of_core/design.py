@@ -138,9 +138,8 @@ class BlockDesign(SummedDesign):
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
         X, _, stands_for, _ = self.sample
-        G = np.zeros(V.shape)
-        add_adjoint(X, stands_for[:, None] * scores(X, last_row_times(V, self.constant)), G)
-        return last_row_times(G, self.constant)
+        R = stands_for[:, None] * scores(X, last_row_times(V, self.constant))
+        return last_row_times(add_adjoint(X, R, np.zeros(V.shape)), self.constant)
 
 
 class SummedObjective(Objective):

@@ -37,8 +37,8 @@ def extended_scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
     return (F + W[m] if len(W) > m else F).astype(np.float64)
 
 
-def add_adjoint(X: Matrix, R: FloatArray, out: FloatArray) -> None:
-    """Add X' @ R to `out`, and the sum of R to its row of intercepts if it has one."""
+def add_adjoint(X: Matrix, R: FloatArray, out: FloatArray) -> FloatArray:
+    """`out` with X' @ R added to it, and the sum of R to its row of intercepts if it has one."""
     m = X.shape[1]
     if len(out) > m:
         out[m] += R.sum(axis=0)
@@ -46,13 +46,12 @@ def add_adjoint(X: Matrix, R: FloatArray, out: FloatArray) -> None:
         rows.sparse_adjoint(X.data, X.indices, X.indptr, R, out)
     else:
         out[:m] += X.T @ R
-
-
-def adjoint(X: Matrix, R: FloatArray, n_ones: int = 0) -> FloatArray:
-    """X' @ R, and the sum of R in a last row of intercepts if there is one column of ones more."""
-    out = np.zeros((X.shape[1] + n_ones, R.shape[1]))
-    add_adjoint(X, np.ascontiguousarray(R, dtype=np.float64), out)
     return out
+
+
+def adjoint(X: Matrix, R: FloatArray) -> FloatArray:
+    """X' @ R."""
+    return add_adjoint(X, np.ascontiguousarray(R, dtype=np.float64), np.zeros((X.shape[1], R.shape[1])))
 
 
 def last_row_times(coefficients: FloatArray, factor: float) -> FloatArray:
@@ -276,9 +275,7 @@ class DenseDesign(RowDesign):
     [3.0, 6.0]
     """
 
-    def __init__(
-        self, Q: FloatArray, stretch: float | FloatArray, gram_diagonal: FloatArray, turn: FloatArray | None = None
-    ) -> None:
+    def __init__(self, Q: FloatArray, stretch: float | FloatArray, gram_diagonal: FloatArray, turn: Any = None) -> None:
         self.Q, self.stretch, self.gram_diagonal, self.turn, self.shape = Q, stretch, gram_diagonal, turn, Q.shape
 
     def _product(self, W: FloatArray) -> FloatArray:

@@ -27,7 +27,7 @@ from rbrl._common.linalg import clip_singular_values, gram_eigh, gram_singular_v
 from rbrl._common.typing import FloatArray, Matrix
 from rbrl._loops import rows
 from rbrl.losses import Terms
-from rbrl.problem.design import RowDesign, adjoint, extended_scores, last_row_times, scores
+from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, last_row_times, scores
 from rbrl.problem.objective import Objective
 
 # Its square is a number still.
@@ -229,14 +229,14 @@ def prove_linear(
     """
     here, _ = DualPoint.at(objective, scores(X, W))
     dual, R = DualPoint.at(objective, dual_scores)
-    n_ones = len(W) - X.shape[1]
-    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [len(R)] * n_ones))
+    ones = [len(R)] * (len(W) - X.shape[1])
+    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), ones))
     extended = partial(_extended_loss, objective, X, W)
     if design is not None:
         return prove_sums(objective, norms, W, here, [(dual, design.adjoint(R))], extended, design)
     # The penalties see the weight of the intercept's column, not the intercept.
     constant = objective.design.constant
-    sizes, G = (last_row_times(A, constant) for A in (norms, adjoint(X, R, n_ones)))
+    sizes, G = (last_row_times(A, constant) for A in (norms, add_adjoint(X, R, np.zeros(W.shape))))
     return prove_sums(objective, sizes, last_row_times(W, 1 / constant), here, [(dual, G)], extended)
 
 
