@@ -46,7 +46,7 @@ from repository_copy import PASSED, ROOT, Copy, digest, repository_files
 
 STORE = ROOT / ".mutants"
 EQUIVALENT = ROOT / "tools" / "mutants_equivalent.toml"
-PACKAGES = ["losses", "problem", "solvers", "decision", "search", "metrics"]
+PACKAGES = ["kernels.py", "losses", "scales.py", "problem", "solvers", "decision", "search", "metrics"]
 NOT_TRACED = "_loops"  # compiled, and compared with their plain twins by the tests
 FIELDS = ["source", "package", "file", "start", "end", "text", "line", "kind", "original", "mutated"]
 FIELDS += ["status", "tests_run", "tests_covering", "seconds", "killed_by"]

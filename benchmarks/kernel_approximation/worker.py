@@ -10,9 +10,8 @@ import numpy as np
 from benchmarks.problems import first_model, folder
 from threadpoolctl import threadpool_limits
 
-from rbrl import datasets
+from rbrl import datasets, kernels
 from rbrl.metrics import ranking_loss
-from rbrl.problem import kernel as kernels
 
 # The rows that every model is tested on.
 N_TEST = 4000

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
 from rbrl._common.frames import column_names, says_nothing
-from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
 from rbrl.exceptions import InvalidLabelsError
 
 
@@ -233,6 +233,27 @@ def without_missing(y: Any, missing: BoolArray, value: Any) -> Array:
         return known.astype(np.float64) if known.dtype.kind == "O" else known
     except (TypeError, ValueError):
         return known
+
+
+def signed(Y: MatrixLike) -> Array:
+    """A label matrix in {-1, 0, +1} of int8, from 0/1 or -1/+1; 0 where it is NaN.
+
+    Parameters
+    ----------
+    Y : array or sparse matrix (n_samples, n_labels)
+
+    Returns
+    -------
+    array (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> signed(np.array([[1.0, 0.0, np.nan]]))
+    array([[ 1, -1,  0]], dtype=int8)
+    """
+    Y = Y.toarray() if issparse(Y) else np.asarray(Y)
+    labels = np.where(Y > 0, np.int8(1), np.int8(-1))
+    return np.where(np.isnan(Y), np.int8(0), labels) if Y.dtype.kind == "f" else labels
 
 
 class SignedTargets:

@@ -14,7 +14,7 @@ import rbrl
 from rbrl import CPNL, BinaryRelevance, BRLClassifier, RankSVM, RBRLClassifier, TunedThresholdClassifier
 from rbrl.exceptions import ScalingWarning
 from rbrl.metrics import evaluate
-from rbrl.problem.scales import ColumnScales
+from rbrl.scales import ColumnScales
 from rbrl.search import PathSearchCV, tune
 
 X, Y = make_multilabel_classification(90, 7, n_classes=4, random_state=0, allow_unlabeled=False)

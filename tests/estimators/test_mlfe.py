@@ -9,7 +9,7 @@ from sklearn.datasets import make_multilabel_classification
 from rbrl import datasets, metrics
 from rbrl.estimators import MLFE
 from rbrl.estimators.mlfe import RidgeInverse, SignedRegression, enrich_labels, reconstruct
-from rbrl.problem.kernel import gram
+from rbrl.kernels import gram
 
 
 def plain_lasso(X, i, max_iter=1000):

@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rbrl import BRLClassifier, RBRLClassifier, load, save
+from rbrl.kernels import fit_feature_map, gram
 from rbrl.problem import FeatureMapDesign, SpectralDesign
-from rbrl.problem.kernel import fit_feature_map, gram
 from rbrl.search import RBRLClassifierCV
 
 TIGHT = {"tol": 1e-8, "max_iter": 5000}

@@ -13,8 +13,8 @@ from problems import random_gram, random_labels, rbrl_loss
 from rbrl import BRLClassifier, RBRLClassifier
 from rbrl.estimators import CPNL
 from rbrl.exceptions import ConvergenceWarning
+from rbrl.kernels import fit_feature_map, gram
 from rbrl.problem import SpectralDesign
-from rbrl.problem.kernel import fit_feature_map, gram
 from rbrl.problem.objective import Objective
 from rbrl.search import PathSearchCV
 from rbrl.solvers import APG, QuasiNewton, certificate, solve_kernel
@@ -220,10 +220,17 @@ def small_problem(n=30, l=4):
 
 @pytest.mark.parametrize("low_rank", ["coefficients", "function"])
 def test_what_rounding_can_have_added_to_the_objective_is_in_the_gap(monkeypatch, low_rank):
-    kernel_value = certificate._kernel_value
     model = RBRLClassifier(kernel="rbf", low_rank=low_rank, tol=1e-3)
     fitted = model.fit(*small_problem())
-    monkeypatch.setattr(certificate, "_kernel_value", lambda *args: (kernel_value(*args)[0], 0.5 * fitted.objective_))
+    at = certificate.DualPoint.at
+
+    def doubtful(*args):
+        point, R = at(*args)
+        # Only the objective has the scores' own size in it.
+        point.score_sizes = 0.5 * fitted.objective_ * np.linalg.pinv(point.own_rounding[None])[:, 0]
+        return point, R
+
+    monkeypatch.setattr(certificate.DualPoint, "at", doubtful)
     with pytest.warns(ConvergenceWarning):
         assert 0.5 < clone(model).fit(*small_problem()).gap_ < 0.51
 

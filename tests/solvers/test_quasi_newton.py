@@ -11,9 +11,9 @@ from scipy import sparse
 from problems import DESIGNS, random_gram, random_labels, random_objective, rbrl_loss
 from rbrl import RBRLClassifier
 from rbrl.exceptions import ConvergenceWarning
+from rbrl.kernels import gram
 from rbrl.losses import SquaredHinge
 from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_ones
-from rbrl.problem.kernel import gram
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, QuasiNewton, quasi_newton
 from rbrl.solvers.base import Bound

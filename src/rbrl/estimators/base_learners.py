@@ -19,8 +19,8 @@ from rbrl._common.bases import BaseEstimator
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.problem.kernel import gram
-from rbrl.problem.scales import WIDTHS, Width, kernel_width
+from rbrl.kernels import gram
+from rbrl.scales import WIDTHS, Width, kernel_width
 
 # A classifier of scikit-learn, which has no types.
 Learner: TypeAlias = Any

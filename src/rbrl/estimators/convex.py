@@ -27,12 +27,11 @@ from rbrl.estimators.entries import (
     weighted_entries,
     weights_of_labels,
 )  # fmt: skip
+from rbrl.kernels import APPROXIMATIONS, KERNELS, KernelRows, gram
 from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import Block, Blocks, LabelCounts, as_blocks, fit_blocks
-from rbrl.problem.kernel import APPROXIMATIONS, KERNELS, KernelRows, gram
-from rbrl.problem.linear import linear_scores
-from rbrl.problem.scales import WIDTHS, InterceptStrength, Strength, Width
+from rbrl.scales import WIDTHS, InterceptStrength, Strength, Width
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
 from rbrl.targets import SignedTargets, agreed_names
 
@@ -46,6 +45,31 @@ RANK_FLOOR = 1e-6
 
 def _n_labels(block: Block) -> tuple[int]:
     return (block.Y.shape[1],)
+
+
+def linear_scores(X: Matrix, coef: FloatArray) -> FloatArray:
+    """X @ coef', dense; of a single sparse row only the features that it has are looked up.
+
+    Parameters
+    ----------
+    X : array or CSR matrix (n_samples, n_features)
+    coef : array (n_labels, n_features)
+
+    Returns
+    -------
+    array (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> linear_scores(sparse.csr_array([[0.0, 2.0, 0.0]]), np.array([[1.0, 3.0, 5.0]]))
+    array([[6.]])
+    """
+    if issparse(X) and X.shape[0] == 1:
+        # SciPy would copy all weights, into the order of its loops.
+        return np.asarray(coef[:, X.indices] @ X.data)[None]
+    return np.asarray(X @ coef.T)
 
 
 class KernelModel:

@@ -15,11 +15,11 @@ from sklearn.base import clone
 from rbrl._common.checks import users_level
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.exceptions import MemoryWarning
+from rbrl.kernels import WITH_WIDTH, check_gram, fit_feature_map
 from rbrl.out_of_core import label_counts
 from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, Design, FeatureMapDesign, Objective, SpectralDesign
-from rbrl.problem.kernel import WITH_WIDTH, check_gram, fit_feature_map
 from rbrl.problem.linear import linear_design, with_constant
-from rbrl.problem.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width
+from rbrl.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width
 from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed
 from rbrl.solvers.certificate import prove_function, prove_linear
 
@@ -241,7 +241,7 @@ class ConvexProblem:
             X = self.present
             kernel = BlockKernel(lambda rows: self.model._gram(X[rows], X, self.gamma), len(self.rows))
             objective = self.objective(kernel)
-            posed = Posed(partial(prove_function, objective, kernel.product_as_posed), dtype)
+            posed = Posed(partial(prove_function, objective, kernel.product_as_posed, kernel.row_norms()), dtype)
             return solve_posed(KernelBlocks(), objective, posed, start, model.tol, model.max_iter)
         solver = solver_of(model)
         if self.kind == "kernel":

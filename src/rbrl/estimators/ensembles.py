@@ -28,7 +28,7 @@ from rbrl.estimators.base_learners import (
     tie_shift,
 )
 from rbrl.estimators.reductions import fit_powerset, powerset_votes
-from rbrl.problem.scales import Width
+from rbrl.scales import Width
 
 # What scikit-learn's `random_state` may be.
 RandomSource: TypeAlias = int | np.random.RandomState | None

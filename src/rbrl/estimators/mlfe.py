@@ -17,7 +17,7 @@ from rbrl._common.checks import check_number
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.problem.kernel import gram
+from rbrl.kernels import gram
 
 # Stage 1 as the authors of MLFE set it: strength of the lasso, relaxation of ADMM, and its loose tolerances. The weights
 # are the iterate at which this rule stops, not the exact solution.

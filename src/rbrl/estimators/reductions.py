@@ -22,7 +22,7 @@ from rbrl.estimators.base_learners import (
     tie_shift,
 )
 from rbrl.estimators.probabilities import ProbabilityClassifier
-from rbrl.problem.scales import Width
+from rbrl.scales import Width
 
 # A two-class problem: its rows, None for all of them, and whether each training row is relevant.
 Problem: TypeAlias = tuple[IntArray | None, BoolArray]

@@ -16,7 +16,7 @@ from rbrl.exceptions import InvalidLabelsError
 from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import label_counts
 from rbrl.out_of_core.fit import learn_batch, streamed_coefficients
-from rbrl.problem.scales import intercept_column
+from rbrl.scales import intercept_column
 from rbrl.targets import SignedTargets, are_label_sets, label_matrix
 
 # What does not hold after a further batch.

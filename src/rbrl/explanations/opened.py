@@ -14,8 +14,8 @@ from rbrl._common.typing import Array, FloatArray
 from rbrl.decision import Chain, DecisionRule, RowThreshold
 from rbrl.estimators import BinaryRelevance
 from rbrl.explanations.undo import Columns, NamedTerms, Terms, flat_steps, forward, named_terms
+from rbrl.kernels import gram
 from rbrl.metrics import scores_of
-from rbrl.problem.kernel import gram
 from rbrl.ranking_svm import RankSVM
 from rbrl.search import TunedThresholdClassifier
 

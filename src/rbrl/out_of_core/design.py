@@ -18,7 +18,7 @@ from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_p
 from rbrl.problem.design import Design, add_adjoint, last_row_times, scores
 from rbrl.problem.linear import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
-from rbrl.problem.scales import ColumnScales, first_row, shifted_sums
+from rbrl.scales import ColumnScales, first_row, shifted_sums
 
 # The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
 LARGEST_GRAM = 5000
@@ -138,9 +138,8 @@ class BlockDesign(SummedDesign):
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
         X, _, stands_for, _ = self.sample
-        G = np.zeros(V.shape)
-        add_adjoint(X, stands_for[:, None] * scores(X, last_row_times(V, self.constant)), G)
-        return last_row_times(G, self.constant)
+        R = stands_for[:, None] * scores(X, last_row_times(V, self.constant))
+        return last_row_times(add_adjoint(X, R, np.zeros(V.shape)), self.constant)
 
 
 class SummedObjective(Objective):

@@ -29,7 +29,7 @@ from rbrl.out_of_core.sources import Blocks
 from rbrl.out_of_core.sums import BlockResidual, BlockScores, Evaluated, LabelCounts, block_label_counts
 from rbrl.problem import with_ones
 from rbrl.problem.design import last_row_times
-from rbrl.problem.scales import InterceptStrength, Strength, intercept_column
+from rbrl.scales import InterceptStrength, Strength, intercept_column
 from rbrl.solvers import Posed, QuasiNewton, Solution, Solver, solve_posed
 from rbrl.solvers.certificate import DualPoint, Proof, prove_sums
 from rbrl.solvers.minibatch import BATCH_ROWS, BatchSteps
@@ -50,7 +50,7 @@ def fit_blocks(
     loss : callable
         From a function that counts the labels of all rows, in a pass of its own, to the loss.
     ridge : float or "auto"
-        "auto" follows from the survey, as :meth:`rbrl.problem.scales.ColumnScales.ridge`.
+        "auto" follows from the survey, as :meth:`rbrl.scales.ColumnScales.ridge`.
     nuclear : float
     intercept : bool, default=True
         Whether a column is appended.
@@ -102,8 +102,7 @@ def _prove(objective: BlockObjective, W: FloatArray, dual_scores: BlockScores) -
     """The proof of coefficients W: of passes that the solver has made, those at the dual scores among them."""
 
     def point(known: Evaluated) -> DualPoint:
-        sums = known.gradient_squares, known.rounding_squares, known.score_squares
-        return DualPoint(known.terms, len(objective.Y), *sums)
+        return DualPoint(known.terms, len(objective.Y), known.sums)
 
     design, constant = objective.design, objective.design.constant
     here, others = objective.loss.remembered(W, dual_scores)

@@ -15,7 +15,7 @@ from rbrl._common.frames import column_names
 from rbrl._common.progress import Passes
 from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns, Dataset, Shards
-from rbrl.problem.design import signed
+from rbrl.targets import signed
 
 # From a block, and other arguments, to a tuple of what can be added: numbers, arrays, lists.
 Summand: TypeAlias = Callable[..., tuple[Any, ...]]

@@ -123,7 +123,7 @@ class Evaluated(NamedTuple):
         Of the features themselves, as the blocks saw and gave them.
     moved : bool
         Whether any weight is other than 0.
-    gradient_squares, rounding_squares, score_squares : arrays (n_labels,)
+    sums : array (3, n_labels)
         Sums of squares of the loss gradient in the scores, of `Loss.rounding_reach`, and of the scores.
     """
 
@@ -134,9 +134,7 @@ class Evaluated(NamedTuple):
     coefficients: FloatArray
     gradient: FloatArray
     moved: bool
-    gradient_squares: FloatArray
-    rounding_squares: FloatArray
-    score_squares: FloatArray
+    sums: FloatArray
 
 
 class BlockLoss:
@@ -316,7 +314,7 @@ class BlockLoss:
         total = self.design.blocks.total(_evaluate, self.loss, coefficients)
         value, linear, quadratic, reach, gradient, hessian, sums = total
         terms, adjoint = Terms(value, linear, quadratic, min(reach)), self.design.pulled(gradient)
-        return Evaluated(W, terms, adjoint, hessian, coefficients, gradient, moved, *sums)
+        return Evaluated(W, terms, adjoint, hessian, coefficients, gradient, moved, sums)
 
 
 def _equal(A: FloatArray, B: FloatArray) -> bool:

@@ -1,15 +1,8 @@
 """The problem that every convex model poses: a loss of labels and scores, plus penalties on the weights, over a design."""
 
-from rbrl.problem.design import DenseDesign, Design, RowDesign, in_single_precision
+from rbrl.problem.design import LARGEST_DECOMPOSITION, DenseDesign, Design, RowDesign, in_single_precision
 from rbrl.problem.kernel import BlockKernel, FeatureMapDesign, SpectralDesign
-from rbrl.problem.linear import (
-    LARGEST_DECOMPOSITION,
-    MatrixDesign,
-    eigen_design,
-    linear_design,
-    with_constant,
-    with_ones,
-)
+from rbrl.problem.linear import MatrixDesign, eigen_design, linear_design, with_constant, with_ones
 from rbrl.problem.objective import NuclearNorm, Objective, Point, Ridge
 
 __all__ = [

@@ -8,15 +8,12 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from rbrl._common.linalg import largest_eigenvalue, squares
-from rbrl._common.typing import Array, FloatArray, Matrix, MatrixLike, issparse
+from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl._loops import rows
 
-
-def signed(Y: MatrixLike) -> Array:
-    """Labels in {-1, 0, +1} of int8, from 0/1 or -1/+1, dense or sparse; 0 where they are NaN."""
-    Y = Y.toarray() if issparse(Y) else np.asarray(Y)
-    labels = np.where(Y > 0, np.int8(1), np.int8(-1))
-    return np.where(np.isnan(Y), np.int8(0), labels) if Y.dtype.kind == "f" else labels
+# A decomposition of this size, of features or of a kernel, takes about as much memory as a machine is sure to have:
+# 4 x 8 x size^2 bytes are 2 GB.
+LARGEST_DECOMPOSITION = 8000
 
 
 def scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
@@ -40,8 +37,8 @@ def extended_scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
     return (F + W[m] if len(W) > m else F).astype(np.float64)
 
 
-def add_adjoint(X: Matrix, R: FloatArray, out: FloatArray) -> None:
-    """Add X' @ R to `out`, and the sum of R to its row of intercepts if it has one."""
+def add_adjoint(X: Matrix, R: FloatArray, out: FloatArray) -> FloatArray:
+    """`out` with X' @ R added to it, and the sum of R to its row of intercepts if it has one."""
     m = X.shape[1]
     if len(out) > m:
         out[m] += R.sum(axis=0)
@@ -49,13 +46,12 @@ def add_adjoint(X: Matrix, R: FloatArray, out: FloatArray) -> None:
         rows.sparse_adjoint(X.data, X.indices, X.indptr, R, out)
     else:
         out[:m] += X.T @ R
+    return out
 
 
 def adjoint(X: Matrix, R: FloatArray) -> FloatArray:
     """X' @ R."""
-    out = np.zeros((X.shape[1], R.shape[1]))
-    add_adjoint(X, np.ascontiguousarray(R, dtype=np.float64), out)
-    return out
+    return add_adjoint(X, np.ascontiguousarray(R, dtype=np.float64), np.zeros((X.shape[1], R.shape[1])))
 
 
 def last_row_times(coefficients: FloatArray, factor: float) -> FloatArray:
@@ -268,6 +264,7 @@ class DenseDesign(RowDesign):
     stretch : float or array (n_columns, 1)
         Not multiplied into Q, which a model may share: a product scales the few rows of W instead.
     gram_diagonal : array (n_columns,)
+    turn : array (n_features, n_columns), default=None
 
     Examples
     --------
@@ -278,8 +275,8 @@ class DenseDesign(RowDesign):
     [3.0, 6.0]
     """
 
-    def __init__(self, Q: FloatArray, stretch: float | FloatArray, gram_diagonal: FloatArray) -> None:
-        self.Q, self.stretch, self.gram_diagonal, self.shape = Q, stretch, gram_diagonal, Q.shape
+    def __init__(self, Q: FloatArray, stretch: float | FloatArray, gram_diagonal: FloatArray, turn: Any = None) -> None:
+        self.Q, self.stretch, self.gram_diagonal, self.turn, self.shape = Q, stretch, gram_diagonal, turn, Q.shape
 
     def _product(self, W: FloatArray) -> FloatArray:
         return (self.Q @ (self.stretch * W).astype(self.Q.dtype, copy=False)).astype(np.float64, copy=False)

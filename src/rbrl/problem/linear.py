@@ -10,7 +10,7 @@ from scipy.linalg import lapack, qr
 
 from rbrl._common.linalg import gram_matrix, leading_eigenvectors, projected_gram, squares, whiten
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
-from rbrl.problem.design import DenseDesign, RowDesign, adjoint, last_row_times, scores
+from rbrl.problem.design import LARGEST_DECOMPOSITION, DenseDesign, RowDesign, adjoint, last_row_times, scores
 from rbrl.problem.kernel import SpectralDesign
 
 
@@ -67,31 +67,6 @@ class MatrixDesign(RowDesign):
         X, root = self.X[rows], np.sqrt(row_curvature[rows, None])
         gram = gram_matrix(X.multiply(root).tocsr() if issparse(X) else root * X)
         return self.pulled(self.pulled(gram).T).T
-
-
-def linear_scores(X: Matrix, coef: FloatArray) -> FloatArray:
-    """X @ coef', dense; of a single sparse row only the features that it has are looked up.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-    coef : array (n_labels, n_features)
-
-    Returns
-    -------
-    array (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> linear_scores(sparse.csr_array([[0.0, 2.0, 0.0]]), np.array([[1.0, 3.0, 5.0]]))
-    array([[6.]])
-    """
-    if issparse(X) and X.shape[0] == 1:
-        # SciPy would copy all weights, into the order of its loops.
-        return np.asarray(coef[:, X.indices] @ X.data)[None]
-    return np.asarray(X @ coef.T)
 
 
 def with_ones(X: Matrix) -> Matrix:
@@ -168,9 +143,7 @@ def eigen_design(X: Matrix) -> RowDesign:
     # Measured: a sparse entry costs about three dense ones; the rotation is one dense product.
     if issparse(X) and 3 * X.nnz + m * len(c) < n * len(c):
         return MatrixDesign(X, V, c)
-    design = DenseDesign(np.asarray(X @ V), 1.0, c)
-    design.turn = V
-    return design
+    return DenseDesign(np.asarray(X @ V), 1.0, c, V)
 
 
 # A Gram matrix, by its product with a matrix of few columns.
@@ -268,9 +241,8 @@ def rotated_design(X: Matrix, n_labels: int = DIRECTIONS) -> MatrixDesign:
     n, m = X.shape
     sample = X if n <= SAMPLE_ROWS else X[np.linspace(0, n - 1, SAMPLE_ROWS).round().astype(np.int64)]
     scale, found = n / max(sample.shape[0], 1), directions_worth(X.nnz if issparse(X) else X.size, m)
-    return MatrixDesign(
-        X, *rotated(lambda V: scale * adjoint(sample, scores(sample, V)), squares(X), min(found, n_labels))
-    )
+    turned = rotated(lambda V: scale * adjoint(sample, scores(sample, V)), squares(X), min(found, n_labels))
+    return MatrixDesign(X, *turned)
 
 
 class RowSpaceDesign(SpectralDesign):
@@ -301,8 +273,6 @@ class RowSpaceDesign(SpectralDesign):
         return super().transform(rows @ self._X.T)
 
 
-# A decomposition of this size takes about as much memory as a machine is sure to have: 4 x 8 x size^2 bytes are 2 GB.
-LARGEST_DECOMPOSITION = 8000
 # Weights of few rows are sums over rows, in which a column this much larger than another leaves the other's no digits
 # that a certificate could use.
 LARGEST_SPREAD = 1e4

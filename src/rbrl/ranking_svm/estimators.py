@@ -15,10 +15,10 @@ from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import KernelModel, present_rows
 from rbrl.estimators.display import CertifiedDisplay
-from rbrl.problem.kernel import WITH_WIDTH, check_gram
-from rbrl.problem.scales import Width, kernel_width
+from rbrl.kernels import WITH_WIDTH, check_gram
 from rbrl.ranking_svm.dual_ascent import DualAscent, DualResult, Start
 from rbrl.ranking_svm.pairs import GramRows, Rows, calibrated_pairs, feature_rows, ranking_pairs, zero_label_pairs
+from rbrl.scales import Width, kernel_width
 
 # The constant feature whose weights are the biases, squared; a free bias has an infinite one.
 LIFTS = {"free": np.inf, "absorbed": 1.0, "none": 0.0}

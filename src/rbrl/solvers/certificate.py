@@ -177,7 +177,7 @@ class DualPoint:
     ----------
     loss : Terms
     n_samples : int
-    gradient, reach, scores : arrays (n_labels,)
+    sums : array (3, n_labels)
         Sums of squares of the columns of R, of `Loss.rounding_reach`, and of the scores.
 
     Attributes
@@ -190,11 +190,9 @@ class DualPoint:
         What rounding can hide in a row of X'R, as a share of the norm of that column of X.
     """
 
-    def __init__(
-        self, loss: Terms, n_samples: int, gradient: FloatArray, reach: FloatArray, scores: FloatArray
-    ) -> None:
-        self.loss, self.sizes, self.score_sizes = loss, np.sqrt(gradient), np.sqrt(scores)
-        self.own_rounding = ROUNDING * np.sqrt(len(gradient)) * (self.sizes + np.sqrt(reach))
+    def __init__(self, loss: Terms, n_samples: int, sums: FloatArray) -> None:
+        self.loss, (self.sizes, reach, self.score_sizes) = loss, np.sqrt(sums)
+        self.own_rounding = ROUNDING * np.sqrt(len(reach)) * (self.sizes + reach)
         self.blur = ROUNDING * np.sqrt(n_samples) * self.sizes + self.own_rounding
 
     @classmethod
@@ -202,7 +200,8 @@ class DualPoint:
         """The point of scores F, and R."""
         data = objective.Y, F, objective.sample_weight
         loss, R = objective.loss.evaluate(*data)
-        return cls(loss, len(F), *map(squares, (R, objective.loss.rounding_reach(*data), F))), R
+        sums = np.array([squares(A) for A in (R, objective.loss.rounding_reach(*data), F)])
+        return cls(loss, len(F), sums), R
 
 
 def prove_linear(
@@ -230,15 +229,14 @@ def prove_linear(
     """
     here, _ = DualPoint.at(objective, scores(X, W))
     dual, R = DualPoint.at(objective, dual_scores)
-    adjoint, ones = np.zeros(W.shape), [X.shape[0]] * (len(W) - X.shape[1])
-    add_adjoint(X, R, adjoint)
+    ones = [len(R)] * (len(W) - X.shape[1])
     norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), ones))
     extended = partial(_extended_loss, objective, X, W)
     if design is not None:
         return prove_sums(objective, norms, W, here, [(dual, design.adjoint(R))], extended, design)
     # The penalties see the weight of the intercept's column, not the intercept.
     constant = objective.design.constant
-    sizes, G = (last_row_times(A, constant) for A in (norms, adjoint))
+    sizes, G = (last_row_times(A, constant) for A in (norms, add_adjoint(X, R, np.zeros(W.shape))))
     return prove_sums(objective, sizes, last_row_times(W, 1 / constant), here, [(dual, G)], extended)
 
 
@@ -269,13 +267,9 @@ def prove_sums(
         As for :func:`prove_linear`; the arrays of the duals are then Z'R.
     """
     B, scales = (W, norms) if design is None else (design.weights(W), np.sqrt(design.gram_diagonal))
-    sigma = np.linalg.svd(B, compute_uv=False)
-    value, doubt = _value(objective, here, norms, W, float(np.sum(objective.ridge.row_weights * B**2)), sigma)
-    if doubt > DOUBTFUL * value:
-        # The doubt stays in the gap: what extended precision is worth depends on the machine.
-        value += extended_loss() - here.loss.value
+    square, sigma = float(np.sum(objective.ridge.row_weights * B**2)), np.linalg.svd(B, compute_uv=False)
     bounds = [lower_bound(objective, B, dual.loss, G, np.outer(scales, dual.blur)) for dual, G in duals]
-    return Proof(value, relative_gap(value + doubt, max(bounds)), sigma)
+    return _proof(objective, here, norms, W, square, sigma, max(bounds), extended_loss=extended_loss)
 
 
 def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores: FloatArray) -> Proof:
@@ -302,7 +296,6 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
         n = design.Q @ (_reweighted(dual.loss, -design.adjoint(R), design.weights(A), ridge, r, nuclear)[2] / r)
     F, KR, N = np.hsplit(K @ np.hstack([A, R, n]), 3)
     norms, sigma = np.sqrt(squares(K)), np.linalg.svd(A, compute_uv=False)
-    value, doubt = _kernel_value(objective, norms, A, F, sigma)
     if ridge == 0:
         bound = lower_bound(objective, A, dual.loss, KR, np.outer(norms, dual.blur))
     else:
@@ -316,11 +309,11 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
             square = float(np.vdot(u, -theta * KR - N)) + float(norms @ np.abs(u) @ (theta * dual.blur + blur))
         square = max(square, 0.0) if np.isfinite(square) else np.inf
         bound = along(dual.loss, theta, n_terms=R.size) - square / (2 * ridge)
-    return Proof(value, relative_gap(value + doubt, max(bound, 0.0)), sigma)
+    return _kernel_proof(objective, norms, A, F, sigma, max(bound, 0.0))
 
 
 def prove_function(
-    objective: Objective, product: Callable[[FloatArray], tuple[FloatArray, FloatArray]], A: FloatArray,
+    objective: Objective, product: Callable[[FloatArray], FloatArray], norms: FloatArray, A: FloatArray,
     dual_scores: FloatArray,
 ) -> Proof:  # fmt: skip
     r"""The proof of a kernel model with low rank of the function :math:`\Phi(X)'A`, whose squared singular values are those
@@ -329,45 +322,49 @@ def prove_function(
     Parameters
     ----------
     product : callable
-        From a matrix V to K V and the norms of the columns of K.
+        From a matrix V to K V.
+    norms : array (n_samples,)
+        Norms of the columns of K.
     objective, A, dual_scores
         As for :func:`prove_kernel`; any design without ridge weights will do.
     """
     dual, R = DualPoint.at(objective, dual_scores)
     left, scale, right = np.linalg.svd(A, full_matrices=False)
-    KAR, norms = product(np.hstack([left, R]))
-    KL, KR = KAR[:, : len(scale)], KAR[:, len(scale) :]
+    KL, KR = np.hsplit(product(np.hstack([left, R])), [len(scale)])
     # Rounding leaves these Gram matrices not quite symmetric.
     inner, pulls = (0.5 * (G + G.T) for G in (left.T @ KL, R.T @ KR))
     F, (values, V) = (KL * scale) @ right, gram_eigh(inner)
     # Of K^(1/2) L diag(scale): the scale, whose small entries are the rounding of A, is not squared.
     sigma = np.linalg.svd(np.sqrt(values)[:, None] * V.T * scale, compute_uv=False)
-    value, doubt = _kernel_value(objective, norms, A, F, sigma)
     # A gradient with these singular values, what rounding can hide of it included, has the same bound.
     pull = np.diag(np.sqrt(gram_eigh(pulls)[0] + float(norms @ np.abs(R) @ dual.blur)))
     bound = lower_bound(objective, A, dual.loss, pull, np.zeros_like(pull))
-    return Proof(value, relative_gap(value + doubt, bound), sigma)
+    return _kernel_proof(objective, norms, A, F, sigma, bound)
 
 
-def _value(
-    objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, square: float, sigma: FloatArray
-) -> tuple[float, float]:
-    """The objective, and what rounding can have taken from it: scores are off by their rounding, sums by their own."""
-    penalty = 0.5 * objective.ridge.weight * square + objective.nuclear.weight * float(sigma.sum())
-    value = here.loss.value + penalty
-    in_scores = ROUNDING * np.sqrt(len(W)) * float(norms @ np.abs(W) @ here.sizes)
-    in_loss = float(here.score_sizes @ here.own_rounding)
-    return value, in_scores + in_loss + ROUNDING * np.sqrt(len(objective.Y) * W.shape[1]) * value
-
-
-def _kernel_value(
-    objective: Objective, norms: FloatArray, A: FloatArray, F: FloatArray, sigma: FloatArray
-) -> tuple[float, float]:
-    """The same for coefficients A with scores F = K A; their square <A, F> can cancel, too, but is not negative."""
+def _kernel_proof(
+    objective: Objective, norms: FloatArray, A: FloatArray, F: FloatArray, sigma: FloatArray, bound: float
+) -> Proof:
+    """The proof of coefficients A with scores F = K A; their square <A, F> can cancel, too, but is not negative."""
     here, _ = DualPoint.at(objective, F)
-    value, doubt = _value(objective, here, norms, A, max(float(np.vdot(A, F)), 0.0), sigma)
-    in_square = ROUNDING * np.sqrt(len(A)) * float(norms @ np.abs(A) @ np.sqrt(squares(A)))
-    return value, doubt + 0.5 * objective.ridge.weight * in_square
+    pull = 0.5 * objective.ridge.weight * np.sqrt(squares(A))
+    return _proof(objective, here, norms, A, max(float(np.vdot(A, F)), 0.0), sigma, bound, pull)
+
+
+def _proof(
+    objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, square: float, sigma: FloatArray,
+    bound: float, pull: float | FloatArray = 0.0, extended_loss: Callable[[], float] | None = None,
+) -> Proof:  # fmt: skip
+    """The objective, and a gap with what rounding can have taken from it: scores are off by their rounding, and with them
+    the loss, and what else they `pull` at; sums are off by their own."""
+    value = here.loss.value + 0.5 * objective.ridge.weight * square + objective.nuclear.weight * float(sigma.sum())
+    in_scores = ROUNDING * np.sqrt(len(W)) * float(norms @ np.abs(W) @ (here.sizes + pull))
+    in_loss = float(here.score_sizes @ here.own_rounding)
+    doubt = in_scores + in_loss + ROUNDING * np.sqrt(objective.Y.size) * value
+    if extended_loss is not None and doubt > DOUBTFUL * value:
+        # The doubt stays in the gap: what extended precision is worth depends on the machine.
+        value += extended_loss() - here.loss.value
+    return Proof(value, relative_gap(value + doubt, bound), sigma)
 
 
 def _shrink(N: FloatArray, nuclear: float, hidden: float = 0.0) -> float:

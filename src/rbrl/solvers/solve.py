@@ -205,21 +205,18 @@ def solve_kernel(
     ((2, 1), True)
     """
 
-    by_function = low_rank == "function"
-
     def over(K_of_design: FloatArray) -> tuple[Objective, Posed, Start]:
         """The objective over the spectrum of a matrix, its proof by K itself, and the weights to start at."""
         objective = objective_of(SpectralDesign(K_of_design, low_rank))
         weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
-        if by_function:
-            prove = partial(prove_function, objective, lambda V: (K @ V, np.sqrt(squares(K))))
-            return objective, Posed(prove, dtype), weights
+        if low_rank == "function":
+            return objective, Posed(partial(prove_function, objective, K.dot, np.sqrt(squares(K))), dtype), weights
         # With a nuclear norm a third matrix is multiplied, in the same pass over K.
         evaluations = 1.5 if objective.nuclear.weight else 1.0
         return objective, Posed(partial(prove_kernel, objective, K), dtype, evaluations), weights
 
     spent, single_may_do = 0.0, len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
-    if single_may_do and not by_function and isinstance(solver, QuasiNewton):
+    if single_may_do and low_rank == "coefficients" and isinstance(solver, QuasiNewton):
         objective, posed, weights = over(K.astype(np.float32))
         first = posed.judge(objective, _quietly(solver, objective, weights, SHARE * tol, max_iter)[0])
         if first.proof.gap <= tol:

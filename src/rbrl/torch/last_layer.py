@@ -16,7 +16,7 @@ from rbrl._common.checks import check_number
 from rbrl._common.typing import Array, ArrayLike, FloatArray, issparse
 from rbrl.datasets import Shards, write_shards
 from rbrl.estimators import RBRLClassifier
-from rbrl.problem.scales import InterceptStrength, Strength, intercept_column
+from rbrl.scales import InterceptStrength, Strength, intercept_column
 from rbrl.solvers.certificate import relative_gap
 from rbrl.torch.loss import RBRLLoss, nuclear_norm
 

@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 
 from rbrl._common.checks import check_number
 from rbrl.exceptions import ScalingWarning
-from rbrl.problem.scales import WIDTHS, ColumnScales, first_row, intercept_column, kernel_width, shifted_sums
+from rbrl.scales import WIDTHS, ColumnScales, first_row, intercept_column, kernel_width, shifted_sums
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 7)) * np.arange(1, 8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rbrl.problem.kernel import _is_far, check_gram, gram
+from rbrl.kernels import TILE, _is_far, check_gram, gram
 
 X = np.random.default_rng(0).standard_normal((5, 3))
 Z = np.random.default_rng(1).standard_normal((4, 3))
@@ -53,6 +53,23 @@ def test_a_constant_feature_cancels_in_rbf():
 )
 def test_a_bad_training_matrix_is_refused(K, message):
     with pytest.raises(ValueError, match=message):
+        check_gram(K)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_large_matrix_is_mirrored_in_squares(order):
+    """All of it, without a change to what was given, and what is wrong is found in any square."""
+    n = 2 * TILE + 3
+    K = np.asarray(np.random.default_rng(2).standard_normal((n, n)), order=order)
+    K += 1e8 * np.eye(n)
+    given = K.copy()
+    np.testing.assert_array_equal(check_gram(K), 0.5 * (K + K.T))
+    np.testing.assert_array_equal(K, given)
+    K[n - 1, 0] += 1e4
+    with pytest.raises(ValueError, match="differ by 1e\\+04"):
+        check_gram(K)
+    K[0, n - 1] = np.inf
+    with pytest.raises(ValueError, match="Got 1 NaN or infinite"):
         check_gram(K)
 
 
