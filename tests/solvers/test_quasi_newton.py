@@ -15,7 +15,7 @@ from rbrl.kernels import gram
 from rbrl.losses import SquaredHinge
 from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_ones
 from rbrl.problem.objective import Objective
-from rbrl.solvers import APG, QuasiNewton, quasi_newton
+from rbrl.solvers import APG, QuasiNewton, lbfgs, quasi_newton
 from rbrl.solvers.base import Bound
 from rbrl.solvers.lbfgs import Iterate
 from rbrl.solvers.newton import newton_cost
@@ -167,6 +167,30 @@ def test_agrees_with_apg_in_objective_rank_and_scores(kind, lambdas):
     np.testing.assert_allclose(fast.scores, slow.scores, atol=1e-3)
     assert np.linalg.matrix_rank(fast.weights, tol=1e-6) == np.linalg.matrix_rank(slow.weights, tol=1e-6)
     assert fast.evaluations < 2 * slow.evaluations
+
+
+@pytest.mark.parametrize(("n", "m"), [(60, 90), (90, 40)])
+def test_with_many_labels_the_nuclear_norm_is_held_and_the_gap_is_no_smaller_than_it_is(n, m, monkeypatch):
+    """Its majorant stands for it: what is certified on the way is the distance of a larger value."""
+    monkeypatch.setattr(lbfgs, "HELD_ABOVE", 30)
+    rng = np.random.default_rng(0)
+    Y = random_labels(rng, n, 50)
+    objective = Objective(linear_design(rng.standard_normal((n, m))), Y, rbrl_loss(0.5), 3.0, 0.2)
+    ages, arrive = [], QuasiNewtonRun.arrive
+
+    def note(run, there):
+        arrive(run, there)
+        ages.append(there.nuclear.age)
+        assert there.value >= objective.value(there.W) * (1 - 1e-9)
+
+    monkeypatch.setattr(QuasiNewtonRun, "arrive", note)
+    result = QuasiNewton().solve(objective, tol=1e-6)
+    best = QuasiNewton().solve(objective, tol=1e-11)
+    assert result.converged
+    assert max(ages) == lbfgs.HELD - 1
+    assert result.objective == pytest.approx(objective.value(result.weights), rel=1e-12)
+    assert result.objective <= best.objective * (1 + result.gap)
+    assert best.objective <= result.objective * (1 + 1e-11)
 
 
 @pytest.mark.parametrize(

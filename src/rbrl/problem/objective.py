@@ -5,6 +5,7 @@ the one's second derivatives and the other's singular values, so neither can be 
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -105,7 +106,7 @@ class NuclearNorm:
         -------
         float
         """
-        return self.weight * float(np.linalg.svd(W, compute_uv=False).sum()) if self.weight else 0.0
+        return self.weight * float(np.linalg.svd(W, compute_uv=False).sum()) if self.weight and W.any() else 0.0
 
     def prox(self, W: FloatArray, step: float) -> FloatArray:
         """Minimiser of step * value(V) + ||V - W||^2 / 2: the singular values shrink by step * weight.
@@ -150,6 +151,8 @@ class SmoothedNuclear:
         Singular values, ascending.
     hessian : array
         The reweighted ridge H that has the same gradient, as wide as the smaller Gram matrix.
+    age : int
+        How many points ago all of that was so; since then, `exact` and `value` are those of the reweighted ridge.
 
     Examples
     --------
@@ -162,7 +165,7 @@ class SmoothedNuclear:
     """
 
     def __init__(self, gram: FloatArray, left: bool, weight: float, width: float | None = None) -> None:
-        self.gram, self.weight, self.left = gram, weight, left
+        self.gram, self.weight, self.left, self.age = gram, weight, left, 0
         self._squares, self.V = gram_eigh(gram)
         self.sigma = np.sqrt(self._squares)
         self.exact = weight * float(self.sigma.sum())
@@ -174,7 +177,16 @@ class SmoothedNuclear:
         self.width = max(width, 1e-13 * self.sigma[-1] + 1e-150)
         root = np.sqrt(self._squares + self.width**2)
         self.value = self.weight * float(root.sum())
+        self._offset = self.value - 0.5 * self.weight * float((self._squares / root).sum())
         self.hessian = (self.V * (self.weight / root)) @ self.V.T
+
+    def held(self, W: FloatArray, pulled: FloatArray) -> "SmoothedNuclear":
+        """What stands for the norm at other weights W, without an eigenproblem: the reweighted ridge, its gradient there given.
+        It is nowhere below the norm: values stay upper bounds."""
+        other = copy(self)
+        other.age = self.age + 1
+        other.exact = other.value = self._offset + 0.5 * float(np.vdot(pulled, W))
+        return other
 
     def reweigh(self, W: FloatArray) -> FloatArray:
         """W H, or H W if H stands on the left: the gradient at W."""

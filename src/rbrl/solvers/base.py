@@ -142,7 +142,8 @@ class SmoothedPoint:
         self.value = self.smooth_value = self.loss.value + ridge
         if nuclear is not None:
             self.value += nuclear.exact
-            nuclear.smooth(0.1 * tol * self.value / (nuclear.weight * len(nuclear.sigma)))
+            if nuclear.age == 0:
+                nuclear.smooth(0.1 * tol * self.value / (nuclear.weight * len(nuclear.sigma)))
             self.smooth_value += nuclear.value
 
 

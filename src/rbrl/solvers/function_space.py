@@ -55,7 +55,9 @@ class KernelBlocks:
 class Function(Iterate):
     """A function by its coefficients A, with its scores KA for the image of A."""
 
-    def __init__(self, objective: Objective, A: FloatArray, scores: FloatArray, tol: float, out: Any = None) -> None:
+    def __init__(
+        self, objective: Objective, A: FloatArray, scores: FloatArray, tol: float, out: Any = None, held: Any = None
+    ) -> None:
         gram, ridge, weight = A.T @ scores, objective.ridge.weight, objective.nuclear.weight
         nuclear = SmoothedNuclear(0.5 * (gram + gram.T), False, weight) if weight else None
         SmoothedPoint.__init__(self, objective, scores, 0.5 * ridge * float(np.trace(gram)), nuclear, tol, out)

@@ -88,10 +88,12 @@ class QuasiNewton:
 
 @dataclass
 class Phase:
-    """Steps in one kind of direction, by the gaps on the way: how fast they fall says whether the other would be better."""
+    """Steps in one kind of direction, by the gaps on the way: how fast they fall says whether the other would be better.
+    `seed` is the first guess of the inverse Hessian that they start from."""
 
     newton: bool
     gaps: list[float]
+    seed: InverseHessian | None = None
 
     def stands(self, steps: int) -> bool:
         """Whether the gap is nearly what it was so many steps before."""
@@ -196,8 +198,10 @@ class QuasiNewtonRun(Run):
             self.arrive(there)
 
     def seed(self, now: Iterate) -> InverseHessian:
-        """The first guess of the inverse Hessian: that of the mean model."""
-        return MeanModel(self.objective, now.scores).inverse(now.nuclear)
+        """The first guess of the inverse Hessian: that of the mean model, as long as the nuclear norm is held."""
+        if self.phase.seed is None or now.nuclear is None or now.nuclear.age == 0:
+            self.phase.seed = MeanModel(self.objective, now.scores).inverse(now.nuclear)
+        return self.phase.seed
 
     def lose_the_way(self) -> None:
         """No step descends: forget the past, then end a rest from factors, then try the other direction, then stop."""
