@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.linalg.lapack import dsyevd, dsygvd
+from scipy.linalg.lapack import dsyevd
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from rbrl._common.typing import FloatArray, Matrix, issparse
@@ -23,14 +23,6 @@ def gram_eigh(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     values, V, failed = dsyevd(gram)
     values, V = np.linalg.eigh(gram) if failed else (values, V)
     return np.maximum(values, 0.0), V
-
-
-def pencil_eigh(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues and eigenvectors of A - value B, B positive definite and V'BV = I, without those checks."""
-    if not A.size:
-        return np.zeros(0), A
-    values, V, failed = dsygvd(A, B)
-    return eigh(A, B, driver="gvd", check_finite=False) if failed else (values, V)
 
 
 def small_gram(W: FloatArray) -> tuple[FloatArray, bool]:

@@ -181,8 +181,10 @@ class SmoothedNuclear:
         self.hessian = (self.V * (self.weight / root)) @ self.V.T
 
     def held(self, W: FloatArray, pulled: FloatArray) -> "SmoothedNuclear":
-        """What stands for the norm at other weights W, without an eigenproblem: the reweighted ridge, its gradient there given.
-        It is nowhere below the norm: values stay upper bounds."""
+        """What stands for the norm at other weights W, without an eigenproblem: the reweighted ridge, by its gradient there.
+
+        It is nowhere below the norm: values stay upper bounds.
+        """
         other = copy(self)
         other.age = self.age + 1
         other.exact = other.value = self._offset + 0.5 * float(np.vdot(pulled, W))

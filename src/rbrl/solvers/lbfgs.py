@@ -190,11 +190,6 @@ class Ray:
             second = self._second.diagonal()
         return LineValue(value + norm, slopes + first, curvatures + second, joint + jointly)
 
-    def holds(self) -> bool:
-        """Whether the majorant may stand for the nuclear norm at the end of the ray, too."""
-        norm = self.iterate.nuclear
-        return norm is not None and self.minor and norm.age < HELD - 1 and len(norm.sigma) > HELD_ABOVE
-
     def _nuclear(self, t: FloatArray) -> LineValue:
         """What the smoothed nuclear norm adds; its curvatures are those of the reweighted ridge there."""
         norm, D = self.iterate.nuclear, self.D
@@ -253,7 +248,9 @@ def stepped(
     # Memory of the size of the scores is used again: to ask the system for it took a fifth of the time on delicious.
     scores *= t
     scores += now.scores
-    return type(now)(objective, now.W + D * t, scores, tol, now.residual, now.nuclear if ray.holds() else None)
+    norm = now.nuclear
+    holds = norm is not None and ray.minor and norm.age < HELD - 1 and len(norm.sigma) > HELD_ABOVE
+    return type(now)(objective, now.W + D * t, scores, tol, now.residual, norm if holds else None)
 
 
 def wolfe_step(along: Callable[[float], tuple[float, float, Any]], start: float, slope: float, tries: int = 12) -> Any:

@@ -13,8 +13,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dsygvd
 
-from rbrl._common.linalg import EXACT_BELOW, gram_eigh, pencil_eigh, small_gram
+from rbrl._common.linalg import EXACT_BELOW, gram_eigh, small_gram
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import Start
@@ -56,12 +58,16 @@ class PencilSolver:
         varies = isinstance(second, np.ndarray) and second.size > 0
         typical = float(np.median(second)) if varies else float(np.max(second, initial=0.0))
         size = np.max(first, initial=0.0) * A.trace() + np.max(second, initial=0.0) * B.trace() + C.trace()
-        values, self._basis = pencil_eigh(A, typical * B + C + (1e-14 * size or 1.0) * np.eye(len(A)))
+        rest = typical * B + C + (1e-14 * size or 1.0) * np.eye(len(A))
+        # SciPy's eigh checks for longer than a small problem takes.
+        values, T, failed = dsygvd(A, rest) if A.size else (np.zeros(0), A, 0)
+        if failed:
+            values, T = eigh(A, rest, driver="gvd", check_finite=False)
         curvatures = np.multiply.outer(first, np.maximum(values, 0.0)) + 1.0
         if varies:
-            along = np.einsum("ij,ij->j", self._basis, B @ self._basis)
+            along = np.einsum("ij,ij->j", T, B @ T)
             curvatures = np.maximum(curvatures + np.outer(second - typical, along), 1e-300)
-        self._inverse = np.divide(1.0, curvatures, out=curvatures)
+        self._basis, self._inverse = T, np.divide(1.0, curvatures, out=curvatures)
 
     def __call__(self, G: FloatArray) -> FloatArray:
         sizes = float(np.linalg.norm(G)), float(np.linalg.norm(self._basis))
@@ -106,20 +112,22 @@ class MeanModel:
         """The inverse Hessian as a function of a matrix (n_columns, n_labels)."""
         if nuclear is not None and not nuclear.left:
             return PencilSolver(self._gram, self.hessian, self.ridge, np.eye(len(self.hessian)), nuclear.hessian)
-        (curvatures, basis), common = self.curvatures, None
+        curvatures, basis = self.curvatures
         if nuclear is None:
             diagonal = np.outer(self._gram, curvatures) + np.reshape(self.ridge, (-1, 1))
             diagonal += 1e-14 * np.max(diagonal, initial=0.0) + 1e-300
         else:
             # Two matrices over columns are diagonal in one common basis, and the labels in the eigenvectors of their own.
-            S = nuclear.hessian + np.diag(self.ridge * np.ones(len(nuclear.hessian)))
-            values, common = pencil_eigh(np.diag(self._gram), S)
-            diagonal = np.outer(np.maximum(values, 0.0), curvatures) + 1.0
+            S, none = (
+                nuclear.hessian + np.diag(self.ridge * np.ones(len(nuclear.hessian))),
+                np.zeros_like(nuclear.hessian),
+            )
+            over_columns = PencilSolver(curvatures, np.diag(self._gram), 0.0, none, S)
 
         def inverse(G: FloatArray) -> FloatArray:
             T = G if basis is None else G @ basis
-            T = T / diagonal if common is None else common @ ((common.T @ T) / diagonal)
-            return T if basis is None else T @ basis.T
+            T = T / diagonal if nuclear is None else over_columns(T.T).T
+            return np.ascontiguousarray(T) if basis is None else T @ basis.T
 
         return inverse
 
