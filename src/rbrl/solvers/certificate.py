@@ -32,8 +32,9 @@ from rbrl.problem.objective import Objective
 
 # Its square is a number still.
 LARGEST_THETA = 1e150
-# Reweighted steps towards the best N where the ridge has weights.
-ROUNDS = 6
+# Reweighted steps towards the best N where the ridge has weights, at most: one that gains less than SETTLED of what the one
+# before gained, as the fourth mostly does, is the last: emotions at (.01, 100, .01) takes 1.0 instead of 1.6 s.
+ROUNDS, SETTLED = 6, 0.05
 # Rounding of a sum of k products, as a share of the norms that are multiplied, is this times the root of k.
 ROUNDING = 8 * float(np.finfo(np.float64).eps / 2)
 # An objective that rounding of the scores may have moved by more than this share is computed anew in extended precision.
@@ -146,12 +147,17 @@ def _reweighted(
     N: FloatArray = M - ridge * r * W
     start = W if W.any() else M / (ridge * r)
     values, V = gram_eigh(start.T @ start)
-    for _ in range(ROUNDS):
+    gained = 0.0
+    for k in range(ROUNDS):
         N = clip_singular_values(N, nuclear)
         theta = best_theta(loss, square, float(np.sum(M * N / r)) / ridge)
         # Not by the quadratic's coefficients: they are large and cancel.
         bound = along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
-        best = (bound, theta, N) if bound > best[0] else best
+        last, gained = gained, bound - best[0]
+        best = (bound, theta, N) if gained > 0 else best
+        # What the first gains is over no N at all.
+        if k > 1 and gained < SETTLED * last:
+            break
         sigma = np.sqrt(values)
         sigma = np.maximum(sigma, max(1e-10 * sigma[-1], 1e-100))
         B = theta * (M @ V) / (ridge * r + nuclear / sigma)
