@@ -84,11 +84,18 @@ def test_all_designs_have_the_same_optimum(kind, shape, nuclear):
 
 
 def test_few_rows_few_columns_and_too_much_of_both_choose_the_coordinates(monkeypatch):
-    tall, wide = sparse.csr_array(np.eye(9, 4)), sparse.csr_array(np.eye(4, 9))
+    tall, wide = sparse.csr_array(np.ones((9, 4))), sparse.csr_array(np.ones((4, 9)))
     assert linear_design(tall).whitened
     assert isinstance(linear_design(wide), RowSpaceDesign)
     monkeypatch.setattr(choose, "LARGEST_DECOMPOSITION", 3)
     assert not linear_design(tall).whitened
+
+
+def test_a_thin_matrix_is_decomposed_for_a_nuclear_norm_over_many_labels_alone():
+    thin = sparse.random_array((400, 20), density=0.01, rng=0, format="csr")
+    assert linear_design(thin, n_labels=200).whitened
+    assert not linear_design(thin, n_labels=200, low_rank=False).whitened
+    assert not linear_design(sparse.csr_array(np.eye(40)), n_labels=1).whitened
 
 
 def test_a_sparse_matrix_stays_sparse_where_that_is_cheaper():

@@ -155,7 +155,8 @@ class ConvexProblem:
         if self.kind == "linear":
             X = self.present.astype(np.float64, copy=False)
             X = with_constant(X, constant) if self.model.fit_intercept else X
-            return linear_design(X, self.Y.shape[1], self.n_problems, constant)
+            low_rank = self.model.nuclear > 0 or self.n_problems > 1
+            return linear_design(X, self.Y.shape[1], self.n_problems, constant, low_rank)
         if self.kind == "approximation":
             return FeatureMapDesign(mapped(self.feature_map, self.present), self.model.low_rank)
         return SpectralDesign(self._kernel_matrix(), self.model.low_rank)

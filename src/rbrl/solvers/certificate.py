@@ -273,7 +273,9 @@ def prove_sums(
         As for :func:`prove_linear`; the arrays of the duals are then Z'R.
     """
     B, scales = (W, norms) if design is None else (design.weights(W), np.sqrt(design.gram_diagonal))
-    square, sigma = float(np.sum(objective.ridge.row_weights * B**2)), np.linalg.svd(B, compute_uv=False)
+    square = float(np.sum(objective.ridge.row_weights * B**2))
+    # Where they are not part of the objective, eight digits do: of 4,000 x 5,000 weights in 9 instead of 26 s.
+    sigma = np.linalg.svd(B, compute_uv=False) if objective.nuclear.weight else gram_singular_values(B)[::-1]
     bounds = [lower_bound(objective, B, dual.loss, G, np.outer(scales, dual.blur)) for dual, G in duals]
     return _proof(objective, here, norms, W, square, sigma, max(bounds), extended_loss=extended_loss)
 
@@ -375,5 +377,7 @@ def _proof(
 
 def _shrink(N: FloatArray, nuclear: float, hidden: float = 0.0) -> float:
     """The factor after which N has no singular value above the nuclear weight, whatever rounding hides of it."""
+    if not (hidden or N.any()):
+        return 1.0
     size = float(gram_singular_values(N).max(initial=0.0)) * (1 + ROUNDING * np.sqrt(N.size)) + hidden
-    return min(1.0, nuclear / size) if size > 0 else 1.0
+    return min(1.0, nuclear / size)
