@@ -114,6 +114,7 @@ class Design(ABC):
         Returns
         -------
         array (n_samples, n_labels)
+            The caller's own: a solver changes it.
         """
 
     @abstractmethod
