@@ -30,8 +30,7 @@ def smoothed_value(ray, t):
 
 @pytest.mark.parametrize("kind", DESIGNS)
 @pytest.mark.parametrize(("nuclear", "l"), [(0.0, 4), (0.3, 4), (0.3, 15)])
-def test_value_and_slopes_along_the_ray(kind, nuclear, l, monkeypatch):
-    monkeypatch.setattr(lbfgs, "MINOR", 0.0)
+def test_value_and_slopes_along_the_ray(kind, nuclear, l):
     ray, at_zero = ray_of(kind, (0.7, 0.5, nuclear), l=l)
     for t in (np.zeros(l), np.full(l, 0.7), np.resize([0.0, 0.3, 1.1, 2.0], l)):
         value, slopes, _, _ = ray(t)
@@ -45,6 +44,7 @@ def test_value_and_slopes_along_the_ray(kind, nuclear, l, monkeypatch):
 @pytest.mark.parametrize("l", [4, 15])
 def test_a_minor_nuclear_norm_is_majorised_along_the_ray(kind, l, monkeypatch):
     monkeypatch.setattr(lbfgs, "MINOR", np.inf)
+    monkeypatch.setattr(lbfgs, "MANY_VALUES", 0)
     ray, at_zero = ray_of(kind, (0.7, 0.5, 0.3), l=l)
     value, slopes, _, _ = ray(np.zeros(l))
     assert value == pytest.approx(smoothed_value(ray, np.zeros(l)), rel=1e-12)

@@ -172,7 +172,7 @@ def test_agrees_with_apg_in_objective_rank_and_scores(kind, lambdas):
 @pytest.mark.parametrize(("n", "m"), [(60, 90), (90, 40)])
 def test_with_many_labels_the_nuclear_norm_is_held_and_the_gap_is_no_smaller_than_it_is(n, m, monkeypatch):
     """Its majorant stands for it: what is certified on the way is the distance of a larger value."""
-    monkeypatch.setattr(lbfgs, "HELD_ABOVE", 30)
+    monkeypatch.setattr(lbfgs, "MANY_VALUES", 30)
     rng = np.random.default_rng(0)
     Y = random_labels(rng, n, 50)
     objective = Objective(linear_design(rng.standard_normal((n, m))), Y, rbrl_loss(0.5), 3.0, 0.2)

@@ -20,13 +20,12 @@ FADING = 1e-3
 # A value that differs from the one before by rounding alone counts as descent: the slope then decides how far a method gets.
 ROUNDED = 1 + 4e-16
 
-# Where the nuclear norm curves a line by less than this share of what loss and ridge do, its majorant stands for it, without
-# an eigenproblem for every length tried: corel5k, 374 labels, at (1, .1, .1) takes 3.4 instead of 4.2 s, and at
-# (100, 100, 1) 12 instead of 20 evaluations; with a share of .5, human3106 at (100, 1, 100) takes 11 instead of 8.
-MINOR = 0.1
-# With more singular values than HELD_ABOVE, it does so for HELD iterates, and so does their seed: delicious, 983 labels, at
-# (1, .1, .1) takes 42 instead of 56 s, and the same steps; enron, 53 labels, gains nothing.
-HELD, HELD_ABOVE = 5, 100
+# Where the nuclear norm has more than MANY_VALUES singular values and curves a line by less than MINOR of what loss and ridge
+# do, its majorant stands for it, without an eigenproblem for every length tried: corel5k, 374 labels, at (1, .1, .1) takes
+# 3.4 instead of 4.2 s, and at (100, 100, 1) 12 instead of 20 evaluations; with a share of .5, human3106 at (100, 1, 100)
+# takes 11 instead of 8, and with few values searches stop earlier than they did. It does so for HELD iterates, and so does
+# their seed: delicious, 983 labels, at (1, .1, .1) takes 42 instead of 56 s, and the same steps.
+MANY_VALUES, MINOR, HELD = 100, 0.1, 5
 
 InverseHessian = Callable[[FloatArray], FloatArray]
 
@@ -181,7 +180,7 @@ class Ray:
         if here.nuclear is None:
             return LineValue(value, slopes, curvatures, joint)
         jointly = float(self._second.sum())
-        self.minor = jointly <= MINOR * joint
+        self.minor = jointly <= MINOR * joint and len(here.nuclear.sigma) > MANY_VALUES
         if not self.minor and not here.nuclear.age:
             norm, first, second, jointly = self._nuclear(t)
         else:
@@ -249,7 +248,7 @@ def stepped(
     scores *= t
     scores += now.scores
     norm = now.nuclear
-    holds = norm is not None and ray.minor and norm.age < HELD - 1 and len(norm.sigma) > HELD_ABOVE
+    holds = norm is not None and ray.minor and norm.age < HELD - 1
     return type(now)(objective, now.W + D * t, scores, tol, now.residual, norm if holds else None)
 
 
