@@ -325,7 +325,7 @@ def linear_design(
 # an entry of a sparse matrix takes twelve operations per label in an evaluation, and what a step does for the nuclear norm
 # 45 times the cube of its size. Whitened coordinates save about ten evaluations: corel5k at the defaults takes 18 instead
 # of 22, delicious 56 instead of 77; stackex_chess takes about the same time in either. Without a nuclear norm, 6,000 rows
-# of 4,000 features and 5,000 labels take 98 s as they are, and 177 s decomposed.
+# of 4,000 features and 5,000 labels take 105 s as they are, and 177 s decomposed.
 EVALUATIONS_SAVED = 10
 
 

@@ -20,11 +20,11 @@ FADING = 1e-3
 # A value that differs from the one before by rounding alone counts as descent: the slope then decides how far a method gets.
 ROUNDED = 1 + 4e-16
 
-# Where the nuclear norm has more than MANY_VALUES singular values and curves a line by less than MINOR of what loss and ridge
-# do, its majorant stands for it, without an eigenproblem for every length tried: corel5k, 374 labels, at (1, .1, .1) takes
-# 3.4 instead of 4.2 s, and at (100, 100, 1) 12 instead of 20 evaluations; with a share of .5, human3106 at (100, 1, 100)
-# takes 11 instead of 8, and with few values searches stop earlier than they did. It does so for HELD iterates, and so does
-# their seed: delicious, 983 labels, at (1, .1, .1) takes 42 instead of 56 s, and the same steps.
+# Where the nuclear norm has more than MANY_VALUES singular values, and curves a line by less than MINOR of what loss and
+# ridge do, its majorant stands for it, without an eigenproblem for every length tried: corel5k, 374 labels, at (1, .1, .1)
+# takes 3.4 instead of 4.2 s, and at (100, 100, 1) 12 instead of 20 evaluations; with a share of .5, human3106 at
+# (100, 1, 100) takes 11 instead of 8, and with few values searches stop earlier than they did. It does so for HELD iterates,
+# and so does their seed: delicious, 983 labels, at (1, .1, .1) takes 42 instead of 56 s, and the same steps.
 MANY_VALUES, MINOR, HELD = 100, 0.1, 5
 
 InverseHessian = Callable[[FloatArray], FloatArray]
