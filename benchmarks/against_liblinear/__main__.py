@@ -49,8 +49,7 @@ REASONS = """Where ours loses: on langlog (75 labels, 1,460 short texts) and sla
 separable, few rows are active, and LIBLINEAR's dual coordinate descent visits only those; ours needs 50 to 140 evaluations,
 or, on langlog, some twenty Newton steps until the active rows are found, each with a factorisation per label. On enron at
 ridges 1 and 10 and 20ng and slashdot at ridge 1 both take about the same time: these cells move by a tenth or two from run
-to run. The cells of slashdot and 20ng at ridges 1 and 10, 20ng at ridge 100, and enron and langlog at ridge 10 are of a
-machine with other work on it; the others are of an earlier run."""
+to run. All cells are of one run, beside other work on the machine."""
 
 
 class Problem:

@@ -344,8 +344,9 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
     >>> from sklearn.preprocessing import StandardScaler
     >>> from rbrl import RBRLClassifier, predict_top
     >>> pipeline = make_pipeline(StandardScaler(), RBRLClassifier())
-    >>> labels, scores = predict_top(pipeline.fit([[0.0], [1.0], [5.0]], [["cold"], ["cold"], ["hot", "dry"]]), [[6.0]], 2)
-    >>> labels.tolist(), bool(scores[0, 0] >= scores[0, 1])
+    >>> pipeline = pipeline.fit([[0.0], [1.0], [5.0]], [["cold"], ["cold", "dry"], ["hot", "dry"]])
+    >>> labels, scores = predict_top(pipeline, [[6.0]], 2)
+    >>> labels.tolist(), bool(scores[0, 0] > scores[0, 1])
     ([['dry', 'hot']], True)
     """
     if hasattr(model, "predict_top"):
