@@ -33,7 +33,8 @@ from rbrl.problem.objective import Objective
 # Its square is a number still.
 LARGEST_THETA = 1e150
 # Reweighted steps towards the best N where the ridge has weights, at most: one that gains less than SETTLED of what the one
-# before gained, as the fourth mostly does, is the last: emotions at (.01, 100, .01) takes 1.0 instead of 1.6 s.
+# before gained, as the fourth mostly does, is the last: emotions with a kernel takes 1.0 instead of 1.6 s at
+# (.01, 100, .01).
 ROUNDS, SETTLED = 6, 0.05
 # Rounding of a sum of k products, as a share of the norms that are multiplied, is this times the root of k.
 ROUNDING = 8 * float(np.finfo(np.float64).eps / 2)

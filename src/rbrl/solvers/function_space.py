@@ -53,7 +53,8 @@ class KernelBlocks:
 
 
 class Function(Iterate):
-    """A function by its coefficients A, with its scores KA for the image of A."""
+    """A function by its coefficients A, with its scores KA for the image of A. What is `held` is taken anew: its small
+    eigenproblem is nothing beside two products with K."""
 
     def __init__(
         self, objective: Objective, A: FloatArray, scores: FloatArray, tol: float, out: Any = None, held: Any = None

@@ -22,9 +22,9 @@ ROUNDED = 1 + 4e-16
 
 # Where the nuclear norm has more than MANY_VALUES singular values, and curves a line by less than MINOR of what loss and
 # ridge do, its majorant stands for it, without an eigenproblem for every length tried: corel5k, 374 labels, at (1, .1, .1)
-# takes 3.4 instead of 4.2 s, and at (100, 100, 1) 12 instead of 20 evaluations; with a share of .5, human3106 at
-# (100, 1, 100) takes 11 instead of 8, and with few values searches stop earlier than they did. It does so for HELD iterates,
-# and so does their seed: delicious, 983 labels, at (1, .1, .1) takes 42 instead of 56 s, and the same steps.
+# takes 3.4 instead of 4.2 s, and at (100, 100, 1) 12 instead of 20 evaluations; with few values, searches stopped earlier.
+# It does so for HELD iterates, and so does their seed: delicious, 983 labels, at (1, .1, .1) takes 42 instead of 56 s, and
+# the same steps.
 MANY_VALUES, MINOR, HELD = 100, 0.1, 5
 
 InverseHessian = Callable[[FloatArray], FloatArray]
@@ -159,15 +159,14 @@ class Ray:
         image = scores if iterate.images else D
         weighted = ridge.weight * ridge.row_weights * image
         self._ridge_slope, self._ridge_curvature = (np.einsum("ij,ij->j", weighted, V) for V in (W, D))
-        if norm is None:
-            return
-        self.minor = False
+        self.minor, self._many = False, norm is not None and len(norm.sigma) > MANY_VALUES
+        if norm is not None and not norm.left:
+            self._cross, self._square = W.T @ image, D.T @ image
         # The reweighted ridge that has the nuclear norm's gradient at W is nowhere below it: a quadratic of t.
-        if norm.left:
+        if self._many and norm.left:
             pulled = norm.reweigh(D)
             self._first, self._second = np.sum(pulled * W, axis=0), np.diag(np.sum(pulled * D, axis=0))
-        else:
-            self._cross, self._square = W.T @ image, D.T @ image
+        elif self._many:
             self._first, self._second = (self._cross.T * norm.hessian).sum(axis=1), self._square * norm.hessian
 
     def __call__(self, t: FloatArray) -> LineValue:
@@ -179,12 +178,11 @@ class Ray:
         curvatures, joint = curvatures + self._ridge_curvature, joint + self._ridge_curvature.sum()
         if here.nuclear is None:
             return LineValue(value, slopes, curvatures, joint)
-        jointly = float(self._second.sum())
-        self.minor = jointly <= MINOR * joint and len(here.nuclear.sigma) > MANY_VALUES
+        self.minor = self._many and self._second.sum() <= MINOR * joint
         if not self.minor and not here.nuclear.age:
             norm, first, second, jointly = self._nuclear(t)
         else:
-            moved = self._second @ t
+            jointly, moved = float(self._second.sum()), self._second @ t
             norm, first = here.nuclear.value + float(t @ (self._first + 0.5 * moved)), self._first + moved
             second = self._second.diagonal()
         return LineValue(value + norm, slopes + first, curvatures + second, joint + jointly)
