@@ -45,7 +45,8 @@ def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[A
     rows = _label_sets(y)
     if rows is not None:
         return _binarised(rows, given)
-    return y, _agreed(given, column_names(y), y)
+    found = column_names(y)
+    return y, found if given is None else _agreed(given, found, y)
 
 
 def are_label_sets(y: Any) -> bool:
@@ -100,9 +101,7 @@ def agreed_names(given: Iterable[object] | None, found: Sequence[str] | None, n_
     return names
 
 
-def _agreed(given: list[str] | None, found: list[str] | None, y: Any) -> list[str] | None:
-    if given is None:
-        return found
+def _agreed(given: list[str], found: list[str] | None, y: Any) -> list[str]:
     shape = y.shape if hasattr(y, "shape") else np.shape(y)
     if len(shape) != 2:
         raise InvalidLabelsError(f"label_names are of the columns of a label matrix. Got y of shape {shape}.")

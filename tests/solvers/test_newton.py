@@ -7,7 +7,15 @@ from problems import DESIGNS, random_objective
 from rbrl.losses import SquaredHinge
 from rbrl.problem.objective import Objective
 from rbrl.solvers.lbfgs import Iterate
-from rbrl.solvers.newton import LabelBlocks, conjugate_gradients, hessian_product, newton_cost, row_curvatures
+from rbrl.solvers.newton import (
+    LabelBlocks,
+    column_penalties,
+    conjugate_gradients,
+    hessian_product,
+    newton_cost,
+    row_curvatures,
+    single_does,
+)
 
 LAMBDAS = (0.7, 0.5, 0.3)
 
@@ -33,13 +41,26 @@ def test_products_are_the_change_of_the_gradient(kind):
 
 
 @pytest.mark.parametrize("kind", DESIGNS)
-def test_blocks_are_the_hessian_where_labels_do_not_couple(kind):
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_blocks_are_the_hessian_where_labels_do_not_couple(kind, precision, monkeypatch):
+    monkeypatch.setattr("rbrl.solvers.newton.single_does", lambda *_: precision == np.float32)
     objective = hinge_alone(kind)
     now = iterate(objective)
     D = np.random.default_rng(2).standard_normal(objective.shape)
     blocks = LabelBlocks(objective, now)
     assert not blocks.couples
-    np.testing.assert_allclose(blocks(hessian_product(objective, now, D)), D, atol=1e-6 * np.abs(D).max())
+    assert all(root.dtype == precision for _, _, root, _ in blocks.in_rows)
+    # Rounding is multiplied by the condition of a block, which the largest trace bounds.
+    trace = np.sum(objective.design.gram_diagonal / column_penalties(objective, now)) * 2
+    rounding = max(1e-6, np.finfo(precision).eps * (1 + trace))
+    np.testing.assert_allclose(blocks(hessian_product(objective, now, D)), D, atol=rounding * np.abs(D).max())
+
+
+def test_raw_counts_are_factored_in_double_precision():
+    objective = hinge_alone("dense")
+    design, curvatures = objective.design, row_curvatures(objective, iterate(objective))
+    assert single_does(design, curvatures, np.ones(objective.shape[0]))
+    assert not single_does(design, curvatures, np.full(objective.shape[0], 1e-9))
 
 
 def test_a_block_is_factored_over_the_rows_that_curve_it_where_they_are_few():

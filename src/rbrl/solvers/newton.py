@@ -8,10 +8,11 @@ move together, leaves conjugate gradients little to do.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
 from rbrl._common.typing import FloatArray, IntArray, issparse
 from rbrl.problem.design import RowDesign
@@ -21,14 +22,22 @@ from rbrl.solvers.lbfgs import InverseHessian, Iterate
 # Conjugate gradients end when a step gains less than this share of the mean gain so far, or after MOST steps;
 # where labels do not couple, FEWEST do.
 ENOUGH, FEWEST, MOST = 0.1, 3, 30
-# Bytes of all factors together, at most; the Gram matrix of the rows has a quarter of that.
-LARGEST = 2**30
-# Operations of a factorisation that take as long as one of the solver's products with narrow matrices.
-BLOCKED = 1.5
+# Entries of all factors together, at most; the Gram matrix of the rows has an eighth of that.
+LARGEST = 2**28
+# Factors over rows are in single precision, in half the time, where the trace of what the identity is added to leaves digits
+# for that: raw counts of yahoo_arts_full at (100, 1, .01) are certified after 58 s, and not after 74 s without; with single
+# precision at any trace they are not at (.01, .01, .01).
+SINGLE_TRACE = 1e6
+# Operations of a large factorisation in double precision that take as long as one of the solver's products with narrow
+# matrices; of HALF rows, half as many. With 1.5 for all sizes, slashdot at (.01, .01, .01) takes 3.3 instead of 2.7 s; with
+# 2.7 for all, emotions takes 50 instead of 36 evaluations to a gap of 1e-3.
+BLOCKED, HALF = 2.7, 60
 # What a Newton step costs at least, in steps of the quasi-Newton method: its products.
 LEAST_COST = 2 * FEWEST
 # Rows that a forecast looks at.
 SAMPLE_ROWS = 1000
+
+Solve = Callable[[FloatArray], tuple[FloatArray, int]]
 
 
 def conjugate_gradients(
@@ -74,28 +83,28 @@ class LabelBlocks:
 
     def __init__(self, objective: Objective, now: Iterate) -> None:
         self.design = design = objective.design
-        curvatures, penalty = row_curvatures(objective, now), objective.ridge.weight * objective.ridge.row_weights
-        k, l = objective.shape
-        nuclear = 0.0 if now.nuclear is None else float(np.trace(now.nuclear.hessian)) / len(now.nuclear.hessian)
-        d = np.ones((k, 1)) * penalty + nuclear + 1e-14 * np.max(design.gram_diagonal, initial=0.0)
-        self.diagonal = d * np.append(np.ones(l), l)
-        self.in_rows: list[tuple[int, IntArray, FloatArray, FloatArray]] = []
-        self.in_columns: list[tuple[int, FloatArray]] = []
+        curvatures, d, (k, l) = row_curvatures(objective, now), column_penalties(objective, now), objective.shape
+        self.diagonal = d[:, None] * np.append(np.ones(l), l)
+        self.in_rows: list[tuple[int, IntArray, FloatArray, Solve]] = []
+        self.in_columns: list[tuple[int, Solve]] = []
         gram = None
         # Where labels do not couple, their own blocks are the Hessian.
         self.couples = curvatures[:, -1].sum() < 0.5 * curvatures[:, :-1].sum()
         for j in range(l + self.couples):
             rows = np.flatnonzero(curvatures[:, j])
-            root = np.sqrt(curvatures[rows, j] / (l if j == l else 1))
             if len(rows) < k:
-                gram = design.row_gram(d[:, 0]) if gram is None else gram
-                G = gram[np.ix_(rows, rows)] * root[:, None] * root
+                if gram is None:
+                    gram = design.row_gram(d).astype(np.float32 if single_does(design, curvatures, d) else np.float64)
+                root = np.sqrt(curvatures[rows, j] / (l if j == l else 1)).astype(gram.dtype)
+                G = gram[np.ix_(rows, rows)]
+                G *= root[:, None]
+                G *= root
                 G[np.diag_indices(len(G))] += 1.0
-                self.in_rows.append((j, rows, root, dpotrf(G.T, lower=1, overwrite_a=1)[0]))
+                self.in_rows.append((j, rows, root, solver_of(G)))
             else:
                 G = design.weighted_gram(curvatures[:, j])
                 G[np.diag_indices(k)] += self.diagonal[:, j]
-                self.in_columns.append((j, dpotrf(G.T, lower=1, overwrite_a=1)[0]))
+                self.in_columns.append((j, solver_of(G)))
 
     def __call__(self, G: FloatArray) -> FloatArray:
         G = np.hstack([G, G.sum(axis=1, keepdims=True)])
@@ -103,13 +112,35 @@ class LabelBlocks:
         if self.in_rows:
             F = self.design.scores(out)
             S = np.zeros_like(F)
-            for j, rows, root, factor in self.in_rows:
+            for j, rows, root, solve in self.in_rows:
                 if len(rows):
-                    S[rows, j] = root * dpotrs(factor, root * F[rows, j], lower=1)[0]
+                    S[rows, j] = root * solve(root * F[rows, j])[0]
             out -= self.design.adjoint(S) / self.diagonal
-        for j, factor in self.in_columns:
-            out[:, j] = dpotrs(factor, G[:, j], lower=1)[0]
+        for j, solve in self.in_columns:
+            out[:, j] = solve(G[:, j])[0]
         return out[:, :-1] + out[:, -1:] if self.couples else out[:, :-1]
+
+
+def column_penalties(objective: Objective, now: Iterate) -> FloatArray:
+    """Second derivatives of ridge and nuclear norm, the same for all labels: (n_columns,).
+
+    Those of the nuclear norm are those of a typical label: singular values that fade would make up all of the mean (langlog
+    at (1, .1, .1) took 195 instead of 82 evaluations).
+    """
+    nuclear = 0.0 if now.nuclear is None else float(np.median(now.nuclear.hessian.diagonal()))
+    ridge = objective.ridge.weight * np.ravel(objective.ridge.row_weights) * np.ones(objective.shape[0])
+    return ridge + nuclear + 1e-14 * np.max(objective.design.gram_diagonal, initial=0.0)
+
+
+def single_does(design: RowDesign, curvatures: FloatArray, d: FloatArray) -> bool:
+    """Whether blocks over rows keep digits enough in single precision: by the largest trace, were all rows equally long."""
+    return bool(np.sum(design.gram_diagonal / d) * curvatures[:, :-1].mean(axis=0).max() <= SINGLE_TRACE)
+
+
+def solver_of(G: FloatArray) -> Solve:
+    """Solves with a positive definite matrix, which is overwritten."""
+    factorise, solve = (spotrf, spotrs) if G.dtype == np.float32 else (dpotrf, dpotrs)
+    return partial(solve, factorise(G.T, lower=1, overwrite_a=1)[0], lower=1)
 
 
 def row_curvatures(objective: Objective, now: Iterate, rows: slice = slice(None)) -> FloatArray:
@@ -135,14 +166,16 @@ def newton_cost(objective: Objective, now: Iterate) -> float:
     curvatures = row_curvatures(objective, now, slice(None, None, max(1, n // SAMPLE_ROWS)))
     active = np.count_nonzero(curvatures, axis=0) * (n / len(curvatures))
     size, in_rows = np.minimum(active, k), active < k
-    if 8 * (size @ size) > LARGEST or (in_rows.any() and 8 * n**2 > LARGEST / 4):
+    if size @ size > LARGEST or (in_rows.any() and n**2 > LARGEST / 8):
         return np.inf
     if issparse(X):
         # Measured: products of sparse matrices are ten times slower than of dense ones.
         grams = 10 * np.where(in_rows, active**2, active * (X.nnz / n) ** 2)
     else:
-        grams = n**2 * k * in_rows.any() / (l + 1) + ~in_rows * active * k**2
+        grams = n**2 * k * in_rows.any() / (l + 1) + ~in_rows * active * k * (k + HALF)
     # The less scores that move together are curved, the more the blocks miss. A product comes with one of the blocks.
     shared = float(curvatures[:, -1].sum() / max(curvatures[:, :-1].sum(), 1e-300))
     products = min(FEWEST / max(shared, 1e-3), MOST)
-    return float(np.sum(size**3 / 3 + grams)) / BLOCKED / step + products * (2 + 8 * float(size @ size) / step)
+    single = single_does(objective.design, curvatures, column_penalties(objective, now))
+    factors = size**2 * ((0.5 if single else 1.0) * size + HALF) / 3
+    return float(np.sum(factors + grams)) / BLOCKED / step + products * (2 + 8 * float(size @ size) / step)
