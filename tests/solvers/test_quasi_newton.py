@@ -17,6 +17,7 @@ from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_ones
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, QuasiNewton, lbfgs, quasi_newton
 from rbrl.solvers.base import Bound
+from rbrl.solvers.certificate import Mixture, prove_linear
 from rbrl.solvers.lbfgs import Iterate
 from rbrl.solvers.newton import newton_cost
 from rbrl.solvers.quasi_newton import FEW, QuasiNewtonRun
@@ -320,6 +321,22 @@ def test_newtons_method_takes_over_where_the_gap_falls_slowly():
     assert (pays(0.5 / cost), pays(2.0 / cost), pays(0.5 / cost, most=1)) == (True, False, False)
     run.phase.newton = True
     assert not pays(0.5 / cost)
+
+
+def test_mixtures_of_gradients_certify_earlier(monkeypatch):
+    """Where steps are many; what is proved of the mixture by the rows themselves is what the solver said."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 40)) * np.logspace(0, -3, 40)
+    objective = Objective(MatrixDesign(X), random_labels(rng, 60, 5), rbrl_loss(1.0), 1e-3, 1e-3)
+    mixing = QuasiNewton().solve(objective, tol=1e-3)
+    assert isinstance(mixing.dual_scores, Mixture)
+    proof = prove_linear(objective, X, mixing.weights, mixing.dual_scores)
+    assert proof.gap == pytest.approx(mixing.gap, rel=1e-3)
+    assert mixing.gap <= 1e-3
+    monkeypatch.setattr(quasi_newton, "MIXED_BYTES", 0)
+    alone = QuasiNewton().solve(objective, tol=1e-3)
+    assert isinstance(alone.dual_scores, np.ndarray)
+    assert mixing.n_iter < alone.n_iter
 
 
 def test_evaluations_are_bounded_as_iterations_are(monkeypatch):

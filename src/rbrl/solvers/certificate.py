@@ -9,6 +9,10 @@ for every theta >= 0 and every N with no singular value above the nuclear weight
 :func:`lower_bound` chooses theta and N well, for a solver that asks at every step, and for a proof that takes rounding into
 account.
 
+A mixture of loss gradients is a dual point, too: the conjugate of a loss is convex, so the terms of a mixture are at least
+the mixture of the terms. Where steps turn sharply, each of the last gradients is far from what the optimum needs, and their
+mixture near it.
+
 A solver works in coordinates of its own, in which directions are rounded and the smallest left out. So its result is
 judged once more by the original X or K, in one evaluation: a product with the coefficients gives the objective, one with
 the loss gradient the lower bound. What rounding can hide in either is added to the gap.
@@ -17,11 +21,14 @@ A sum of k products is taken to be off by at most :math:`8\sqrt{k}\,u` of the no
 roundoff u: the probabilistic bound of Higham and Mary (2019), which sums in double precision stay far below.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import nnls
 
 from rbrl._common.linalg import clip_singular_values, gram_eigh, gram_singular_values, squares
 from rbrl._common.typing import FloatArray, Matrix
@@ -168,6 +175,40 @@ def _reweighted(
     return best
 
 
+class Mixture(NamedTuple):
+    """Loss gradients at several scores, and the share of each, which sum to 1: a dual point."""
+
+    shares: FloatArray
+    scores: tuple[FloatArray, ...]
+
+
+def mixed(shares: FloatArray, losses: Sequence[Terms]) -> Terms:
+    """What a dual bound needs of a mixture of loss gradients."""
+    value, linear, quadratic = shares @ np.array(losses)[:, :3]
+    return Terms(value, linear, quadratic, min(loss.reach for loss in losses))
+
+
+def best_mixture(
+    objective: Objective, W: FloatArray, losses: Sequence[Terms], adjoints: Sequence[FloatArray]
+) -> tuple[float, FloatArray]:
+    """A lower bound from a mixture of loss gradients, of which the last is that at W, and the shares that gave it.
+
+    They maximise the bound at theta = 1, for the N that W suggests. Where that is beyond the digits the bound is 0.
+    """
+    ridge, r, nuclear = objective.ridge.weight, objective.ridge.row_weights, objective.nuclear.weight
+    N = clip_singular_values(-adjoints[-1] - ridge * r * W, nuclear)
+    over, terms = np.array([((G + N) / np.sqrt(ridge * r)).ravel() for G in adjoints]), np.array(losses)
+    gram = over @ over.T
+    gains = terms[:, 1] - terms[:, 2] - terms[-1, 2]
+    try:
+        root = cholesky(gram + 1e-12 * np.trace(gram) * np.eye(len(gram)), lower=True)
+        shares = nnls(root.T, solve_triangular(root, gains, lower=True))[0]
+    except (ValueError, RuntimeError):
+        return 0.0, np.zeros(len(gram))
+    shares = shares / (shares.sum() or 1.0)
+    return lower_bound(objective, W, mixed(shares, losses), np.tensordot(shares, adjoints, 1)), shares
+
+
 @dataclass(frozen=True)
 class Proof:
     """Objective and certified relative gap of stored coefficients, and their singular values, largest first."""
@@ -197,22 +238,32 @@ class DualPoint:
         What rounding can hide in a row of X'R, as a share of the norm of that column of X.
     """
 
-    def __init__(self, loss: Terms, n_samples: int, sums: FloatArray) -> None:
+    def __init__(self, loss: Terms, n_samples: float, sums: FloatArray) -> None:
         self.loss, (self.sizes, reach, self.score_sizes) = loss, np.sqrt(sums)
         self.own_rounding = ROUNDING * np.sqrt(len(reach)) * (self.sizes + reach)
         self.blur = ROUNDING * np.sqrt(n_samples) * self.sizes + self.own_rounding
 
     @classmethod
-    def at(cls, objective: Objective, F: FloatArray) -> "tuple[DualPoint, FloatArray]":
-        """The point of scores F, and R."""
-        data = objective.Y, F, objective.sample_weight
-        loss, R = objective.loss.evaluate(*data)
-        sums = np.array([squares(A) for A in (R, objective.loss.rounding_reach(*data), F)])
-        return cls(loss, len(F), sums), R
+    def at(cls, objective: Objective, F: FloatArray | Mixture) -> "tuple[DualPoint, FloatArray]":
+        """The point of scores F, or of a mixture, and R."""
+        shares, scores = F if isinstance(F, Mixture) else (np.ones(1), (F,))
+        norms, losses = np.zeros((3, objective.Y.shape[1])), []
+        R: Any = 0.0
+        for share, there in zip(shares, scores, strict=True):
+            data = objective.Y, there, objective.sample_weight
+            loss, gradient = objective.loss.evaluate(*data)
+            # Norms of a mixture are at most the mixture of norms.
+            norms += share * np.sqrt([squares(A) for A in (gradient, objective.loss.rounding_reach(*data), there)])
+            gradient *= share
+            R = np.add(R, gradient, out=gradient)
+            losses.append(loss)
+        # The sum over gradients is rounded as that over rows is.
+        rounded = (np.sqrt(len(R)) + np.sqrt(len(losses) - 1)) ** 2
+        return cls(losses[0] if len(losses) == 1 else mixed(shares, losses), rounded, norms**2), R
 
 
 def prove_linear(
-    objective: Objective, X: Matrix, W: FloatArray, dual_scores: FloatArray, design: RowDesign | None = None
+    objective: Objective, X: Matrix, W: FloatArray, dual_scores: FloatArray | Mixture, design: RowDesign | None = None
 ) -> Proof:
     """The proof of a linear model.
 
@@ -225,7 +276,7 @@ def prove_linear(
         Features as they were given.
     W : array (n_columns, n_labels)
         Coefficients as they are stored; one row more than there are features is that of the intercept.
-    dual_scores : array (n_samples, n_labels)
+    dual_scores : array (n_samples, n_labels), or Mixture
         Any scores; those at which the solver found its best bound serve best.
     design : RowDesign, default=None
         Where the penalties are those of weights over a design of X, not of W itself.
@@ -281,7 +332,7 @@ def prove_sums(
     return _proof(objective, here, norms, W, square, sigma, max(bounds), extended_loss=extended_loss)
 
 
-def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores: FloatArray) -> Proof:
+def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores: FloatArray | Mixture) -> Proof:
     r"""The proof of a kernel model with low rank of coefficients, over a design whose spectrum is only nearly that of K.
 
     The design proposes N = K n; what counts is computed with K. Scaling keeps it so, and the last term of the bound is
@@ -323,7 +374,7 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
 
 def prove_function(
     objective: Objective, product: Callable[[FloatArray], FloatArray], norms: FloatArray, A: FloatArray,
-    dual_scores: FloatArray,
+    dual_scores: FloatArray | Mixture,
 ) -> Proof:  # fmt: skip
     r"""The proof of a kernel model with low rank of the function :math:`\Phi(X)'A`, whose squared singular values are those
     of :math:`A'KA`.

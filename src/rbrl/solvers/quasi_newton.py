@@ -8,15 +8,18 @@ until the certified gap is small enough:
     step lengths on the scores; if nothing descends, forget the past, then try Newton's direction, then stop
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rbrl._common.linalg import leading_singular
+from rbrl._common.typing import FloatArray
+from rbrl.losses import Terms
 from rbrl.problem.objective import Objective
-from rbrl.solvers.base import Run, SolverResult, Start
+from rbrl.solvers.base import Bound, Run, SolverResult, Start
+from rbrl.solvers.certificate import Mixture, best_mixture
 from rbrl.solvers.factored import descend, join_violations, split
 from rbrl.solvers.lbfgs import FADING, InverseHessian, Iterate, Memory, stepped
 from rbrl.solvers.newton import LEAST_COST, LabelBlocks, conjugate_gradients, hessian_product, newton_cost
@@ -51,6 +54,10 @@ EVALUATIONS, SMALL = 2, 2**12
 # four times as long; with twelve, at (1, 1, 100) 28 instead of 21, and arts at (1, .01, 100) 18 instead of 12, but
 # slashdot at (1, .1, .1) 43 instead of 56.
 FEW = 5
+# Of so many of the last loss gradients, in so many bytes, a mixture is tried as a dual point, every second FEW steps: 20ng
+# at (.01, .01, .01) takes 690 instead of 789 evaluations, and human3106 at (.01, 100, .01) ends with a gap of .004 instead
+# of .1.
+MIXED, MIXED_BYTES = 30, 2**27
 
 
 @dataclass(frozen=True)
@@ -89,11 +96,14 @@ class QuasiNewton:
 @dataclass
 class Phase:
     """Steps in one kind of direction, by the gaps on the way: how fast they fall says whether the other would be better.
-    `seed` is the first guess of the inverse Hessian that they start from."""
+    `seed` is the first guess of the inverse Hessian that they start from; `duals` are the last `mixed` dual points: loss,
+    gradient of the loss in the weights, scores."""
 
     newton: bool
     gaps: list[float]
     seed: InverseHessian | None = None
+    mixed: int = 0
+    duals: list[tuple[Terms, FloatArray, Any]] = field(default_factory=list)
 
     def stands(self, steps: int) -> bool:
         """Whether the gap is nearly what it was so many steps before."""
@@ -130,7 +140,7 @@ class QuasiNewtonRun(Run):
         """From `start`, or from the minimiser of the mean model, to the end."""
         self.arrive(self.first(start, scores))
         each = EVALUATIONS if self.objective.Y.size > SMALL else 5 * EVALUATIONS
-        while not self.finished() and self.way[-1][1] - self.way[0][1] < each * self.max_iter:
+        while not self.finished() and self.objective.evaluations - self.way[0][1] < each * self.max_iter:
             if self.phase.newton and self.phase.stands(2 * FEW):
                 self.turn(newton=False)
             if self.now.rank_share > NEARLY_FULL and len(self.phase.gaps) % FEW == 0 and self.newton_pays():
@@ -148,19 +158,33 @@ class QuasiNewtonRun(Run):
         joint = label_coupling(self.objective, W) > WEAK_COUPLING
         room, most = max(5, MEMORY_BYTES // (16 * max(W.size, 1))), np.inf if joint else SEPARATE
         self.memory = Memory(W.shape, int(min(self.rounds.memory, most, room)), joint)
+        if isinstance(scores, np.ndarray) and self.objective.ridge.weight:
+            fitting = MIXED_BYTES // (8 * max(scores.size + 2 * W.size, 1))
+            self.phase.mixed = min(MIXED, fitting) if fitting >= FEW else 0
         return Iterate(self.objective, W, scores, max(self.tol, SMOOTHED))
 
     def arrive(self, there: Iterate) -> None:
         """Note and certify the iterate reached, and remember the step to it."""
         self.now = there
         self.note(there.value, there.evaluations)
+        if self.phase.mixed:
+            self.phase.duals = [*self.phase.duals, (there.loss, there.adjoint, there.scores)][-self.phase.mixed :]
+            if len(self.phase.duals) == self.phase.mixed and self.n_iter % (2 * FEW) == 0:
+                self.mix()
         self.certify(there.W, there.adjoint)
         self.phase.gaps.append(self.gap())
         self.memory.visit(there.W, there.gradient, *there.images)
 
+    def mix(self) -> None:
+        """Keep the lower bound of a mixture of the last loss gradients, if it is the best."""
+        losses, adjoints, scores = zip(*self.phase.duals, strict=True)
+        bound, shares = best_mixture(self.objective, self.now.W, losses, adjoints)
+        if bound > self.bound.value:
+            self.bound = Bound(bound, Mixture(shares, scores))
+
     def turn(self, newton: bool) -> None:
         """Go on with one kind of direction; the gaps of the other say nothing of it."""
-        self.phase = Phase(newton, self.phase.gaps[-1:])
+        self.phase = Phase(newton, self.phase.gaps[-1:], mixed=self.phase.mixed)
         self.memory.clear()
 
     def newton_pays(self) -> bool:
