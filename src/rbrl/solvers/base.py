@@ -189,13 +189,14 @@ class Run:
         """Record an objective value and what it had cost."""
         self.way.append((value, self.objective.evaluations if evaluations is None else evaluations))
 
-    def certify(self, W: FloatArray, adjoint: FloatArray) -> None:
-        """Keep the lower bound of the point reached, from Z' times its residual, if it is the best; tell who watches."""
+    def certify(self, W: FloatArray, adjoint: FloatArray) -> float:
+        """The lower bound of the point reached, from Z' times its residual, kept if it is the best; tell who watches."""
         bound = lower_bound(self.objective, W, self.now.loss, adjoint)
         if bound >= self.bound.value:
             self.bound = Bound(bound, self.now.scores)
         if self.objective.reached is not None and self.objective.reached(self.gap()):
             self.stopped_by = "callback"
+        return bound
 
     def gap(self) -> float:
         """The certified relative gap of the point reached."""
