@@ -142,8 +142,7 @@ class QuasiNewtonRun(Run):
     def minimised(self, start: Start, scores: Any = None) -> SolverResult:
         """From `start`, or from the minimiser of the mean model, to the end."""
         self.arrive(self.first(start, scores))
-        each = EVALUATIONS if self.objective.Y.size > SMALL else 5 * EVALUATIONS
-        while not self.finished() and self.objective.evaluations - self.way[0][1] < each * self.max_iter:
+        while not self.finished() and self.evaluations_left() > 0:
             if self.phase.newton and self.phase.stands(2 * FEW):
                 self.turn(newton=False)
             if self.now.rank_share > NEARLY_FULL and len(self.phase.gaps) % FEW == 0 and self.newton_pays():
@@ -184,6 +183,11 @@ class QuasiNewtonRun(Run):
         bound, shares = best_mixture(self.objective, self.now.W, losses, adjoints)
         if bound > self.bound.value:
             self.bound = Bound(bound, Mixture(shares, scores))
+
+    def evaluations_left(self) -> float:
+        """What is left of the evaluations allowed."""
+        each = EVALUATIONS if self.objective.Y.size > SMALL else 5 * EVALUATIONS
+        return each * self.max_iter - (self.objective.evaluations - self.way[0][1])
 
     def turn(self, newton: bool) -> None:
         """Go on with one kind of direction; the gaps of the other say nothing of it."""
@@ -248,7 +252,8 @@ class QuasiNewtonRun(Run):
         factors = split(now.W, min(max(rounds.tol, 1e-4), FADING))
         H, spare = MeanModel(objective, now.scores).hessian, rounds.tol * now.value
         U, V = join_violations(objective, *factors, now.smooth_gradient, H, spare=spare) or factors
-        point = descend(objective, U, V, rounds.tol, self.max_iter - self.n_iter - 1, rounds.memory, self.note)
+        most = int(min(self.max_iter - self.n_iter - 1, np.ceil(self.evaluations_left())))
+        point = descend(objective, U, V, rounds.tol, most, rounds.memory, self.note)
         self.arrive(Iterate(objective, point.U @ point.V.T, point.scores, self.tol))
         rounds.tol *= 0.2
         if (self.few_labels() or now.rank_share > NEARLY_FULL) and not self.paid(*before):
