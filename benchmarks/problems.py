@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from rbrl import RBRLClassifier, __version__, datasets
 from rbrl.datasets.catalogue import canonical_order, row_digests
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
-from rbrl.problem import SpectralDesign, eigen_design, with_ones
+from rbrl.problem import SpectralDesign, eigen_design, with_constant
 from rbrl.problem.objective import Objective
 
 
@@ -78,7 +78,7 @@ def kernel_design(X):
 
 def linear_design(X):
     """Features and a column of ones, in the eigenbasis of their covariance."""
-    return eigen_design(with_ones(X))
+    return eigen_design(with_constant(X))
 
 
 def rbrl_objective(design, Y, ridge, ranking, nuclear):

@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.problems import part, rbrl_objective, write_results
 from threadpoolctl import threadpool_limits
 
-from rbrl.problem import linear_design, with_ones
+from rbrl.problem import linear_design, with_constant
 from rbrl.solvers import LowRank, QuasiNewton
 
 CASES = {
@@ -45,7 +45,7 @@ def main():
     rows = []
     for name, cases in CASES.items():
         X, Y = part(name)
-        design = linear_design(with_ones(X))
+        design = linear_design(with_constant(X))
         rows += [row(name, weights, design, Y) for weights in cases]
     write_results(__file__, "Weights in factors", TEXT, rows)
 

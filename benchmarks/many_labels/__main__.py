@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from rbrl import datasets
 from rbrl.metrics import ranking_loss
-from rbrl.problem import linear_design, with_ones
+from rbrl.problem import linear_design, with_constant
 
 # Of eight points around (10, 1, 10), the one with the lowest ranking loss on a fifth of the training rows.
 RBRL = {"ridge": 100, "ranking": 1, "nuclear": 100, "tol": 1e-3}
@@ -81,7 +81,7 @@ def row(home, name, method, parameters, Y_test):
 def growth(train, test):
     X, Y = train
     order = np.random.default_rng(0).permutation(Y.shape[1])
-    design = linear_design(with_ones(X))
+    design = linear_design(with_constant(X))
     rows = []
     for share in SHARES:
         part = np.sort(order[: len(order) // share])

@@ -17,9 +17,8 @@ def preconditioner(problem, point):
     """The default solver's own, at a point."""
     objective = problem.objective
     H = objective.loss.label_hessian(objective.Y, point.scores) / problem.n
-    eye = np.eye(len(H))
-    S = point.nuclear.hessian if point.nuclear else 0.0 * eye
-    return PencilSolver(objective.design.gram_diagonal, H, problem.ridge, eye, S)
+    S = point.nuclear.hessian if point.nuclear else np.zeros_like(H)
+    return PencilSolver(objective.design.gram_diagonal, H, S, problem.ridge)
 
 
 class Problem:

@@ -8,7 +8,7 @@ from problems import ALL_LOSSES, random_labels, rbrl_loss
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.out_of_core import BlockDesign, BlockLoss, LocalBlocks
 from rbrl.out_of_core.design import BlockObjective, take_survey
-from rbrl.problem import eigen_design, with_ones
+from rbrl.problem import eigen_design, with_constant
 from rbrl.problem.linear import rotated_design
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
@@ -34,7 +34,7 @@ def pair(storage="dense", whitened=True, loss=None, seed=0, lambdas=(0.5, 0.2)):
     """The same objective over arrays and over blocks."""
     X, Y, blocks = rows(seed, storage=storage)
     loss = loss or rbrl_loss(0.5)
-    arrays = (eigen_design if whitened else rotated_design)(with_ones(X))
+    arrays = (eigen_design if whitened else rotated_design)(with_constant(X))
     design = BlockDesign(blocks, intercept=True, largest_gram=100 if whitened else 0)
     return Objective(arrays, Y, loss, *lambdas), BlockObjective(design, loss, *lambdas)
 
@@ -78,7 +78,7 @@ def test_tall_matrices_by_their_small_images():
     rng = np.random.default_rng(3)
     W, D, U, V = (rng.standard_normal(s) for s in ((blocks.shape), (blocks.shape), (blocks.shape[0], 2), (5, 2)))
     t = rng.random(5)
-    Z = with_ones(rows()[0]) @ blocks.design.coefficients(np.eye(blocks.shape[0]))
+    Z = with_constant(rows()[0]) @ blocks.design.coefficients(np.eye(blocks.shape[0]))
     scores = blocks.design.scores
     moved = scores(W) + scores(D) * t - 0.5 * scores(D)
     np.testing.assert_allclose(Z @ moved.weights, Z @ W + (Z @ D) * t - 0.5 * (Z @ D))
@@ -123,7 +123,7 @@ def test_a_line_is_exact_where_it_starts_and_everywhere_if_the_sample_is_whole(w
         monkeypatch.setattr("rbrl.out_of_core.design.SAMPLE_ROWS", 20)
     arrays, blocks = pair()
     W, D, t = weights(blocks.design), weights(blocks.design, seed=5), np.linspace(0.1, 2, 5)
-    X, Y = arrays.design.transform(with_ones(rows()[0])), arrays.Y
+    X, Y = arrays.design.transform(with_constant(rows()[0])), arrays.Y
     F, along = X @ same_weights(arrays, blocks, W), X @ same_weights(arrays, blocks, D)
     handles = blocks.design.scores(W), blocks.design.scores(D)
     blocks.loss.line(blocks.Y, *handles, t)
@@ -192,7 +192,7 @@ def test_columns_of_very_different_sizes_cost_few_passes(nuclear):
     for A in (X, X * sizes):
         design = BlockDesign(LocalBlocks([(A[:250], Y[:250]), (A[250:], Y[250:])]), largest_gram=0)
         found.append(QuasiNewton().solve(BlockObjective(design, rbrl_loss(1.0), 1.0, nuclear), tol=1e-3))
-    arrays = Objective(eigen_design(with_ones(X * sizes)), Y, rbrl_loss(1.0), 1.0, nuclear)
+    arrays = Objective(eigen_design(with_constant(X * sizes)), Y, rbrl_loss(1.0), 1.0, nuclear)
     assert found[1].objective == pytest.approx(QuasiNewton().solve(arrays, tol=1e-6).objective, rel=1e-3)
     assert found[1].evaluations <= 2 * found[0].evaluations
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from problems import random_labels, rbrl_loss
-from rbrl.problem import DenseDesign, MatrixDesign, eigen_design, linear_design, with_ones
+from rbrl.problem import DenseDesign, MatrixDesign, eigen_design, linear_design, with_constant
 from rbrl.problem import linear as choose
 from rbrl.problem.linear import RowSpaceDesign
 from rbrl.problem.objective import Objective
@@ -24,7 +24,7 @@ def features(shape, kind):
         X[:, ::2] = 0.0
     if kind == "sparse":
         X[rng.random(X.shape) < 0.8] = 0.0
-    X = with_ones(X)
+    X = with_constant(X)
     return (sparse.csr_array(X), X) if kind == "sparse" else (X, X)
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from problems import DESIGNS, random_design, random_gram
-from rbrl.problem import MatrixDesign, SpectralDesign, with_ones
+from rbrl.problem import MatrixDesign, SpectralDesign, with_constant
 
 every_design = pytest.mark.parametrize("kind", DESIGNS)
 
@@ -62,7 +62,7 @@ def test_an_indefinite_kernel_is_refused_with_its_spectrum():
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array])
 def test_a_sparse_matrix_is_never_densified(container, monkeypatch):
     X = np.random.default_rng(0).standard_normal((6, 40)) * (np.arange(40) % 3 == 0)
-    design = MatrixDesign(with_ones(container(X)))
+    design = MatrixDesign(with_constant(container(X)))
     for method in ("toarray", "todense"):
         monkeypatch.setattr(sparse.csr_matrix, method, None)
         monkeypatch.setattr(sparse.csr_array, method, None)
@@ -70,4 +70,4 @@ def test_a_sparse_matrix_is_never_densified(container, monkeypatch):
     np.testing.assert_allclose(design.scores(W), (X.sum(axis=1) + 1)[:, None] * np.ones(2))
     np.testing.assert_allclose(design.adjoint(np.ones((6, 2)))[-1], 6)
     np.testing.assert_allclose(design.row_norms(), np.sqrt((X**2).sum(axis=1) + 1))
-    assert design.largest_curvature(np.ones(6)) == pytest.approx(np.linalg.norm(with_ones(X), 2) ** 2)
+    assert design.largest_curvature(np.ones(6)) == pytest.approx(np.linalg.norm(with_constant(X), 2) ** 2)

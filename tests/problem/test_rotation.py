@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from problems import random_labels, rbrl_loss
-from rbrl.problem import MatrixDesign, with_ones
+from rbrl.problem import MatrixDesign, with_constant
 from rbrl.problem.linear import Rotation, directions_worth, rotated, rotated_design
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
@@ -30,7 +30,7 @@ def test_the_first_columns_are_the_directions(k):
 
 
 def test_leading_curvatures_are_those_of_the_gram_matrix():
-    X = with_ones(text_like())
+    X = with_constant(text_like())
     G = X.T @ X
     rotation, diagonal = rotated(lambda V: G @ V, np.diag(G), 3)
     assert diagonal.max() == pytest.approx(np.linalg.eigvalsh(G)[-1], rel=1e-6)
@@ -51,7 +51,7 @@ def test_axes_of_small_columns_stay_where_they_are():
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 def test_a_rotated_design_is_the_same_model(storage):
-    X = with_ones(text_like())
+    X = with_constant(text_like())
     design, rng = rotated_design(storage(X)), np.random.default_rng(1)
     W, R = rng.standard_normal((61, 3)), rng.standard_normal((400, 3))
     np.testing.assert_allclose(design.scores(W), X @ design.coefficients(W), atol=1e-10)
@@ -63,7 +63,7 @@ def test_a_rotated_design_is_the_same_model(storage):
 
 
 def test_it_saves_evaluations():
-    X, Y = with_ones(text_like()), random_labels(np.random.default_rng(2), 400, 6)
+    X, Y = with_constant(text_like()), random_labels(np.random.default_rng(2), 400, 6)
     plain, turned = (
         QuasiNewton().solve(Objective(design(X), Y, rbrl_loss(0.1), 0.5, 0.1), tol=1e-4)
         for design in (MatrixDesign, rotated_design)

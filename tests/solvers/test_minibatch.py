@@ -6,7 +6,7 @@ from scipy import sparse
 
 from problems import random_labels, rbrl_loss
 from rbrl.losses import SquaredHinge
-from rbrl.problem import eigen_design, with_ones
+from rbrl.problem import eigen_design, with_constant
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton, minibatch
 from rbrl.solvers.minibatch import BatchSteps
@@ -29,7 +29,7 @@ def learned(X, Y, size, ridge=1.0, nuclear=0.1, loss=None):
 
 def distance(steps, X, Y, ridge=1.0, nuclear=0.1):
     """Relative distance of the objective from its optimum, and that of the zero weights."""
-    objective = Objective(eigen_design(with_ones(X)), Y, rbrl_loss(0.1), ridge, nuclear)
+    objective = Objective(eigen_design(with_constant(X)), Y, rbrl_loss(0.1), ridge, nuclear)
     best = QuasiNewton().solve(objective, tol=1e-6).objective
     W = objective.design.weights(steps.coefficients())
     return objective.value(W) / best - 1, objective.value(objective.zeros()) / best - 1

@@ -57,7 +57,7 @@ def test_pencil_solver_is_a_dense_solve(second, rank):
         Q = np.linalg.qr(B)[0]
         A, B, C = ((Q * (rng.random(4) + 0.1)) @ Q.T for _ in range(3))
     first = np.linspace(3, 0, 6)
-    X = PencilSolver(first, A, second, B, C)(G)
+    X = PencilSolver(first, A, C, second, B)(G)
     for k in range(6):
         M = first[k] * A + np.broadcast_to(second, 6)[k] * B + C
         np.testing.assert_allclose(M @ X[k], G[k], rtol=1e-8, atol=1e-8)
@@ -66,13 +66,13 @@ def test_pencil_solver_is_a_dense_solve(second, rank):
 def test_pencil_solver_is_positive_where_it_is_not_exact():
     rng = np.random.default_rng(1)
     A, B, C = (random_psd(rng, 4, rank) for rank in (1, 4, 2))
-    solver, G = PencilSolver(np.linspace(3, 0, 50), A, np.geomspace(1e-6, 1e6, 50), B, C), rng.standard_normal((50, 4))
+    solver, G = PencilSolver(np.linspace(3, 0, 50), A, C, np.geomspace(1e-6, 1e6, 50), B), rng.standard_normal((50, 4))
     assert (np.sum(solver(G) * G, axis=1) > 0).all()
 
 
 @pytest.mark.parametrize("second", [0.0, np.zeros(3)], ids=["one basis", "a block per row"])
 def test_pencil_solver_survives_a_singular_pencil(second):
-    X = PencilSolver(np.array([1.0, 0.5, 0.0]), np.eye(2), second, np.eye(2), np.zeros((2, 2)))(np.ones((3, 2)))
+    X = PencilSolver(np.array([1.0, 0.5, 0.0]), np.eye(2), np.zeros((2, 2)), second)(np.ones((3, 2)))
     np.testing.assert_allclose(X[:2], [[1, 1], [2, 2]], rtol=1e-9)
     assert np.isfinite(X).all()
 
@@ -81,7 +81,7 @@ def test_pencil_solver_survives_a_singular_pencil(second):
 def test_large_matrices_are_solved_in_single_precision_where_its_range_allows_it(monkeypatch, size, single):
     rng = np.random.default_rng(4)
     A, C, G = random_psd(rng, 4), random_psd(rng, 4), size * rng.standard_normal((6, 4))
-    solver = PencilSolver(np.linspace(3, 0, 6), A, 0.8, np.eye(4), C)
+    solver = PencilSolver(np.linspace(3, 0, 6), A, C, 0.8)
     exact = solver(G)
     monkeypatch.setattr("rbrl.solvers.preconditioner.SINGLE_ENTRIES", 1)
     near = solver(G)

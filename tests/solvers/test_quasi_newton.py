@@ -13,7 +13,7 @@ from rbrl import RBRLClassifier
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import gram
 from rbrl.losses import SquaredHinge
-from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_ones
+from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_constant
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, QuasiNewton, lbfgs, quasi_newton
 from rbrl.solvers.base import Bound
@@ -122,7 +122,7 @@ def emotions(golden):
     split = np.load(golden / "emotions-split.npz")
     X, Y = split["X_train"], split["Y_train"]
     K = gram(X, None, kernel="rbf", gamma=1 / 72, degree=3, coef0=1.0)
-    return {"kernel": SpectralDesign(K), "linear": linear_design(with_ones(X))}, Y
+    return {"kernel": SpectralDesign(K), "linear": linear_design(with_constant(X))}, Y
 
 
 # Evaluations to true gaps of 1e-3, 1e-4, 1e-6 that were the best known before this solver.

@@ -27,7 +27,7 @@ from rbrl.out_of_core.design import (
 )
 from rbrl.out_of_core.sources import Blocks
 from rbrl.out_of_core.sums import BlockResidual, BlockScores, Evaluated, LabelCounts, block_label_counts
-from rbrl.problem import with_ones
+from rbrl.problem import with_constant
 from rbrl.problem.design import last_row_times
 from rbrl.scales import InterceptStrength, Strength, intercept_column
 from rbrl.solvers import Posed, QuasiNewton, Solution, Solver, solve_posed
@@ -250,7 +250,7 @@ def learn_batch(
     if not Y.any():
         return state
     if X.shape[1] + intercept <= LARGEST_GRAM:
-        new = at_zero(loss, with_ones(X) if intercept else X, Y, weights)
+        new = at_zero(loss, with_constant(X) if intercept else X, Y, weights)
         return {name: value + state.get(name, 0.0) for name, value in new._asdict().items()}
     rows = slice(None) if weights is None and Y.any(axis=1).all() else np.flatnonzero(mean_weights(Y, weights))
     X, Y, weights = X[rows], Y[rows], None if weights is None else weights[rows]

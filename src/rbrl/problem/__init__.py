@@ -2,11 +2,11 @@
 
 from rbrl.problem.design import LARGEST_DECOMPOSITION, DenseDesign, Design, RowDesign, in_single_precision
 from rbrl.problem.kernel import BlockKernel, FeatureMapDesign, SpectralDesign
-from rbrl.problem.linear import MatrixDesign, eigen_design, linear_design, with_constant, with_ones
+from rbrl.problem.linear import MatrixDesign, eigen_design, linear_design, with_constant
 from rbrl.problem.objective import NuclearNorm, Objective, Point, Ridge
 
 __all__ = [
     "LARGEST_DECOMPOSITION", "BlockKernel", "DenseDesign", "Design", "FeatureMapDesign", "MatrixDesign", "NuclearNorm",
     "Objective", "Point", "Ridge", "RowDesign", "SpectralDesign", "eigen_design", "in_single_precision", "linear_design",
-    "with_constant", "with_ones",
+    "with_constant",
 ]  # fmt: skip

@@ -69,34 +69,13 @@ class MatrixDesign(RowDesign):
         return self.pulled(self.pulled(gram).T).T
 
 
-def with_ones(X: Matrix) -> Matrix:
-    """X with a last column of ones: the intercept as one more feature.
-
-    Parameters
-    ----------
-    X : array or sparse matrix (n_samples, n_features)
-
-    Returns
-    -------
-    array or CSR matrix (n_samples, n_features + 1)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.problem import with_ones
-    >>> with_ones(np.eye(2)).tolist()
-    [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
-    """
-    return with_constant(X, 1.0)
-
-
-def with_constant(X: Matrix, constant: float) -> Matrix:
+def with_constant(X: Matrix, constant: float = 1.0) -> Matrix:
     """X with a last column of a constant: the intercept as one more feature, with a penalty of its own.
 
     Parameters
     ----------
     X : array or sparse matrix (n_samples, n_features)
-    constant : float
+    constant : float, default=1.0
 
     Returns
     -------

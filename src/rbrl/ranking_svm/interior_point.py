@@ -19,7 +19,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from rbrl._common.typing import FloatArray, Matrix
 from rbrl._loops import rows as loops
-from rbrl.problem import with_ones
+from rbrl.problem import with_constant
 from rbrl.ranking_svm.pairs import HingePairs
 
 # Entries of the preconditioner at most.
@@ -66,7 +66,7 @@ class InteriorPoint:
         self, X: Matrix, pairs: HingePairs, lift: float,
         weights: FloatArray, biases: FloatArray, duals: FloatArray, gap: float,
     ) -> None:  # fmt: skip
-        self.pairs, self.X, self.theta = pairs, with_ones(X) if lift else X, weights
+        self.pairs, self.X, self.theta = pairs, with_constant(X) if lift else X, weights
         self._Xt = self.X.T if isinstance(self.X, np.ndarray) else self.X.T.tocsr()
         self.ridge = np.ones((self.X.shape[1], 1))
         if lift:

@@ -212,15 +212,9 @@ class Run:
         """What `solver` reached, and a warning if that is not what was asked for: `remedy` says what to do where a stopping
         rule other than the tolerance was not met."""
         history, costs = np.reshape(self.way[1:], (-1, 2)).T - [[0.0], [self.way[0][1]]]
-        reached = (
-            weights,
-            self.now.value,
-            self.gap(),
-            self.objective.evaluations - self.way[0][1],
-            self.n_iter,
-            converged,
-        )
-        result = SolverResult(*reached, history, costs, self.now.scores, self.bound.scores)
+        spent, scores = self.objective.evaluations - self.way[0][1], (self.now.scores, self.bound.scores)
+        reached = weights, self.now.value, self.gap(), spent, self.n_iter, converged
+        result = SolverResult(*reached, history, costs, *scores)
         if not converged:
             penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol
             remedy = remedy or (STOPPED if self.stopped_by == "callback" else WAY_OUT if penalised else UNCERTIFIED)

@@ -218,71 +218,41 @@ class LowRank:
         """Minimise `objective`; return a :class:`SolverResult`."""
         if self.max_rank is not None:
             check_number("LowRank", "max_rank", self.max_rank, low=1, integer=True)
-        run = _Run(objective, self, tol, max_iter)
-        run.begin(start)
-        while not run.finished():
-            run.advance()
-        return run.result("The low-rank solver", run.now.U @ run.now.V.T, run.converged())
-
-
-class _Run(Run):
-    """Rounds of descent in factors; it is stuck at a stationary point where no column is missing."""
-
-    now: Factors
-
-    def __init__(self, objective: Objective, solver: LowRank, tol: float, max_iter: int) -> None:
-        super().__init__(objective, tol, max_iter)
-        self.solver, self.most = solver, min(*objective.shape, solver.max_rank or np.inf)
-
-    def begin(self, start: Start) -> None:
-        """Factors of `start`, or of the minimiser of the mean model, as far as its singular values stand out."""
-        rank, large = self.most, min(self.objective.shape) > EXACT_BELOW
-        if start is None and large:
-            start, rank = model_start(self.objective, rounds=0), min(rank, self.solver.max_rank or FIRST)
-        start = model_start(self.objective) if start is None else start
-        self.factors = split(start, most=int(rank))
+        run, most = Run(objective, tol, max_iter), int(min(*objective.shape, self.max_rank or np.inf))
+        rank, enough = most, ROUNDING if self.max_rank is None else STATIONARY * tol
+        if start is None and min(objective.shape) > EXACT_BELOW:
+            start, rank = model_start(objective, rounds=0), min(rank, self.max_rank or FIRST)
+        U, V = split(model_start(objective) if start is None else start, most=rank)
         # Columns can join only below the largest rank; a round that is the last one need not end early.
-        self.small = 0.3 * self.tol if self.factors[0].shape[1] == self.most else max(LOOSE, 0.3 * self.tol)
-        self.advance()
+        small = 0.3 * tol if U.shape[1] == most else max(LOOSE, 0.3 * tol)
+        while True:
+            run.now = now = self._stationary(run, U, V, small)
+            run.note(now.value)
+            W, adjoint, rank = now.U @ now.V.T, objective.design.adjoint(now.residual), now.U.shape[1]
+            run.certify(W, adjoint)
+            if run.finished():
+                break
+            wanted = max(rank, FIRST)
+            room = min(most - rank, wanted)
+            gradient, H = adjoint + objective.ridge.gradient(W), MeanModel(objective, now.scores).hessian
+            joined = join_violations(objective, now.U, now.V, gradient, H, room) if room else None
+            U, V = joined or (now.U, now.V)
+            if joined is None and small <= enough:
+                run.stopped_by = "itself"
+                break
+            # A closer look, unless many are missing still.
+            if U.shape[1] < rank + wanted:
+                small *= 0.1
+        # Where the rank is limited, a stationary point is a local optimum.
+        arrived = run.gap() <= tol or (run.stopped_by == "itself" and self.max_rank is not None)
+        return run.result("The low-rank solver", W, arrived)
 
-    def advance(self) -> None:
-        """Descend to a stationary point, certify, and let the missing directions join."""
-        objective, (U, V) = self.objective, self.factors
+    def _stationary(self, run: Run, U: FloatArray, V: FloatArray, small: float) -> Factors:
+        """Where a round from these factors ends: balanced, so that their value is that of the weights; or zero, if that is
+        better."""
+        objective = run.objective
+        best = zero = Factors(objective, U[:, :0], V[:, :0], objective.design.scores(U[:, :0]))
         if U.shape[1]:
-            allowed = self.max_iter - self.n_iter - 1
-            self.now = _balanced(
-                objective, descend(objective, U, V, self.small, allowed, self.solver.memory, self.note)
-            )
-        else:
-            self.now = Factors(objective, U, V, objective.design.scores(U))
-        self.note(self.now.value)
-        W, adjoint = self.now.U @ self.now.V.T, objective.design.adjoint(self.now.residual)
-        self.certify(W, adjoint)
-        self.grow(adjoint + objective.ridge.gradient(W), ended=self.n_iter < self.max_iter)
-
-    def grow(self, gradient: FloatArray, ended: bool) -> None:
-        """New columns for another round, within the rank that is allowed; a closer look unless many are missing still."""
-        now, rank = self.now, self.now.U.shape[1]
-        step, joined = max(rank, FIRST), None
-        room = int(min(self.most - rank, step))
-        if room > 0:
-            H = MeanModel(self.objective, now.scores).hessian
-            joined = join_violations(self.objective, now.U, now.V, gradient, H, room)
-        self.factors = joined or (now.U, now.V)
-        enough = ROUNDING if self.solver.max_rank is None else STATIONARY * self.tol
-        if joined is None and ended and self.small <= enough:
-            self.stopped_by = "itself"
-        if joined is None or joined[0].shape[1] < rank + step:
-            self.small *= 0.1
-
-    def converged(self) -> bool:
-        """Certified; or, where the rank is limited, at a local optimum."""
-        return self.gap() <= self.tol or (self.stopped_by == "itself" and self.solver.max_rank is not None)
-
-
-def _balanced(objective: Objective, point: Factors) -> Factors:
-    """The same weights in balanced factors, whose value is that of the weights; none where that is better still."""
-    U, V = balance(point.U, point.V)
-    best = point.in_factors(objective, U, V)
-    zero = Factors(objective, U[:, :0], V[:, :0], objective.design.scores(U[:, :0]))
-    return zero if zero.value <= best.value else best
+            end = descend(objective, U, V, small, run.max_iter - run.n_iter - 1, self.memory, run.note)
+            best = end.in_factors(objective, *balance(end.U, end.V))
+        return zero if zero.value <= best.value else best

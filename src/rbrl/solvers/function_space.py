@@ -98,7 +98,7 @@ class _Run(QuasiNewtonRun):
         """Exact in the eigenvectors that are known; the others are taken for equal."""
         values, U, rest = self.spectrum
         H = MeanModel(self.objective, scores).hessian
-        inside, outside = (PencilSolver(v, H, 0.0, np.zeros_like(H), pull) for v in (values, np.array([rest])))
+        inside, outside = (PencilSolver(v, H, pull) for v in (values, np.array([rest])))
 
         def inverse(G: FloatArray) -> FloatArray:
             known = U.T @ G

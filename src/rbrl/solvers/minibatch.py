@@ -117,7 +117,7 @@ class BatchSteps:
         if self.expected > 0:
             new = curvature(self.last_step) / self.expected
             self.excess += (max(new, 0.0) - self.excess) / min(self.n_batches, REMEMBERED)
-        D = PencilSolver(self._curvature(turn), self.label_hessian, ridge, np.eye(len(S)), S)(G)
+        D = PencilSolver(self._curvature(turn), self.label_hessian, S, ridge)(G)
         self.last_step, self.expected = D, float(np.vdot(G, D)) / self.n_samples
         length = 1.0 / max(self.excess, 1.0)
         if self.n_batches == 0 and self.expected > 0:

@@ -45,7 +45,8 @@ SINGLE_ENTRIES, SINGLE_RANGE = 2**20, 1e9
 
 
 class PencilSolver:
-    """Solves (first_k A + second_k B + C) x = G_k for every row k, A, B, C symmetric and positive semidefinite.
+    """Solves (first_k A + C + second_k B) x = G_k for every row k, A, B, C symmetric and positive semidefinite; the identity
+    is a B of None.
 
     Exact where `second` does not vary. Where it does, B is taken to be diagonal in the basis that makes A, and the rest at
     the median of `second`, diagonal: the exact blocks needed as many evaluations on emotions and image with a kernel, and
@@ -53,8 +54,9 @@ class PencilSolver:
     """
 
     def __init__(
-        self, first: FloatArray, A: FloatArray, second: float | FloatArray, B: FloatArray, C: FloatArray
+        self, first: FloatArray, A: FloatArray, C: FloatArray, second: float | FloatArray = 0.0, B: Any = None
     ) -> None:
+        B = np.eye(len(A)) if B is None else B
         varies = isinstance(second, np.ndarray) and second.size > 0
         typical = float(np.median(second)) if varies else float(np.max(second, initial=0.0))
         size = np.max(first, initial=0.0) * A.trace() + np.max(second, initial=0.0) * B.trace() + C.trace()
@@ -111,18 +113,15 @@ class MeanModel:
     def inverse(self, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
         """The inverse Hessian as a function of a matrix (n_columns, n_labels)."""
         if nuclear is not None and not nuclear.left:
-            return PencilSolver(self._gram, self.hessian, self.ridge, np.eye(len(self.hessian)), nuclear.hessian)
+            return PencilSolver(self._gram, self.hessian, nuclear.hessian, self.ridge)
         curvatures, basis = self.curvatures
         if nuclear is None:
             diagonal = np.outer(self._gram, curvatures) + np.reshape(self.ridge, (-1, 1))
             diagonal += 1e-14 * np.max(diagonal, initial=0.0) + 1e-300
         else:
             # Two matrices over columns are diagonal in one common basis, and the labels in the eigenvectors of their own.
-            S, none = (
-                nuclear.hessian + np.diag(self.ridge * np.ones(len(nuclear.hessian))),
-                np.zeros_like(nuclear.hessian),
-            )
-            over_columns = PencilSolver(curvatures, np.diag(self._gram), 0.0, none, S)
+            S = nuclear.hessian + np.diag(self.ridge * np.ones(len(self._gram)))
+            over_columns = PencilSolver(curvatures, np.diag(self._gram), S)
 
         def inverse(G: FloatArray) -> FloatArray:
             T = G if basis is None else G @ basis
@@ -191,11 +190,9 @@ def factor_blocks(
 ) -> InverseHessian:
     """Inverse of the two diagonal blocks of the Hessian in factors W = U V', for U and for V stacked."""
     (k, rank), r = U.shape, objective.ridge.row_weights
-    eye, nuclear = np.eye(rank), objective.nuclear.weight
-    solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ model.hessian @ V, model.ridge, V.T @ V, nuclear * eye)
-    curvatures, basis = model.curvatures
-    rest = objective.ridge.weight * (U.T @ (r * U)) + nuclear * eye
-    solve_V = PencilSolver(curvatures, scores_U.T @ scores_U, 1.0, np.zeros_like(eye), rest)
+    nuclear, (curvatures, basis) = objective.nuclear.weight * np.eye(rank), model.curvatures
+    solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ model.hessian @ V, nuclear, model.ridge, V.T @ V)
+    solve_V = PencilSolver(curvatures, scores_U.T @ scores_U, objective.ridge.weight * (U.T @ (r * U)) + nuclear)
 
     def inverse(G: FloatArray) -> FloatArray:
         in_V = solve_V(G[k:]) if basis is None else (solve_V((G[k:].T @ basis).T).T @ basis.T).T
