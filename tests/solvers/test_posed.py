@@ -180,8 +180,18 @@ class TestKernels:
     @pytest.mark.parametrize("ridge", [1e-8, 1e-3])
     def test_double_precision_where_single_does_not_do(self, monkeypatch, precisions, ridge):
         monkeypatch.setattr(posed, "FINEST", 0.0)
-        assert self.solve(*self.problem(ridge, 0.1, 0.1), tol=1e-8).proof.gap <= 1e-8
+        steps = []
+
+        class Counting(QuasiNewton):
+            def solve(self, *args, **options):
+                result = super().solve(*args, **options)
+                steps.append(result.n_iter)
+                return result
+
+        solution = self.solve(*self.problem(ridge, 0.1, 0.1), Counting(), tol=1e-8)
+        assert solution.proof.gap <= 1e-8
         assert precisions == ["f", "d"]
+        assert solution.result.n_iter == sum(steps) == len(solution.result.history)
 
     def test_other_solvers_and_the_low_rank_function_are_of_double_precision(self, precisions):
         for solver, low_rank in ((APG(restart=True), "coefficients"), (QuasiNewton(), "function")):

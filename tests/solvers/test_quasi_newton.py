@@ -15,7 +15,7 @@ from rbrl.kernels import gram
 from rbrl.losses import SquaredHinge
 from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_constant
 from rbrl.problem.objective import Objective
-from rbrl.solvers import APG, QuasiNewton, lbfgs, quasi_newton
+from rbrl.solvers import APG, QuasiNewton, factored, lbfgs, quasi_newton
 from rbrl.solvers.base import Bound
 from rbrl.solvers.certificate import Mixture, prove_linear
 from rbrl.solvers.lbfgs import Iterate
@@ -348,6 +348,22 @@ def test_evaluations_are_bounded_as_iterations_are(monkeypatch):
     assert not found.converged
     assert found.n_iter < 100
     assert found.objective <= objective.value(objective.zeros())
+
+
+def test_rounds_in_factors_keep_within_the_evaluations_left(monkeypatch):
+    """They are 5 * .002 * 1,000; the iterations left would be hundreds."""
+    allowed = []
+
+    def descend(objective, U, V, small, max_iter, *rest):
+        allowed.append(max_iter)
+        return factored.descend(objective, U, V, small, max_iter, *rest)
+
+    monkeypatch.setattr(quasi_newton, "descend", descend)
+    monkeypatch.setattr(quasi_newton, "EVALUATIONS", 0.002)
+    found = solve_quietly(QuasiNewton(), low_rank_problem(12.0), tol=1e-14)
+    assert allowed
+    assert max(allowed) <= 10
+    assert found.evaluations <= 10 + 2
 
 
 def test_where_nothing_descends_past_and_rest_end_before_the_other_direction_is_tried():

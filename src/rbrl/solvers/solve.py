@@ -216,16 +216,15 @@ def solve_kernel(
         evaluations = 1.5 if objective.nuclear.weight else 1.0
         return objective, Posed(partial(prove_kernel, objective, K), dtype, evaluations), weights
 
-    spent, single_may_do = 0.0, len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
+    first, single_may_do = None, len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
     if single_may_do and low_rank == "coefficients" and isinstance(solver, QuasiNewton):
         objective, posed, weights = over(K.astype(np.float32))
         first = posed.judge(objective, _quietly(solver, objective, weights, SHARE * tol, max_iter)[0])
         if first.proof.gap <= tol:
             return first
-        start, spent = first.coefficients, first.result.evaluations
+        start, max_iter = first.coefficients, max(max_iter - first.result.n_iter, 1)
     solution = solve_posed(solver, *over(K.copy()), tol, max_iter)
-    solution.result.evaluations += spent
-    return solution
+    return solution if first is None else replace(solution, result=_joined(first.result, solution.result))
 
 
 def _quietly(
