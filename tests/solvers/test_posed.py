@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from rbrl.problem.objective import Objective
 from rbrl.search import PathSearchCV
 from rbrl.solvers import APG, QuasiNewton, certificate, solve_kernel
 from rbrl.solvers import solve as posed
-from rbrl.solvers.certificate import prove_kernel
+from rbrl.solvers.certificate import prove_function, prove_kernel
 
 WEIGHTS = list(itertools.product((1e-4, 1e-2, 1.0, 1e2), (0.0, 1.0), (0.0, 1e-2, 10.0)))
 
@@ -168,6 +169,23 @@ class TestKernels:
                 A = objective.design.coefficients(scale * rng.standard_normal(objective.shape))
                 proof = prove_kernel(objective, K, A, K @ A)
                 assert proof.objective / (1 + proof.gap) <= optimum * (1 + 1e-9)
+
+    @pytest.mark.parametrize("low_rank", ["coefficients", "function"])
+    def test_an_objective_that_rounding_moves_is_that_of_extended_precision(self, low_rank):
+        """Large coefficients of rows that are nearly equal: products cancel to scores of 1."""
+        if np.finfo(np.longdouble).eps >= np.finfo(float).eps:
+            pytest.skip("a long double is a double here")
+        rng = np.random.default_rng(0)
+        rows = rng.standard_normal((6, 6)) * np.geomspace(1, 1e-4, 6)
+        K, Y = rows @ rows.T, random_labels(rng, 6, 2)
+        A = np.linalg.solve(K, Y * 1.0) + 1e-3 * rng.standard_normal((6, 2))
+        objective = Objective(SpectralDesign(K.copy(), low_rank), Y, rbrl_loss(0.0), 0.0, 0.0)
+        by_function = partial(prove_function, objective, K.dot, np.linalg.norm(K, axis=0), K=K)
+        prove = by_function if low_rank == "function" else partial(prove_kernel, objective, K)
+        F = (K.astype(np.longdouble) @ A.astype(np.longdouble)).astype(float)
+        true = objective.loss.value(Y, F, None)
+        assert abs(objective.loss.value(Y, K @ A, None) - true) > 1e-9 * true
+        assert prove(A, K @ A).objective == pytest.approx(true, rel=1e-12)
 
     def test_a_large_ridge_needs_single_precision_only(self, precisions):
         assert self.solve(*self.problem(1.0, 0.1, 0.1)).proof.gap <= 1e-4

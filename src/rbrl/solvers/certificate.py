@@ -298,11 +298,15 @@ def prove_linear(
     return prove_sums(objective, sizes, last_row_times(W, 1 / constant), here, [(dual, G)], extended)
 
 
+def _extended_scores(X: Matrix, W: FloatArray) -> FloatArray:
+    """Scores of coefficients W by products in extended precision, some rows at a time."""
+    step = max(1, EXTENDED_ENTRIES // (X.shape[1] + 1))
+    return np.vstack([extended_scores(X[start : start + step], W) for start in range(0, X.shape[0], step)])
+
+
 def _extended_loss(objective: Objective, X: Matrix, W: FloatArray) -> float:
     """The loss of coefficients W, by scores in extended precision."""
-    step = max(1, EXTENDED_ENTRIES // (X.shape[1] + 1))
-    F = np.vstack([extended_scores(X[start : start + step], W) for start in range(0, X.shape[0], step)])
-    return objective.loss.value(objective.Y, F, objective.sample_weight)
+    return objective.loss.value(objective.Y, _extended_scores(X, W), objective.sample_weight)
 
 
 def prove_sums(
@@ -369,12 +373,12 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
             square = float(np.vdot(u, -theta * KR - N)) + float(norms @ np.abs(u) @ (theta * dual.blur + blur))
         square = max(square, 0.0) if np.isfinite(square) else np.inf
         bound = along(dual.loss, theta, n_terms=R.size) - square / (2 * ridge)
-    return _kernel_proof(objective, norms, A, F, sigma, max(bound, 0.0))
+    return _kernel_proof(objective, norms, A, F, sigma, max(bound, 0.0), K)
 
 
 def prove_function(
     objective: Objective, product: Callable[[FloatArray], FloatArray], norms: FloatArray, A: FloatArray,
-    dual_scores: FloatArray | Mixture,
+    dual_scores: FloatArray | Mixture, K: FloatArray | None = None,
 ) -> Proof:  # fmt: skip
     r"""The proof of a kernel model with low rank of the function :math:`\Phi(X)'A`, whose squared singular values are those
     of :math:`A'KA`.
@@ -387,6 +391,8 @@ def prove_function(
         Norms of the columns of K.
     objective, A, dual_scores
         As for :func:`prove_kernel`; any design without ridge weights will do.
+    K : array (n_samples, n_samples), default=None
+        If it is at hand, products that cancel are computed anew in extended precision.
     """
     dual, R = DualPoint.at(objective, dual_scores)
     left, scale, right = np.linalg.svd(A, full_matrices=False)
@@ -399,16 +405,24 @@ def prove_function(
     # A gradient with these singular values, what rounding can hide of it included, has the same bound.
     pull = np.diag(np.sqrt(gram_eigh(pulls)[0] + float(norms @ np.abs(R) @ dual.blur)))
     bound = lower_bound(objective, A, dual.loss, pull, np.zeros_like(pull))
-    return _kernel_proof(objective, norms, A, F, sigma, bound)
+    return _kernel_proof(objective, norms, A, F, sigma, bound, K)
 
 
 def _kernel_proof(
-    objective: Objective, norms: FloatArray, A: FloatArray, F: FloatArray, sigma: FloatArray, bound: float
-) -> Proof:
+    objective: Objective, norms: FloatArray, A: FloatArray, F: FloatArray, sigma: FloatArray, bound: float,
+    K: FloatArray | None,
+) -> Proof:  # fmt: skip
     """The proof of coefficients A with scores F = K A; their square <A, F> can cancel, too, but is not negative."""
-    here, _ = DualPoint.at(objective, F)
-    pull = 0.5 * objective.ridge.weight * np.sqrt(squares(A))
-    return _proof(objective, here, norms, A, max(float(np.vdot(A, F)), 0.0), sigma, bound, pull)
+    here, ridge, square = DualPoint.at(objective, F)[0], 0.5 * objective.ridge.weight, max(float(np.vdot(A, F)), 0.0)
+
+    def extended() -> float:
+        """The loss, with what extended precision changes in the square."""
+        G = _extended_scores(K, A)
+        change = ridge * (max(float(np.vdot(A, G)), 0.0) - square)
+        return objective.loss.value(objective.Y, G, objective.sample_weight) + change
+
+    pull = ridge * np.sqrt(squares(A))
+    return _proof(objective, here, norms, A, square, sigma, bound, pull, None if K is None else extended)
 
 
 def _proof(

@@ -211,7 +211,8 @@ def solve_kernel(
         objective = objective_of(SpectralDesign(K_of_design, low_rank))
         weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
         if low_rank == "function":
-            return objective, Posed(partial(prove_function, objective, K.dot, np.sqrt(squares(K))), dtype), weights
+            prove = partial(prove_function, objective, K.dot, np.sqrt(squares(K)), K=K)
+            return objective, Posed(prove, dtype), weights
         # With a nuclear norm a third matrix is multiplied, in the same pass over K.
         evaluations = 1.5 if objective.nuclear.weight else 1.0
         return objective, Posed(partial(prove_kernel, objective, K), dtype, evaluations), weights
