@@ -32,8 +32,7 @@ TEXT = """The default solver of RBRLClassifier on a list of problems drawn befor
 ranking, nuclear; tol is 1e-4, with 200 labels and more 1e-3. Every run is in a process of its own, from nothing, the set-up
 of the design included; CPU is processor time in seconds, of short runs the least of several, with ">" where the run was
 stopped there. The gap is certified; a star says that it is above tol. The other is commit c447c49, before the list was tuned
-on, and this one b26560e, before mixtures of gradients ended slow fits earlier; both were measured in turns, beside other
-work on the machine."""
+on, and this one f9b6916; both were measured in turns, beside other work on the machine."""
 
 
 def parameters_of(problem, n_features):
