@@ -142,13 +142,15 @@ class QuasiNewtonRun(Run):
     def minimised(self, start: Start, scores: Any = None) -> SolverResult:
         """From `start`, or from the minimiser of the mean model, to the end."""
         self.arrive(self.first(start, scores))
-        while not self.finished() and self.evaluations_left() > 0:
+        each = EVALUATIONS if self.objective.Y.size > SMALL else 5 * EVALUATIONS
+        most = each * self.max_iter + self.way[0][1]
+        while not self.finished() and self.objective.evaluations < most:
             if self.phase.newton and self.phase.stands(2 * FEW):
                 self.turn(newton=False)
             if self.now.rank_share > NEARLY_FULL and len(self.phase.gaps) % FEW == 0 and self.newton_pays():
                 self.turn(newton=True)
             if self.now.rank_share < 1 and self.factors_pay():
-                self.factored_round()
+                self.factored_round(most - self.objective.evaluations)
             else:
                 self.step()
         self.tidy()
@@ -183,11 +185,6 @@ class QuasiNewtonRun(Run):
         bound, shares = best_mixture(self.objective, self.now.W, losses, adjoints)
         if bound > self.bound.value:
             self.bound = Bound(bound, Mixture(shares, scores))
-
-    def evaluations_left(self) -> float:
-        """What is left of the evaluations allowed."""
-        each = EVALUATIONS if self.objective.Y.size > SMALL else 5 * EVALUATIONS
-        return each * self.max_iter - (self.objective.evaluations - self.way[0][1])
 
     def turn(self, newton: bool) -> None:
         """Go on with one kind of direction; the gaps of the other say nothing of it."""
@@ -246,13 +243,13 @@ class QuasiNewtonRun(Run):
                 self.stopped_by = "itself"
             self.turn(newton=not newton)
 
-    def factored_round(self) -> None:
-        """Descend in factors, the directions that the last round missed included."""
+    def factored_round(self, evaluations: float) -> None:
+        """Descend in factors, the directions that the last round missed included, in so many evaluations at most."""
         objective, now, rounds, before = self.objective, self.now, self.rounds, (self.phase.gaps[-1], self.n_iter)
         factors = split(now.W, min(max(rounds.tol, 1e-4), FADING))
         H, spare = MeanModel(objective, now.scores).hessian, rounds.tol * now.value
         U, V = join_violations(objective, *factors, now.smooth_gradient, H, spare=spare) or factors
-        most = int(min(self.max_iter - self.n_iter - 1, np.ceil(self.evaluations_left())))
+        most = int(min(self.max_iter - self.n_iter - 1, np.ceil(evaluations)))
         point = descend(objective, U, V, rounds.tol, most, rounds.memory, self.note)
         self.arrive(Iterate(objective, point.U @ point.V.T, point.scores, self.tol))
         rounds.tol *= 0.2
