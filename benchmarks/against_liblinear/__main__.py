@@ -45,11 +45,11 @@ that takes more than {LONG} seconds; a ratio above 1 means that ours is faster. 
 than {RUN} seconds, or when {SEARCH} have gone on coarser tolerances that were not enough; dual=True, which is tried last,
 also when it takes much longer than dual=False."""
 # By hand, after a run: why each lost cell is lost.
-REASONS = """Where ours loses: on langlog (75 labels, 1,460 short texts) and slashdot at ridges up to 1, labels are nearly
-separable, few rows are active, and LIBLINEAR's dual coordinate descent visits only those; ours needs 50 to 140 evaluations,
-or, on langlog, some twenty Newton steps until the active rows are found, each with a factorisation per label. On enron at
-ridges 1 and 10 and 20ng and slashdot at ridge 1 both take about the same time: these cells move by a tenth or two from run
-to run. All cells are of one run, beside other work on the machine."""
+REASONS = """Where ours loses: on langlog (75 labels, 1,460 short texts) at ridges up to 10 and slashdot up to .1, labels are
+nearly separable, few rows are active, and LIBLINEAR's dual coordinate descent visits only those; ours needs 50 to 140
+evaluations, or, on langlog, some twenty Newton steps until the active rows are found, each with a factorisation per label.
+On enron at ridge 10 and 20ng from ridge 1 on both take about the same time: these cells move by a few tenths from run to
+run. All cells are of one run, beside other work on the machine."""
 
 
 class Problem:
