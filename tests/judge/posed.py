@@ -67,12 +67,12 @@ class Loss:
         return R, H
 
     def doubt(self, F, error):
-        """How much the value may differ where every score does by its `error` at most, and every entry of the graph by its
-        rounding: the model has it in double precision."""
+        """How much the value may differ where every score does by its `error` at most; and the judge's own rounding of the
+        graph's term, whose entries cancel."""
         R, _ = self.slopes(F)
         pairs = 6 * self.pairs * self.shares.max(axis=1) ** 2 * F.shape[1]
         curvature = self.costs.max(axis=1) + pairs + self.weights * np.abs(self.graph).sum(axis=1).max()
-        rounded = DOUBLE * (self.weights[:, None] * np.abs(F) * (np.abs(F) @ np.abs(self.graph))).sum() / 2
+        rounded = EPSILON * (self.weights[:, None] * np.abs(F) * (np.abs(F) @ np.abs(self.graph))).sum() / 2
         return (np.abs(R) * error).sum() + (curvature[:, None] * error**2).sum() / 2 + rounded
 
     def astype(self, dtype):
