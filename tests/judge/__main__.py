@@ -1,4 +1,7 @@
-"""cd tests; python -m judge --count 10000 --seed 0: judge many problems, and show what is wrong, by kind."""
+"""cd tests; python -m judge --count 10000 --seed 0: judge many problems, and show what is wrong, by kind.
+
+With --ranking, the problems are those of Rank-SVM, Rank-SVMz and calibrated Rank-SVM.
+"""
 
 import argparse
 import sys
@@ -10,12 +13,14 @@ from multiprocessing import Pool
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .problems import KINDS, random_problem
+from .problems import random_problem
+from .ranking import random_ranking_problem
 from .verdict import judge
 
 
-def verdicts(seeds, jobs=1):
-    """Of all seeds, in order."""
+def verdicts(seeds, jobs=1, ranking=False):
+    """Verdicts of all seeds, in order."""
+    verdict_of = verdict_of_ranking if ranking else verdict_of_convex
     if jobs == 1:
         with threadpool_limits(1):
             yield from map(verdict_of, seeds)
@@ -24,8 +29,12 @@ def verdicts(seeds, jobs=1):
         yield from pool.imap(verdict_of, seeds, chunksize=8)
 
 
-def verdict_of(seed):
+def verdict_of_convex(seed):
     return judge(random_problem(seed))
+
+
+def verdict_of_ranking(seed):
+    return judge(random_ranking_problem(seed))
 
 
 def table(found):
@@ -39,7 +48,8 @@ def table(found):
     letters = " ".join(f"{letter:>5}" for letter in "abcd")
     others = f"{'weak':>5} {'open':>5} {'excused':>7}"
     yield f"{'kind':12} {'problems':>8} {'warned':>7} {'worst true gap / gap_':>22} {letters} {others}"
-    for kind in (*KINDS, "all"):
+    kinds = dict.fromkeys(verdict.problem.kind for verdict in found)
+    for kind in (*kinds, "all"):
         of_kind = [verdict for verdict in found if kind in (verdict.problem.kind, "all")]
         wrong = Counter(letter for verdict in of_kind for letter in verdict.wrong)
         warned = sum(verdict.warned for verdict in of_kind)
@@ -61,11 +71,12 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first; its problem alone with --count 1")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--ranking", action="store_true", help="problems of the ranking SVMs")
     parser.add_argument("--entries", action="store_true", help="only problems with missing labels or weighted entries")
     options = parser.parse_args()
     started, found = time.perf_counter(), []
     seeds = (seed for seed in count(options.seed) if not options.entries or random_problem(seed).has_entries())
-    for verdict in verdicts(islice(seeds, options.count), options.jobs):
+    for verdict in verdicts(islice(seeds, options.count), options.jobs, options.ranking):
         found.append(verdict)
         if verdict.wrong or options.count == 1:
             sys.stdout.write(f"{verdict}\n")

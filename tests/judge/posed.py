@@ -164,7 +164,8 @@ class Posed:
         if self.of_values is None:
             return EXTENDED(0)
         error = self.of_values @ np.abs(W)
-        return self.loss.doubt(self.Z @ W, error) + self.ridge * (np.abs(W) * error).sum() / 2
+        # A last row of biases has no kernel values.
+        return self.loss.doubt(self.Z @ W, error) + self.ridge * (np.abs(W[: len(error)]) * error).sum() / 2
 
     @property
     def shape(self):

@@ -9,6 +9,8 @@ from sklearn.base import clone
 from rbrl import BRLClassifier, RBRLClassifier
 from rbrl.estimators import CPNL
 
+from .posed import pose, stored_weights
+
 KINDS = ("dense", "wide", "sparse", "float32", "blocks", "rbf", "poly", "precomputed")
 LARGEST = 1e12
 KERNELS = ("rbf", "poly", "precomputed")
@@ -30,6 +32,9 @@ class Problem:
     earlier_ridge: float | None = None
     story: list = field(default_factory=list)
 
+    # Whether an objective may be off by the rounding of kernel values as long as the gap covers it.
+    gap_covers_kernel_rounding = False
+
     def fit(self):
         """A fitted copy of the model; the caller sees all warnings."""
         model = clone(self.model)
@@ -37,6 +42,14 @@ class Problem:
             self._fit(model.set_params(ridge=self.earlier_ridge, warm_start=True))
             model.set_params(ridge=self.model.ridge)
         return self._fit(model)
+
+    def pose(self):
+        """What the fit is to minimise."""
+        return pose(self.model, self.X, self.Y, self.weights)
+
+    def stored_weights(self, model, posed):
+        """The coefficients of a fitted model in the form of the posed problem."""
+        return stored_weights(model, posed)
 
     def _fit(self, model):
         if not self.n_parts:
@@ -216,10 +229,10 @@ def as_kind(rng, kind, X):
         return sparse.csr_array(np.where(rng.random(X.shape) < 0.4, X, 0.0))
     if kind == "float32" or (kind in ("rbf", "poly") and rng.random() < 0.15):
         return X.astype(np.float32)
-    return _kernel_matrix(rng, X) if kind == "precomputed" else X
+    return kernel_matrix(rng, X) if kind == "precomputed" else X
 
 
-def _kernel_matrix(rng, X):
+def kernel_matrix(rng, X):
     """Positive semidefinite in spite of rounding: of whole numbers, or with a diagonal that makes up for it."""
     n = len(X)
     if rng.random() < 0.5:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.linalg import hilbert
 
-from rbrl import BRLClassifier, RBRLClassifier
+from rbrl import BRLClassifier, CalibratedRankSVM, RankSVM, RankSVMz, RBRLClassifier
 from rbrl.estimators import CPNL
 
 from .posed import EPSILON, EXTENDED, IS_EXTENDED, cholesky, pose, singular_values
 from .problems import KINDS, Problem, random_problem
+from .ranking import RANKING_KINDS, RankingProblem, pose_ranking, random_ranking_problem
 from .verdict import judge
 from .witness import Search, lowest_value
 
@@ -35,6 +36,59 @@ def test_every_claim_is_true(kind):
 @pytest.mark.parametrize("start", range(10_000, 10_000 + SOAK, SOAK_PART))
 def test_every_claim_of_thousands_is_true(start):
     check(random_problem(seed) for seed in range(start, start + SOAK_PART))
+
+
+@pytest.mark.parametrize("kind", range(len(RANKING_KINDS)), ids=RANKING_KINDS)
+def test_every_claim_of_a_ranking_svm_is_true(kind):
+    seeds = range(kind, OF_EACH_KIND * len(RANKING_KINDS), len(RANKING_KINDS))
+    check(random_ranking_problem(seed) for seed in seeds)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("start", range(10_000, 10_000 + SOAK, SOAK_PART))
+def test_every_claim_of_thousands_of_ranking_svms_is_true(start):
+    check(random_ranking_problem(seed) for seed in range(start, start + SOAK_PART))
+
+
+@pytest.mark.parametrize("estimator", [RankSVM, RankSVMz, CalibratedRankSVM])
+@pytest.mark.parametrize("bias", ["free", "absorbed", "none"])
+def test_a_ranking_svm_in_single_precision(estimator, bias):
+    """The certificate is that of the coefficients after they were rounded to single precision."""
+    rng = np.random.default_rng(0)
+    X = (300 * rng.standard_normal((20, 30))).astype(np.float32)
+    Y = (rng.random((20, 4)) < 0.5).astype(int)
+    verdict = judge(RankingProblem(0, "float32", estimator(C=1000, bias=bias, tol=1e-6), X, Y))
+    assert not verdict.wrong, str(verdict)
+
+
+@pytest.mark.parametrize("bias", ["free", "absorbed", "none"])
+@pytest.mark.parametrize("offset", [1e5, 1e6, 1e7, 1e8])
+def test_a_ranking_svm_of_one_row_far_from_the_origin(bias, offset):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, Y = offset + rng.standard_normal((1, 3)), np.array([[1, 0, 1, 0]])
+        verdict = judge(RankingProblem(0, "tiny", RankSVM(C=1.0, bias=bias), X, Y))
+        assert not verdict.wrong, str(verdict)
+
+
+def test_the_search_reaches_the_optimum_of_ranking_svms():
+    """The witness is as good as the fit, so that a false certificate would be seen."""
+    verdicts = [judge(random_ranking_problem(seed)) for seed in range(100)]
+    assert sum(verdict.good_witness for verdict in verdicts) >= 98
+
+
+def test_ranking_objectives_by_hand():
+    """One row, one feature of 2, a relevant and an irrelevant label, weights .5 and 1: scores 1 and 2."""
+    X, Y, W = np.array([[2.0]]), np.array([[1, 0]]), np.array([[0.5, 1.0]], EXTENDED)
+    plain = pose_ranking(RankSVM(C=3.0, bias="none"), X, Y).value(W)[0]
+    assert float(plain) == (0.5**2 + 1.0**2) / 2 + 3 * (1 + 1)
+    # The zero label has a weight of .25, and a score of .5.
+    W = np.array([[0.5, 1.0, 0.25]], EXTENDED)
+    penalty = (0.5**2 + 1.0**2 + 0.25**2) / 2
+    zero = pose_ranking(RankSVMz(C=3.0, bias="none"), X, Y).value(W)[0]
+    assert float(zero) == penalty + 3 * (0.5 + 2.5)
+    calibrated = pose_ranking(CalibratedRankSVM(C=3.0, bias="none"), X, Y).value(W)[0]
+    assert float(calibrated) == penalty + 3 * (3 + 0.5 + 2.5)
 
 
 # Columns that were certified falsely, refused, or ended in another exception.

@@ -7,7 +7,6 @@ import numpy as np
 
 from rbrl.exceptions import ConvergenceWarning, MissingLabelsWarning, ScalingWarning
 
-from .posed import pose, stored_weights
 from .witness import lowest_value
 
 # `objective_` is that of the stored coefficients, relatively.
@@ -23,7 +22,7 @@ class Verdict:
     """The claims of one fit, what the judge found, and what is wrong with it: by letter, in words.
 
     a: `objective_` is not the objective of the stored coefficients (excused where kernel values in double precision do not
-    tell it, and the fit warned); b: `gap_` is below the true gap; c: a gap that is NaN,
+    tell it, and the fit warned, or is a ranking SVM whose `gap_` covers the difference); b: `gap_` is below the true gap; c: a gap that is NaN,
     or above `tol` without a warning; d: another warning, or an exception.
     """
 
@@ -51,15 +50,16 @@ def judge(problem):
     if model is None:
         return verdict
     verdict.objective, verdict.gap = float(model.objective_), float(model.gap_)
-    posed = pose(problem.model, problem.X, problem.Y, problem.weights)
-    W = stored_weights(model, posed)
+    posed = problem.pose()
+    W = problem.stored_weights(model, posed)
     true, doubt = posed.value(W)
     nothing = NOTHING * posed.value(0 * W)[0]
     best, good = lowest_value(posed, W)
     verdict.true_objective, verdict.true_gap = float(true), relative_gap(true - doubt, best, nothing)
     verdict.good_witness, verdict.decided = good or bool(true <= nothing), bool(doubt <= SAME * true + nothing)
     apart = max(float(abs(true - model.objective_) - doubt - nothing), 0.0)
-    if verdict.warned and SAME * true < apart <= posed.value_doubt(W):
+    covered = verdict.warned or problem.gap_covers_kernel_rounding and apart <= verdict.gap * true
+    if covered and SAME * true < apart <= posed.value_doubt(W):
         verdict.excused, apart = True, 0.0
     _compare(verdict, apart)
     return verdict

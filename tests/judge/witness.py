@@ -40,6 +40,9 @@ def lowest_value(posed, known):
 
 def candidates(posed, start=None):
     """Zero, the ends of searches from `start` (or zero), and the same with vanishing singular values set to zero."""
+    if hasattr(posed.loss, "candidates"):
+        yield from posed.loss.candidates(posed, start)
+        return
     yield np.zeros(posed.shape, EXTENDED)
     for tether in TETHERS if posed.ridge or posed.nuclear else TETHERS[1:]:
         search = Search(posed, tether)

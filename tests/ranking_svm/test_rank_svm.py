@@ -12,6 +12,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.svm import SVC
 
 from rbrl import evaluate
+from rbrl.exceptions import ConvergenceWarning
 from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
 
 X, Y = make_multilabel_classification(60, 6, n_classes=4, n_labels=2, random_state=0)
@@ -218,3 +219,21 @@ def test_a_matrix_that_is_no_kernel():
 def test_verbose_writes_one_line(capsys):
     RankSVM(verbose=1).fit(X, Y)
     assert "certified gap" in capsys.readouterr().err
+
+
+@every_model
+def test_stopping_early_warns(model):
+    with pytest.warns(ConvergenceWarning, match=r"Dual ascent stopped after 5 iterations \(max_iter=5\)"):
+        model(C=1e4, tol=1e-9, max_iter=5).fit(X, Y)
+
+
+def test_rounding_to_single_precision_is_part_of_the_certificate():
+    rng = np.random.default_rng(0)
+    rows = (300 * rng.standard_normal((20, 30))).astype(np.float32)
+    labels = (rng.random((20, 4)) < 0.5).astype(int)
+    with pytest.warns(ConvergenceWarning, match="Coefficients of type float32 could be certified only to"):
+        model = RankSVM(C=1000, bias="none", tol=1e-6).fit(rows, labels)
+    assert model.objective_ > model.dual_objective_ * (1 + 1e-6)
+    assert model.gap_ > 1e-6
+    exact = RankSVM(C=1000, bias="none", tol=1e-6).fit(rows.astype(np.float64), labels)
+    assert exact.gap_ <= 1e-6

@@ -29,7 +29,6 @@ from rbrl._common.typing import FloatArray
 from rbrl._loops import rows as loops
 from rbrl.ranking_svm.interior_point import InteriorPoint, fits
 from rbrl.ranking_svm.pairs import HingePairs, Rows
-from rbrl.solvers.base import warn_unconverged
 from rbrl.solvers.certificate import relative_gap
 
 # Sweeps between two certificates, and passes over one row's pairs in a sweep.
@@ -58,7 +57,9 @@ class DualResult:
     gap : float
         Their distance, relative to the dual value.
     duals : array (n_pairs,)
-        Dual variables of the pairs.
+        Dual variables of the pairs, from which another solve may start.
+    best_duals : array (n_pairs,)
+        Dual variables that gave `dual_objective`.
     n_iter : int
         Sweeps over the rows and steps of the interior point method.
     converged : bool
@@ -73,6 +74,7 @@ class DualResult:
     dual_objective: float
     gap: float
     duals: FloatArray = field(repr=False)
+    best_duals: FloatArray = field(repr=False)
     n_iter: int
     converged: bool
     history: FloatArray = field(repr=False)
@@ -129,11 +131,7 @@ class DualAscent:
         if fits(rows.n_features, pairs.n_labels):
             run.step_inside_until(tol, max_iter)
         run.sweep_until(tol, max_iter)
-        result = run.result(tol)
-        if not result.converged:
-            remedy = "Raise max_iter or tol, scale X, or use a smaller C."
-            warn_unconverged("Dual ascent", result, tol, max_iter, remedy)
-        return result
+        return run.result(tol)
 
 
 class _Ascent:
@@ -149,6 +147,7 @@ class _Ascent:
         # Any point is better than this one.
         self.primal = _PrimalPoint(weights, self.F, self.biases, square, square, np.inf)
         self.dual_value = -np.inf
+        self.best_duals = np.zeros_like(self.duals)
         self.history: list[float] = []
         self.certify()
 
@@ -191,11 +190,10 @@ class _Ascent:
         mus = [inside.mu]
         # The first steps may lead away from the centre's path before they follow it.
         while not self.gap <= tol and self.n_iter < max_iter and (len(mus) <= 8 or mus[-1] < 0.9 * mus[-6]):
-            inside.step()
-            mus.append(inside.mu)
             self.n_iter += 1
-            if not np.isfinite(inside.theta).all():
+            if not inside.try_step():
                 break
+            mus.append(inside.mu)
             # Its weights are a primal point; its dual variables become the current ones.
             W, biases = (inside.theta[:-1], inside.theta[-1]) if lift else (inside.theta, np.zeros(self.pairs.n_labels))
             point = self._point(model_of(W), X @ W, biases, float(np.vdot(W, W)))
@@ -219,7 +217,10 @@ class _Ascent:
         if np.isfinite(imbalance):
             dual_value = float(self.pairs.margin @ self.duals) - 0.5 * now.penalty
             # What rounding has left of the constraints counts at biases of this size.
-            self.dual_value = max(self.dual_value, dual_value - imbalance * float(np.abs(multipliers).sum()))
+            dual_value -= imbalance * float(np.abs(multipliers).sum())
+            if dual_value > self.dual_value:
+                self.dual_value = dual_value
+                self.best_duals = self.duals.copy()
         self.history.append(self.primal.value)
 
     def _balance(self) -> tuple[FloatArray, float]:
@@ -227,9 +228,10 @@ class _Ascent:
         self.duals, multipliers, imbalance = balance(self.pairs, self.F, self.biases, self.duals, self.steps)
         if self.duals.sum() > ROUNDING * self.pairs.cap.sum():
             return multipliers, imbalance
-        # Biases alone keep all margins, to rounding: a little wider they do so exactly, and the optimum is 0.
+        # Biases alone keep all margins, to rounding: a little wider they keep them exactly, also in single precision, and
+        # the optimum is 0.
         self.duals = np.zeros_like(self.duals)
-        return multipliers * (1.0 + 1e-9), 0.0
+        return multipliers * (1.0 + 1e-3), 0.0
 
     def _point(self, weights: FloatArray, F: FloatArray, biases: FloatArray, square: float) -> "_PrimalPoint":
         """A model, from its scores without biases and the squared norm of its weights."""
@@ -261,7 +263,8 @@ class _Ascent:
     def result(self, tol: float) -> DualResult:
         best, gap, history = self.primal, self.gap, np.array(self.history)
         values = (best.value, self.dual_value, gap)
-        return DualResult(best.weights, best.biases, *values, self.duals, self.n_iter, gap <= tol, history)
+        points = (self.duals, self.best_duals)
+        return DualResult(best.weights, best.biases, *values, *points, self.n_iter, gap <= tol, history)
 
 
 class _PrimalPoint(NamedTuple):

@@ -2,6 +2,7 @@
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
@@ -9,15 +10,18 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from sklearn.base import clone
 
-from rbrl._common.checks import check_choice, check_number
+from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import KernelModel, present_rows
 from rbrl.estimators.display import CertifiedDisplay
+from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import WITH_WIDTH, check_gram
-from rbrl.ranking_svm.dual_ascent import DualAscent, DualResult, Start
+from rbrl.ranking_svm.certificate import FeatureSpace, KernelSpace, LinearSpace
+from rbrl.ranking_svm.dual_ascent import Start
 from rbrl.ranking_svm.pairs import GramRows, Rows, calibrated_pairs, feature_rows, ranking_pairs, zero_label_pairs
+from rbrl.ranking_svm.solve import PairProblem, solve_and_certify
 from rbrl.scales import Width, kernel_width
 
 # The constant feature whose weights are the biases, squared; a free bias has an infinite one.
@@ -127,12 +131,21 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
         if self.kernel in WITH_WIDTH:
             self.gamma_ = kernel_width(self.gamma, X[kept], weights)
         pairs = self._pairs(Y[kept], self.C, weights)
-        rows, start = self._shared_rows or self._rows(X, kept), _start(self._last, pairs.cap, pairs.n_labels)
-        result = DualAscent().solve(rows, pairs, LIFTS[self.bias], start, self.tol, self.max_iter)
+        rows = self._shared_rows or self._rows(X, kept)
+        start = _start(self._last, pairs.cap, pairs.n_labels)
+        problem = PairProblem(rows, self._space(X, kept, rows), pairs, LIFTS[self.bias], Y.shape[1], X.dtype)
+        solution = solve_and_certify(problem, start, self.tol, self.max_iter)
+        result = solution.result
         self._shared_rows, self._last = rows, (result.duals, result.biases, pairs.cap)
-        self._store(X, kept, rows, *_without_zero_label(result, Y.shape[1]))
-        self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
-        self.n_iter_, self.history_ = result.n_iter, result.history
+        self._store(X, kept, solution.coefficients)
+        self.intercept_ = solution.biases
+        certificate = solution.certificate
+        self.objective_, self.gap_ = certificate.objective, certificate.gap
+        self.dual_objective_ = certificate.dual_objective
+        self.n_iter_ = result.n_iter
+        self.history_ = np.append(result.history[:-1], self.objective_)
+        if solution.message:
+            warnings.warn(solution.message, ConvergenceWarning, stacklevel=users_level())
         if self.verbose:
             sys.stderr.write(
                 f"{type(self).__name__}: {self.n_iter_} sweeps, objective {self.objective_:.6g}, dual "
@@ -151,15 +164,18 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
             _check_positive(K)
         return GramRows(K)
 
-    def _store(self, X: Matrix, kept: IntArray, rows: Rows, weights: FloatArray, biases: FloatArray) -> None:
-        self.intercept_ = biases.astype(X.dtype)
+    def _space(self, X: Matrix, kept: IntArray, rows: Rows) -> FeatureSpace:
+        """Return the rows as the certificate needs them."""
+        if isinstance(rows, GramRows) and not self._is_linear():
+            return KernelSpace(rows.K)
+        return LinearSpace(X[kept].astype(np.float64, copy=False), centred=self.bias == "free")
+
+    def _store(self, X: Matrix, kept: IntArray, coefficients: FloatArray) -> None:
         if self._is_linear():
-            if isinstance(rows, GramRows):
-                weights = np.asarray(X[kept].T.astype(np.float64, copy=False) @ weights)
-            self.coef_ = np.ascontiguousarray(weights.T.astype(X.dtype, copy=False))
+            self.coef_ = np.ascontiguousarray(coefficients.T)
             return
-        self.dual_coef_ = np.zeros((X.shape[0], weights.shape[1]), dtype=X.dtype)
-        self.dual_coef_[kept] = weights
+        self.dual_coef_ = np.zeros((X.shape[0], coefficients.shape[1]), dtype=X.dtype)
+        self.dual_coef_[kept] = coefficients
         self.X_fit_ = None if self._is_precomputed() else X
 
     def _scores(self, X: Matrix) -> FloatArray:
@@ -180,14 +196,6 @@ def _start(last: Duals | None, cap: FloatArray, n_labels: int) -> Start | None:
         return None
     duals, biases, last_cap = last
     return np.where(duals >= last_cap, cap, duals), biases
-
-
-def _without_zero_label(result: DualResult, n_labels: int) -> tuple[FloatArray, FloatArray]:
-    """Weights and biases of the labels, those of the zero label subtracted where there is one."""
-    W, b = result.weights, result.biases
-    if W.shape[1] == n_labels:
-        return W, b
-    return W[:, :n_labels] - W[:, n_labels:], b[:n_labels] - b[n_labels]
 
 
 def _check_positive(K: FloatArray) -> None:
@@ -252,10 +260,13 @@ class RankSVM(PairSVM):
     dual_coef_ : array (n_samples, n_labels)
         Kernel model only, with `X_fit_`, the training rows.
     intercept_ : array (n_labels,)
-    objective_, dual_objective_ : float
-        Primal and dual value; the optimum lies between them.
+    objective_ : float
+        Objective of the coefficients as they are stored.
+    dual_objective_ : float
+        Proved lower bound of the optimum.
     gap_ : float
-        Their distance, relative to the dual value: `objective_` is certified to be that near its optimum.
+        Distance between the two, relative to the lower bound: `objective_` is certified to be that near its optimum.
+        What rounding may hide in the objective is added to the gap.
     n_iter_ : int
         Sweeps over the rows.
     history_ : array

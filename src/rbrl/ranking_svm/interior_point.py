@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from rbrl._common.typing import FloatArray, Matrix
 from rbrl._loops import rows as loops
@@ -89,8 +89,17 @@ class InteriorPoint:
         loops.pair_slacks(self.X @ theta, *self.pairs.arrays[:3], margin, out)
         return out
 
+    def try_step(self) -> bool:
+        """Take a step, and return whether numbers are still finite: rounding of huge features may end the method."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                self.step()
+        except LinAlgError:
+            return False
+        return bool(np.isfinite(self.theta).all() and np.isfinite(self.duals).all() and np.isfinite(self.mu))
+
     def step(self) -> None:
-        """One predictor-corrector step of Newton's method."""
+        """Take one predictor-corrector step of Newton's method."""
         curvatures = 1.0 / (self.xi / self.rest + self.surplus / self.duals)
         precondition = self._preconditioner(curvatures)
         _, d_duals, d_xi, d_surplus = self._direction(curvatures, precondition, 0.0, 0.0)
@@ -145,7 +154,11 @@ class InteriorPoint:
             R = np.zeros((self.X.shape[0], r.shape[1]))
             loops.pair_products(self.X @ p, *self.pairs.arrays[:3], curvatures, R)
             Hp = self._Xt @ R + self.ridge * p
-            length = rz / float(np.vdot(p, Hp))
+            curvature = float(np.vdot(p, Hp))
+            # Rounding may leave none where features are large and far from their mean.
+            if not curvature > 0:
+                break
+            length = rz / curvature
             x, r = x + length * p, r - length * Hp
             if np.linalg.norm(r) <= stop:
                 break
