@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rbrl._common.spreadsheets import escape_formula
 from rbrl.cli import shared
 from rbrl.cli.shared import Base, Data, DataHome, IndexBase, Json, LabelBase, Labels, Method, Model, Quiet, option, say
 
@@ -220,8 +221,8 @@ def predict(
             answers = _answers(fitted, X, Answer.scores if top else write)
             names = _label_names(fitted, answers.shape[1])
             if n_rows == 0:
-                rows.writerow(_header(write, top, names))
-            rows.writerows(_lines(answers, write, top, names))
+                rows.writerow(map(escape_formula, _header(write, top, names)))
+            rows.writerows(map(escape_formula, line) for line in _lines(answers, write, top, names))
             n_rows += len(answers)
     if output:
         say(f"{output}: {n_rows} rows", quiet)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rbrl._common.spreadsheets import escape_formula
 from rbrl.report.table import Cell, Table
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|])")
 
 
 def to_csv(table: Table) -> str:
-    """The figures in full precision, one per line.
+    """Return the figures in full precision, one per line.
+
+    Names that a spreadsheet program would run as a formula begin with an apostrophe.
 
     Parameters
     ----------
@@ -44,7 +47,8 @@ def to_csv(table: Table) -> str:
     dataset,loss
     sea,0.25
     """
-    return table.frame.to_csv(index=False, lineterminator="\n")
+    frame = table.frame.map(escape_formula).rename(columns=escape_formula)
+    return frame.to_csv(index=False, lineterminator="\n")
 
 
 def to_json(table: Table) -> str:
