@@ -180,15 +180,16 @@ class TestChangelog:
 
 class TestWorkflows:
     @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-    def test_targets_exist_and_actions_have_a_version(self, path):
+    def test_targets_exist_and_actions_are_pinned_by_commit(self, path):
         jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
         steps = [step for job in jobs.values() for step in job["steps"]]
         commands = "\n".join(step.get("run", "") for step in steps)
         targets = re.findall(r"^make (?:-C \S+ )?([a-z]+)", commands, re.MULTILINE)
         assert set(targets) <= set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
-        assert all(
-            re.fullmatch(r"[\w-]+/[\w-]+@(release/)?v\d+[\d.]*", step["uses"]) for step in steps if "uses" in step
-        )
+        assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
+        # The version that the commit has stands beside it, for the one who updates it.
+        uses = re.findall(r"uses: (.+)", path.read_text(encoding="utf-8"))
+        assert all(re.fullmatch(r"\S+ # v\d+\.\d+\.\d+", use) for use in uses)
 
     def test_every_python_of_the_classifiers_is_tested_and_no_other(self):
         matrix = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())["jobs"]["test"]["strategy"][
