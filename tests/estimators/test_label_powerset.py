@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
 from rbrl.estimators import LabelPowerset
+from rbrl.estimators.base_learners import fit_sharpness, probabilities
 from rbrl.estimators.reductions import encode_sets
 
 
@@ -59,3 +60,39 @@ def test_a_single_label_set(problem):
     X, Y = problem
     Y[:] = [0, 1, 1, 0]
     np.testing.assert_array_equal(LabelPowerset().fit(X, Y).predict(X), Y)
+
+
+def text_like(n_rows=600, n_labels=12, seed=0):
+    """Rows whose labels follow from their features, with dozens of label sets."""
+    random = np.random.default_rng(seed)
+    Y = (random.random((n_rows, n_labels)) < 0.15).astype(int)
+    X = Y @ random.standard_normal((n_labels, 40)) + 0.3 * random.standard_normal((n_rows, 40))
+    return X[:400], Y[:400], X[400:], Y[400:]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_soft_votes_of_many_sets_predict_labels(kernel):
+    """The softmax of margins alone spreads over a hundred sets, and no label reaches one half."""
+    X, Y, X_test, Y_test = text_like()
+    model = LabelPowerset(kernel=kernel, gamma="median").fit(X, Y)
+    assert len(model.label_sets_) > 50
+    hard = model.predict(X_test)
+    soft = model.set_params(votes="soft").predict(X_test)
+    hard_accuracy, soft_accuracy = ((labels == Y_test).all(axis=1).mean() for labels in (hard, soft))
+    assert hard_accuracy > 0.1
+    assert soft_accuracy > 0.8 * hard_accuracy
+    assert soft.sum() > 0.8 * hard.sum()
+
+
+def test_the_sharpness_maximises_the_likelihood(problem):
+    X, Y = problem
+    model = LabelPowerset().fit(X, Y)
+    _, code = encode_sets(Y > 0)
+
+    def likelihood(factor):
+        P = probabilities(model.estimator_, X, factor)
+        return np.log(P[np.arange(len(code)), code]).sum()
+
+    best = likelihood(model.sharpness_)
+    assert all(likelihood(model.sharpness_ * share) <= best for share in (0.5, 0.9, 1.1, 2.0))
+    assert fit_sharpness(LogisticRegression().fit(X, code), X, code) == 1.0

@@ -7,7 +7,9 @@ from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import log_softmax, softmax
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from rbrl._common.bases import BaseEstimator
-from rbrl._common.checks import check_choice, check_number
+from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.kernels import gram
@@ -25,6 +27,8 @@ from rbrl.scales import WIDTHS, Width, kernel_width
 # A classifier of scikit-learn, which has no types.
 Learner: TypeAlias = Any
 # What parameters of these names may say.
+# Factors of scores from hardly any preference to hard votes.
+SHARPNESS = (1e-2, 1e3)
 CHOICES = {"kernel": ("linear", "rbf"), "votes": ("hard", "soft"), "scores": ("decision", "hard")}
 
 
@@ -229,7 +233,7 @@ def _keep_tolerance(
         if norm > bound:
             left = f"LIBLINEAR and {max_steps} steps more left a gradient of norm {norm:.1e}"
             remedy = f"where tol asks for {bound:.1e}; scale X, or raise tol."
-            warnings.warn(f"{left}, {remedy}", ConvergenceWarning, stacklevel=2)
+            warnings.warn(f"{left}, {remedy}", ConvergenceWarning, stacklevel=users_level())
 
 
 def margins(learner: Learner, matrix: Matrix) -> FloatArray:
@@ -251,13 +255,15 @@ def margins(learner: Learner, matrix: Matrix) -> FloatArray:
     return np.where(learner.predict(matrix) == learner.classes_[1], 0.5, -0.5)
 
 
-def probabilities(learner: Learner, matrix: Matrix) -> FloatArray:
-    """Class probabilities of a fitted learner; without its own, the logistic or softmax function of its scores.
+def probabilities(learner: Learner, matrix: Matrix, sharpness: float = 1.0) -> FloatArray:
+    """Return class probabilities of a fitted learner; without its own, the logistic or softmax function of its scores.
 
     Parameters
     ----------
     learner : scikit-learn classifier, fitted
     matrix : array or sparse matrix (n_rows, n_columns)
+    sharpness : float, default=1.0
+        Factor of the scores, as :func:`fit_sharpness` returns it.
 
     Returns
     -------
@@ -267,12 +273,47 @@ def probabilities(learner: Learner, matrix: Matrix) -> FloatArray:
         return learner.predict_proba(matrix)
     if not hasattr(learner, "decision_function"):
         return (learner.predict(matrix)[:, None] == learner.classes_).astype(np.float64)
-    scores = np.asarray(learner.decision_function(matrix))
+    scores = sharpness * np.asarray(learner.decision_function(matrix))
     if scores.ndim == 1:
         second = logistic(scores)
         return np.column_stack([1 - second, second])
-    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return scores / scores.sum(axis=1, keepdims=True)
+    return softmax(scores, axis=1)
+
+
+def fit_sharpness(learner: Learner, matrix: Matrix, classes: IntArray) -> float:
+    r"""Return the factor of a learner's scores that makes their softmax fit the classes best.
+
+    .. math:: \min_{t > 0} -\sum_i \log \operatorname{softmax}(t\, s_i)_{y_i}
+
+    Margins of an SVM are about as large for two classes as for two hundred. The softmax of such margins spreads the
+    probability over all classes, so that no class has a large one. The factor is the inverse of the temperature in
+    temperature scaling (Guo and others, ICML 2017).
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier, fitted
+    matrix : array or sparse matrix (n_rows, n_columns)
+        Training rows; some of them are enough for one number.
+    classes : array (n_rows,)
+
+    Returns
+    -------
+    float
+        1 for a learner with probabilities of its own, or without scores.
+    """
+    if hasattr(learner, "predict_proba") or not hasattr(learner, "decision_function"):
+        return 1.0
+    scores = np.asarray(learner.decision_function(matrix), dtype=np.float64)
+    if scores.ndim == 1:
+        scores = np.column_stack([np.zeros_like(scores), scores])
+    own = np.searchsorted(learner.classes_, classes)
+
+    def negative_log_likelihood(log_factor: float) -> float:
+        return -float(log_softmax(np.exp(log_factor) * scores, axis=1)[np.arange(len(own)), own].mean())
+
+    lowest, highest = SHARPNESS
+    found = minimize_scalar(negative_log_likelihood, bounds=(np.log(lowest), np.log(highest)), method="bounded")
+    return float(np.exp(found.x))
 
 
 def logistic(scores: FloatArray) -> FloatArray:

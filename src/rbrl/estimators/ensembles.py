@@ -67,7 +67,7 @@ class RAkEL(ReductionClassifier):
         k; a float is a share of the labels, so that 0.5 means half of them. At most the number of labels.
     votes : {"hard", "soft"}, default="hard"
         "soft": a subset's vote is the probability of the label (for base learners without probabilities, from the
-        softmax of the decision values).
+        softmax of the decision values times `sharpness_`).
     non_empty : bool, default=False
         Give a row without a relevant label its best one.
     n_jobs : int, default=None
@@ -86,6 +86,8 @@ class RAkEL(ReductionClassifier):
         The combinations that a subset's labels have in training.
     estimators_ : list
         One fitted classifier of combinations per subset; None where there is only one.
+    sharpness_ : array (n_subsets,)
+        Factor of each classifier's decision values in soft votes, fitted to training rows by maximum likelihood.
     X_fit_ : array or sparse matrix
         Training rows; ``kernel="rbf"`` only.
     classes_ : array
@@ -114,6 +116,7 @@ class RAkEL(ReductionClassifier):
     label_sets_: list[BoolArray]
     estimators_: list[Learner | None]
     n_votes_: IntArray
+    sharpness_: FloatArray
 
     def __init__(
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
@@ -135,7 +138,8 @@ class RAkEL(ReductionClassifier):
         self.n_votes_ = np.bincount(np.concatenate(self.subsets_), minlength=Y.shape[1])
         jobs = (delayed(fit_powerset)(self._learner(), inputs, relevant[:, s], weights) for s in self.subsets_)
         fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
-        self.label_sets_, self.estimators_ = (list(part) for part in zip(*fitted))
+        self.label_sets_, self.estimators_, sharpness = (list(part) for part in zip(*fitted))
+        self.sharpness_ = np.array(sharpness)
 
     def _draw(self, n_labels: int) -> list[IntArray]:
         k = self.subset_size if isinstance(self.subset_size, Integral) else int(self.subset_size * n_labels)
@@ -149,8 +153,10 @@ class RAkEL(ReductionClassifier):
     def _scores(self, X: Matrix) -> FloatArray:
         matrix = self._inputs(X).matrix
         votes = np.zeros((matrix.shape[0], len(self.n_votes_)))
-        for subset, sets, learner in zip(self.subsets_, self.label_sets_, self.estimators_):
-            votes[:, subset] += powerset_votes(sets, learner, matrix, self.votes)
+        # Model files of 0.1.0 have no factors.
+        sharpness = getattr(self, "sharpness_", np.ones(len(self.subsets_)))
+        for subset, sets, learner, factor in zip(self.subsets_, self.label_sets_, self.estimators_, sharpness):
+            votes[:, subset] += powerset_votes(sets, learner, matrix, self.votes, factor)
         return votes / np.maximum(self.n_votes_, 1) - 0.5 + tie_shift(self.votes, 0.25 / self.n_votes_.max())
 
     def _check_parameters(self) -> None:

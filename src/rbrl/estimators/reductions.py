@@ -9,6 +9,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 
 from rbrl._common.bases import BaseEstimator
+from rbrl._common.checks import users_level
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base_learners import (
@@ -16,6 +17,7 @@ from rbrl.estimators.base_learners import (
     Learner,
     ReductionClassifier,
     fit_learner,
+    fit_sharpness,
     logistic,
     margins,
     probabilities,
@@ -23,6 +25,9 @@ from rbrl.estimators.base_learners import (
 )
 from rbrl.estimators.probabilities import ProbabilityClassifier
 from rbrl.scales import Width
+
+# Rows that are enough to fit one number, and cheap beside the fit of a learner.
+ROWS_FOR_SHARPNESS = 1000
 
 # A two-class problem: its rows, None for all of them, and whether each training row is relevant.
 Problem: TypeAlias = tuple[IntArray | None, BoolArray]
@@ -189,7 +194,7 @@ class BinaryRelevance(ProbabilityClassifier, BinaryBankClassifier):
             # Below all that is known to be possible: with `non_empty`, too, no row gets such a label before others.
             self.constant_[never] = self.intercept_[never] = -1.0
             which = f"{len(never)} of {Y.shape[1]} labels, the first of which is in column {never[0]}"
-            warnings.warn(f"Nobody looked at {which}: they are predicted as irrelevant.", stacklevel=4)
+            warnings.warn(f"Nobody looked at {which}: they are predicted as irrelevant.", stacklevel=users_level())
 
     def _scores(self, X: Matrix) -> FloatArray:
         inputs = self._inputs(X)
@@ -227,8 +232,8 @@ def encode_sets(relevant: BoolArray) -> tuple[BoolArray, IntArray]:
 
 def fit_powerset(
     learner: Learner, inputs: Inputs, relevant: BoolArray, weights: FloatArray | None
-) -> tuple[BoolArray, Learner | None]:
-    """The distinct label sets, and a learner that tells them apart (None if there is only one).
+) -> tuple[BoolArray, Learner | None, float]:
+    """Return the distinct label sets, and a learner that tells them apart (None if there is only one).
 
     Parameters
     ----------
@@ -242,13 +247,21 @@ def fit_powerset(
     -------
     sets : array (n_sets, n_labels) of bool
     learner : scikit-learn classifier or None
+    sharpness : float
+        Factor of the learner's scores in soft votes.
     """
     sets, code = encode_sets(relevant)
-    return sets, fit_learner(learner, inputs, code, weights) if len(sets) > 1 else None
+    if len(sets) == 1:
+        return sets, None, 1.0
+    learner = fit_learner(learner, inputs, code, weights)
+    rows = np.unique(np.linspace(0, len(code) - 1, ROWS_FOR_SHARPNESS).astype(int))
+    return sets, learner, fit_sharpness(learner, inputs.matrix[rows], code[rows])
 
 
-def powerset_votes(sets: BoolArray, learner: Learner | None, matrix: Matrix, votes: str) -> FloatArray:
-    """Share of the vote for each label, (n_rows, n_labels).
+def powerset_votes(
+    sets: BoolArray, learner: Learner | None, matrix: Matrix, votes: str, sharpness: float = 1.0
+) -> FloatArray:
+    """Return the share of the vote for each label, (n_rows, n_labels).
 
     "hard": 1 for the labels of the predicted set; "soft": the probability of all sets that hold the label.
 
@@ -258,6 +271,8 @@ def powerset_votes(sets: BoolArray, learner: Learner | None, matrix: Matrix, vot
         As :func:`fit_powerset` returns them.
     matrix : array or sparse matrix (n_rows, n_columns)
     votes : {"hard", "soft"}
+    sharpness : float, default=1.0
+        Factor of the learner's scores in soft votes.
 
     Returns
     -------
@@ -268,7 +283,8 @@ def powerset_votes(sets: BoolArray, learner: Learner | None, matrix: Matrix, vot
     if votes == "hard":
         return sets[learner.predict(matrix)].astype(np.float64)
     # A sum of probabilities may end a rounding error above 1.
-    return np.minimum(probabilities(learner, matrix) @ sets[learner.classes_].astype(np.float64), 1.0)
+    shares = probabilities(learner, matrix, sharpness) @ sets[learner.classes_].astype(np.float64)
+    return np.minimum(shares, 1.0)
 
 
 class LabelPowerset(ReductionClassifier):
@@ -294,8 +310,8 @@ class LabelPowerset(ReductionClassifier):
         Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
     votes : {"hard", "soft"}, default="hard"
         "hard": the label set of the best class. "soft": a label is relevant where the sets that hold it have more than
-        half of the probability (for base learners without probabilities, the softmax of the decision values); this
-        ranks the labels too, and may predict a set that was never seen.
+        half of the probability. This ranks the labels too, and may predict a set that was never seen. For base learners
+        without probabilities, it is the softmax of the decision values times `sharpness_`.
     non_empty : bool, default=False
         Give a row without a relevant label its best one.
     label_names : sequence of str, default=None
@@ -306,6 +322,8 @@ class LabelPowerset(ReductionClassifier):
     label_sets_ : array (n_sets, n_labels) of bool
     estimator_ : scikit-learn classifier
         Its classes are rows of `label_sets_`; None if there is only one.
+    sharpness_ : float
+        Factor of the decision values in soft votes, fitted to training rows by maximum likelihood.
     X_fit_ : array or sparse matrix
         Training rows; ``kernel="rbf"`` only.
     classes_ : array
@@ -330,6 +348,8 @@ class LabelPowerset(ReductionClassifier):
 
     label_sets_: BoolArray
     estimator_: Learner | None
+    # Model files of 0.1.0 have no other.
+    sharpness_: float = 1.0
 
     def __init__(
         self, estimator: BaseEstimator | None = None, kernel: str = "linear", C: float = 1.0, gamma: Width = None,
@@ -339,10 +359,12 @@ class LabelPowerset(ReductionClassifier):
         self.votes = votes
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
-        self.label_sets_, self.estimator_ = fit_powerset(self._learner(), inputs, Y > 0, weights)
+        fitted = fit_powerset(self._learner(), inputs, Y > 0, weights)
+        self.label_sets_, self.estimator_, self.sharpness_ = fitted
 
     def _scores(self, X: Matrix) -> FloatArray:
-        votes = powerset_votes(self.label_sets_, self.estimator_, self._inputs(X).matrix, self.votes)
+        matrix = self._inputs(X).matrix
+        votes = powerset_votes(self.label_sets_, self.estimator_, matrix, self.votes, self.sharpness_)
         return np.subtract(votes, 0.5)
 
 
