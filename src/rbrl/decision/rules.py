@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.bases import BaseEstimator
+from rbrl._common.bases import Estimator
 from rbrl._common.top_k import best_columns
 from rbrl._common.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
 
@@ -211,7 +211,7 @@ def make_positive(scores: FloatArray, chosen: BoolArray) -> FloatArray:
     return np.where(~chosen & (scores > 0), scores.dtype.type(0), scores)
 
 
-class DecisionRule(BaseEstimator, ABC):
+class DecisionRule(Estimator, ABC):
     """A rule from scores to labels.
 
     A rule moves scores so that the relevant labels are the positive ones. Moved scores therefore still rank the labels

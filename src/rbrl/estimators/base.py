@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from rbrl._common.bases import BaseEstimator
+from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_row_weights
 from rbrl._common.frames import refuse_text
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
@@ -32,7 +32,7 @@ Rows: TypeAlias = MatrixLike | Dataset | Shards
 Filling: TypeAlias = bool | Literal["auto"]
 
 
-class MultiLabelClassifier(NamedAnswers, BaseEstimator):
+class MultiLabelClassifier(NamedAnswers, Estimator):
     """A scikit-learn classifier of label matrices.
 
     A subclass writes ``_check_parameters()``, ``_fit(X, Y, weights)`` with Y in {-1, +1}, and ``_scores(X)``. One that

@@ -2,6 +2,7 @@
 
 import sys
 import time
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sklearn.base import clone
 
-from rbrl._common.checks import check_choice, check_number
+from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns
 from rbrl.decision import every_row_has_label
@@ -27,6 +28,7 @@ from rbrl.estimators.entries import (
     weighted_entries,
     weights_of_labels,
 )  # fmt: skip
+from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import APPROXIMATIONS, KERNELS, KernelRows, gram
 from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.weights import mean_weights
@@ -281,7 +283,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         """
         self._check_parameters()
         task = FitTask(self, X, y, "certified step")
-        blocks = as_blocks(X, y, sample_weight, label_mask)
+        blocks = None if isinstance(X, np.ndarray) else as_blocks(X, y, sample_weight, label_mask)
         vars(self).pop("pass_seconds_", None)
         if blocks is None:
             self._fit(*self._checked_entries(X, y, sample_weight, label_mask), task.told)
@@ -412,6 +414,8 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
 
     def _store_solution(self, solution: Solution, started: float) -> None:
         proof, result = solution.proof, solution.result
+        for text in solution.messages:
+            warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
         self.objective_, self.gap_ = proof.objective, proof.gap
         self.n_iter_, self.n_evaluations_ = result.n_iter, result.evaluations
         self.history_ = np.append(result.history[:-1], proof.objective)

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import svds
 from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_chunked
 
-from rbrl._common.checks import check_number
+from rbrl._common.checks import check_number, users_level
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.exceptions import ConvergenceWarning
@@ -178,7 +178,7 @@ def enrich_labels(
         ahead, t = np.clip(mu + (t - 1) / t_next * moved, lower, upper), t_next
     gap = _gap(2.0 * (At @ (A @ mu)), mu, lower, upper)
     reached = f"with a gap up to {np.max(gap / bound):.1f} times its tolerance; the features may need scaling."
-    warnings.warn(f"Enriched labels stopped at max_iter={max_iter} {reached}", ConvergenceWarning, stacklevel=3)
+    warnings.warn(f"Enriched labels stopped at max_iter={max_iter} {reached}", ConvergenceWarning, stacklevel=users_level())
     return mu
 
 

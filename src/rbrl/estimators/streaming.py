@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
+from rbrl._common.bases import all_or_nothing
 from rbrl._common.typing import ArrayLike, FloatArray, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import every_row_has_label
@@ -68,6 +69,7 @@ class StreamingClassifier(ObjectiveClassifier):
     stream_: dict[str, Any]
 
     @_where_rows_may_suffice
+    @all_or_nothing
     def partial_fit(
         self, X: MatrixLike, y: MatrixLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
         label_mask: MatrixLike | None = None,

@@ -24,7 +24,7 @@ from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.bases import BaseEstimator, ClassifierMixin
+from rbrl._common.bases import ClassifierMixin, Estimator
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl.decision import relevant_labels
 from rbrl.exceptions import CommandError
@@ -33,7 +33,7 @@ from rbrl.exceptions import CommandError
 LAST_CHARACTERS = 2000
 
 
-class CommandClassifier(ClassifierMixin, BaseEstimator):
+class CommandClassifier(ClassifierMixin, Estimator):
     """A method that is a command: it reads a split and writes scores.
 
     `fit` keeps the training rows; the first question about other rows sends both to the command, in a folder with

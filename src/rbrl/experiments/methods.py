@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils.metaestimators import available_if
 
-from rbrl._common.bases import BaseEstimator, ClassifierMixin
+from rbrl._common.bases import BaseEstimator, ClassifierMixin, Estimator
 from rbrl._common.checks import hint
 from rbrl._common.typing import Array, Matrix
 from rbrl.decision import non_empty as best_where_empty
@@ -36,7 +36,7 @@ NONE_IN_WORDS = {"gamma": "paper", "intercept_ridge": "ridge"}
 Classifier: TypeAlias = Any
 
 
-class NonEmptyClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class NonEmptyClassifier(MetaEstimatorMixin, ClassifierMixin, Estimator):
     """Give a row for which the classifier predicts no label the label that it scores best, the first on ties.
 
     Parameters

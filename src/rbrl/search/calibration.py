@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from rbrl._common.bases import BaseEstimator
-from rbrl._common.checks import check_choice, check_row_weights
+from rbrl._common.bases import Estimator
+from rbrl._common.checks import check_choice, check_row_weights, users_level
 from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, ZeroThreshold, every_row_has_label, relevant_labels
@@ -23,7 +23,7 @@ from rbrl.search.probability_maps import Scores, Sigmoids, fit_isotonic, fit_sig
 METHODS = ("sigmoid", "isotonic")
 
 
-class CalibratedMultiLabelClassifier(NamedAnswers, BaseEstimator):
+class CalibratedMultiLabelClassifier(NamedAnswers, Estimator):
     r"""A multi-label classifier with probabilities: its scores, each mapped by what came of such scores in held-out rows.
 
     The classifier is fitted to all rows, and its copies to the rows outside each fold. What these score the fold's rows
@@ -206,7 +206,7 @@ class CalibratedMultiLabelClassifier(NamedAnswers, BaseEstimator):
         text = (
             f"{type(self.estimator).__name__}.fit takes no sample_weight: only the maps to probabilities are weighted."
         )
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warnings.warn(text, UserWarning, stacklevel=users_level())
         return None
 
     def _fitted(self, estimator: Any, X: MatrixLike, y: Any, weights: FloatArray | None) -> Fitted:

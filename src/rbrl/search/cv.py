@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.bases import BaseEstimator
+from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.progress import Models, models_for
 from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
@@ -107,7 +107,7 @@ def _search_fold(fold: Fold, stage: Stage) -> tuple[Fold | None, Table]:
     return (None if stage.final else fold), rows
 
 
-class PathSearchCV(TakesCallbacks, NamedAnswers, BaseEstimator):
+class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
     """Choose the parameters of a model with an objective by cross-validation.
 
     The design of each fold (its kernel, its decomposition) is computed once, or once for each ridge if the model is linear

@@ -5,14 +5,12 @@ A search needs no more than to tell models apart: a model is done when a step is
 
 import itertools
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from rbrl._common.typing import FloatArray
 from rbrl.estimators.convex_problem import ConvexProblem
-from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem import Design, Objective
 from rbrl.problem.design import in_single_precision
 from rbrl.search.choose import Grid
@@ -123,9 +121,7 @@ def solve_grid(
             design = in_single_precision(of_problem) if tol >= SINGLE else of_problem
         objective = problem.objective(design, **params)
         start, scores = _best_start(objective, _candidates(solved, index, of_problem))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            result = Descent().solve(objective, start, tol, max_iter, scores)
+        result = Descent().solve(objective, start, tol, max_iter, scores)
         solved[index] = Known(result.weights, result.scores, of_problem)
         if known is not None:
             known[_point(axes, index)] = solved[index].without_design()

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rbrl._common.bases import BaseEstimator
+from rbrl._common.bases import Estimator
 from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, LabelThresholds, relevant_labels
@@ -18,7 +18,7 @@ from rbrl.search.held_out import checked_targets, held_out_scores
 from rbrl.targets import SignedTargets
 
 
-class TunedThresholdClassifier(NamedAnswers, BaseEstimator):
+class TunedThresholdClassifier(NamedAnswers, Estimator):
     """A multi-label classifier whose scores are cut where cross-validation says.
 
     The rule is fitted to scores of rows that their model has not seen; the classifier itself is then fitted to all rows.

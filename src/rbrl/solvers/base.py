@@ -1,14 +1,16 @@
-"""What every solver is and returns, the points and runs that solvers share, and how one says that it did not arrive."""
+"""The protocol and the result of every solver, the points and runs that solvers share, and the message of one that did not
+reach its tolerance.
 
-import warnings
+A solver returns its messages and does not warn: its caller decides whether they still hold. The estimators give them as
+warnings.
+"""
+
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rbrl._common.checks import users_level
 from rbrl._common.typing import FloatArray
-from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.certificate import lower_bound, relative_gap
 
@@ -41,6 +43,8 @@ class SolverResult:
         Both may be None: not every solver keeps them.
     dual_scores : array (n_samples, n_labels)
         The scores whose loss gradient gave the best lower bound; None means `scores`.
+    messages : tuple of str
+        Why the stopping rule was not met, and what to do about it; empty if it was.
 
     Examples
     --------
@@ -65,6 +69,7 @@ class SolverResult:
     costs: FloatArray = field(repr=False, default_factory=lambda: np.empty(0))
     scores: Any = field(repr=False, default=None)
     dual_scores: Any = field(repr=False, default=None)
+    messages: tuple[str, ...] = ()
 
 
 Start = FloatArray | None
@@ -209,8 +214,8 @@ class Run:
         return proved or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
     def result(self, solver: str, weights: FloatArray, converged: bool, remedy: str | None = None) -> SolverResult:
-        """What `solver` reached, and a warning if that is not what was asked for: `remedy` says what to do where a stopping
-        rule other than the tolerance was not met."""
+        """Return the result of `solver`, with a message if its stopping rule was not met: `remedy` says what to do where the
+        rule is not the tolerance."""
         history, costs = np.reshape(self.way[1:], (-1, 2)).T - [[0.0], [self.way[0][1]]]
         spent, scores = self.objective.evaluations - self.way[0][1], (self.now.scores, self.bound.scores)
         reached = weights, self.now.value, self.gap(), spent, self.n_iter, converged
@@ -218,7 +223,7 @@ class Run:
         if not converged:
             penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol
             remedy = remedy or (STOPPED if self.stopped_by == "callback" else WAY_OUT if penalised else UNCERTIFIED)
-            warn_unconverged(solver, result, tol, self.max_iter, remedy)
+            result.messages = (message_unconverged(solver, result, tol, self.max_iter, remedy),)
         return result
 
 
@@ -227,10 +232,9 @@ WAY_OUT = "Raise max_iter or tol, scale X, or use a larger ridge."
 UNCERTIFIED = "With ridge=0 and nuclear=0 no weights have a certificate. Use a small ridge, such as 1e-4, to have one."
 
 
-def warn_unconverged(solver: str, result: Any, tol: float | None, max_iter: int, way_out: str = WAY_OUT) -> None:
-    """One warning that names what was reached and the way out; a `tol` of None is not mentioned."""
+def message_unconverged(solver: str, result: Any, tol: float | None, max_iter: int, way_out: str = WAY_OUT) -> str:
+    """Return a message with the gap that was reached and the way out; a `tol` of None is not mentioned."""
     aim = "" if tol is None else f", above tol={tol:g}"
     certified = f"a certified relative gap of {result.gap:.1e}{aim}"
     reached = certified if np.isfinite(result.gap) else f"an objective of {result.objective:.6g}, not certified"
-    text = f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with {reached}. {way_out}"
-    warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
+    return f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with {reached}. {way_out}"

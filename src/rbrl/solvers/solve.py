@@ -1,7 +1,6 @@
 """A problem solved as it was posed: coefficients as they will be stored, with a proof that does not trust the coordinates in
 which they were found."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rbrl._common.checks import users_level
 from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray
-from rbrl.exceptions import ConvergenceWarning
 from rbrl.problem import Objective, SpectralDesign
 from rbrl.solvers.base import Solver, SolverResult, Start
 from rbrl.solvers.certificate import Proof, prove_function, prove_kernel
@@ -45,6 +42,10 @@ class Solution:
     proof : Proof
         The objective of these coefficients, and their gap.
     result : SolverResult
+        Its own messages are those of the solver, before the proof.
+    messages : tuple of str
+        Why the proof is above the tolerance, and what to do about it; empty if it is not, or if the solver stops by a rule
+        of its own.
 
     Examples
     --------
@@ -55,13 +56,14 @@ class Solution:
     >>> K, Y = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1], [-1]])
     >>> solution = solve_kernel(QuasiNewton(), K, "coefficients", 1.0, lambda design: Objective(
     ...     design, Y, SquaredHinge(), ridge=1.0, nuclear=0.0), np.dtype(np.float64))
-    >>> solution.proof.objective > 0, solution.result.converged
-    (True, True)
+    >>> solution.proof.objective > 0, solution.result.converged, solution.messages
+    (True, True, ())
     """
 
     coefficients: FloatArray
     proof: Proof
     result: SolverResult
+    messages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def solve_posed(
     Returns
     -------
     Solution
-        A proof above `tol` was said in a `ConvergenceWarning`, unless the solver stops by a rule of its own.
+        Its messages say why a proof is above `tol`. Nothing is given as a warning: that is for the caller to do.
 
     Examples
     --------
@@ -145,23 +147,22 @@ def solve_posed(
     >>> solve_posed(QuasiNewton(), objective, posed).proof.gap <= 1e-4
     True
     """
-    result, said = _quietly(solver, objective, start, tol, max_iter)
+    result = solver.solve(objective, start=start, tol=tol, max_iter=max_iter)
     solution = posed.judge(objective, result)
     left = tol - 1.5 * (solution.proof.gap - result.gap)
     if result.gap <= tol < solution.proof.gap and left > 0 and result.n_iter < max_iter:
-        more, said = _quietly(solver, objective, result.weights, left, max_iter - result.n_iter)
+        more = solver.solve(objective, start=result.weights, tol=left, max_iter=max_iter - result.n_iter)
         solution = posed.judge(objective, _joined(solution.result, more))
     gap, result = solution.proof.gap, solution.result
     stopped_by_own_rule = result.converged and result.gap > tol
     if gap <= tol or stopped_by_own_rule:
         return solution
-    if gap > 2 * result.gap or not said:
+    messages = result.messages
+    if gap > 2 * result.gap or not messages:
         reached = f"only a relative gap of {gap:.1e}" if np.isfinite(gap) else "no relative gap"
         remedy = AT_ITS_LIMIT if gap < FINE else SCALE
-        said = [f"Double precision proves {reached} of this solution, not tol={tol:g}. {remedy}"]
-    for text in said:
-        warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
-    return solution
+        messages = (f"Double precision proves {reached} of this solution, not tol={tol:g}. {remedy}",)
+    return replace(solution, messages=messages)
 
 
 def solve_kernel(
@@ -220,24 +221,12 @@ def solve_kernel(
     first, single_may_do = None, len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
     if single_may_do and low_rank == "coefficients" and isinstance(solver, QuasiNewton):
         objective, posed, weights = over(K.astype(np.float32))
-        first = posed.judge(objective, _quietly(solver, objective, weights, SHARE * tol, max_iter)[0])
+        first = posed.judge(objective, solver.solve(objective, start=weights, tol=SHARE * tol, max_iter=max_iter))
         if first.proof.gap <= tol:
             return first
         start, max_iter = first.coefficients, max(max_iter - first.result.n_iter, 1)
     solution = solve_posed(solver, *over(K.copy()), tol, max_iter)
     return solution if first is None else replace(solution, result=_joined(first.result, solution.result))
-
-
-def _quietly(
-    solver: Solver, objective: Objective, start: Start, tol: float, max_iter: int
-) -> tuple[SolverResult, list[str]]:
-    """What a solver returns, and what it said of not having arrived, as a text: the proof decides whether that holds."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", ConvergenceWarning)
-        result = solver.solve(objective, start=start, tol=tol, max_iter=max_iter)
-    for other in (warning for warning in said if not issubclass(warning.category, ConvergenceWarning)):
-        warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    return result, [str(warning.message) for warning in said if issubclass(warning.category, ConvergenceWarning)]
 
 
 def _joined(first: SolverResult, second: SolverResult) -> SolverResult:
