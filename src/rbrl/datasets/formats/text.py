@@ -5,7 +5,6 @@ import gzip
 import io
 import math
 import re
-import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
@@ -418,9 +417,8 @@ class Pairs(NamedTuple):
 
 
 def _numbers(text: str) -> Array:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the text ends early: seen by the count
-        try:
-            return np.fromstring(text, sep=" ")
-        except ValueError:
-            return np.empty(0)
+    """Return the numbers of a text, or none if it has anything else: the caller compares their count."""
+    try:
+        return np.array(text.split(), dtype=np.float64)
+    except ValueError:
+        return np.empty(0)
