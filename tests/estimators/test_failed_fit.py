@@ -120,11 +120,12 @@ def test_a_failed_batch_leaves_the_stream_as_it_was():
 
 @pytest.mark.parametrize(
     "model",
-    [RBRLClassifier(tol=1e-13, max_iter=2), RankSVM(tol=1e-13, max_iter=2), RBRLClassifier(kernel="rbf", tol=1e-13, max_iter=2)],
+    [RBRLClassifier(), RankSVM(), RBRLClassifier(kernel="rbf")],
     ids=["linear", "rank-svm", "kernel"],
-)  # fmt: skip
+)
 def test_fits_in_threads_warn_as_often_as_they_should(model):
     X, Y = frames(n_samples=60)
+    model.set_params(tol=1e-13, max_iter=2)
 
     def fit(seed):
         return copy.deepcopy(model).fit(*frames(seed, n_samples=60)).gap_
