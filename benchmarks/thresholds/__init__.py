@@ -1,0 +1,1 @@
+"""What is a threshold worth, and where is it learned?"""
