@@ -426,7 +426,12 @@ def test_mean_and_standard_deviation():
     mean, std = rs.mean_std([[0.1, 1.0], [0.3, 1.0]])
     np.testing.assert_allclose(mean, [0.2, 1.0])
     np.testing.assert_allclose(std, [np.sqrt(0.02), 0.0])
-    assert rs.mean_std([0.5]) == (0.5, 0.0)
+
+
+def test_one_repetition_has_no_standard_deviation():
+    mean, std = rs.mean_std([0.5])
+    assert mean == 0.5
+    assert np.isnan(std)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from fake_rows import failing, make_rows, published_results
 from rich.console import Console
 
-from rbrl.report import Results, all_tables, friedman_table, pairs_table, save_table, write_text
+from rbrl.report import Results, all_tables, friedman_table, pairs_table, render_page, save_table, write_text
 from rbrl.report.comparison_tables import ablation_table, ranks_table, results_table, time_table
 from rbrl.report.table import Cell, Table
 from rbrl.report.table_formats import FORMATS, to_csv, to_json, to_latex, to_markdown, to_terminal
@@ -47,6 +47,25 @@ def test_fewer_splits_are_marked(rows):
     table = results_table(Results.from_rows(failing(rows, "sea", "br", split=0)))
     assert table.rows[0][4].text.endswith("*")
     assert "fewer than 3 splits" in table.note
+
+
+def test_a_single_split_has_a_value_and_no_deviation(tmp_path):
+    tables = all_tables(Results.from_rows(make_rows(n_splits=1)))
+    for table in tables.values():
+        for text in (printed(table, width=200), *(write(table) for write in FORMATS.values())):
+            assert "±" not in text
+            assert r"\pm" not in text
+    results = tables["results"]
+    assert all(row["std"] is None for row in json.loads(to_json(results)))
+    assert all(row["std"] == "" for row in csv.DictReader(io.StringIO(to_csv(results))))
+    assert "±" not in render_page(make_rows(n_splits=1))
+
+
+def test_a_mean_of_one_finished_split_has_a_mark_and_no_deviation(rows):
+    rows = failing(failing(rows, "sea", "br", split=0), "sea", "br", split=1)
+    texts = [cell.text for cell in results_table(Results.from_rows(rows)).rows[0][2:]]
+    assert ["±" in text for text in texts] == [True, True, False]
+    assert texts[2].endswith("*")
 
 
 def test_ablation_counts_lines(rows):

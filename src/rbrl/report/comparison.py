@@ -10,7 +10,7 @@ import pandas as pd
 from rbrl import statistics
 from rbrl.metrics import Metric, get_metric
 from rbrl.report.results import Results, best_of
-from rbrl.report.table import p_text
+from rbrl.report.table import p_text, spread
 
 ALPHA = 0.05
 ONE_DATA_SET = "One data set: its splits share rows, and say little about other data."
@@ -409,9 +409,9 @@ def _single(comparison: Comparison, results: Results) -> str:
     deviations = results.stds(metric).loc[dataset]
 
     def figure(names: list[str]) -> str:
-        """Their common mean; of one method with its deviation."""
-        alone = len(names) == 1 and results.n_splits != 1
-        return f"{values[names[0]]:.{digits}f}" + (f" ± {deviations[names[0]]:.{digits}f}" if alone else "")
+        """Return the common mean of the methods; that of one method with its deviation, if there is one."""
+        deviation = deviations[names[0]] if len(names) == 1 else np.nan
+        return spread(values[names[0]], deviation, digits).text
 
     best = [name for name in values.index if name in best_of(values, metric.greater_is_better, digits)]
     over = f" over {results.n_splits} splits" if results.n_splits > 1 else ""

@@ -18,7 +18,7 @@ from rbrl.report.table import Cell, Table, count, number, seconds, spread, word
 
 
 def results_table(results: Results) -> Table:
-    """Table 3: mean ± standard deviation of every metric, the best of each row in bold.
+    """Table 3: mean ± standard deviation of every metric, the best of each row in bold. A single split has no deviation.
 
     Parameters
     ----------
@@ -37,13 +37,14 @@ def results_table(results: Results) -> Table:
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
     >>> [cell.text for cell in results_table(results).rows[0]]
-    ['sea', 'Hal ↓', '0.200 ± 0.000', '0.100 ± 0.000']
+    ['sea', 'Hal ↓', '0.200', '0.100']
     """
     rows = tuple(
         (word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *metric_cells(results, metric, dataset))
         for dataset, metric in product(results.datasets, results.metrics)
     )
-    title, titles = "Results, mean ± standard deviation", ("Data set", "Metric", *results.methods)
+    title = "Results on one split" if results.n_splits == 1 else "Results, mean ± standard deviation"
+    titles = ("Data set", "Metric", *results.methods)
     note = " ".join(filter(None, [legend(results), _incomplete(results)]))
     return Table("results", title, titles, rows, results.summary, n_keys=2, note=note)
 
@@ -84,7 +85,7 @@ def metric_table(results: Results, metric: Metric) -> Table:
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
     >>> [cell.text for cell in metric_table(results, get_metric("hamming_loss")).rows[0]]
-    ['sea', '0.200 ± 0.000', '0.100 ± 0.000']
+    ['sea', '0.200', '0.100']
     """
     rows = tuple((word(name), *metric_cells(results, metric, name)) for name in results.datasets)
     frame = results.summary[results.summary.metric == metric.name]
@@ -101,7 +102,7 @@ def metric_cells(results: Results, metric: Metric, dataset: str, alone: bool = F
     metric : Metric
     dataset : str
     alone : bool, default=False
-        Whether the table is of this data set alone: it has no stars, and a single split has no deviation to show.
+        Whether the table is of this data set alone: it then has no stars.
 
     Returns
     -------
@@ -111,8 +112,6 @@ def metric_cells(results: Results, metric: Metric, dataset: str, alone: bool = F
     digits = results.decimals(metric, dataset)
     means, stds = results.means(metric).loc[dataset], results.stds(metric).loc[dataset]
     best = best_of(means, metric.greater_is_better, digits)
-    if alone and results.n_splits == 1:
-        return [number(mean, digits, name in best) for name, mean in means.items()]
     few = results.counts(metric).loc[dataset].between(0, results.n_splits, inclusive="neither")
     marks = {name: "*" if few[name] and not alone else "" for name in means.index}
     return [spread(means[name], stds[name], digits, name in best, mark) for name, mark in marks.items()]

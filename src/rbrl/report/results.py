@@ -44,7 +44,8 @@ class Results:
     Parameters
     ----------
     summary : DataFrame
-        One row per (dataset, metric, method): mean, std and n, the number of splits behind them.
+        One row per (dataset, metric, method): mean, std and n, the number of splits behind them. The std of a single split
+        is NaN.
     datasets, methods : tuple of str
         In the order of the tables.
     metrics : tuple of Metric
@@ -121,7 +122,7 @@ class Results:
         good = rows[(rows.status == "ok") & rows.metric.notna() & rows.value.notna()]
         groups = good.groupby(["dataset", "metric", "method"], sort=False).value
         return cls(
-            summary=groups.agg(mean="mean", std=_std, n="size").reset_index(),
+            summary=groups.agg(mean="mean", std="std", n="size").reset_index(),
             datasets=_in_order(rows.dataset),
             methods=_in_order(rows.method),
             metrics=_metrics(rows.metric),
@@ -181,7 +182,7 @@ class Results:
         return self._wide(metric, "mean")
 
     def stds(self, metric: str | Metric) -> pd.DataFrame:
-        """Standard deviations of one metric, data sets x methods.
+        """Standard deviations of one metric, data sets x methods; NaN where there is only one split.
 
         Parameters
         ----------
@@ -403,11 +404,6 @@ def heading(metric: Metric) -> str:
     ('Ranking loss ↓', 'Average precision ↑')
     """
     return f"{metric.title} {metric.arrow}"
-
-
-def _std(values: pd.Series) -> float:
-    """One split has no deviation: it is shown as 0."""
-    return values.std() if len(values) > 1 else 0.0
 
 
 def _in_order(values: pd.Series) -> tuple[str, ...]:

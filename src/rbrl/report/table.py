@@ -163,8 +163,10 @@ def spread(mean: float, std: float, digits: int = DIGITS, best: bool = False, ma
 
     Parameters
     ----------
-    mean, std : float
-        A dash for both where the mean is missing.
+    mean : float
+        A missing mean is shown as a dash.
+    std : float
+        NaN if there is no deviation, as for the mean of a single value: the mean is then shown alone.
     digits : int, default=3
         After the point.
     best : bool, default=False
@@ -180,10 +182,13 @@ def spread(mean: float, std: float, digits: int = DIGITS, best: bool = False, ma
     >>> from rbrl.report import spread
     >>> spread(0.1234, 0.0061).text, spread(0.1234, 0.0061, digits=2, mark="*").text
     ('0.123 ± 0.006', '0.12 ± 0.01*')
+    >>> spread(0.1234, float("nan")).text
+    '0.123'
     """
     if mean != mean:
         return Cell(MISSING)
-    return Cell(f"{mean:.{digits}f} ± {std:.{digits}f}{mark}", float(mean), best)
+    deviation = "" if std != std else f" ± {std:.{digits}f}"
+    return Cell(f"{mean:.{digits}f}{deviation}{mark}", float(mean), best)
 
 
 def word(text: object) -> Cell:

@@ -28,7 +28,7 @@ Doubled: TypeAlias = tuple[int, ...]
 
 
 def mean_std(values: ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation over repetitions, the latter with n - 1; of one repetition it is 0.
+    """Mean and standard deviation over repetitions, the latter with n - 1; that of one repetition is NaN.
 
     Parameters
     ----------
@@ -48,7 +48,10 @@ def mean_std(values: ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatArray]:
     '0.200 ± 0.100'
     """
     table = np.asarray(values, dtype=float)
-    return table.mean(axis=axis), table.std(axis=axis, ddof=1 if table.shape[axis] > 1 else 0)
+    mean = table.mean(axis=axis)
+    if table.shape[axis] == 1:
+        return mean, np.full_like(mean, np.nan)
+    return mean, table.std(axis=axis, ddof=1)
 
 
 def ranks(values: ArrayLike, greater_is_better: bool, ties: str = "average") -> FloatArray:

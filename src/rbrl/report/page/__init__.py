@@ -289,6 +289,7 @@ def _content(results: Results) -> dict[str, Any]:
         "diagrams": [_diagram(comparison) for comparison in comparisons if comparison.decides_pairs],
         "only": results.datasets[0] if alone else "",
         "as_printed": results.as_printed,
+        "one_split": results.n_splits == 1,
         # A table per metric; of a single data set one table says it all.
         "result_tables": [details[0]["table"]] if alone else [tables.metric_table(results, m) for m in results.metrics],
         "datasets_table": tables.datasets_table(tables.known_sizes(results)),
