@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_multilabel_classification
 
+from rbrl import RBRLClassifier, save
 from rbrl.datasets import Dataset, save_file
 
 
@@ -182,3 +183,14 @@ def test_a_model_without_probabilities_says_how_to_get_them(rbrl, model, dataset
         assert answer.code != 0
         assert "RBRLClassifier, which has none" in answer.err
         assert "--calibrate" in answer.err
+
+
+def test_infinite_scores_are_not_evaluated(rbrl, tmp_path):
+    X, Y = make_multilabel_classification(n_samples=40, n_features=4, n_classes=3, random_state=0)
+    model = RBRLClassifier().fit(X, Y)
+    model.coef_ = np.full_like(model.coef_, np.inf)
+    save(model, tmp_path / "m.rbrl")
+    save_file(Dataset(X + 1, Y), tmp_path / "new.npz")
+    answer = rbrl("evaluate", tmp_path / "m.rbrl", tmp_path / "new.npz", "--metric", "ranking_loss")
+    assert answer.code == 2
+    assert "The scores must be finite. Got NaN or infinity in 120 of 120 entries." in answer.err

@@ -291,8 +291,9 @@ def evaluate(
     import numpy as np
     import pandas as pd
 
-    from rbrl.metrics import PAPER_METRICS, evaluate, get_metric
+    from rbrl.metrics import CONVENTIONS, PAPER_METRICS, get_metric
     from rbrl.report import Table, heading, number, show_tables, word
+    from rbrl.search.grid import Predicted
 
     metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
     fitted = shared.load_model(model)
@@ -305,7 +306,7 @@ def evaluate(
         for kind in (Answer.scores, Answer.probabilities)
         if kind in needs
     }
-    values = evaluate(dataset.Y, predicted, metrics=metrics, missing="ignore", **found)
+    values = Predicted(predicted, **found).judged(dataset.Y, metrics, CONVENTIONS[0])
     if json:
         shared.show_json(values)
         return

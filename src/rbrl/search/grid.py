@@ -43,6 +43,8 @@ class Predicted(NamedTuple):
     def judged(self, Y: Any, metrics: Iterable[str | Metric], convention: str) -> dict[str, float]:
         """Values by the names of metrics; NaN for those of probabilities, where there are none.
 
+        Predictions that are NaN or infinite are refused: a method that gives them has failed.
+
         Parameters
         ----------
         Y : array (n_samples, n_labels)
@@ -59,6 +61,10 @@ class Predicted(NamedTuple):
         >>> Predicted(labels=np.array([[1, 0]])).judged([[1, 1]], ["hamming_loss", "log_loss"], "paper")
         {'hamming_loss': 0.5, 'log_loss': nan}
         """
+        for name, values in self._asdict().items():
+            n_bad = 0 if values is None or values.dtype.kind != "f" else np.count_nonzero(~np.isfinite(values))
+            if n_bad:
+                raise ValueError(f"The {name} must be finite. Got NaN or infinity in {n_bad} of {values.size} entries.")
         asked = [get_metric(metric) for metric in metrics]
         known = [metric for metric in asked if metric.needs != "probabilities" or self.probabilities is not None]
         found = evaluate(Y, self.labels, self.scores, known, convention, "ignore", self.probabilities)
