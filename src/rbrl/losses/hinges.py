@@ -6,7 +6,7 @@ import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
 from rbrl._loops import rows
-from rbrl.losses.base import LineValue, Loss, Terms
+from rbrl.losses.base import LineValue, Loss, RowHinges, Terms
 from rbrl.losses.weights import Weights, mean_weights, row_weights
 
 
@@ -40,6 +40,10 @@ class _LabelwiseHinge(Loss):
         """The highest cost in the row."""
         costs, w = np.where(Y > 0, self.costs, np.abs(Y)), row_weights(weights, len(Y))
         return costs.max(axis=1) * w if w.ndim == 1 else (costs * w).max(axis=1)
+
+    def row_hinges(self, n_labels: int) -> RowHinges:
+        """Return hinges of labels, and none of pairs."""
+        return RowHinges(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0)
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         w, costs = row_weights(weights, len(Y)), np.ones(Y.shape[1]) * self.costs
@@ -162,6 +166,10 @@ class PairwiseSquaredHinge(Loss):
         M = np.zeros((F.shape[1], F.shape[1]))
         rows.pairwise_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, float(self.margin), M)
         return M
+
+    def row_hinges(self, n_labels: int) -> RowHinges:
+        """Return hinges of pairs, and none of labels."""
+        return RowHinges(0.0, np.ones(n_labels), 1.0, float(self.margin))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         """The loss along directions, one step length per label: one pass over the pairs."""

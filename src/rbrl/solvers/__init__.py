@@ -6,6 +6,7 @@ from rbrl.solvers.apg import APG
 from rbrl.solvers.base import Solver, SolverResult
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.descent import Descent
+from rbrl.solvers.dual_ascent import DualAscent
 from rbrl.solvers.factored import LowRank
 from rbrl.solvers.function_space import KernelBlocks
 from rbrl.solvers.quasi_newton import QuasiNewton
@@ -15,6 +16,6 @@ from rbrl.solvers.solve import Posed, Solution, solve_kernel, solve_posed
 SOLVERS = {"auto": QuasiNewton, "apg": partial(APG, restart=True), "low-rank": LowRank}
 
 __all__ = [
-    "APG", "SOLVERS", "Descent", "KernelBlocks", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver", "SolverResult",
+    "APG", "SOLVERS", "Descent", "DualAscent", "KernelBlocks", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver", "SolverResult",
     "lower_bound", "solve_kernel", "solve_posed",
 ]  # fmt: skip
