@@ -56,6 +56,9 @@ def compare(
     else:
         chosen = _new_plan(entries, method, splits, seed).part(splits=split)
     folder = store or Path("runs", plan.stem if plan else "comparison")
+    inputs = [Path(chosen.folder, one.file) for one in chosen.datasets if one.file] + ([plan] if plan else [])
+    for written in (folder, *folder.glob("report/*")):
+        shared.check_output(written, inputs)
     kept, progress = Store(folder), None if quiet or json else progress_for()
     how: dict[str, Any] = {"jobs": jobs, "backend": backend, "scheduler": scheduler, "progress": progress}
     try:
@@ -122,9 +125,11 @@ def report(
         raise FileNotFoundError(f"no such folder: {folder}; `rbrl compare` makes one")
     from rbrl.experiments import Store
 
+    output = output or folder / "report"
+    shared.check_output(output, [path for path in folder.iterdir() if path.is_file()])
     options = {"formats": _formats(formats), "ablation": _pair(ablation)}
     command = "rbrl compare plan.toml   # with the plan below"
-    _report(Store(folder), output or folder / "report", json, quiet, {}, command=command, **options)
+    _report(Store(folder), output, json, quiet, {}, command=command, **options)
 
 
 def _formats(text: str) -> tuple[str, ...]:

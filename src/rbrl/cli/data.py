@@ -85,6 +85,7 @@ def convert(
     """
     from rbrl.datasets import save_file, write_shards
 
+    shared.check_output(target, shared.input_files(source, labels, data_home))
     bases = shared.parse_bases(index_base, label_base)
     if rows_per_shard is None:
         dataset = shared.load_data(source, labels, data_home, bases)

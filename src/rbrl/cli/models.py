@@ -70,6 +70,7 @@ def fit(
 
     model = _make_model(method, parse_settings(settings), standardise, calibrate)
     _check_folder(output)
+    shared.check_output(output, shared.input_files(data, labels, data_home))
     started = time.perf_counter()
     bases = shared.parse_bases(index_base, label_base)
     if shared.is_shards(data):
@@ -213,6 +214,8 @@ def predict(
 
     if top and write is not Answer.labels:
         raise ValueError(f"--top writes names and scores of its own; leave out --write {write}.")
+    if output:
+        shared.check_output(output, [model, *shared.input_files(data, labels, data_home)])
     fitted = shared.load_model(model)
     bases, n_rows = shared.parse_bases(index_base), 0
     with writing_text(output) if output else nullcontext(sys.stdout) as stream:

@@ -5,8 +5,9 @@ Tables and JSON go to standard output, everything else to standard error.
 
 import json
 import math
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -240,6 +241,49 @@ def load_blocks(
     paths = open_shards(data).paths if is_shards(data) else [data]
     columns, names = columns_of(model), parse_labels(labels)
     return chain.from_iterable(read_blocks(path, columns, names, block_size=size, **bases) for path in paths)
+
+
+def input_files(data: str, labels: str | None, data_home: Path | None) -> list[Path]:
+    """Return the files that are read for DATA.
+
+    Parameters
+    ----------
+    data, labels, data_home
+        As on the command line.
+
+    Returns
+    -------
+    list of Path
+        Some of them may not exist.
+    """
+    from rbrl.datasets import open_shards
+    from rbrl.datasets.formats.table import xml_path
+    from rbrl.datasets.load import find_files
+
+    said = parse_labels(labels)
+    named = [Path(said)] if isinstance(said, str) else []
+    if is_shards(data):
+        return [*open_shards(data).paths, *named]
+    if is_file(data):
+        return [Path(data), xml_path(Path(data)), *named]
+    folder = data_home or os.environ.get("RBRL_DATA")
+    return find_files(folder, data)[0] if folder else []
+
+
+def check_output(output: Path, inputs: Iterable[Path]) -> None:
+    """Refuse an output file that is one of the inputs, also under another name: as a link, or by another path.
+
+    Parameters
+    ----------
+    output : Path
+        The file or folder to write.
+    inputs : iterable of Path
+        Those that do not exist cannot be overwritten.
+    """
+    for path in inputs:
+        if output.exists() and path.exists() and output.samefile(path):
+            same = "" if output.absolute() == path.absolute() else f" (as {path})"
+            raise ValueError(f"{output} is read as an input{same} and would be overwritten: name another output file.")
 
 
 def row_blocks(X: "Matrix", size: int) -> Iterator["Matrix"]:
