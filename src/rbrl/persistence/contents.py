@@ -28,9 +28,11 @@ AXES = {
     "feature_scale_": ("features",), "intercept_": ("scores",), "intercepts_": ("labels",), "label_names_": ("labels",),
     "likelihood_irrelevant_": ("labels", "counts"), "likelihood_relevant_": ("labels", "counts"),
     "n_votes_": ("labels",), "pairs_": ("pairs", "two"), "played_": ("pairs",), "pooled_": ("two",),
-    "prior_": ("labels",), "reconstruction_": ("rows", "rows"), "slopes_": ("labels",), "threshold_coef_": ("labels",),
-    "X_fit_": ("rows", "features"), "Y_fit_": ("rows", "labels"),
+    "prior_": ("labels",), "reconstruction_": ("rows", "rows"), "slopes_": ("labels",), "threshold_": ("scores",),
+    "threshold_coef_": ("labels",), "X_fit_": ("rows", "features"), "Y_fit_": ("rows", "labels"),
 }  # fmt: skip
+# Attributes that may also be one number for all of their axis.
+MAY_BE_NUMBERS = ("threshold_",)
 # Those of LIBSVM's models. Its compiled predictor takes the sizes on trust.
 SVM_AXES = {
     "support_": ("support",), "support_vectors_": ("support", "features"), "_n_support": ("classes",),
@@ -51,10 +53,10 @@ WORDS = {
 # Learned attributes of our models, and what their numbers are.
 KINDS = {
     **dict.fromkeys((
-        "X_fit_", "chain_constants_", "coef_", "constant_", "dual_coef_", "enriched_labels_", "feature_coef_",
-        "feature_scale_", "gamma_", "intercept_", "intercepts_", "knots_", "likelihood_irrelevant_",
+        "X_fit_", "chain_constants_", "coef_", "constant_", "dual_coef_", "empty_share_", "enriched_labels_",
+        "feature_coef_", "feature_scale_", "gamma_", "intercept_", "intercepts_", "knots_", "likelihood_irrelevant_",
         "likelihood_relevant_", "pooled_", "prior_", "reconstruction_", "ridge_", "sharpness_", "slopes_", "stream_",
-        "threshold_", "threshold_coef_", "threshold_intercept_", "thresholds_",
+        "threshold_", "threshold_coef_", "threshold_intercept_", "thresholds_", "weight_seen_",
     ), REAL),
     **dict.fromkeys((
         "best_index_", "chain_labels_", "columns_", "first_feature_", "first_label_", "n_features_in_", "n_iter_",
@@ -214,7 +216,7 @@ def _check_sizes(model: BaseEstimator, axes_of: Mapping[str, tuple[str, ...]], s
     attributes, owner = vars(model), type(model).__name__
     for name, axes in axes_of.items():
         value = attributes.get(name)
-        if value is None:
+        if value is None or (name in MAY_BE_NUMBERS and np.ndim(value) == 0):
             continue
         if not isinstance(value, np.ndarray) and not sparse.issparse(value):
             raise ModelFileError(f"{name} of its {owner} must be an array. Got {_shown(value)}.")
