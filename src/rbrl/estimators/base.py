@@ -46,6 +46,10 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
     label_names_ : array (n_labels,), if the labels came with names
     first_feature_, first_label_ : {0, 1}, if the rows came from a svmlight file
         What it counted its columns from, for other such files.
+    ignored_columns_ : list of str, if columns of the file were ignored
+        Other files may have these columns, too.
+    label_words_ : dict of str to int, if words were declared to mean that a label is relevant
+        Words in label columns, and whether they mean 1 or 0.
     targets_ : SignedTargets
         The coding of the labels.
     classes_ : array
@@ -73,6 +77,8 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
     feature_names_in_: Array
     first_feature_: int
     first_label_: int
+    ignored_columns_: list[str]
+    label_words_: dict[str, int]
     empty_share_: float
     all_labelled_: bool  # instead of `empty_share_`, in a model file from before it
     non_empty: Filling = False
@@ -359,6 +365,8 @@ def columns_of(model: Any) -> Columns:
         label_names=None if labels is None else tuple(labels),
         first_feature=getattr(model, "first_feature_", None),
         first_label=getattr(model, "first_label_", None),
+        ignored=tuple(getattr(model, "ignored_columns_", ())),
+        label_words=dict(getattr(model, "label_words_", {})),
     )
 
 
@@ -374,7 +382,9 @@ def remember_columns(model: Any, columns: Columns) -> None:
     """
     names = columns.label_names
     labels = None if names is None else np.array([str(name) for name in names], dtype=np.str_)
-    known = {"label_names_": labels, "first_feature_": columns.first_feature, "first_label_": columns.first_label}
+    known: dict[str, Any] = {"label_names_": labels}
+    known |= {"first_feature_": columns.first_feature, "first_label_": columns.first_label}
+    known |= {"ignored_columns_": list(columns.ignored) or None, "label_words_": dict(columns.label_words) or None}
     for part in (model, model[-1]) if hasattr(model, "steps") else (model,):
         for name, value in known.items():
             vars(part).pop(name, None)
