@@ -10,6 +10,7 @@ import hashlib
 import inspect
 import io
 import json
+import sys
 import zipfile
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -128,11 +129,12 @@ def _names_in(modules: dict[str, tuple[str, ...]]) -> set[str]:
 
 
 def _ufunc_names() -> Iterator[str]:
-    """Yield the names of elementwise functions, such as that of `FunctionTransformer(np.log1p)`."""
-    for module in (np, scipy.special):
-        for name, value in vars(module).items():
-            if isinstance(value, np.ufunc):
-                yield f"{module.__name__}.{name}"
+    """Yield the names of elementwise functions, such as that of `FunctionTransformer(np.log1p)`, in all their modules."""
+    for home in (np, scipy.special):
+        for module_name, module in sys.modules.copy().items():
+            if module_name == home.__name__ or module_name.startswith(f"{home.__name__}._"):
+                functions = [name for name, value in vars(module).items() if isinstance(value, np.ufunc)]
+                yield from (f"{module_name}.{name}" for name in functions)
 
 
 def trusted_names() -> list[str]:
