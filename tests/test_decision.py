@@ -19,6 +19,8 @@ from rbrl.decision import (
     ZeroThreshold,
     best_global_threshold,
     best_label_thresholds,
+    empty_share,
+    filling_pays,
     ideal_row_thresholds,
     non_empty,
     relevant_labels,
@@ -363,3 +365,64 @@ def test_where_nothing_is_known_the_cut_stays():
     for metric in ("hamming_loss", METRICS["f1_example"]):
         assert best_global_threshold(scores, nothing, metric, start=0.5) == 0.5
         assert best_label_thresholds(scores, nothing, metric, start=0.5).tolist() == [0.5, 0.5]
+
+
+@given(seed=st.integers(0, 10**6), ties=st.booleans(), never_empty=st.booleans(), missing=st.booleans())
+@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("metric", ["f1_micro", "f1_samples", "hamming_loss"])
+def test_a_global_threshold_is_the_best_of_all_cuts(metric, seed, ties, never_empty, missing):
+    """Exact also for predictions in which an empty row gets its best label, and where labels are missing."""
+    scores, Y = problem(seed, n=12, l=4, ties=ties)
+    known = np.random.default_rng(seed).random(Y.shape) < (0.7 if missing else 2)
+    known[0, 0] = True
+    labels = np.where(known, Y, np.nan)
+    record = METRICS["f1_example" if metric == "f1_samples" else metric]
+    values = np.unique(scores)
+    cuts = [values[0] - 1, *(values[1:] + values[:-1]) / 2, values[-1] + 1]
+
+    def value(threshold):
+        predicted = relevant_labels(scores - threshold, never_empty)
+        found = record.function(labels, predicted, missing="ignore")
+        return found if record.greater_is_better else -found
+
+    threshold = best_global_threshold(scores, labels, metric, never_empty=never_empty)
+    assert value(threshold) == pytest.approx(max(map(value, cuts)))
+    assert best_global_threshold(scores, labels, record, never_empty=never_empty) == threshold
+
+
+@pytest.mark.parametrize("metric", ["f1_micro", "f1_samples", "hamming_loss", "f1_macro"])
+@pytest.mark.parametrize("never_empty", [False, True])
+def test_weights_of_samples_are_repetitions(metric, never_empty):
+    scores, Y = problem(3)
+    weights = np.random.default_rng(0).integers(0, 3, len(Y))
+    repeated = np.repeat(scores, weights, axis=0), np.repeat(Y, weights, axis=0)
+    weighted = scores[weights > 0], Y[weights > 0]
+    if metric == "f1_macro":
+        expected, found = (best_label_thresholds(*data, sample_weight=w) for data, w in
+                           ((repeated, None), (weighted, weights[weights > 0])))  # fmt: skip
+    else:
+        expected, found = (best_global_threshold(*data, metric, sample_weight=w, never_empty=never_empty) for data, w in
+                           ((repeated, None), (weighted, weights[weights > 0])))  # fmt: skip
+    np.testing.assert_allclose(found, expected)
+    rule = LabelThresholds() if metric == "f1_macro" else GlobalThreshold(metric, never_empty=never_empty)
+    rule.fit(*weighted, sample_weight=weights[weights > 0])
+    np.testing.assert_allclose(rule.thresholds_ if metric == "f1_macro" else rule.threshold_, expected)
+
+
+def test_weights_need_a_metric_that_is_solved_exactly():
+    scores, Y = problem()
+    with pytest.raises(
+        ValueError, match=r"sample_weight needs a metric that is solved exactly: .* Got subset_accuracy"
+    ):
+        best_global_threshold(scores, Y, METRICS["subset_accuracy"], sample_weight=np.ones(len(Y)))
+    with pytest.raises(ValueError, match=r"a weight for each of the 40 samples. Got shape \(3,\)"):
+        best_global_threshold(scores, Y, sample_weight=np.ones(3))
+
+
+def test_the_share_of_empty_samples():
+    assert empty_share(np.eye(4, 3)) == 0.25
+    assert empty_share(sparse.csr_array(np.eye(4, 3))) == 0.25
+    assert empty_share(2 * np.eye(4, 3) - 1, [1, 1, 1, 5]) == 5 / 8
+    assert empty_share([[np.nan, np.nan], [0.0, np.nan], [1.0, 0.0]]) == 0.5
+    assert empty_share([[0, 0]], [0.0]) == 0.0
+    assert [filling_pays(share) for share in (0.0, 0.05, 0.051)] == [True, True, False]

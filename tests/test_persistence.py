@@ -20,7 +20,9 @@ from sklearn.preprocessing import StandardScaler
 import rbrl
 from rbrl import RBRLClassifier, RBRLClassifierCV, TunedThresholdClassifier, decision, persistence, solvers
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
-from rbrl.persistence import MAGIC, describe
+from rbrl.persistence import describe
+from rbrl.persistence.files import MAGIC, VERSIONS
+from rbrl.persistence.schema import model_classes, nodes
 from rbrl.registry import REGISTRY
 
 X, Y = make_multilabel_classification(n_samples=40, n_features=6, n_classes=4, random_state=0)
@@ -212,9 +214,15 @@ def test_arrays_that_do_not_fit_together_are_refused(tmp_path, name, shape, insi
     fitted = [model.fit(X, Y) for model in kinds]
     model = next((model for model in fitted if hasattr(model, name)), fitted[0])
     setattr(model, name, np.zeros(shape) if isinstance(shape, tuple) else shape)
-    rbrl.save(make_pipeline(model) if inside else model, tmp_path / "model")
+    changed = make_pipeline(model) if inside else model
+    (tmp_path / "model").write_bytes(sealed(skops.io.dumps({"model": changed})))
     with pytest.raises(ModelFileError, match="do not fit together"):
         rbrl.load(tmp_path / "model")
+    with pytest.raises(
+        ModelFileError, match=r"cannot be saved, since rbrl\.load would refuse it: .* do not fit together"
+    ):
+        rbrl.save(changed, tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
 
 
 def test_other_versions_are_noted(tmp_path, monkeypatch):
@@ -223,7 +231,7 @@ def test_other_versions_are_noted(tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rbrl.load(tmp_path / "model")
-    monkeypatch.setitem(persistence.VERSIONS, "scikit-learn", "99.0")
+    monkeypatch.setitem(VERSIONS, "scikit-learn", "99.0")
     with pytest.warns(ModelVersionWarning, match=r"scikit-learn \d.*, here 99\.0\. Answers may differ"):
         rbrl.load(tmp_path / "model")
 
@@ -287,7 +295,7 @@ def test_a_class_is_found_under_the_name_it_had_in_the_first_release(tmp_path):
 
         def renamed(name, content):
             schema = json.loads(content) if name == "schema.json" else None
-            for node in persistence._nodes(schema):
+            for node in nodes(schema):
                 if node.get("__class__") in homes:
                     node["__module__"] = homes[node["__class__"]]
             return json.dumps(schema) if name == "schema.json" else content
@@ -298,7 +306,7 @@ def test_a_class_is_found_under_the_name_it_had_in_the_first_release(tmp_path):
 
 
 def test_every_class_of_the_first_release_has_a_present_home():
-    present = {cls.__name__ for cls in persistence._classes()}
+    present = {cls.__name__ for cls in model_classes()}
     assert {name for names in persistence.FIRST_HOMES.values() for name in names} <= present
 
 

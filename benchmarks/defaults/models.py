@@ -64,7 +64,7 @@ def svc(rows):
 def rival(rows, scores):
     """Metrics of a method without a rule for empty rows: as it is ("bare_"), and with the one that ours has."""
     bare = judged(rows.Y_test, scores, scores > 0)
-    filled = decision.every_row_has_label(rows.Y)
+    filled = decision.filling_pays(decision.empty_share(rows.Y))
     facts = judged(rows.Y_test, scores, decision.relevant_labels(scores, filled))
     return facts | {f"bare_{name}": bare[name] for name in ("f1_micro", "hamming_loss")}
 
@@ -129,7 +129,8 @@ def fitted(rows, **parameters):
 def grid_points(rows):
     """(name, facts) of every point of the grid."""
     problem = RBRLClassifier().problem(rows.X, rows.Y, n_problems=len(grid()))
-    unit, never_empty, norm = problem.ridge, decision.every_row_has_label(rows.Y), reference(rows)
+    never_empty = decision.filling_pays(decision.empty_share(rows.Y))
+    unit, norm = problem.ridge, reference(rows)
     weights = {name: float(name.split()[0]) * (norm if name.endswith("ref") else 1) for name in NUCLEARS}
     axes = {"ridge": [each * unit for each in RIDGES], "ranking": RANKINGS, "nuclear": list(weights.values())}
     for place, solved in zip(grid(), solve_grid(problem, axes, GRID_TOL), strict=True):

@@ -168,6 +168,23 @@ class StoreError(RBRLError, OSError):
     """
 
 
+class EmptyPredictionsWarning(UserWarning):
+    """A model gives most of the training rows that have labels none; the message names the ways out.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from rbrl import RBRLClassifier
+    >>> from rbrl.exceptions import EmptyPredictionsWarning
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", EmptyPredictionsWarning)
+    ...     model = RBRLClassifier().fit(np.eye(6), np.eye(6)[:, :5])
+    >>> print(str(caught[0].message).partition(".")[0])
+    RBRLClassifier gives 100% of the training rows no label, and 17% have none
+    """
+
+
 class GuessWarning(UserWarning):
     """Something about a data file was guessed; the message says what, and how to say it instead.
 

@@ -179,7 +179,7 @@ def test_a_part_of_a_plan_has_the_results_of_the_whole(rbrl, tmp_path):
         (["--dataset", "yeast"], "Got no plan and no method."),
         (
             ["--dataset", "yeast", "--method", "br", "--labels", "3"],
-            "--labels goes with files; yeast is in the catalogue",
+            "--labels goes with a file; 'yeast' is not a file",
         ),
         (["--dataset", "yeast", "--method", "br", "--split", "10"], "a split must be a number from 0 to 9. Got 10"),
         (["no-plan.toml"], "no-plan.toml"),

@@ -9,7 +9,6 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_multilabel_classification
 
-from rbrl import RBRLClassifier, save
 from rbrl.datasets import Dataset, save_file
 
 
@@ -185,12 +184,10 @@ def test_a_model_without_probabilities_says_how_to_get_them(rbrl, model, dataset
         assert "--calibrate" in answer.err
 
 
-def test_infinite_scores_are_not_evaluated(rbrl, tmp_path):
-    X, Y = make_multilabel_classification(n_samples=40, n_features=4, n_classes=3, random_state=0)
-    model = RBRLClassifier().fit(X, Y)
-    model.coef_ = np.full_like(model.coef_, np.inf)
-    save(model, tmp_path / "m.rbrl")
-    save_file(Dataset(X + 1, Y), tmp_path / "new.npz")
-    answer = rbrl("evaluate", tmp_path / "m.rbrl", tmp_path / "new.npz", "--metric", "ranking_loss")
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_scores_that_are_not_finite_are_not_evaluated(rbrl, model, dataset, tmp_path, monkeypatch, bad):
+    save_file(dataset, tmp_path / "new.npz")
+    monkeypatch.setattr("rbrl.metrics.scores_of", lambda model, X: np.full((len(X), 3), bad))
+    answer = rbrl("evaluate", model, tmp_path / "new.npz", "--metric", "ranking_loss")
     assert answer.code == 2
-    assert "The scores must be finite. Got NaN or infinity in 120 of 120 entries." in answer.err
+    assert "The scores must be finite. Got NaN or infinity in 270 of 270 entries." in answer.err

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 from scipy import sparse
 
-from rbrl.datasets.formats.text import MISSING
+from rbrl.datasets.formats.words import MISSING
 
 SPELLINGS = sorted(
     {form for word in MISSING for form in (word, word.upper(), word.title(), "NaN", "None", "null")} - {""}

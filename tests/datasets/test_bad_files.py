@@ -65,7 +65,7 @@ CSV = [
     ("a,y\n1,0\n1,2\n", "line 3: the label 'y' must be 0 or 1"),
     ('a,y\n1,"0\n', "unexpected end of data"),
     ("a;y\n1,5;0\n", "line 2: column 'a' has '1,5', a decimal comma"),
-    ("a,y\n1,maybe\n", "the label 'y' has one word only"),
+    ("a,y\n1,maybe\n", "the label 'y' has the word 'maybe', which may mean 1 or 0.*positive='maybe'"),
 ]
 
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from rbrl.datasets import CARDS, Dataset, catalogue
 from rbrl.datasets.catalogue import canonical_order, content_hash, row_digests
-from rbrl.datasets.dataset import NumberedNames
+from rbrl.datasets.columns import NumberedNames
 from rbrl.exceptions import DataFormatError
 
 from .examples import dense, small

@@ -192,7 +192,7 @@ def test_svmlight_of_the_extreme_classification_repository(tmp_path):
 
 def test_csv_with_words_and_semicolons(tmp_path):
     path = write(tmp_path / "e.csv", '\ufeff"a;b";colour;y\n1.5;red;0\n;blue;1\n2;green;1\n')
-    data = load_file(path, labels=["y"])
+    data = load_file(path, labels=["y"], nominal="codes")
     assert data.feature_names == ("a;b", "colour")
     np.testing.assert_array_equal(data.X, [[1.5, 2], [np.nan, 0], [2, 1]])
     assert data.categorical_index.tolist() == [1]

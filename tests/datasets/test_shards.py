@@ -97,9 +97,9 @@ def test_svmlight_parts_count_alike(tmp_path):
 
 def test_words_are_coded_for_the_whole_or_refused(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\nred,1\nblue,0\n")
-    with pytest.raises(DataFormatError, match=r"a\.csv: column 'x' has words, such as 'blue', whose codes depend"):
-        open_shards([tmp_path / "a.csv"], -1)[0]
-    assert [block.X[0, 0] for block in load_parts(tmp_path / "a.csv", -1, rows=1)] == [1, 0]
+    with pytest.raises(DataFormatError, match=r"a\.csv, line 2: the feature 'x' has 'red', and features must be"):
+        open_shards([tmp_path / "a.csv"], -1, nominal="codes")[0]
+    assert [block.X[0, 0] for block in load_parts(tmp_path / "a.csv", -1, rows=1, nominal="codes")] == [1, 0]
     (tmp_path / "b.arff").write_text(
         "@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute x {red,blue}\n@data\n1,blue\n% no\n0,red\n"
     )

@@ -18,7 +18,8 @@ from rbrl.scales import ColumnScales
 from rbrl.search import PathSearchCV, tune
 
 X, Y = make_multilabel_classification(90, 7, n_classes=4, random_state=0, allow_unlabeled=False)
-EMPTY = np.vstack([np.zeros((1, 4), dtype=Y.dtype), Y[1:]])
+# Five of ninety rows, more than one in twenty.
+EMPTY = np.vstack([np.zeros((5, 4), dtype=Y.dtype), Y[5:]])
 TIGHT = {"tol": 1e-9, "max_iter": 20_000}
 convex = pytest.mark.parametrize("cls", [RBRLClassifier, BRLClassifier, CPNL])
 
@@ -44,6 +45,10 @@ def test_every_form_of_the_rows_gives_the_same_model(cls, form):
     np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-5)
     assert found.non_empty_ is expected.non_empty_ is True
     assert cls().fit(*in_form(form, X, EMPTY)).non_empty_ is False
+    few = np.vstack([EMPTY[:4], Y[4:]])
+    model = cls().fit(*in_form(form, X, few))
+    assert model.non_empty_ is True
+    assert model.empty_share_ == pytest.approx(4 / 90)
 
 
 @pytest.mark.parametrize("intercept_ridge", [1e-3, 1.0, 50.0, None])
@@ -145,11 +150,11 @@ def test_other_methods_take_the_words_too(model):
 class TestNonEmpty:
     """Rows of zeros get no label from a model with rare ones."""
 
-    def test_it_is_on_if_every_training_row_has_a_label(self):
+    def test_it_is_on_if_nearly_every_training_row_has_a_label(self):
         few = Y * (np.arange(4) == Y.argmax(axis=1)[:, None])
         far = np.zeros((3, 7))
         assert RBRLClassifier(ridge=1e6, intercept_ridge=1e6).fit(X, few).predict(far).any(axis=1).all()
-        lacking = np.where(np.arange(90)[:, None] == 0, 0, few)
+        lacking = np.where(np.arange(90)[:, None] < 5, 0, few)
         model = RBRLClassifier(fit_intercept=False).fit(X, lacking)
         assert not model.predict(far).any()
         assert model.set_params(non_empty=True).predict(far).any(axis=1).all()
@@ -158,8 +163,17 @@ class TestNonEmpty:
     def test_a_row_of_no_weight_does_not_count(self):
         weights = np.ones(90)
         assert not RBRLClassifier().fit(X, EMPTY, sample_weight=weights).non_empty_
-        weights[0] = 0
-        assert RBRLClassifier().fit(X, EMPTY, sample_weight=weights).non_empty_
+        weights[:2] = 0
+        model = RBRLClassifier().fit(X, EMPTY, sample_weight=weights)
+        assert model.non_empty_
+        assert model.empty_share_ == 3 / 88
+
+    def test_a_model_of_a_file_from_before_goes_by_all_rows(self):
+        model = RBRLClassifier().fit(X, EMPTY)
+        del model.empty_share_
+        for all_labelled in (True, False):
+            model.all_labelled_ = all_labelled
+            assert model.non_empty_ is all_labelled
 
     def test_other_methods_may_have_it(self):
         assert BinaryRelevance(non_empty="auto").fit(X, Y).non_empty_
@@ -235,7 +249,7 @@ def test_a_model_of_a_file_from_before_is_the_papers():
     for options in ({}, {"kernel": "rbf"}):
         model = RBRLClassifier(1.0, 0.1, 0.1, gamma=None, intercept_ridge=None, non_empty=False, **options).fit(X, Y)
         expected = model.predict(X)
-        for name in ("gamma_", "ridge_", "all_labelled_", "intercept_ridge"):
+        for name in ("gamma_", "ridge_", "empty_share_", "intercept_ridge", "threshold", "threshold_"):
             vars(model).pop(name, None)
         np.testing.assert_array_equal(model.predict(X), expected)
         assert clone(model).intercept_ridge is None

@@ -115,12 +115,19 @@ def test_a_ridge_of_all_rows_needs_them():
     np.testing.assert_array_equal(model.set_params(ridge="auto").coef_, expected.coef_)
 
 
-def test_rows_without_a_label_are_remembered():
-    rows = np.flatnonzero(Y.any(axis=1))
+def test_rows_without_a_label_are_counted():
+    rows, empty = np.flatnonzero(Y.any(axis=1)), np.flatnonzero(~Y.any(axis=1))
     model = ranker().partial_fit(X[rows], Y[rows])
     assert model.non_empty_
-    empty = np.flatnonzero(~Y.any(axis=1))
     assert not model.partial_fit(X[empty], Y[empty]).non_empty_
+    assert model.empty_share_ == pytest.approx(len(empty) / len(Y))
+    while model.empty_share_ > 0.05:
+        assert not model.non_empty_
+        model.partial_fit(X[rows], Y[rows])
+    assert model.non_empty_
+    # A file from before the share says only whether all rows had a label.
+    del model.empty_share_, model.weight_seen_
+    model.all_labelled_ = False
     assert not model.partial_fit(X[rows], Y[rows]).non_empty_
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from problems import random_gram, random_labels, rbrl_loss
 from rbrl import RBRLClassifier
-from rbrl.estimators import convex as kernel_model
 from rbrl.estimators import convex_problem as estimator_module
+from rbrl.estimators import kernel_model
 from rbrl.problem import BlockKernel, SpectralDesign
 from rbrl.problem import kernel as block_kernel
 from rbrl.problem.objective import Objective

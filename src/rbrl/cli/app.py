@@ -24,7 +24,8 @@ for command in (compare.compare, compare.report, models.fit, models.predict, mod
 app.add_typer(data.app, name="data")
 # What the library calls its options, and what they are called here.
 OPTIONS = {
-    "labels": "--labels", "first_feature": "--index-base", "first_label": "--label-base", "data_home": "--data-home"
+    "labels": "--labels", "ignore": "--ignore", "positive": "--positive", "first_feature": "--index-base",
+    "first_label": "--label-base", "data_home": "--data-home",
 }  # fmt: skip
 
 
@@ -93,7 +94,7 @@ def _line(error: Exception) -> str:
 
 def _spelled(text: str) -> str:
     """A message of the library with its options as they are typed at a shell."""
-    found = rf"(?<![\w-])({'|'.join(OPTIONS)})=(\w?)"
+    found = rf"(?<![\w-])({'|'.join(OPTIONS)})=(['\w]?)"
     return re.sub(found, lambda match: f"{OPTIONS[match[1]]} {match[2]}".rstrip(), text)
 
 

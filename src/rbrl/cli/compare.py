@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rbrl.cli import shared
-from rbrl.cli.shared import STOPPED, DataHome, Datasets, Json, Labels, Methods, Quiet, argument, option, say
+from rbrl.cli.shared import (
+    STOPPED,
+    DataHome,
+    Datasets,
+    Ignore,
+    Json,
+    Labels,
+    Methods,
+    Positive,
+    Quiet,
+    argument,
+    option,
+    say,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from rbrl.experiments import Plan, Store
@@ -20,7 +33,7 @@ def compare(
     split: Annotated[
         list[int] | None, option("--split", "-s", min=0, help="A split, from 0; may be repeated. Default: all.")
     ] = None,
-    labels: Labels = None,
+    labels: Labels = None, positive: Positive = None, ignore: Ignore = None,
     splits: Annotated[int, typer.Option(min=1, help="Number of splits, without a plan.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed, without a plan.")] = 0,
     store: Annotated[Path | None, option("--store", "-o", help="Folder of the results; default: runs/PLAN.")] = None,
@@ -50,12 +63,20 @@ def compare(
     """
     from rbrl.experiments import Plan, Store, execute, progress_for
 
-    entries = _datasets(dataset, labels)
+    options = shared.parse_options(ignore=ignore, positive=positive)
+    entries = _datasets(dataset, labels, options)
+    if plan and (labels is not None or options):
+        raise ValueError(
+            f"--labels, --ignore and --positive go with --dataset FILE and no plan: write them into {plan}."
+        )
     if plan:
         chosen = Plan.from_toml(plan).part(entries, method, split)
     else:
         chosen = _new_plan(entries, method, splits, seed).part(splits=split)
     folder = store or Path("runs", plan.stem if plan else "comparison")
+    inputs = [Path(chosen.folder, one.file) for one in chosen.datasets if one.file] + ([plan] if plan else [])
+    for written in (folder, *folder.glob("report/*")):
+        shared.check_output(written, inputs)
     kept, progress = Store(folder), None if quiet or json else progress_for()
     how: dict[str, Any] = {"jobs": jobs, "backend": backend, "scheduler": scheduler, "progress": progress}
     try:
@@ -80,14 +101,13 @@ def compare(
         raise typer.Exit(1)
 
 
-def _datasets(names: list[str] | None, labels: str | None) -> list[Any] | None:
-    """Entries of a plan: names of the catalogue, and files with their labels."""
-    if labels is None or not names:
+def _datasets(names: list[str] | None, labels: str | None, options: dict[str, Any]) -> list[Any] | None:
+    """Return entries of a plan: names of the catalogue, and files with the options to read them."""
+    chosen = options if labels is None else {"labels": shared.parse_labels(labels), **options}
+    if not names or not chosen:
         return names
-    catalogued = [name for name in names if not shared.is_file(name)]
-    if catalogued:
-        raise ValueError(f"--labels goes with files; {', '.join(catalogued)} is in the catalogue.")
-    return [{"file": name, "labels": shared.parse_labels(labels)} for name in names]
+    shared.check_for_files([name for name in names if not shared.is_file(name)], labels, options)
+    return [{"file": name, **chosen} for name in names]
 
 
 def _new_plan(datasets: list[Any] | None, methods: list[str] | None, splits: int, seed: int) -> "Plan":
@@ -122,9 +142,11 @@ def report(
         raise FileNotFoundError(f"no such folder: {folder}; `rbrl compare` makes one")
     from rbrl.experiments import Store
 
+    output = output or folder / "report"
+    shared.check_output(output, [path for path in folder.iterdir() if path.is_file()])
     options = {"formats": _formats(formats), "ablation": _pair(ablation)}
     command = "rbrl compare plan.toml   # with the plan below"
-    _report(Store(folder), output or folder / "report", json, quiet, {}, command=command, **options)
+    _report(Store(folder), output, json, quiet, {}, command=command, **options)
 
 
 def _formats(text: str) -> tuple[str, ...]:

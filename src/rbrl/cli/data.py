@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rbrl.cli import shared
-from rbrl.cli.shared import Base, DataHome, DatasetName, IndexBase, Json, LabelBase, Labels, argument, say
+from rbrl.cli.shared import (
+    Base,
+    DataHome,
+    DatasetName,
+    Ignore,
+    IndexBase,
+    Json,
+    LabelBase,
+    Labels,
+    Positive,
+    argument,
+    say,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from rbrl.datasets import Dataset
@@ -32,14 +44,15 @@ def list_(json: Json = False) -> None:
 
 @app.command("show")
 def show_(
-    name: DatasetName, json: Json = False, labels: Labels = None, index_base: IndexBase = Base.auto,
-    label_base: LabelBase = Base.auto, data_home: DataHome = None,
+    name: DatasetName, json: Json = False, labels: Labels = None, positive: Positive = None, ignore: Ignore = None,
+    index_base: IndexBase = Base.auto, label_base: LabelBase = Base.auto, data_home: DataHome = None,
 ) -> None:  # fmt: skip
     """Show one data set: origin, sizes, labels, peculiarities.
 
     Example: `rbrl data show yeast`
     """
-    dataset = shared.load_data(name, labels, data_home, shared.parse_bases(index_base, label_base))
+    options = shared.parse_options(index_base, label_base, ignore, positive)
+    dataset = shared.load_data(name, labels, data_home, options)
     summary = dataset.summary()
     if json:
         shared.show_json({**summary, "label_names": dataset.label_names, "description": dataset.description})
@@ -67,7 +80,7 @@ def fetch(names: Annotated[list[str], argument("NAME...", shared.SEE_LIST)], dat
 def convert(
     source: Annotated[str, argument("IN", "A file, or a name of the catalogue.")],
     target: Annotated[Path, argument("OUT", "The file to write, or the folder of shards.")],
-    labels: Labels = None,
+    labels: Labels = None, positive: Positive = None, ignore: Ignore = None,
     labels_first: Annotated[bool, typer.Option(help="ARFF, CSV, Parquet: labels before features.")] = False,
     rows_per_shard: Annotated[
         int | None,
@@ -85,16 +98,17 @@ def convert(
     """
     from rbrl.datasets import save_file, write_shards
 
-    bases = shared.parse_bases(index_base, label_base)
+    shared.check_output(target, shared.input_files(source, labels, data_home))
+    options = shared.parse_options(index_base, label_base, ignore, positive)
     if rows_per_shard is None:
-        dataset = shared.load_data(source, labels, data_home, bases)
+        dataset = shared.load_data(source, labels, data_home, options)
         save_file(dataset, target, labels_first=labels_first)
         say(f"{target}: {_sizes(dataset)}")
         return
     if shared.is_file(source):  # read in parts, never whole
-        shards = write_shards(Path(source), target, rows_per_shard, shared.parse_labels(labels), **bases)
+        shards = write_shards(Path(source), target, rows_per_shard, shared.parse_labels(labels), **options)
     else:
-        shards = write_shards(shared.load_data(source, labels, data_home), target, rows_per_shard)
+        shards = write_shards(shared.load_data(source, labels, data_home, options), target, rows_per_shard)
     say(f"{target}: {len(shards)} shards of {rows_per_shard} rows; learn from them with `rbrl fit {target}`")
 
 

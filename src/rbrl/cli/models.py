@@ -14,7 +14,22 @@ import typer
 
 from rbrl._common.spreadsheets import escape_formula
 from rbrl.cli import shared
-from rbrl.cli.shared import Base, Data, DataHome, IndexBase, Json, LabelBase, Labels, Method, Model, Quiet, option, say
+from rbrl.cli.shared import (
+    Base,
+    Data,
+    DataHome,
+    Ignore,
+    IndexBase,
+    Json,
+    LabelBase,
+    Labels,
+    Method,
+    Model,
+    Positive,
+    Quiet,
+    option,
+    say,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from rbrl._common.typing import Array
@@ -49,8 +64,8 @@ def fit(
     standardise: Annotated[
         bool, typer.Option(help="Scale features to mean 0 and deviation 1 first; sparse data keep their zeros.")
     ] = False,
-    labels: Labels = None, index_base: IndexBase = Base.auto, label_base: LabelBase = Base.auto,
-    data_home: DataHome = None, json: Json = False, quiet: Quiet = False,
+    labels: Labels = None, positive: Positive = None, ignore: Ignore = None, index_base: IndexBase = Base.auto,
+    label_base: LabelBase = Base.auto, data_home: DataHome = None, json: Json = False, quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Learn a model from DATA and write it to a file that is safe to load.
 
@@ -64,18 +79,21 @@ def fit(
 
     `rbrl fit my.csv --labels sea,sand -o my.rbrl --set kernel=rbf --set ridge=0.1 --standardise`
 
+    `rbrl fit my.csv --labels sea,sand --positive ja --ignore id,date -o my.rbrl`
+
     `rbrl fit yeast -o yeast.rbrl --calibrate sigmoid`
     """
     from rbrl.persistence import save
 
     model = _make_model(method, parse_settings(settings), standardise, calibrate)
     _check_folder(output)
+    shared.check_output(output, shared.input_files(data, labels, data_home))
     started = time.perf_counter()
-    bases = shared.parse_bases(index_base, label_base)
+    options = shared.parse_options(index_base, label_base, ignore, positive)
     if shared.is_shards(data):
-        n_samples, n_labels = _learn_shards(model, data, labels, bases)
+        n_samples, n_labels = _learn_shards(model, data, labels, options)
     else:
-        n_samples, n_labels = _learn(model, shared.load_data(data, labels, data_home, bases))
+        n_samples, n_labels = _learn(model, shared.load_data(data, labels, data_home, options))
     seconds = time.perf_counter() - started
     save(model, output)
     last = model[-1] if standardise else model
@@ -161,7 +179,7 @@ def _learn(model: Any, dataset: "Dataset") -> tuple[int, int]:
     return dataset.n_samples, dataset.n_labels
 
 
-def _learn_shards(model: Any, data: str, labels: str | None, bases: dict[str, Any]) -> tuple[int, int]:
+def _learn_shards(model: Any, data: str, labels: str | None, options: dict[str, Any]) -> tuple[int, int]:
     """Fit a model to files that are read one at a time; return the numbers of rows and labels."""
     from rbrl.datasets import open_shards
     from rbrl.estimators.convex import ObjectiveClassifier
@@ -169,7 +187,7 @@ def _learn_shards(model: Any, data: str, labels: str | None, bases: dict[str, An
     if not isinstance(model, ObjectiveClassifier):
         others = f"Got {model}; load {data} as one file for others."
         raise ValueError(f"Shards train rbrl, brl and cpnl, without --standardise and --calibrate. {others}")
-    model.fit(open_shards(data, shared.parse_labels(labels), **bases))
+    model.fit(open_shards(data, shared.parse_labels(labels), **options))
     return model.n_samples_seen_, model.targets_.n_columns
 
 
@@ -194,12 +212,13 @@ def predict(
     write: Annotated[Answer, typer.Option(help="0/1 per label, the names, scores or probabilities.")] = Answer.labels,
     top: Annotated[int | None, option(min=1, help="Only the so many best labels, with their scores.")] = None,
     block_size: Annotated[int, typer.Option(min=0, help="Rows at a time; 0 reads everything first.")] = BLOCK,
-    labels: Labels = None, index_base: IndexBase = Base.auto, data_home: DataHome = None, quiet: Quiet = False,
+    labels: Labels = None, ignore: Ignore = None, index_base: IndexBase = Base.auto, data_home: DataHome = None,
+    quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Predict the labels of DATA, in blocks, so that a file may be larger than memory.
 
-    Columns are matched with those that the model was fitted on by their names. Label columns are not needed; where they are,
-    they are left out.
+    Columns are matched with those that the model was fitted on by their names. Label columns are not needed; they and the
+    columns that `fit` ignored are left out.
 
     Examples:
 
@@ -213,11 +232,13 @@ def predict(
 
     if top and write is not Answer.labels:
         raise ValueError(f"--top writes names and scores of its own; leave out --write {write}.")
+    if output:
+        shared.check_output(output, [model, *shared.input_files(data, labels, data_home)])
     fitted = shared.load_model(model)
-    bases, n_rows = shared.parse_bases(index_base), 0
+    options, n_rows = shared.parse_options(index_base, ignore=ignore), 0
     with writing_text(output) if output else nullcontext(sys.stdout) as stream:
         rows = csv.writer(stream, lineterminator="\n")
-        for X in shared.load_blocks(data, fitted, labels, block_size, data_home, bases):
+        for X in shared.load_blocks(data, fitted, labels, block_size, data_home, options):
             answers = _answers(fitted, X, Answer.scores if top else write)
             names = _label_names(fitted, answers.shape[1])
             if n_rows == 0:
@@ -279,8 +300,8 @@ def _lines(answers: "Array", write: Answer, top: int | None, names: list[str]) -
 def evaluate(
     model: Model, data: Data,
     metric: Annotated[list[str] | None, option(help="A metric; may be repeated. Default: the paper's six.")] = None,
-    labels: Labels = None, index_base: IndexBase = Base.auto, label_base: LabelBase = Base.auto,
-    data_home: DataHome = None, json: Json = False,
+    labels: Labels = None, positive: Positive = None, ignore: Ignore = None, index_base: IndexBase = Base.auto,
+    label_base: LabelBase = Base.auto, data_home: DataHome = None, json: Json = False,
 ) -> None:  # fmt: skip
     """Compare the predictions of a model with the labels of DATA.
 
@@ -297,7 +318,8 @@ def evaluate(
 
     metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
     fitted = shared.load_model(model)
-    dataset = shared.load_data(data, labels, data_home, shared.parse_bases(index_base, label_base), fitted)
+    options = shared.parse_options(index_base, label_base, ignore, positive)
+    dataset = shared.load_data(data, labels, data_home, options, fitted)
     blocks = list(shared.row_blocks(dataset.X, BLOCK))
     predicted = np.vstack([_answers(fitted, X, Answer.labels) > 0 for X in blocks]).astype(np.int8)
     needs = {one.needs for one in metrics}

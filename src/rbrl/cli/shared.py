@@ -3,10 +3,12 @@
 Tables and JSON go to standard output, everything else to standard error.
 """
 
+import itertools
 import json
 import math
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -86,6 +88,14 @@ LABELS = (
     "Label columns of an ARFF, CSV or Parquet file: N for the first N, -N for the last N, names with commas, "
     "or Mulan's XML file. Default: as the file says, or the model knows."
 )
+IGNORE = (
+    "Columns of an ARFF, CSV or Parquet file to leave out, such as ids and dates: names with commas; may be repeated. "
+    "A model remembers them."
+)
+POSITIVE = (
+    "A word in label columns that means that a label is relevant, such as active; may be repeated. 0/1, true/false, yes/no, "
+    "t/f and y/n need none."
+)
 BASE = (
     "What the features of a svmlight file count from. auto: as its first line or the model says, else from 0 if a "
     "feature 0 occurs, and 1 if none does."
@@ -99,6 +109,8 @@ Methods = Annotated[list[str] | None, option("--method", "-m", help=SEVERAL_METH
 Method = Annotated[str, typer.Option("--method", "-m", help="The method.", autocompletion=_method_names)]
 Model = Annotated[Path, argument("MODEL", "A file that `rbrl fit` wrote.")]
 Labels = Annotated[str | None, option(help=LABELS)]
+Ignore = Annotated[list[str] | None, option("--ignore", metavar="COLUMNS", help=IGNORE)]
+Positive = Annotated[list[str] | None, option("--positive", metavar="WORD", help=POSITIVE)]
 IndexBase = Annotated[Base, typer.Option(help=BASE)]
 LabelBase = Annotated[Base, typer.Option(help="What the labels of a svmlight file count from, likewise.")]
 DataHome = Annotated[Path | None, option(help="Folder of data files, NAME.npz or NAME.arff.")]
@@ -130,24 +142,47 @@ def parse_labels(text: str | None) -> int | str | list[str] | None:
         return text if text.lower().endswith(".xml") else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def parse_bases(index_base: Base, label_base: Base = Base.auto) -> dict[str, Any]:
-    """What `load_file` takes for the bases that were said.
+def parse_options(
+    index_base: Base = Base.auto, label_base: Base = Base.auto, ignore: list[str] | None = None,
+    positive: list[str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the options of `load_file` that were given.
 
     Parameters
     ----------
     index_base, label_base : Base
+    ignore, positive : list of str, optional
 
     Returns
     -------
-    dict of str to int
+    dict
 
     Examples
     --------
-    >>> parse_bases(Base.zero)
-    {'first_feature': 0}
+    >>> parse_options(Base.zero, ignore=["id,date"], positive=["ja"])
+    {'first_feature': 0, 'ignore': ['id', 'date'], 'positive': ['ja']}
     """
-    said = {"first_feature": index_base, "first_label": label_base}
-    return {name: int(base) for name, base in said.items() if base is not Base.auto}
+    bases = {"first_feature": index_base, "first_label": label_base}
+    found: dict[str, Any] = {name: int(base) for name, base in bases.items() if base is not Base.auto}
+    names = [name.strip() for text in ignore or () for name in text.split(",") if name.strip()]
+    return found | ({"ignore": names} if names else {}) | ({"positive": positive} if positive else {})
+
+
+def check_for_files(names: Iterable[str], labels: str | None, options: dict[str, Any]) -> None:
+    """Refuse options that choose columns of a file for data sets of the catalogue.
+
+    Parameters
+    ----------
+    names : iterable of str
+        DATA that is no file.
+    labels : str or None
+        As on the command line.
+    options : dict
+        Those of `load_file`.
+    """
+    given = ["labels"] * (labels is not None) + [name for name in ("ignore", "positive") if name in options]
+    for name, option_name in itertools.product(names, given):
+        raise ValueError(f"--{option_name} goes with a file; {name!r} is not a file.")
 
 
 def is_file(data: str) -> bool:
@@ -182,7 +217,7 @@ def is_shards(data: str) -> bool:
 
 
 def load_data(
-    data: str, labels: str | None, data_home: Path | None, bases: dict[str, Any] | None = None, model: Any = None
+    data: str, labels: str | None, data_home: Path | None, options: dict[str, Any] | None = None, model: Any = None
 ) -> "Dataset":
     """Return the `Dataset` that DATA means; a file goes before a name of the catalogue.
 
@@ -190,8 +225,8 @@ def load_data(
     ----------
     data, labels, data_home
         As on the command line.
-    bases : dict
-        What the columns of a svmlight file count from, where it was said.
+    options : dict, optional
+        Those of `load_file` that were given.
     model : fitted model, optional
         That the data are for: they come with its columns, in its order.
 
@@ -204,15 +239,14 @@ def load_data(
 
     columns = None if model is None else columns_of(model)
     if is_file(data):
-        return load_file(Path(data), parse_labels(labels), columns=columns, **(bases or {}))
-    if labels is not None:
-        raise ValueError(f"--labels goes with a file; {data!r} is not one.")
+        return load_file(Path(data), parse_labels(labels), columns=columns, **(options or {}))
+    check_for_files([data], labels, options or {})
     dataset = load(data, data_home)
     return dataset if columns is None else dataset.matching(columns)
 
 
 def load_blocks(
-    data: str, model: Any, labels: str | None, size: int, data_home: Path | None, bases: dict[str, Any]
+    data: str, model: Any, labels: str | None, size: int, data_home: Path | None, options: dict[str, Any]
 ) -> Iterator["Matrix"]:
     """Return the features of DATA that a model needs, block of rows by block; of a folder or a pattern, file by file.
 
@@ -225,8 +259,8 @@ def load_blocks(
         As on the command line.
     size : int
         Rows of a block; 0: everything.
-    bases : dict
-        What the columns of a svmlight file count from, where it was said.
+    options : dict
+        Those of `read_blocks` that were given.
 
     Returns
     -------
@@ -236,10 +270,53 @@ def load_blocks(
     from rbrl.estimators.base import columns_of
 
     if not is_shards(data) and not is_file(data):
-        return row_blocks(load_data(data, labels, data_home, model=model).X, size)
+        return row_blocks(load_data(data, labels, data_home, options, model).X, size)
     paths = open_shards(data).paths if is_shards(data) else [data]
     columns, names = columns_of(model), parse_labels(labels)
-    return chain.from_iterable(read_blocks(path, columns, names, block_size=size, **bases) for path in paths)
+    return chain.from_iterable(read_blocks(path, columns, names, block_size=size, **options) for path in paths)
+
+
+def input_files(data: str, labels: str | None, data_home: Path | None) -> list[Path]:
+    """Return the files that are read for DATA.
+
+    Parameters
+    ----------
+    data, labels, data_home
+        As on the command line.
+
+    Returns
+    -------
+    list of Path
+        Some of them may not exist.
+    """
+    from rbrl.datasets import open_shards
+    from rbrl.datasets.formats.column_choice import xml_path
+    from rbrl.datasets.load import find_files
+
+    said = parse_labels(labels)
+    named = [Path(said)] if isinstance(said, str) else []
+    if is_shards(data):
+        return [*open_shards(data).paths, *named]
+    if is_file(data):
+        return [Path(data), xml_path(Path(data)), *named]
+    folder = data_home or os.environ.get("RBRL_DATA")
+    return find_files(folder, data)[0] if folder else []
+
+
+def check_output(output: Path, inputs: Iterable[Path]) -> None:
+    """Refuse an output file that is one of the inputs, also under another name: as a link, or by another path.
+
+    Parameters
+    ----------
+    output : Path
+        The file or folder to write.
+    inputs : iterable of Path
+        Those that do not exist cannot be overwritten.
+    """
+    for path in inputs:
+        if output.exists() and path.exists() and output.samefile(path):
+            same = "" if output.absolute() == path.absolute() else f" (as {path})"
+            raise ValueError(f"{output} is read as an input{same} and would be overwritten: name another output file.")
 
 
 def row_blocks(X: "Matrix", size: int) -> Iterator["Matrix"]:

@@ -11,7 +11,8 @@ Dataset 'yeast': 2417 samples, 103 features (dense), 14 labels
 """
 
 from rbrl.datasets.catalogue import CARDS, Card, catalogue, table
-from rbrl.datasets.dataset import Columns, Dataset, Part
+from rbrl.datasets.columns import Columns
+from rbrl.datasets.dataset import Dataset, Part
 from rbrl.datasets.files import convert, load_file, load_parts, read_blocks, save_file
 from rbrl.datasets.load import load
 from rbrl.datasets.shards import Shards, open_shards, write_shards

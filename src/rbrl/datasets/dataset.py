@@ -1,20 +1,19 @@
-"""`Dataset`: features, labels, names, and the splits that came with them; and the columns that a model was fitted on."""
+"""`Dataset`: features, labels, names, and the splits that came with them."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
 from rbrl.datasets.catalogue import Card, canonical_order, row_digests
+from rbrl.datasets.columns import PREFIXES, Columns, NumberedNames, find_names
 from rbrl.exceptions import DataFormatError
 
 Split = tuple[IntArray, IntArray]
-PREFIXES = {"feature": "x", "label": "label"}  # of the numbers of columns without names
 
 
 def dense(A: Any) -> Array:
@@ -34,107 +33,6 @@ def stack_rows(blocks: Sequence[Any]) -> Any:
 
 def _sums(A: Any, axis: int) -> IntArray:
     return np.asarray(A.sum(axis=axis, dtype=np.int64)).ravel()
-
-
-class NumberedNames(Sequence[str]):
-    """The names `prefix1`, `prefix2`, …, made when asked for, so that a million columns cost nothing.
-
-    Examples
-    --------
-    >>> list(NumberedNames("x", 3))
-    ['x1', 'x2', 'x3']
-    """
-
-    def __init__(self, prefix: str, n_names: int):
-        self.prefix, self.n_names = prefix, int(n_names)
-
-    def __len__(self) -> int:
-        return self.n_names
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [f"{self.prefix}{i + 1}" for i in range(self.n_names)[index]]
-        return f"{self.prefix}{range(self.n_names)[index] + 1}"
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, NumberedNames):
-            return (self.prefix, self.n_names) == (other.prefix, other.n_names)
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    def __repr__(self) -> str:
-        return f"NumberedNames({self.prefix!r}, {self.n_names})"
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a data set: what a model has to know of those it was fitted on, to read another file alike.
-
-    Parameters
-    ----------
-    n_features, n_labels : int, optional
-    feature_names, label_names : sequence of str, optional
-        None: they had no names.
-    first_feature, first_label : {0, 1}, optional
-        The numbers that a svmlight file counted its columns from.
-
-    Examples
-    --------
-    >>> from rbrl.datasets import Columns
-    >>> Columns(n_features=2, feature_names=("length", "width")).n_features
-    2
-    """
-
-    n_features: int | None = None
-    n_labels: int | None = None
-    feature_names: Sequence[str] | None = None
-    label_names: Sequence[str] | None = None
-    first_feature: int | None = None
-    first_label: int | None = None
-
-
-def find_names(
-    what: str, names: Sequence[str] | None, wanted: Sequence[str] | None, owner: str = "the model was fitted on"
-) -> list[int] | None:
-    """Return the places of the columns `wanted` of a model among those of a file, or None if names do not tell.
-
-    Parameters
-    ----------
-    what : str
-        "feature" or "label".
-    names, wanted : sequence of str, or None
-        The names of the file, and of the model. Numbers that we gave to columns without names, `x1` and `label1` and so
-        on, tell nothing, unless the other side has them too.
-    owner : str
-        Whose columns are wanted, for messages.
-
-    Raises
-    ------
-    DataFormatError
-        One is missing, or there are several of its name.
-    """
-    if names is None or wanted is None or isinstance(names, NumberedNames):
-        return None
-    names, wanted = list(map(str, names)), list(map(str, wanted))
-    if names == wanted:
-        return list(range(len(names)))
-    places, times = {name: i for i, name in enumerate(names)}, Counter(names)
-    missing = [name for name in wanted if name not in places]
-    if len(missing) == len(wanted) and any(
-        own == list(NumberedNames(PREFIXES[what], len(own))) for own in (names, wanted)
-    ):
-        return None
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        others = ", ".join([*map(repr, names[:3]), *["…"][: len(names) > 3]])
-        raise DataFormatError(f"it has no {what} {missing[0]!r}{more}, which {owner}; it has {others}")
-    twice = next((name for name in wanted if times[name] > 1), None)
-    if twice is not None:
-        raise DataFormatError(f"the {what} {twice!r} is the name of several columns: they cannot be told apart")
-    return [places[name] for name in wanted]
 
 
 class Part(NamedTuple):
@@ -179,6 +77,10 @@ class Dataset:
         What the catalogue knows about the set.
     first_feature, first_label : {0, 1}, optional
         Of a svmlight file: the numbers that its columns count from.
+    ignored : sequence of str
+        Columns of the file that were not read.
+    label_words : mapping of str to int, optional
+        Words of the file's label columns, and whether they mean 1 or 0, where that was declared.
 
     Examples
     --------
@@ -199,18 +101,21 @@ class Dataset:
     card: Card | None
     first_feature: int | None
     first_label: int | None
+    ignored: Sequence[str]
+    label_words: Mapping[str, int]
 
     def __init__(
         self, X: MatrixLike, Y: MatrixLike, feature_names: Iterable[object] | None = None,
         label_names: Iterable[object] | None = None, name: str = "data", description: str = "",
         splits: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None, categorical_index: ArrayLike = (),
         card: Card | None = None, first_feature: int | None = None, first_label: int | None = None,
+        ignored: Sequence[str] = (), label_words: Mapping[str, int] | None = None,
     ):  # fmt: skip
         fields = vars(self)  # what is frozen is set here once
         fields["X"] = _stored(X, "X must be a matrix of numbers", np.float64)
         fields["Y"] = _stored(Y, "Y must be a matrix of 0 and 1", np.int8)
         fields |= {"name": name, "description": description, "card": card, "first_feature": first_feature}
-        fields["first_label"] = first_label
+        fields |= {"first_label": first_label, "ignored": tuple(ignored), "label_words": dict(label_words or {})}
         if self.X.shape[0] != self.Y.shape[0]:
             raise DataFormatError(f"X and Y must have as many rows; got {self.X.shape[0]} and {self.Y.shape[0]}.")
         fields["feature_names"] = _names("feature", feature_names, self.n_features)
@@ -260,7 +165,8 @@ class Dataset:
         """What a model fitted on this set knows of its columns: a :class:`Columns`."""
         names = (self.feature_names, self.label_names)
         features, labels = (None if isinstance(own, NumberedNames) else own for own in names)
-        return Columns(self.n_features, self.n_labels, features, labels, self.first_feature, self.first_label)
+        sizes, firsts = (self.n_features, self.n_labels), (self.first_feature, self.first_label)
+        return Columns(*sizes, features, labels, *firsts, self.ignored, self.label_words)
 
     def matching(self, columns: Columns, owner: str = "the model was fitted on") -> "Dataset":
         """Return the set with the columns that a model was fitted on, in their order, matched by name.
@@ -286,7 +192,8 @@ class Dataset:
         labels = find_names("label", self.label_names, columns.label_names, owner)
         if features is not None and len(features) < self.n_features:
             strange = min(set(range(self.n_features)) - set(features))
-            raise DataFormatError(f"its feature {self.feature_names[strange]!r} is not one that {owner}: leave it out")
+            name = self.feature_names[strange]
+            raise DataFormatError(f"its feature {name!r} is not one that {owner}: leave it out with ignore={name!r}")
         if features is None and columns.n_features not in (None, self.n_features):
             raise DataFormatError(f"it has {self.n_features} features; {owner} {columns.n_features} features")
         if labels is None and columns.n_labels not in (None, self.n_labels):

@@ -1,7 +1,7 @@
 """Data files of any format we know: read whole, or of any size some rows at a time; written; converted."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Columns, Dataset
+from rbrl.datasets.columns import Columns
+from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming
-from rbrl.datasets.formats.table import Table, feature_columns
+from rbrl.datasets.formats.column_choice import feature_columns
+from rbrl.datasets.formats.table import Table
 from rbrl.exceptions import DataFormatError
 
 # A format is a module of `rbrl.datasets.formats`, with `write`, and with `tables` or `read`.
@@ -44,9 +46,16 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
 
     Other Parameters
     ----------------
-    nominal : {"codes", "onehot"}, default="codes"
+    ignore : str or sequence of str
+        Columns of an ARFF, CSV or Parquet file that are not read, such as ids, dates and texts.
+    positive : str or sequence of str
+        Words in label columns that mean that a label is relevant, such as "active"; each column may have one other word,
+        which means that it is not. 0/1, -1/1, true/false, yes/no, t/f and y/n need none.
+    nominal : {"codes", "onehot"}, optional
         A nominal feature with more than two values is one column of codes, listed in `categorical_index`, or one 0/1
-        column per value. Values that are numbers are their own codes; other words are numbered from 0.
+        column per value. Values that are numbers are their own codes; other words are numbered from 0. By default the
+        values that an ARFF file declares have codes, and words in CSV and Parquet files are refused: their codes would
+        depend on the rows of the file.
     encoding : str, optional
         Of a text file. Default: by its mark, else UTF-8, else Latin-1.
     sparse_labels : bool, default=False
@@ -84,6 +93,7 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
     path, kind = _found(path, format)
     reader, chosen = FORMATS[kind], ReadOptions(labels=labels, **options)
     with naming(path):
+        _check_options(kind, chosen)
         if kind in TABLES:
             dataset = Table.joined(reader.tables(path, chosen)).dataset(chosen)
         else:
@@ -139,6 +149,7 @@ def _read_parts(path: Path, kind: str, options: ReadOptions, rows: int) -> Itera
     if kind in TABLES:
         parts = (table.dataset(options) for table in FORMATS[kind].tables(path, options, rows))
     with naming(path):
+        _check_options(kind, options)
         for part in parts:
             yield part if options.columns is None else part.matching(options.columns)
 
@@ -151,6 +162,7 @@ def read_blocks(
     block_size: int = 4096,
     format: str | None = None,
     first_feature: int | None = None,
+    ignore: str | Sequence[str] = (),
 ) -> Iterator[Matrix]:
     """Yield the features of a file in blocks of rows.
 
@@ -172,6 +184,8 @@ def read_blocks(
         As for `load_file`.
     first_feature : {0, 1}, optional
         As for `load_file`.
+    ignore : str or sequence of str
+        As for `load_file`. Columns that were ignored when the model's file was read are ignored in any case.
 
     Yields
     ------
@@ -180,8 +194,8 @@ def read_blocks(
     Raises
     ------
     DataFormatError
-        The file cannot be read, has other features, no rows, or, in CSV and Parquet, words: these have no code before
-        the whole file is known.
+        The file cannot be read, has other features, no rows, or, in CSV and Parquet, words other than true/false and
+        yes/no: these have no code before the whole file is known.
 
     Examples
     --------
@@ -196,7 +210,9 @@ def read_blocks(
     path, kind = _found(path, format)
     size = block_size or sys.maxsize
     columns = n_features if isinstance(n_features, Columns) else Columns(n_features)
-    options = ReadOptions(labels=labels, max_bytes=sys.maxsize, first_feature=first_feature)
+    options = ReadOptions(
+        labels=labels, max_bytes=sys.maxsize, first_feature=first_feature, ignore=ignore, columns=columns
+    )
     blocks: Iterator[Matrix]
     if kind in TABLES:
         choose = partial(feature_columns, path, options, columns)
@@ -204,9 +220,10 @@ def read_blocks(
     elif kind == "svmlight":
         blocks = FORMATS["svmlight"].features(path, options, columns, size)
     else:
-        blocks = row_blocks(load_file(path, labels, format=format, columns=columns).X, size)
+        blocks = row_blocks(load_file(path, labels, format=format, ignore=ignore, columns=columns).X, size)
     n_rows = 0
     with naming(path):
+        _check_options(kind, options)
         for X in blocks:
             if X.shape[1] != columns.n_features:
                 raise bad(f"it has {X.shape[1]} features; there should be {columns.n_features}")
@@ -297,6 +314,13 @@ def convert(
     dataset = load_file(source, labels, **options)
     save_file(dataset, target, labels_first=labels_first)
     return dataset
+
+
+def _check_options(kind: str, options: ReadOptions) -> None:
+    """Refuse options that name columns or words of a file whose format has none."""
+    for name in ("ignore", "positive"):
+        if getattr(options, name) and kind not in TABLES:
+            raise bad(f"{name}= goes with ARFF, CSV and Parquet files; this is a {kind} file")
 
 
 def format_of(path: Path, name: str | None = None) -> str:

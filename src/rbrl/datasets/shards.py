@@ -14,14 +14,17 @@ from scipy import sparse
 
 from rbrl._common.checks import check_number
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Columns, Dataset, Part, stack_rows
+from rbrl.datasets.columns import Columns
+from rbrl.datasets.dataset import Dataset, Part, stack_rows
 from rbrl.datasets.files import ENDINGS, FORMATS, TABLES, format_of, load_file, load_parts
 from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming
 from rbrl.exceptions import DataFormatError
 
 ROWS_PER_SHARD = 50_000
 # What a copy of a file's rows does not hold.
-COPIED_FIELDS = ("feature_names", "label_names", "name", "categorical_index", "first_feature", "first_label")
+COPIED_FIELDS = (
+    "feature_names", "label_names", "name", "categorical_index", "first_feature", "first_label", "ignored", "label_words",
+)  # fmt: skip
 
 Paths = str | Path | Iterable[str | Path]
 Stamp = tuple[int, int]
@@ -111,8 +114,10 @@ class Shards(Sequence[Part]):
             if path == self._first:
                 return first
         labels, owner = self._columns.label_names, f"{self._first.name}, the first shard, has"
-        if labels is not None and format_of(path, options.get("format")) in TABLES:
-            options["labels"] = list(labels)
+        if format_of(path, options.get("format")) in TABLES:
+            # The meaning of the words of a label may show in the first file alone.
+            options["columns"] = Columns(label_words=self._columns.label_words)
+            options["labels"] = options.get("labels") if labels is None else list(labels)
         dataset = load_file(path, **options)
         with naming(path):
             if dataset.n_labels != self._columns.n_labels:

@@ -4,13 +4,14 @@
 another way. Every rule moves scores so that `relevant_labels` of them are its labels.
 """
 
+from rbrl.decision.cuts import best_global_threshold, best_label_thresholds
+from rbrl.decision.filling import empty_share, filling_pays
 from rbrl.decision.rules import (
     Chain,
     DecisionRule,
     NonEmpty,
     TopK,
     ZeroThreshold,
-    every_row_has_label,
     non_empty,
     relevant_labels,
     top_labels,
@@ -19,13 +20,11 @@ from rbrl.decision.thresholds import (
     GlobalThreshold,
     LabelThresholds,
     RowThreshold,
-    best_global_threshold,
-    best_label_thresholds,
     ideal_row_thresholds,
 )
 
 __all__ = [
     "Chain", "DecisionRule", "GlobalThreshold", "LabelThresholds", "NonEmpty", "RowThreshold", "TopK", "ZeroThreshold",
-    "best_global_threshold", "best_label_thresholds", "every_row_has_label", "ideal_row_thresholds", "non_empty",
+    "best_global_threshold", "best_label_thresholds", "empty_share", "filling_pays", "ideal_row_thresholds", "non_empty",
     "relevant_labels", "top_labels",
 ]  # fmt: skip

@@ -64,36 +64,11 @@ def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
     array([[-1,  1],
            [ 1, -1]])
     """
-    filled, F = np.array(_dense(labels)), as_scores(scores)
+    filled, F = np.array(dense(labels)), as_scores(scores)
     if filled.shape != F.shape:
         raise ValueError(f"labels and scores must have one shape. Got {filled.shape} and {F.shape} instead.")
     _fill_empty(filled, F)
     return filled
-
-
-def every_row_has_label(Y: MatrixLike, weights: ArrayLike | None = None) -> bool:
-    """Whether every sample that counts has a relevant label: what ``non_empty="auto"`` comes to.
-
-    Parameters
-    ----------
-    Y : array or sparse matrix, shape (n_samples, n_labels)
-        0/1 or -1/+1, NaN where nobody looked: a sample of which nothing is known does not count.
-    weights : array, shape (n_samples,), default=None
-        A sample of weight 0 does not count either.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> from rbrl.decision import every_row_has_label
-    >>> every_row_has_label([[1, 0], [0, 0]]), every_row_has_label([[1, 0], [0, 0]], [1.0, 0.0])
-    (False, True)
-    """
-    Y = np.asarray(_dense(Y))
-    labelled = (Y > 0).any(axis=1) | np.isnan(Y).all(axis=1)
-    return bool(np.all(labelled if weights is None else labelled | (np.asarray(weights) == 0)))
 
 
 def _fill_empty(labels: Array, scores: FloatArray) -> None:
@@ -145,7 +120,7 @@ def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
     -------
     array of floats, shape (n_samples, n_labels)
     """
-    F = np.asarray(_dense(scores))
+    F = np.asarray(dense(scores))
     if F.ndim != 2:
         raise ValueError(f"scores must be a matrix, n_samples x n_labels. Got shape {F.shape} instead.")
     F = F if F.dtype.kind == "f" else F.astype(np.float64)
@@ -168,7 +143,7 @@ def as_relevant(Y: MatrixLike, scores: FloatArray) -> BoolArray:
     -------
     array of bool, shape (n_samples, n_labels)
     """
-    labels = np.asarray(_dense(Y))
+    labels = np.asarray(dense(Y))
     if labels.shape != scores.shape:
         raise ValueError(f"Y and scores must have one shape. Got {labels.shape} and {scores.shape} instead.")
     if len(labels) == 0:
@@ -187,11 +162,11 @@ def as_known(Y: MatrixLike) -> BoolArray:
     -------
     array of bool, shape (n_samples, n_labels)
     """
-    labels = np.asarray(_dense(Y))
+    labels = np.asarray(dense(Y))
     return ~np.isnan(labels) if labels.dtype.kind == "f" else np.ones(labels.shape, dtype=bool)
 
 
-def _dense(matrix: Any) -> ArrayLike:
+def dense(matrix: Any) -> ArrayLike:
     return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 

@@ -16,7 +16,7 @@ from rbrl._common.checks import check_row_weights
 from rbrl._common.frames import refuse_text
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
-from rbrl.decision import every_row_has_label, relevant_labels
+from rbrl.decision import empty_share, filling_pays, relevant_labels
 from rbrl.estimators.named_answers import NamedAnswers, label_names, parts_of
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.losses.weights import mean_weights
@@ -46,12 +46,16 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
     label_names_ : array (n_labels,), if the labels came with names
     first_feature_, first_label_ : {0, 1}, if the rows came from a svmlight file
         What it counted its columns from, for other such files.
+    ignored_columns_ : list of str, if columns of the file were ignored
+        Other files may have these columns, too.
+    label_words_ : dict of str to int, if words were declared to mean that a label is relevant
+        Words in label columns, and whether they mean 1 or 0.
     targets_ : SignedTargets
         The coding of the labels.
     classes_ : array
         Column indices of the labels, or the classes of a 1-D target.
-    all_labelled_ : bool
-        Whether every training row has a relevant label: what ``non_empty="auto"`` goes by.
+    empty_share_ : float
+        Share of the training rows that have no relevant label: ``non_empty="auto"`` fills empty predictions up to 5 %.
 
     Examples
     --------
@@ -73,7 +77,10 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
     feature_names_in_: Array
     first_feature_: int
     first_label_: int
-    all_labelled_: bool
+    ignored_columns_: list[str]
+    label_words_: dict[str, int]
+    empty_share_: float
+    all_labelled_: bool  # instead of `empty_share_`, in a model file from before it
     non_empty: Filling = False
     # Whether labels may be missing: entries of Y that are NaN for users and 0 inside.
     takes_missing: bool = False
@@ -82,8 +89,10 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
 
     @property
     def non_empty_(self) -> bool:
-        """Whether a row without a positive score gets its best label: the parameter `non_empty`, or what "auto" came to."""
-        return self.all_labelled_ if self.non_empty == "auto" else bool(self.non_empty)
+        """Whether a row without a positive score gets its best label: the parameter `non_empty`, or the value of "auto"."""
+        if self.non_empty != "auto":
+            return bool(self.non_empty)
+        return filling_pays(self.empty_share_) if hasattr(self, "empty_share_") else self.all_labelled_
 
     def fit(self, X: MatrixLike | Dataset, y: MatrixLike | None = None) -> Self:
         """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1.
@@ -200,7 +209,7 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
         Y = self.targets_.encode(y)
         if not self.takes_missing:
             check_missing(self, Y)
-        self.all_labelled_ = every_row_has_label(Y, mean_weights(Y, weights))
+        self.empty_share_ = empty_share(Y, mean_weights(Y, weights))
         return X, Y, weights
 
     def _checked_rows(self, X: Rows) -> Matrix:
@@ -356,6 +365,8 @@ def columns_of(model: Any) -> Columns:
         label_names=None if labels is None else tuple(labels),
         first_feature=getattr(model, "first_feature_", None),
         first_label=getattr(model, "first_label_", None),
+        ignored=tuple(getattr(model, "ignored_columns_", ())),
+        label_words=dict(getattr(model, "label_words_", {})),
     )
 
 
@@ -371,7 +382,9 @@ def remember_columns(model: Any, columns: Columns) -> None:
     """
     names = columns.label_names
     labels = None if names is None else np.array([str(name) for name in names], dtype=np.str_)
-    known = {"label_names_": labels, "first_feature_": columns.first_feature, "first_label_": columns.first_label}
+    known: dict[str, Any] = {"label_names_": labels}
+    known |= {"first_feature_": columns.first_feature, "first_label_": columns.first_label}
+    known |= {"ignored_columns_": list(columns.ignored) or None, "label_words_": dict(columns.label_words) or None}
     for part in (model, model[-1]) if hasattr(model, "steps") else (model,):
         for name, value in known.items():
             vars(part).pop(name, None)

@@ -6,8 +6,8 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import clone
@@ -15,9 +15,9 @@ from sklearn.base import clone
 from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns
-from rbrl.decision import every_row_has_label
+from rbrl.decision import empty_share
 from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, remember_columns
-from rbrl.estimators.convex_problem import ConvexProblem, enough_memory, mapped, present_rows, solver_of
+from rbrl.estimators.convex_problem import ConvexProblem, enough_memory, mapped, solver_of
 from rbrl.estimators.display import CertifiedDisplay, FitTask, TakesCallbacks, Told, with_callbacks
 from rbrl.estimators.entries import (
     ClassWeight,
@@ -28,122 +28,34 @@ from rbrl.estimators.entries import (
     weighted_entries,
     weights_of_labels,
 )  # fmt: skip
+from rbrl.estimators.kernel_model import KernelModel
+from rbrl.estimators.training_scores import (
+    LEARNED,
+    Threshold,
+    TrainingRows,
+    check_classes,
+    check_threshold,
+    learn_threshold,
+    parameters_of_problem,
+    parameters_of_sample,
+    warn_of_empty_rows,
+)
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.kernels import APPROXIMATIONS, KERNELS, KernelRows, gram
+from rbrl.kernels import APPROXIMATIONS
 from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.weights import mean_weights
-from rbrl.out_of_core import Block, Blocks, LabelCounts, as_blocks, fit_blocks
-from rbrl.scales import WIDTHS, InterceptStrength, Strength, Width
+from rbrl.out_of_core import Block, Blocks, LabelCounts, as_blocks, fit_blocks, label_counts
+from rbrl.out_of_core.design import Survey
+from rbrl.scales import InterceptStrength, Strength, Width, intercept_column
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
 from rbrl.targets import SignedTargets, agreed_names
 
-__all__ = ["KernelModel", "ObjectiveClassifier", "present_rows"]
-
-# Kernel values at a time: 128 MB.
-BLOCK_ENTRIES = 2**24
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
 
 
 def _n_labels(block: Block) -> tuple[int]:
     return (block.Y.shape[1],)
-
-
-def linear_scores(X: Matrix, coef: FloatArray) -> FloatArray:
-    """X @ coef', dense; of a single sparse row only the features that it has are looked up.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-    coef : array (n_labels, n_features)
-
-    Returns
-    -------
-    array (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> linear_scores(sparse.csr_array([[0.0, 2.0, 0.0]]), np.array([[1.0, 3.0, 5.0]]))
-    array([[6.]])
-    """
-    if issparse(X) and X.shape[0] == 1:
-        # SciPy would copy all weights, into the order of its loops.
-        return np.asarray(coef[:, X.indices] @ X.data)[None]
-    return np.asarray(X @ coef.T)
-
-
-class KernelModel:
-    """Classifiers with the parameters `kernel`, `gamma`, `degree` and `coef0`: their kernel, and scores by it.
-
-    A linear model keeps `coef_` and `intercept_`, every other one `dual_coef_`, `X_fit_` and perhaps `intercept_`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from rbrl import RBRLClassifier
-    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-    >>> RBRLClassifier(kernel="linear").fit(X, Y).coef_.shape, RBRLClassifier(kernel="rbf").fit(X, Y).dual_coef_.shape
-    ((4, 8), (60, 4))
-    """
-
-    kernel: str | Callable[[Any, Any], Any]
-    gamma: Width
-    gamma_: float
-    degree: int
-    coef0: float
-    coef_: FloatArray
-    intercept_: FloatArray
-    dual_coef_: FloatArray
-    X_fit_: Matrix | None
-
-    def _gram(self, X: Matrix, Z: Matrix | None = None, width: float | None = None) -> FloatArray:
-        """Kernel values; `width` is gamma as a number, None that of the last fit."""
-        shape = self._kernel_shape()
-        return gram(X, Z, **shape if width is None else shape | {"gamma": width})
-
-    def _kernel_shape(self) -> dict[str, Any]:
-        # Model files without gamma_ have a gamma that is a number, or None: what `gram` takes.
-        width = getattr(self, "gamma_", self.gamma)
-        return {"kernel": self.kernel, "gamma": width, "degree": self.degree, "coef0": self.coef0}
-
-    def _is_linear(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "linear"
-
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _raw_scores(self, X: Matrix) -> FloatArray:
-        """Scores of checked rows, of the type of X."""
-        if self._is_linear():
-            return linear_scores(X, self.coef_) + self.intercept_
-        step = max(1, BLOCK_ENTRIES // len(self.dual_coef_))
-        blocks = (X[start : start + step] for start in range(0, X.shape[0], step))
-        values = self._gram if self.X_fit_ is None else _training_rows(self).values
-        scores = np.vstack([values(block) @ self.dual_coef_ for block in blocks])
-        return (scores + getattr(self, "intercept_", 0.0)).astype(X.dtype, copy=False)
-
-    def _check_kernel(self) -> None:
-        owner = type(self).__name__
-        check_number(owner, "gamma", self.gamma, strict=True, words=WIDTHS)
-        check_number(owner, "degree", self.degree, low=1, integer=True)
-        check_number(owner, "coef0", self.coef0)
-        if not callable(self.kernel):
-            check_choice(owner, "kernel", self.kernel, KERNELS)
-
-
-# What kernel values with the training rows of a model need besides these; with the coefficients that were its own then.
-_prepared: WeakKeyDictionary[KernelModel, tuple[FloatArray, KernelRows]] = WeakKeyDictionary()
-
-
-def _training_rows(model: KernelModel) -> KernelRows:
-    """The training rows of a kernel model, prepared at its first prediction; no part of the model, nor of its file."""
-    coefficients, rows = _prepared.get(model, (None, None))
-    if rows is None or coefficients is not model.dual_coef_ or rows.shape != model._kernel_shape():
-        rows = KernelRows(model.X_fit_, **model._kernel_shape())
-        _prepared[model] = model.dual_coef_, rows
-    return rows
 
 
 class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLabelClassifier):
@@ -174,6 +86,9 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
     takes_missing = True
     # Also what a model of a file from before this parameter has.
     intercept_ridge: InterceptStrength = None
+    # Also the threshold in a model file from before this parameter.
+    threshold: Threshold = 0.0
+    threshold_: float | FloatArray
     ridge: Strength
     ridge_: float
     n_components: int
@@ -196,7 +111,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True,
         intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto", class_weight: ClassWeight = None,
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
-        verbose: int = 0, label_names: LabelNames = None,
+        verbose: int = 0, label_names: LabelNames = None, threshold: Threshold = 0.0,
     ) -> None:  # fmt: skip
         self.ridge, self.nuclear = ridge, nuclear
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
@@ -206,6 +121,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         self.class_weight = class_weight
         self.solver, self.tol, self.max_iter = solver, tol, max_iter
         self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
+        self.threshold = threshold
 
     @abstractmethod
     def loss(self, count_labels: Callable[[], LabelCounts]) -> Loss:
@@ -302,8 +218,9 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
     ) -> tuple[Matrix, IntArray, FloatArray | None, FloatArray | None]:
         """Rows; labels, 0 where they do not count; weights of rows or entries; and what each row counts as a whole."""
         X, Y, _ = self._checked_data(X, y)
+        check_classes(type(self).__name__, self.threshold, self.targets_.kind)
         Y, weights, counted = self._entries(Y, sample_weight, label_mask)
-        self.all_labelled_ = every_row_has_label(Y, mean_weights(Y, weights))
+        self.empty_share_ = empty_share(Y, mean_weights(Y, weights))
         warn_of_unseen(Y, getattr(self, "label_names_", None))
         return X, Y, weights, counted
 
@@ -344,7 +261,31 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         vars(self).pop("gamma_", None)
         if problem.gamma is not None:
             self.gamma_ = problem.gamma
+        loss = partial(self.loss, partial(label_counts, problem.Y, problem.weights))
+        self._set_threshold(partial(self._training_rows, problem), loss, partial(parameters_of_problem, problem))
         self._store_solution(solution, started)
+
+    def _training_rows(self, problem: ConvexProblem) -> TrainingRows:
+        X = problem.X if len(problem.rows) == problem.X.shape[0] else problem.X[problem.rows]
+        return TrainingRows(problem.Y, self._untuned_scores(X), problem.weights, problem.counted)
+
+    def _set_threshold(
+        self, training_rows: Callable[[], TrainingRows], loss: Callable[[], Loss], n_parameters: Callable[[], float]
+    ) -> None:
+        """Set `threshold_`, learned if it is to be; warn if the model gives most rows no label."""
+        is_matrix = self.targets_.is_matrix
+        learned = self.threshold in LEARNED
+        may_be_empty = is_matrix and self.non_empty == "auto" and not self.non_empty_
+        self.threshold_ = 0.0 if learned else float(self.threshold)
+        if not (learned or may_be_empty):
+            return
+        rows = training_rows()
+        if learned:
+            filled = is_matrix and self.non_empty_
+            self.threshold_ = learn_threshold(str(self.threshold), loss(), rows, n_parameters(), filled)
+        if may_be_empty:
+            shifted = rows._replace(scores=rows.scores - self.threshold_)
+            warn_of_empty_rows(type(self).__name__, shifted, self.empty_share_)
 
     def _fit_blocks(self, blocks: Blocks, told: Told | None = None) -> None:
         """Learn the linear model in passes over blocks of rows."""
@@ -364,11 +305,14 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
             names = agreed_names(self.label_names, columns.label_names, *blocks.first(_n_labels))
             columns = replace(columns, label_names=names)
 
+        losses: list[Loss] = []
+
         def loss(count_labels: Callable[[], LabelCounts]) -> Loss:
-            plain = self.loss(count_labels)
-            if self.class_weight is None:
-                return plain
-            return ClassWeighted(plain, weights_of_labels(self.class_weight, count_labels(), columns.label_names))
+            posed = self.loss(count_labels)
+            if self.class_weight is not None:
+                posed = ClassWeighted(posed, weights_of_labels(self.class_weight, count_labels(), columns.label_names))
+            losses.append(posed)
+            return posed
 
         found, solution = fit_blocks(
             blocks, loss, self.ridge, self.nuclear, intercept=self.fit_intercept,
@@ -379,7 +323,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
         self.classes_ = self.targets_.classes_
         self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
-        self.all_labelled_ = found.all_labelled
+        self.empty_share_ = found.empty_share
         self.ridge_ = found.scales.ridge() if isinstance(self.ridge, str) else float(self.ridge)
         if not found.sparse_features:
             found.scales.warn_of_spread(owner)
@@ -387,9 +331,16 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         remember_columns(self, columns)
         warn_of_unseen(found.known[None], columns.label_names)
         self._store_linear(solution.coefficients)
+        sample = partial(self._sampled_rows, found)
+        constant = intercept_column(self.ridge_, self.intercept_ridge) if self.fit_intercept else 0.0
+        self._set_threshold(sample, losses.pop, partial(parameters_of_sample, found, self.ridge_, constant))
         in_passes = blocks.pass_seconds - before
         self.pass_seconds_ = in_passes, time.perf_counter() - started - in_passes
         self._store_solution(solution, started)
+
+    def _sampled_rows(self, found: Survey) -> TrainingRows:
+        X, Y, _, weights = found.sample
+        return TrainingRows(Y, self._untuned_scores(X), weights, mean_weights(Y, weights))
 
     def _linear_coefficients(self) -> FloatArray | None:
         """Of the features, those of the intercept last, if there was a fit."""
@@ -428,6 +379,12 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
             )
 
     def _scores(self, X: Matrix) -> FloatArray:
+        scores = self._untuned_scores(X)
+        scores -= np.asarray(getattr(self, "threshold_", 0.0), dtype=scores.dtype)
+        return scores
+
+    def _untuned_scores(self, X: Matrix) -> FloatArray:
+        """Scores of checked rows before the threshold is subtracted: a new array."""
         if self.approximation is None:
             return self._raw_scores(X)
         return (mapped(self.feature_map_, X) @ self.feature_coef_).astype(X.dtype, copy=False)
@@ -441,6 +398,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         check_number(owner, "tol", self.tol, strict=True)
         check_number(owner, "max_iter", self.max_iter, low=1, integer=True)
         check_choice(owner, "low_rank", self.low_rank, ("coefficients", "function"))
+        check_threshold(owner, self.threshold)
         check_class_weight(owner, self.class_weight)
         self._check_kernel()
         if isinstance(self.solver, str):

@@ -55,7 +55,7 @@ class ConvexProblem:
     Attributes
     ----------
     rows : array of int
-        The rows that are present; `Y` and `weights` are theirs.
+        The rows that are present; `Y`, `weights` and `counted` are theirs.
     present : array or CSR matrix
         The rows of X that are present; all of a kernel matrix, which has them in its columns too.
     kind : {"linear", "kernel", "blocks", "approximation"}
@@ -92,7 +92,7 @@ class ConvexProblem:
         self.model, self.X, self.n_problems = model, X, n_problems
         self._made: Design | None = None
         self.rows, self.weights = present_rows(weights, len(Y), Y)
-        self.Y, self._counted = Y[self.rows], None if counted is None else counted[self.rows]
+        self.Y, self.counted = Y[self.rows], None if counted is None else counted[self.rows]
         whole = len(self.rows) == X.shape[0] or model.kernel == "precomputed"
         self.present = X if whole else X[self.rows]
         if model.kernel == "linear":
@@ -115,12 +115,12 @@ class ConvexProblem:
     @cached_property
     def scales(self) -> ColumnScales:
         """How far the features of the rows that are present reach."""
-        return ColumnScales.of(self.present, self._counted)
+        return ColumnScales.of(self.present, self.counted)
 
     @cached_property
     def gamma(self) -> float | None:
         """Of the kernel, as a number; None for kernels without."""
-        return kernel_width(self.model.gamma, self.present, self._counted) if self.model.kernel in WITH_WIDTH else None
+        return kernel_width(self.model.gamma, self.present, self.counted) if self.model.kernel in WITH_WIDTH else None
 
     @property
     def ridge(self) -> float:
@@ -301,7 +301,7 @@ def present_rows(
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.estimators.convex import present_rows
+    >>> from rbrl.estimators.convex_problem import present_rows
     >>> present_rows(np.array([1.0, 0.0, 1.0]), 3)
     (array([0, 2]), None)
     """

@@ -7,6 +7,7 @@ from rbrl._common.checks import check_number
 from rbrl._common.typing import LabelNames
 from rbrl.estimators.base import Filling
 from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.training_scores import Threshold
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, Loss, WeightedSum
 from rbrl.losses.hinges import costs_of_counts
 from rbrl.losses.label_graph import laplacians_of_products
@@ -58,8 +59,8 @@ class CPNL(ObjectiveClassifier):
         `ridge / intercept_ridge`.
         None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
     non_empty : bool or "auto", default="auto"
-        Give a row without a positive score its best label, as the authors' program does. "auto": if every training row has
-        a label. What it came to is in `non_empty_`.
+        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 5 % of the
+        training rows have no label. The value is in `non_empty_`.
     solver : {"auto", "apg"} or solver object, default="auto"
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
     tol : float, default=1e-4
@@ -71,6 +72,11 @@ class CPNL(ObjectiveClassifier):
         1 writes a line about the solution to standard error.
     label_names : sequence of str, default=None
         Names of the labels, in the order of the columns of y; a data frame brings its own.
+    threshold : float, "f1_micro", "f1_samples" or "f1_macro", default=0.0
+        Number that is subtracted from the scores, so that a label is predicted if its score is above it. A metric learns
+        it from the scores of the training rows, corrected for the fit to these rows, at the cost of one evaluation: one
+        threshold for all labels that is best for micro-F1 or for the F1 of the samples, or one for each label that is
+        best for its F1. The value is in `threshold_`. A 1-D y of three or more classes allows 0 only.
 
     Attributes
     ----------
@@ -82,8 +88,12 @@ class CPNL(ObjectiveClassifier):
         `ridge` as a number.
     gamma_ : float
         `gamma` as a number; "rbf" and "poly" only.
+    threshold_ : float, or array (n_labels,) with ``threshold="f1_macro"``
+        Threshold that `decision_function` subtracts from the scores.
     non_empty_ : bool
         Whether a row without a positive score gets its best label.
+    empty_share_ : float
+        Share of the training rows that have no label.
     objective_ : float
     dual_objective_ : float
         Lower bound of the optimum.
@@ -126,7 +136,7 @@ class CPNL(ObjectiveClassifier):
         gamma: Width = "median", degree: int = 3, coef0: float = 1.0, fit_intercept: bool = True,
         intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto",
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
-        verbose: int = 0, label_names: LabelNames = None,
+        verbose: int = 0, label_names: LabelNames = None, threshold: Threshold = 0.0,
     ) -> None:  # fmt: skip
         self.ridge, self.positive, self.negative = ridge, positive, negative
         self.beta, self.n_neighbors = beta, n_neighbors
@@ -134,6 +144,7 @@ class CPNL(ObjectiveClassifier):
         self.fit_intercept, self.intercept_ridge, self.non_empty = fit_intercept, intercept_ridge, non_empty
         self.solver, self.tol, self.max_iter = solver, tol, max_iter
         self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
+        self.threshold = threshold
 
     # Other classifiers have it as a parameter.
     @property

@@ -9,6 +9,7 @@ from rbrl._common.typing import LabelNames
 from rbrl.estimators.base import Filling
 from rbrl.estimators.entries import ClassWeight
 from rbrl.estimators.streaming import StreamingClassifier
+from rbrl.estimators.training_scores import Threshold
 from rbrl.losses import Loss, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.out_of_core import LabelCounts
 from rbrl.scales import InterceptStrength, Strength, Width
@@ -63,8 +64,8 @@ class BRLClassifier(StreamingClassifier):
         None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
         The nuclear norm sees the weight of that column, the intercept divided by what the column holds.
     non_empty : bool or "auto", default="auto"
-        Give a row without a positive score its best label, as the authors' program does. "auto": if every training row has
-        a label. What it came to is in `non_empty_`.
+        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 5 % of the
+        training rows have no label. The value is in `non_empty_`.
     class_weight : "balanced" or dict, default=None
         Weights of the entries of y, by label. "balanced" gives the relevant and the irrelevant entries of each label the
         same total weight. A dict has a weight of the relevant entries, or a pair of weights (irrelevant, relevant), for
@@ -81,6 +82,11 @@ class BRLClassifier(StreamingClassifier):
         1 writes a line about the solution to standard error.
     label_names : sequence of str, default=None
         Names of the labels, in the order of the columns of y; a data frame brings its own.
+    threshold : float, "f1_micro", "f1_samples" or "f1_macro", default=0.0
+        Number that is subtracted from the scores, so that a label is predicted if its score is above it. A metric learns
+        it from the scores of the training rows, corrected for the fit to these rows, at the cost of one evaluation: one
+        threshold for all labels that is best for micro-F1 or for the F1 of the samples, or one for each label that is
+        best for its F1. The value is in `threshold_`. A 1-D y of three or more classes allows 0 only.
 
     Attributes
     ----------
@@ -94,8 +100,12 @@ class BRLClassifier(StreamingClassifier):
         `ridge` as a number.
     gamma_ : float
         `gamma` as a number; "rbf" and "poly" only.
+    threshold_ : float, or array (n_labels,) with ``threshold="f1_macro"``
+        Threshold that `decision_function` subtracts from the scores.
     non_empty_ : bool
         Whether a row without a positive score gets its best label.
+    empty_share_ : float
+        Share of the training rows that have no label.
     objective_ : float
     gap_ : float
         Certified upper bound on the relative distance of `objective_` from its optimum.
@@ -191,8 +201,8 @@ class RBRLClassifier(StreamingClassifier):
         None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
         The nuclear norm sees the weight of that column, the intercept divided by what the column holds.
     non_empty : bool or "auto", default="auto"
-        Give a row without a positive score its best label, as the authors' program does. "auto": if every training row has
-        a label. What it came to is in `non_empty_`.
+        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 5 % of the
+        training rows have no label. The value is in `non_empty_`.
     class_weight : "balanced" or dict, default=None
         Weights of the entries of y, by label. "balanced" gives the relevant and the irrelevant entries of each label the
         same total weight. A dict has a weight of the relevant entries, or a pair of weights (irrelevant, relevant), for
@@ -209,6 +219,11 @@ class RBRLClassifier(StreamingClassifier):
         1 writes a line about the solution to standard error.
     label_names : sequence of str, default=None
         Names of the labels, in the order of the columns of y; a data frame brings its own.
+    threshold : float, "f1_micro", "f1_samples" or "f1_macro", default=0.0
+        Number that is subtracted from the scores, so that a label is predicted if its score is above it. A metric learns
+        it from the scores of the training rows, corrected for the fit to these rows, at the cost of one evaluation: one
+        threshold for all labels that is best for micro-F1 or for the F1 of the samples, or one for each label that is
+        best for its F1. The value is in `threshold_`. A 1-D y of three or more classes allows 0 only.
 
     Attributes
     ----------
@@ -222,8 +237,12 @@ class RBRLClassifier(StreamingClassifier):
         `ridge` as a number.
     gamma_ : float
         `gamma` as a number; "rbf" and "poly" only.
+    threshold_ : float, or array (n_labels,) with ``threshold="f1_macro"``
+        Threshold that `decision_function` subtracts from the scores.
     non_empty_ : bool
         Whether a row without a positive score gets its best label.
+    empty_share_ : float
+        Share of the training rows that have no label.
     objective_ : float
     gap_ : float
         Certified upper bound on the relative distance of `objective_` from its optimum.
@@ -267,7 +286,7 @@ class RBRLClassifier(StreamingClassifier):
         random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True,
         intercept_ridge: InterceptStrength = 1.0, non_empty: Filling = "auto", class_weight: ClassWeight = None,
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
-        verbose: int = 0, label_names: LabelNames = None,
+        verbose: int = 0, label_names: LabelNames = None, threshold: Threshold = 0.0,
     ) -> None:  # fmt: skip
         self.ridge, self.ranking, self.nuclear = ridge, ranking, nuclear
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
@@ -277,6 +296,7 @@ class RBRLClassifier(StreamingClassifier):
         self.class_weight = class_weight
         self.solver, self.tol, self.max_iter = solver, tol, max_iter
         self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
+        self.threshold = threshold
 
     def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
         """The squared hinge of every label, and `ranking` times that of every row's pairs of labels.

@@ -8,11 +8,12 @@ from typing import Any, Self, TypeVar, cast
 import numpy as np
 
 from rbrl._common.bases import all_or_nothing
-from rbrl._common.typing import ArrayLike, FloatArray, MatrixLike
+from rbrl._common.typing import ArrayLike, FloatArray, IntArray, MatrixLike
 from rbrl.datasets import Columns
-from rbrl.decision import every_row_has_label
+from rbrl.decision import empty_share
 from rbrl.estimators.base import checked_labelled, remember_columns
 from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.training_scores import check_classes
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import label_counts
@@ -55,6 +56,8 @@ class StreamingClassifier(ObjectiveClassifier):
         After `partial_fit`: what is remembered of the rows; see :func:`rbrl.out_of_core.fit.learn_batch`.
     n_samples_seen_ : int
         After `partial_fit`, or a fit of rows in blocks.
+    weight_seen_ : float
+        After `partial_fit`: sum of the weights of the rows.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class StreamingClassifier(ObjectiveClassifier):
     """
 
     stream_: dict[str, Any]
+    weight_seen_: float
 
     @_where_rows_may_suffice
     @all_or_nothing
@@ -139,11 +143,12 @@ class StreamingClassifier(ObjectiveClassifier):
                 )
             self.targets_ = SignedTargets().fit(y if y.ndim == 2 else np.asarray(classes))
             self.classes_, self.stream_, self.n_samples_seen_ = self.targets_.classes_, {}, 0
+            self.empty_share_, self.weight_seen_ = 0.0, 0.0
             remember_columns(self, Columns(label_names=names))
         Y, weights, _ = self._entries(self.targets_.encode_batch(y), sample_weight, label_mask)
-        labelled = every_row_has_label(Y, mean_weights(Y, weights))
-        self.ridge_ = float(self.ridge)
-        self.all_labelled_ = (first or getattr(self, "all_labelled_", False)) and labelled
+        self._count_empty_rows(Y, mean_weights(Y, weights))
+        check_classes(type(self).__name__, self.threshold, self.targets_.kind)
+        self.ridge_, self.threshold_ = float(self.ridge), float(self.threshold)
         loss = self.loss(lambda: label_counts(Y, weights))
         penalties = self.ridge_, self.nuclear, self.fit_intercept, self.intercept_ridge
         self.stream_ = learn_batch(self.stream_, X.astype(np.float64, copy=False), Y, weights, loss, *penalties)
@@ -151,6 +156,19 @@ class StreamingClassifier(ObjectiveClassifier):
         for name in _OF_FIT:
             vars(self).pop(name, None)
         return self
+
+    def _count_empty_rows(self, Y: IntArray, counts: FloatArray) -> None:
+        """Update the share of the rows that have no label.
+
+        A model file from before `empty_share_` does not know the share of its rows: it is taken to be 0 or 1.
+        """
+        before = getattr(self, "weight_seen_", float(self.n_samples_seen_))
+        share = getattr(self, "empty_share_", 0.0 if getattr(self, "all_labelled_", False) else 1.0)
+        batch = float(counts.sum())
+        total = before + batch
+        empty = share * before + empty_share(Y, counts) * batch
+        self.empty_share_ = empty / total if total else 0.0
+        self.weight_seen_ = total
 
     def _named_batch(self, y: Any, first: bool) -> tuple[Any, list[str] | None]:
         """A batch of labels, and their names; label sets have the columns of the first batch."""
@@ -168,6 +186,11 @@ class StreamingClassifier(ObjectiveClassifier):
             return (
                 "ridge='auto' follows from all rows, and a batch has some of them. Give ridge as a number, such as the "
                 "ridge_ of an earlier fit, or fit all rows, as shards: fit(rbrl.datasets.write_shards(...))."
+            )
+        if isinstance(self.threshold, str):
+            return (
+                f"threshold={self.threshold!r} follows from the scores of all rows, and a batch has some of them. Give "
+                "threshold as a number, such as the threshold_ of an earlier fit, or fit all rows, as shards."
             )
         return ""
 

@@ -25,7 +25,7 @@ from rbrl._version import __version__
 from rbrl.datasets import CARDS, load, load_file
 from rbrl.exceptions import PlanError, in_words
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.specs import DataSpec, MethodSpec
+from rbrl.experiments.specs import FILE_KEYS, DataSpec, MethodSpec
 from rbrl.metrics import ReliabilityBins
 
 # A run among those of a plan: data set, method, split.
@@ -66,7 +66,8 @@ class Shelf:
                 data = load(spec.name, self.data_home)
             else:
                 labels = str(Path(self.folder, spec.labels)) if isinstance(spec.labels, str) else spec.labels
-                data = load_file(Path(self.folder, spec.file), labels, format=spec.format, nominal=spec.nominal)
+                options = {key: getattr(spec, key) for key in FILE_KEYS if key != "labels"}
+                data = load_file(Path(self.folder, spec.file), labels, **options)
             Y = data.Y.toarray() if issparse(data.Y) else data.Y
             self._loaded[spec.name] = data.X, Y.astype(np.float64 if Y.dtype.kind == "f" else np.int64)
         return self._loaded[spec.name]

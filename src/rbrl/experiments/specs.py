@@ -1,7 +1,7 @@
 """What a plan says of a data set and of a method."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,6 +15,7 @@ from rbrl.metrics import CONVENTIONS
 
 MODELS = ("kernel", "linear")
 TUNE_ON = ("every", "first")
+FILE_KEYS = ("labels", "format", "ignore", "positive", "nominal")  # of a data set that is a file: how to read it
 
 
 class Spec:
@@ -49,7 +50,9 @@ class DataSpec(Spec):
         Which columns of the file are labels, as for `rbrl.datasets.load_file`.
     format : str or None
         Of the file, where its ending does not say.
-    nominal : {"codes", "onehot"}
+    ignore, positive : str or list of str
+        Columns of the file that are not read, and words of its labels, as for `rbrl.datasets.load_file`.
+    nominal : {"codes", "onehot"} or None
         What becomes of words in the file, as for `rbrl.datasets.load_file`.
     model : {"kernel", "linear"} or None
         Which `by_model` parameters apply; for the catalogue, what the card says if the plan says nothing.
@@ -57,15 +60,17 @@ class DataSpec(Spec):
     Examples
     --------
     >>> DataSpec.parse("birds.csv", "datasets[0]")
-    DataSpec(name='birds', file='birds.csv', labels=None, format=None, nominal='codes', model=None)
+    DataSpec(name='birds', file='birds.csv', labels=None, format=None, ignore=(), positive=(), nominal=None, model=None)
     """
 
     name: str = field(metadata=checked(check_text))
     file: str | None = field(default=None, metadata=checked(check_text))
-    # Of these two it is for the reader of the file to judge.
+    # The reader of the file checks these.
     labels: int | list[str] | str | None = field(default=None, metadata=checked(checks.unchecked))
     format: str | None = field(default=None, metadata=checked(checks.unchecked))
-    nominal: str = field(default="codes", metadata=checked(check_one_of, allowed=("codes", "onehot")))
+    ignore: str | Sequence[str] = field(default=(), metadata=checked(checks.unchecked))
+    positive: str | Sequence[str] = field(default=(), metadata=checked(checks.unchecked))
+    nominal: str | None = field(default=None, metadata=checked(check_one_of, allowed=("codes", "onehot")))
     model: str | None = field(default=None, metadata=checked(check_one_of, allowed=MODELS))
 
     @classmethod
@@ -94,7 +99,7 @@ class DataSpec(Spec):
         if name not in CARDS:
             words = "is no data set of the catalogue; for a file of your own write its path, with its ending."
             raise PlanError(f"{where} = {name!r} {words}{hint(name, sorted(CARDS))}")
-        for key in ("labels", "format", "nominal"):
+        for key in FILE_KEYS:
             if key in table:
                 raise PlanError(f"{where}.{key} = {table[key]!r} goes with a file; {name!r} is in the catalogue.")
         return cls(**{"model": CARDS[name].model, **table})

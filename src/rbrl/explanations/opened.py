@@ -208,6 +208,9 @@ class Row:
             rule = RowThreshold(ties_relevant=True)
             rule.coef_, rule.intercept_ = classifier.threshold_coef_, classifier.threshold_intercept_
             yield from _moves_of(rule, raw)
+        threshold = getattr(classifier, "threshold_", 0.0)
+        if np.any(threshold):
+            yield str(classifier.threshold), np.broadcast_to(-np.asarray(threshold, dtype=np.float64), (self.n_labels,))
         for tuned, n_steps in reversed(self.opened.tuned):
             yield from _moves_of(tuned.rule_, scores_of(tuned.estimator_, self.stages[n_steps].data))
 

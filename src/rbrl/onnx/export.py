@@ -128,7 +128,9 @@ def _scores(graph: Graph, model: Any, X: Value) -> Value:
     if isinstance(model, PairSVM):
         return _kernel_model(graph, model, X)
     if isinstance(model, ObjectiveClassifier):
-        return _kernel_model(graph, model, X) if model.approximation is None else _approximation(graph, model, X)
+        untuned = _kernel_model(graph, model, X) if model.approximation is None else _approximation(graph, model, X)
+        threshold = getattr(model, "threshold_", 0.0)
+        return graph("Sub", untuned, threshold) if np.any(threshold) else untuned
     if isinstance(model, BinaryRelevance) and model.estimator is None:
         scores = _kernel_model(graph, model, X)
         return graph("Where", graph("Greater", scores, 0.0), 0.5, -0.5) if model.scores == "hard" else scores

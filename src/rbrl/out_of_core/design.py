@@ -226,8 +226,8 @@ class Survey(NamedTuple):
         Sums of the columns of X.
     scales : ColumnScales
         How far the columns reach.
-    all_labelled : bool
-        Whether every row has a relevant label.
+    empty_share : float
+        Share of the rows that have no relevant label, counted by their weights.
     sparse_features : bool
         Of the first block.
     sample : tuple of X, Y, stands_for, weights
@@ -245,7 +245,7 @@ class Survey(NamedTuple):
     gram: FloatArray
     sums: FloatArray
     scales: ColumnScales
-    all_labelled: bool
+    empty_share: float
     sparse_features: bool
     sample: tuple[Matrix, Array, FloatArray, FloatArray]
 
@@ -293,8 +293,8 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
         )
     sample = stack(X), np.vstack(Y), np.concatenate(stands_for), np.concatenate(weights)
     of_labels = -1 if minus else 0, label_type, sparse_labels, known
-    n_unlabelled, *weighted_sums = counted
-    of_rows = ColumnScales.of_sums(*weighted_sums), n_unlabelled == 0, sparse_features
+    unlabelled, *weighted_sums = counted
+    of_rows = ColumnScales.of_sums(*weighted_sums), unlabelled / weighted_sums[0], sparse_features
     return Survey(n_samples, n_features, n_labels, n_entries, *of_labels, gram, sums, *of_rows, sample)
 
 
@@ -326,8 +326,8 @@ def _look(
     counts = mean_weights(Y, weights)
     present = counts > 0
     kept = slice(None) if present.all() else present
-    n_unlabelled = int((present & ~(Y > 0).any(axis=1)).sum())
-    counted = n_unlabelled, float(counts.sum()), *shifted_sums(X[kept], shift, counts[kept])
+    unlabelled = float(counts[~(Y > 0).any(axis=1)].sum())
+    counted = unlabelled, float(counts.sum()), *shifted_sums(X[kept], shift, counts[kept])
     found = [name] * zeros, [name] * minus, np.count_nonzero(Y, axis=0), [_sample(X, Y, weights, sample_rows)]
     return X.shape[0], values.size, gram, sums, *counted, *found
 

@@ -14,7 +14,8 @@ from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.convex import KernelModel, present_rows
+from rbrl.estimators.convex_problem import present_rows
+from rbrl.estimators.kernel_model import KernelModel
 from rbrl.estimators.display import CertifiedDisplay
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import WITH_WIDTH, check_gram

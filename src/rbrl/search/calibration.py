@@ -13,7 +13,7 @@ from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_choice, check_row_weights, users_level
 from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
-from rbrl.decision import DecisionRule, ZeroThreshold, every_row_has_label, relevant_labels
+from rbrl.decision import DecisionRule, ZeroThreshold, empty_share, filling_pays, relevant_labels
 from rbrl.estimators.base import Filling, remember_columns
 from rbrl.estimators.named_answers import NamedAnswers, hand_on_names
 from rbrl.estimators.probabilities import by_class
@@ -91,7 +91,8 @@ class CalibratedMultiLabelClassifier(NamedAnswers, Estimator):
     pooled_: FloatArray
     knots_: list[FloatArray] | None
     rule_: DecisionRule
-    all_labelled_: bool
+    empty_share_: float
+    all_labelled_: bool  # instead of `empty_share_`, in a model file from before it
     # Parameters that only predictions depend on: a fitted model may be given others.
     decision_parameters: tuple[str, ...] = ("non_empty",)
 
@@ -107,7 +108,9 @@ class CalibratedMultiLabelClassifier(NamedAnswers, Estimator):
     @property
     def non_empty_(self) -> bool:
         """Whether a row without a relevant label gets its most probable one: `non_empty`, or what "auto" came to."""
-        return self.all_labelled_ if self.non_empty == "auto" else bool(self.non_empty)
+        if self.non_empty != "auto":
+            return bool(self.non_empty)
+        return filling_pays(self.empty_share_) if hasattr(self, "empty_share_") else self.all_labelled_
 
     @property
     def takes_missing(self) -> bool:
@@ -138,7 +141,7 @@ class CalibratedMultiLabelClassifier(NamedAnswers, Estimator):
         remember_columns(self, Columns(label_names=names))
         Y = self.targets_.encode(y)
         weights = None if sample_weight is None else check_row_weights(sample_weight, len(Y))
-        self.all_labelled_ = every_row_has_label(np.where(Y == 0, np.nan, Y), weights)
+        self.empty_share_ = empty_share(np.where(Y == 0, np.nan, Y), weights)
         given = self._weights_given(weights)
         self.estimator_, self.columns_ = self._fitted(estimator, X, y, given)
         scores = held_out_scores(

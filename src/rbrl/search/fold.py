@@ -9,14 +9,15 @@ import numpy as np
 
 from rbrl._common.linalg import gram_singular_values
 from rbrl._common.threads import one_thread
-from rbrl._common.typing import Array, IntArray, Matrix, MatrixLike
-from rbrl.decision import every_row_has_label, relevant_labels
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl.decision import empty_share, filling_pays, relevant_labels
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.estimators.entries import checked_weights, known_entries
+from rbrl.estimators.training_scores import TrainingRows, learn_threshold, parameters_of_problem
 from rbrl.losses.weights import entry_weights
 from rbrl.search.choose import Grid, Scoring
-from rbrl.search.path import KnownPoints, solve_grid
+from rbrl.search.path import KnownPoints, Solved, solve_grid
 from rbrl.targets import SignedTargets
 
 
@@ -90,7 +91,7 @@ class Fold:
         self.weights, self.targets = None if data.weights is None else data.weights[train], data.targets
         # A row of which every weight is 0 has no label that is known.
         of_rows = self.weights if self.weights is None or self.weights.ndim == 1 else None
-        labelled = every_row_has_label(self.Y_train, of_rows)
+        labelled = filling_pays(empty_share(self.Y_train, of_rows))
         non_empty = labelled if estimator.non_empty == "auto" else bool(estimator.non_empty)
         self.never_empty = data.targets.is_matrix and non_empty
         self._known: KnownPoints = {}
@@ -123,11 +124,24 @@ class Fold:
             for solved in solve_grid(problem, axes, self.tol, known=None if final else self._known):
                 if design is not solved.design:
                     design, held_out = solved.design, problem.score_matrix(self.X_test, solved.design)
-                scores = held_out @ solved.result.weights
+                scores = held_out @ solved.result.weights - self._threshold(solved)
                 relevant = relevant_labels(scores, self.never_empty)
                 values = self.scoring(self.X_test, self.y_test, self.Y_test, scores, relevant, self.targets)
                 measured = {"gap": solved.result.gap, "evaluations": solved.result.evaluations}
                 yield {"params": solved.params, **values, **measured, "seconds": solved.seconds}
+
+    def _threshold(self, solved: Solved) -> float | FloatArray:
+        """The threshold of a model of the grid, which `fit` would set: a number, or learned from the training scores."""
+        params = self.estimator.get_params(deep=False) | solved.params
+        metric = params["threshold"]
+        if not isinstance(metric, str):
+            return float(metric)
+        problem, design = self.problem, solved.design
+        loss = problem.objective(design, **solved.params).loss
+        scores = design.scores(solved.result.weights)
+        rows = TrainingRows(problem.Y, scores, problem.weights, problem.counted)
+        ridge = problem.ridge if params["ridge"] == "auto" else float(params["ridge"])
+        return learn_threshold(metric, loss, rows, parameters_of_problem(problem, design, ridge), self.never_empty)
 
     def nuclear_reference(self, params: dict[str, Any]) -> float:
         r"""The weight of the nuclear norm that leaves hardly more than the intercepts.

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, Matrix
-from rbrl.datasets.dataset import Columns, Split, dense, stack_rows, stored_values
+from rbrl.datasets.columns import Columns
+from rbrl.datasets.dataset import Split, dense, stack_rows, stored_values
 from rbrl.exceptions import DataFormatError
 
 MAX_BYTES = 4 << 30  # of a file once unpacked
@@ -33,8 +34,13 @@ class ReadOptions:
         None: as the file itself says.
     default_labels : int or None
         As `labels`, but used only where neither the file nor an XML file beside it says.
-    nominal : {"codes", "onehot"}
-        What becomes of a nominal feature with more than two values.
+    ignore : str or sequence of str
+        Names of columns of an ARFF, CSV or Parquet file that are not read.
+    positive : str or sequence of str
+        Words of label columns that mean that a label is relevant.
+    nominal : {"codes", "onehot"} or None
+        What becomes of a nominal feature with more than two values. None: codes if the file declares its values, as ARFF
+        does; words that are not declared are refused.
     encoding : str or None
         None: UTF-8 or UTF-16 by their marks, else UTF-8, else Latin-1.
     sparse_labels : bool
@@ -57,7 +63,9 @@ class ReadOptions:
 
     labels: LabelChoice = None
     default_labels: int | None = None
-    nominal: str = "codes"
+    ignore: str | Sequence[str] = ()
+    positive: str | Sequence[str] = ()
+    nominal: str | None = None
     encoding: str | None = None
     sparse_labels: bool = False
     max_bytes: int = MAX_BYTES
@@ -69,11 +77,19 @@ class ReadOptions:
     columns: Columns | None = None
 
     def __post_init__(self) -> None:
-        if self.nominal not in ("codes", "onehot"):
+        if self.nominal not in (None, "codes", "onehot"):
             raise ValueError(f"nominal must be 'codes' or 'onehot'; got {self.nominal!r}.")
+        for name in ("ignore", "positive"):
+            given = getattr(self, name)
+            vars(self)[name] = (given,) if isinstance(given, str) else tuple(map(str, given))
         for name in ("first_feature", "first_label"):
             if getattr(self, name) not in (None, 0, 1):
                 raise ValueError(f"{name} must be 0, 1 or None; got {getattr(self, name)!r}.")
+
+    @property
+    def ignored_names(self) -> set[str]:
+        """Names of columns that are not read if the file has them: those to ignore, and those that the model ignored."""
+        return {*self.ignore, *(self.columns.ignored if self.columns else ())}
 
 
 def bad(reason: str, line: int | None = None) -> DataFormatError:

@@ -18,8 +18,10 @@ from scipy import sparse
 from rbrl._common.typing import Array, FloatArray
 from rbrl.datasets.dataset import Dataset, dense, stored_values
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, quote
-from rbrl.datasets.formats.table import Choice, Table, check_writable, write_labels, xml_path
-from rbrl.datasets.formats.text import Pairs, in_blocks, number, reading_text, spell, word_codes, writing_text
+from rbrl.datasets.formats.column_choice import Choice, ignored_columns, write_labels, xml_path
+from rbrl.datasets.formats.table import Table, check_writable
+from rbrl.datasets.formats.text import Pairs, in_blocks, reading_text, writing_text
+from rbrl.datasets.formats.words import number, spell, word_codes
 
 QUOTED = r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)\""""
 WORD = re.compile(rf"\s*+(?:{QUOTED}|(?P<plain>[^,{{}}%]*))\s*+", re.DOTALL)
@@ -52,6 +54,8 @@ class Header:
         MEKA's `-C`: the first n attributes are labels, or the last -n.
     n_lines : int
         Lines read, `@data` included.
+    ignored : set of int
+        Attributes that are not read, whatever their type.
 
     Examples
     --------
@@ -64,21 +68,25 @@ class Header:
     values: list[tuple[str, ...] | None] = field(default_factory=list)
     n_labels: int | None = None
     n_lines: int = 0
+    ignored: set[int] = field(default_factory=set)
 
 
-def read_header(stream: Iterable[str]) -> Header:
+def read_header(stream: Iterable[str], options: ReadOptions | None = None) -> Header:
     """Read up to and with `@data`.
 
     Parameters
     ----------
     stream : iterable of str
         The lines of the file; those after `@data` are left in it.
+    options : ReadOptions, optional
+        Which attributes to ignore; default: none.
 
     Returns
     -------
     Header
     """
     header = Header()
+    options = options or ReadOptions()
     for line in stream:
         header.n_lines += 1
         text = line.strip()
@@ -88,11 +96,12 @@ def read_header(stream: Iterable[str]) -> Header:
         if keyword.lower() == "@data":
             if not header.names:
                 raise bad("there is no @attribute before @data", header.n_lines)
+            header.ignored = ignored_columns(header.names, options)
             return header
         if keyword.lower() == "@relation":
             _read_relation(header, rest)
         elif keyword.lower() == "@attribute":
-            _read_attribute(header, rest)
+            _read_attribute(header, rest, options.ignored_names)
         else:
             raise bad(f"expected @relation, @attribute or @data; got {quote(text)}", header.n_lines)
     raise bad(f"the file ends after {header.n_lines} lines without @data", header.n_lines)
@@ -106,16 +115,17 @@ def _read_relation(header: Header, rest: str) -> None:
     header.relation = text.partition(":")[0].strip() if options else text
 
 
-def _read_attribute(header: Header, rest: str) -> None:
+def _read_attribute(header: Header, rest: str, ignored: set[str]) -> None:
     match = NAME.match(rest)
     if not match:
         raise bad(f"an attribute needs a name and a type; got {quote(rest)}", header.n_lines)
     name, kind = _text(match), match["rest"]
-    if not kind.startswith("{") and not NUMERIC.fullmatch(kind):
-        what = f"attribute {quote(name)} has type {quote(kind)}"
-        raise bad(f"{what}; numeric and nominal ones can be read", header.n_lines)
+    is_nominal = kind.startswith("{") and name not in ignored
+    if not is_nominal and not NUMERIC.fullmatch(kind) and name not in ignored:
+        what = f"attribute {quote(name)} has type {quote(kind)}; numeric and nominal ones can be read"
+        raise bad(f"{what}: leave it out with ignore={quote(name)}", header.n_lines)
     header.names.append(name)
-    header.values.append(_nominal(kind, header.n_lines) if kind.startswith("{") else None)
+    header.values.append(_nominal(kind, header.n_lines) if is_nominal else None)
 
 
 def _nominal(kind: str, line: int) -> tuple[str, ...]:
@@ -191,8 +201,10 @@ class Attributes:
         For each nominal column, the code of each value.
     defaults : dict of int to float
         Columns whose omitted value in a sparse row is not 0: ARFF omits the first value of a nominal attribute.
+    ignored : set of int
+        Columns whose values are not read: they are 0.
     kind : array of int
-        Of each column: 0 numeric, -1 words, k > 0 those of the numbers ``allowed[k - 1]``.
+        Of each column: 0 numeric, -1 words or ignored, k > 0 those of the numbers ``allowed[k - 1]``.
 
     Examples
     --------
@@ -201,7 +213,7 @@ class Attributes:
     """
 
     def __init__(self, header: Header):
-        self.names = header.names
+        self.names, self.ignored = header.names, header.ignored
         codes = {values: word_codes(values) for values in set(header.values) if values}
         self.codes = {j: codes[values] for j, values in enumerate(header.values) if values}
         self.defaults = {j: first for j, own in self.codes.items() if (first := next(iter(own.values()))) != 0}
@@ -213,6 +225,7 @@ class Attributes:
         kinds = {allowed: k for k, allowed in enumerate(dict.fromkeys(numbers.values()), 1)}
         kind = [0 if not values else kinds[numbers[values]] if values in numbers else -1 for values in header.values]
         self.kind, self.allowed = np.array(kind, dtype=np.int32), [np.array(allowed) for allowed in kinds]
+        self.kind[list(self.ignored)] = -1
         self.wordy = np.flatnonzero(self.kind < 0).tolist()
 
     def value(self, column: int, word: str, quoted: bool, line: int) -> float:
@@ -237,6 +250,8 @@ class Attributes:
         DataFormatError
             The attribute has no such value.
         """
+        if column in self.ignored:
+            return 0.0
         if word == "?" and not quoted:
             return np.nan
         codes = self.codes.get(column)
@@ -285,7 +300,7 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
     Table
     """
     with reading_text(path, options) as stream:
-        header = read_header(stream)
+        header = read_header(stream, options)
         attributes, wanted = Attributes(header), choose(header.names, header.n_labels) if choose else None
         read = None
         # Without blank lines and comments.
@@ -311,7 +326,12 @@ def _plain_dense(attributes: Attributes, lines: list[str]) -> FloatArray | None:
     text = "".join(lines)
     if any(letter in text for letter in SPECIAL) or ("?" in text and attributes.wordy):
         return None
-    converters: Any = {j: lambda word, codes=attributes.codes[j]: codes[word.strip()] for j in attributes.wordy}
+    converters: Any = {
+        j: (lambda word: 0.0)
+        if j in attributes.ignored
+        else lambda word, codes=attributes.codes[j]: codes[word.strip()]
+        for j in attributes.wordy
+    }
     source: Any = io.StringIO(text.replace("?", "nan")) if "?" in text else lines
     try:
         block = np.loadtxt(source, delimiter=",", comments=None, ndmin=2, converters=converters or None)

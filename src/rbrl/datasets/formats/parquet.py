@@ -16,8 +16,9 @@ from rbrl._common.extras import import_extra
 from rbrl._common.typing import FloatArray
 from rbrl.datasets.dataset import Dataset, dense
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, bad_word, quote
-from rbrl.datasets.formats.table import Choice, Table, check_names
-from rbrl.datasets.formats.text import column_codes, is_missing, number
+from rbrl.datasets.formats.column_choice import Choice, ignored_columns, index_columns, warn_of_index
+from rbrl.datasets.formats.table import Table, check_names
+from rbrl.datasets.formats.words import column_codes, is_missing, number, truth_codes
 
 KEY = b"rbrl"
 ROWS = 1 << 16
@@ -26,8 +27,8 @@ ROWS = 1 << 16
 def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Choice | None = None) -> Iterator[Table]:
     """Yield the rows of a Parquet file, `size` at a time; by default all of them, in tables of any size.
 
-    Words become the codes that they have in the whole file, nulls missing values. Chosen columns alone are read, and a
-    word among them is refused.
+    Words become the codes that they have in the whole file, nulls missing values. Chosen columns alone are read, and all
+    words among them but those for truth, such as yes and no, are refused.
 
     Parameters
     ----------
@@ -47,12 +48,25 @@ def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Ch
         if size is None:
             _check_size(file.metadata, options.max_bytes)
         labels, coded = head.get("labels"), head.get("categorical_index") or ()
-        names = [schema.names[j] for j in choose(schema.names, labels)] if choose else schema.names
-        codes = {} if choose else _codes(file, pa)
-        for batch in _batches(file, size or ROWS, names if choose else None):
-            matrix = np.empty((batch.num_rows, len(names)))
-            for j, (name, column) in enumerate(zip(names, batch.columns)):
-                matrix[:, j] = _numbers(name, column, codes.get(j), pa)
+        # A file of ours says which columns there are: none of them is an index.
+        index = set() if head else index_columns(schema.names, options)
+        if index and not options.part:
+            warn_of_index(path, [schema.names[j] for j in sorted(index)])
+        places = [j for j in range(len(schema)) if j not in index]
+        names = [schema.names[j] for j in places]
+        if choose:
+            names = [names[j] for j in choose(names, labels)]
+            for batch in _batches(file, size or ROWS, names):
+                columns = [_numbers(name, column, None, pa) for name, column in zip(names, batch.columns)]
+                yield Table(path, names, np.column_stack(columns), own_labels=labels, own_coded=coded)
+            return
+        ignored = ignored_columns(names, options)
+        codes = _codes(file, {i: j for i, j in enumerate(places) if i not in ignored}, pa)
+        for batch in _batches(file, size or ROWS):
+            matrix = np.full((batch.num_rows, len(names)), np.nan)
+            for i, j in enumerate(places):
+                if i not in ignored:
+                    matrix[:, i] = _numbers(names[i], batch.column(j), codes.get(i), pa)
             yield Table(path, names, matrix, None, codes, own_labels=labels, own_coded=coded)
 
 
@@ -67,31 +81,37 @@ def _batches(file: Any, size: int = ROWS, names: Sequence[str] | None = None) ->
         raise bad(f"not a readable Parquet file: it has {n_rows} rows, and says {file.metadata.num_rows}")
 
 
-def _codes(file: Any, pa: Any) -> dict[int, dict[str, float]]:
-    """What words are worth, by column, from a pass over the file if it has any."""
+def _codes(file: Any, places: Mapping[int, int], pa: Any) -> dict[int, dict[str, float]]:
+    """Return the codes of words, by column, from a pass over the file if it has any.
+
+    `places` has the number of each column that is read, and its place in the file.
+    """
     schema = file.schema_arrow
-    counts: dict[int, Counter[str]] = {j: Counter() for j in range(len(schema)) if _is_text(schema[j].type, pa)}
+    counts: dict[int, Counter[str]] = {i: Counter() for i, j in places.items() if _is_text(schema[j].type, pa)}
     for batch in _batches(file) if counts else ():  # not by name: two columns may have the same
-        for j in counts:
-            words = (word.strip() for word in batch.column(j).to_pylist() if word is not None)
-            counts[j].update(word for word in words if not is_missing(word))
-    return {j: column_codes(schema.names[j], counts[j]) for j in counts}
+        for i in counts:
+            words = (word.strip() for word in batch.column(places[i]).to_pylist() if word is not None)
+            counts[i].update(word for word in words if not is_missing(word))
+    return {i: column_codes(schema.names[places[i]], counts[i]) for i in counts}
 
 
 def _numbers(name: str, column: Any, codes: Mapping[str, float] | None, pa: Any) -> FloatArray:
-    """A column as numbers; of words without codes, only those that spell a number have one."""
+    """A column as numbers; of words without codes, only those that spell a number or a truth value have one."""
     kind = _kind(column.type, pa)
     if _is_text(kind, pa):
         words = [word.strip() if word else "" for word in column.to_pylist()]
+        codes = truth_codes({word for word in words if not is_missing(word)}) if codes is None else codes
         if codes is not None:
-            return np.array([codes.get(word, np.nan) for word in words])
+            return np.array([codes.get(word, np.nan) for word in words], dtype=np.float64)
         values = [np.nan if is_missing(word) else number(word) for word in words]
         if None in values:
             raise bad_word(name, words[values.index(None)])
         return np.array(values, dtype=np.float64)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    raise bad(f"column {quote(name)} has type {column.type}; numbers and words can be read")
+    raise bad(
+        f"column {quote(name)} has type {column.type}; numbers and words can be read: leave it out with ignore={quote(name)}"
+    )
 
 
 def _kind(column_type: Any, pa: Any) -> Any:

@@ -21,10 +21,12 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Columns, Dataset, find_names
+from rbrl.datasets.columns import Columns, find_names
+from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import ReadOptions, bad, label_matrix, quote
 from rbrl.datasets.formats.table import check_writable
-from rbrl.datasets.formats.text import Pairs, in_blocks, number, reading_text, spell, writing_text
+from rbrl.datasets.formats.text import Pairs, in_blocks, reading_text, writing_text
+from rbrl.datasets.formats.words import number, spell
 from rbrl.exceptions import GuessWarning
 
 MARK = "# rbrl: "

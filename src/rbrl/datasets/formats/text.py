@@ -1,9 +1,8 @@
-"""Text in files: bytes, encodings and lines, and what a word means as a number."""
+"""Text in files: bytes, encodings, lines, and pairs of numbers in sparse rows."""
 
 import codecs
 import gzip
 import io
-import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
@@ -15,22 +14,11 @@ import numpy as np
 
 from rbrl._common.atomic_files import replacing
 from rbrl._common.typing import Array, IntArray
-from rbrl.datasets.formats import MAX_WORDS, ReadOptions, bad, quote
-from rbrl.exceptions import DataFormatError
+from rbrl.datasets.formats import ReadOptions, bad
 
 MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 BUFFER = 1 << 20
 BLOCK = 1 << 22  # characters that are parsed at a time, where nobody asks for a number of rows
-MISSING = frozenset((
-    "", "?", "-", "--", ".", "na", "n/a", "n.a.", "#n/a", "#n/a n/a", "#na", "<na>", "null", "none", "nan", "+nan", "-nan",
-    "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
-))  # fmt: skip
-DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
-FIGURE = re.compile(  # what a person reads as a number and `number` does not: 1,234.5 or 12 % or $5 or 1_000
-    r"[-+]?[$€£¥]?\s?[-+]?(?:(?:\d{1,3}(?:[,'’_\s]\d{3})+|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[ed][-+]?\d+)?\s?[%$€£¥]?",
-    re.IGNORECASE,
-)
-TRUTH = ({"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"t": 1.0, "f": 0.0}, {"y": 1.0, "n": 0.0})
 
 Row = TypeVar("Row", bound=Sized)
 
@@ -167,152 +155,6 @@ class _Limited(io.RawIOBase):
     def close(self) -> None:
         self.stream.close()
         super().close()
-
-
-def number(text: str) -> float | None:
-    """Return the float that `text` spells, or None; stricter than `float`, which takes 1_0, inf and ٣.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    float or None
-    """
-    value = _float(text)
-    return None if value is None or math.isinf(value) else value
-
-
-def _float(text: str) -> float | None:
-    if "_" in text or not text.isascii():
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def word_codes(values: Sequence[str]) -> dict[str, float]:
-    """Return {word: code} for the values of a nominal attribute, in the order declared.
-
-    Numbers stand for themselves; true/false, yes/no, t/f, y/n in any case are 1/0; other words are numbered from 0.
-
-    Parameters
-    ----------
-    values : sequence of str
-
-    Returns
-    -------
-    dict of str to float
-
-    Examples
-    --------
-    >>> word_codes(["TRUE", "FALSE"]), word_codes(["red", "green", "blue"])
-    ({'TRUE': 1.0, 'FALSE': 0.0}, {'red': 0.0, 'green': 1.0, 'blue': 2.0})
-    """
-    for words in TRUTH:
-        if all(value.lower() in words for value in values):
-            return {value: words[value.lower()] for value in values}
-    numbers = {word: value for word in values if (value := number(word)) is not None and value == value}
-    if len(numbers) == len(set(values)):
-        return numbers
-    return {value: float(code) for code, value in enumerate(dict.fromkeys(values))}
-
-
-def is_missing(word: str) -> bool:
-    """Whether `word`, without white space around it, is one of the usual spellings of a missing value, in any case.
-
-    Parameters
-    ----------
-    word : str
-
-    Returns
-    -------
-    bool
-    """
-    return word.lower() in MISSING
-
-
-def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] | None = None) -> dict[str, float]:
-    """Return {word: code} for a column of a file that does not declare its words.
-
-    The words, in alphabetical order, are coded as by `word_codes`. A column with more numbers than words, by cells or by
-    different values, is one of numbers with a stray word: coding it would replace each number by its place in the alphabet.
-
-    Parameters
-    ----------
-    name : str
-        Of the column, for messages.
-    counts : mapping of str to int
-        How often each word occurs, missing values left out; more than `MAX_WORDS` of them are refused.
-    lines : mapping of str to int, optional
-        Where each word occurs first, for messages.
-
-    Returns
-    -------
-    dict of str to float
-
-    Raises
-    ------
-    DataFormatError
-        A word makes the column neither one of numbers nor one of words.
-
-    Examples
-    --------
-    >>> column_codes("colour", {"red": 3, "blue": 2})
-    {'blue': 0.0, 'red': 1.0}
-    """
-
-    def odd(word: str, reason: str) -> DataFormatError:
-        return bad(f"column {quote(name)} has {quote(word)}, {reason}", lines[word] if lines else None)
-
-    words = [word for word in counts if number(word) is None]
-    for word in words:
-        if _float(word) is not None or word.lower().endswith("1.#inf"):
-            raise odd(word, "an infinite value: give a finite number, or leave the cell empty")
-        if DECIMAL_COMMA.fullmatch(word):
-            raise odd(word, "a decimal comma: write a point")
-    plain = [word for word in words if not FIGURE.fullmatch(word)]
-    n_cells, n_plain = sum(counts.values()), sum(counts[word] for word in plain)
-    if words and (2 * n_plain < n_cells or 2 * len(plain) < len(counts)):
-        raise odd(
-            words[0],
-            f"no number, where {n_cells - n_plain} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, "
-            "if the value is missing, and write all of it as numbers otherwise; a column of categories must be words, or "
-            "declared in an ARFF file",
-        )
-    if len(counts) > MAX_WORDS:
-        raise odd(words[0] if words else next(iter(counts)), f"one of over {MAX_WORDS} words")
-    return word_codes(sorted(counts))
-
-
-def is_plain(word: str) -> bool:
-    """Whether `word` alone says what it means: a number, or true, no, …
-
-    Parameters
-    ----------
-    word : str
-
-    Returns
-    -------
-    bool
-    """
-    return number(word) is not None or any(word.lower() in words for words in TRUTH)
-
-
-def spell(value: float) -> str:
-    """Return the shortest text that reads back as the float `value`, integers without a point; `?` if it is missing.
-
-    Parameters
-    ----------
-    value : float
-
-    Returns
-    -------
-    str
-    """
-    return repr(value).removesuffix(".0") if value == value else "?"
 
 
 # By the mark between pairs, or between the two of a pair. Possessive, so that no text takes more than one look.

@@ -1,0 +1,289 @@
+"""Thresholds, and a warning, from the scores that a model gives its training rows.
+
+A model fits its training rows better than new ones, so that their scores mislead. With the gradient r of the loss in the
+scores, the score of a row by a model that was fitted without it is about
+
+.. math:: f + \\frac{d}{n - d}\\, r
+
+where d is the effective number of parameters, :math:`\\operatorname{tr} X (X'X + \\lambda_1)^{-1} X'`, and n the number of
+rows: for a squared loss this is the formula of generalised cross-validation. It costs no further fit, and thresholds from
+such scores are as good as those of cross-validation: see table `scores` of ``benchmarks.thresholds``.
+"""
+
+import warnings
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from rbrl._common.checks import check_number, users_level
+from rbrl._common.linalg import gram_matrix, squares
+from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
+from rbrl.decision import GlobalThreshold, LabelThresholds
+from rbrl.estimators.convex_problem import ConvexProblem
+from rbrl.exceptions import EmptyPredictionsWarning
+from rbrl.losses import Loss
+from rbrl.losses.weights import mean_weights
+from rbrl.out_of_core.design import Survey
+from rbrl.problem import Design
+
+# Metrics for which a threshold can be learned.
+LEARNED = ("f1_micro", "f1_samples", "f1_macro")
+Threshold: TypeAlias = float | Literal["f1_micro", "f1_samples", "f1_macro"]
+# Rows of a kernel whose spectrum is computed: a second's work.
+SPECTRUM_ROWS = 2000
+
+
+class TrainingRows(NamedTuple):
+    """Training rows, or a sample of them, and their scores before a threshold is subtracted.
+
+    Attributes
+    ----------
+    Y : array (n_samples, n_labels)
+        Labels in {-1, 0, +1}; 0 is a missing label.
+    scores : array (n_samples, n_labels)
+    weights : array (n_samples,) or (n_samples, n_labels), or None
+        Weights in the loss.
+    counted : array (n_samples,) or None
+        Number of rows that each row stands for; None means 1.
+    """
+
+    Y: IntArray
+    scores: FloatArray
+    weights: FloatArray | None = None
+    counted: FloatArray | None = None
+
+
+def check_threshold(owner: str, threshold: Any) -> None:
+    """Refuse a threshold that is neither a number nor a metric that one can be learned for.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the class.
+    threshold : float or str
+    """
+    check_number(owner, "threshold", threshold, low=-np.inf, words=LEARNED)
+
+
+def check_classes(owner: str, threshold: Threshold, kind: str) -> None:
+    """Refuse a threshold for a 1-D target of three or more classes, of which the largest score decides.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the class.
+    threshold : float or str
+    kind : {"binary", "multiclass", ...}
+        Kind of the target.
+    """
+    if kind == "multiclass" and threshold != 0:
+        raise ValueError(
+            f"{owner} predicts the class with the largest score, which a threshold does not change. Got "
+            f"threshold={threshold!r} with a 1-D y of three or more classes; leave threshold at 0, or pass a label matrix."
+        )
+
+
+def effective_parameters(design: Design, ridge: float, row_squares: FloatArray | None = None) -> float:
+    """Compute the effective number of parameters of a ridge regression over a design.
+
+    In whitened coordinates it is exact. Elsewhere it is the smaller one of two upper bounds: of a concave function of the
+    eigenvalues of a matrix, the sum over the diagonal is one, for the matrix of the columns and for that of the rows.
+
+    Parameters
+    ----------
+    design : Design
+    ridge : float
+    row_squares : array (n_samples,), default=None
+        Squared norms of the rows without the intercept's column, which adds one parameter at most; for a design that is
+        not whitened.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem import linear_design
+    >>> effective_parameters(linear_design(np.array([[2.0, 0.0], [0.0, 1.0], [0.0, 1.0]])), ridge=2.0)
+    1.1666666666666665
+    """
+    diagonal = design.gram_diagonal
+    columns = float(_shares(diagonal, ridge * np.ravel(design.ridge_weights)).sum())
+    if design.whitened or row_squares is None:
+        return columns
+    return min(columns, 1.0 + float(_shares(row_squares, ridge).sum()))
+
+
+def _shares(values: FloatArray, ridge: float | FloatArray) -> FloatArray:
+    values = np.maximum(values, 0.0)
+    return np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)
+
+
+def sampled_parameters(K: FloatArray, ridge: float, n_samples: float) -> float:
+    """Estimate the effective number of parameters of a kernel model from the kernel matrix of some of its rows.
+
+    The eigenvalues of a kernel matrix grow with the number of rows, so that a sample needs a smaller ridge.
+
+    Parameters
+    ----------
+    K : array (n_sampled, n_sampled)
+    ridge : float
+        Ridge of the model of all rows.
+    n_samples : float
+        Number of all rows.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sampled_parameters(np.eye(3), ridge=1.0, n_samples=3)
+    1.5
+    """
+    return float(_shares(np.linalg.eigvalsh(K), ridge * len(K) / n_samples).sum())
+
+
+def sampled_rows(n_samples: int) -> IntArray:
+    """Choose at most `SPECTRUM_ROWS` rows at equal distances."""
+    return np.unique(np.linspace(0, n_samples - 1, min(n_samples, SPECTRUM_ROWS)).round().astype(np.int64))
+
+
+def parameters_of_problem(problem: ConvexProblem, design: Design | None = None, ridge: float | None = None) -> float:
+    """Compute, or estimate, the effective number of parameters of a problem.
+
+    Parameters
+    ----------
+    problem : ConvexProblem
+    design : Design, default=None
+        Design of a solution. None means that of the problem; that of a kernel is not kept, so that its spectrum is
+        estimated from a sample of the rows.
+    ridge : float, default=None
+        Ridge of a solution; None means that of the problem.
+
+    Returns
+    -------
+    float
+    """
+    ridge = problem.ridge if ridge is None else ridge
+    n_samples = float(len(problem.rows)) if problem.counted is None else float(problem.counted.sum())
+    if design is None and problem.kind in ("kernel", "blocks"):
+        rows = problem.rows[sampled_rows(len(problem.rows))]
+        X, model = problem.X, problem.model
+        K = model._gram(X[np.ix_(rows, rows)] if model.kernel == "precomputed" else X[rows], width=problem.gamma)
+        return sampled_parameters(K, ridge, n_samples)
+    design = problem.design if design is None else design
+    # Rows of weight 2 are worth as much as half the ridge.
+    ridge *= len(problem.rows) / n_samples
+    return effective_parameters(design, ridge, None if design.whitened else _row_squares(problem.present))
+
+
+def parameters_of_sample(found: Survey, ridge: float, constant: float) -> float:
+    """Estimate the effective number of parameters of a linear model from the rows that a survey has kept.
+
+    Parameters
+    ----------
+    found : Survey
+    ridge : float
+    constant : float
+        Value in the intercept's column; 0 means no intercept.
+
+    Returns
+    -------
+    float
+    """
+    X, Y, _, weights = found.sample
+    X = X[sampled_rows(X.shape[0])].astype(np.float64)
+    K = gram_matrix(X.T.tocsr() if issparse(X) else X.T) + constant**2
+    return sampled_parameters(K, ridge, float(mean_weights(Y, weights).sum()))
+
+
+def _row_squares(X: Matrix) -> FloatArray:
+    return np.asarray(squares(X.astype(np.float64, copy=False), axis=1))
+
+
+def held_out_estimates(loss: Loss, rows: TrainingRows, n_parameters: float) -> FloatArray:
+    """Estimate the scores of training rows by models that were fitted without them.
+
+    Parameters
+    ----------
+    loss : Loss
+    rows : TrainingRows
+    n_parameters : float
+        Effective number of parameters.
+
+    Returns
+    -------
+    array (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import SquaredHinge
+    >>> rows = TrainingRows(np.array([[1], [-1], [-1]]), np.array([[0.5], [0.0], [-2.0]]))
+    >>> held_out_estimates(SquaredHinge(), rows, n_parameters=1.0).ravel().tolist()
+    [0.25, 0.5, -2.0]
+    """
+    Y, F, weights, counted = rows
+    n_samples = len(Y) if counted is None else float(counted.sum())
+    # With more parameters than rows a row determines its own score.
+    factor = n_parameters / max(n_samples - n_parameters, 1.0)
+    gradient = loss.gradient(Y, np.asarray(F, dtype=np.float64), weights)
+    if counted is not None:
+        gradient /= np.maximum(counted, np.finfo(float).tiny)[:, None]
+    return F + factor * gradient
+
+
+def learn_threshold(
+    metric: str, loss: Loss, rows: TrainingRows, n_parameters: float, never_empty: bool
+) -> float | FloatArray:
+    """Learn a threshold that is best for a metric.
+
+    Parameters
+    ----------
+    metric : {"f1_micro", "f1_samples", "f1_macro"}
+    loss : Loss
+    rows : TrainingRows
+    n_parameters : float
+        Effective number of parameters.
+    never_empty : bool
+        Whether a row without a score above the threshold gets its best label.
+
+    Returns
+    -------
+    float, or array (n_labels,) for "f1_macro"
+    """
+    estimates = held_out_estimates(loss, rows, n_parameters)
+    Y = rows.Y if rows.Y.all() else np.where(rows.Y == 0, np.nan, rows.Y)
+    if metric == "f1_macro":
+        return LabelThresholds(metric).fit(estimates, Y, rows.counted).thresholds_
+    return GlobalThreshold(metric, never_empty=never_empty).fit(estimates, Y, rows.counted).threshold_
+
+
+def warn_of_empty_rows(owner: str, rows: TrainingRows, empty_share: float) -> None:
+    """Warn if a model gives most of the training rows that have labels none.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the class.
+    rows : TrainingRows
+        Scores with the threshold subtracted.
+    empty_share : float
+        Share of the training rows that have no label.
+    """
+    labelled = (rows.Y > 0).any(axis=1)
+    empty = ~(rows.scores > 0).any(axis=1)
+    counted = np.ones(len(empty)) if rows.counted is None else rows.counted
+    if counted[labelled & empty].sum() <= 0.5 * counted[labelled].sum():
+        return
+    share = counted[empty].sum() / counted.sum()
+    warnings.warn(
+        f"{owner} gives {share:.0%} of the training rows no label, and {empty_share:.0%} have none. Set "
+        "threshold='f1_micro' to learn a lower threshold, or non_empty=True to give every row its best label; "
+        "non_empty=False leaves it so, without this warning.",
+        EmptyPredictionsWarning,
+        stacklevel=users_level(),
+    )
