@@ -20,7 +20,7 @@ from rbrl.problem.objective import Objective
 from rbrl.search import PathSearchCV
 from rbrl.solvers import APG, QuasiNewton, certificate, solve_kernel
 from rbrl.solvers import solve as posed
-from rbrl.solvers.certificate import prove_function, prove_kernel
+from rbrl.solvers.proof import prove_function, prove_kernel
 
 WEIGHTS = list(itertools.product((1e-4, 1e-2, 1.0, 1e2), (0.0, 1.0), (0.0, 1e-2, 10.0)))
 

@@ -6,13 +6,14 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number, users_level
+from rbrl._common.linalg import singular_values
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns
 from rbrl.decision import empty_share
@@ -363,6 +364,20 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         self.coef_ = np.ascontiguousarray(W[:n_features].T)
         self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=W.dtype)
 
+    @cached_property
+    def rank_(self) -> int:
+        """Rank of the weights: the number of singular values above 1e-6 of the largest.
+
+        A linear model without a nuclear norm computes it when it is first asked for: it takes longer than a fit with thousands
+        of labels.
+        """
+        coefficients = self._linear_coefficients()
+        if coefficients is None:
+            raise AttributeError(f"This {type(self).__name__} has no rank_: it is not fitted.")
+        if self.fit_intercept:
+            coefficients[-1] /= intercept_column(self.ridge_, self.intercept_ridge)
+        return _count_rank(singular_values(coefficients))
+
     def _store_solution(self, solution: Solution, started: float) -> None:
         proof, result = solution.proof, solution.result
         for text in solution.messages:
@@ -370,7 +385,9 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         self.objective_, self.gap_ = proof.objective, proof.gap
         self.n_iter_, self.n_evaluations_ = result.n_iter, result.evaluations
         self.history_ = np.append(result.history[:-1], proof.objective)
-        self.rank_ = int(np.count_nonzero(proof.sigma > RANK_FLOOR * proof.sigma.max(initial=0.0)))
+        vars(self).pop("rank_", None)
+        if proof.sigma is not None:
+            self.rank_ = _count_rank(proof.sigma)
         if self.verbose:
             sys.stderr.write(
                 f"{type(self).__name__}: {self.n_iter_} iterations, {self.n_evaluations_:g} evaluations, objective "
@@ -431,3 +448,8 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
                 f"{owner} with approximation={self.approximation!r} needs kernel={' or '.join(map(repr, kernels))}. Got "
                 f"kernel={self.kernel!r}; choose such a kernel, or approximation=None."
             )
+
+
+def _count_rank(sigma: FloatArray) -> int:
+    """Return the number of singular values above the floor."""
+    return int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))

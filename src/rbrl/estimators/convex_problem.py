@@ -18,10 +18,21 @@ from rbrl.exceptions import MemoryWarning
 from rbrl.kernels import WITH_WIDTH, check_gram, fit_feature_map
 from rbrl.out_of_core import label_counts
 from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, Design, FeatureMapDesign, Objective, SpectralDesign
-from rbrl.problem.linear import linear_design, with_constant
+from rbrl.problem.linear import linear_design, row_design, with_constant
 from rbrl.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width
-from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed
-from rbrl.solvers.certificate import prove_function, prove_linear
+from rbrl.solvers import (
+    SOLVERS,
+    DualAscent,
+    KernelBlocks,
+    LowRank,
+    Posed,
+    Solution,
+    Solver,
+    choose_solver,
+    solve_kernel,
+    solve_posed,
+)
+from rbrl.solvers.proof import prove_function, prove_linear
 
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ObjectiveClassifier
@@ -244,12 +255,12 @@ class ConvexProblem:
             objective = self.objective(kernel)
             posed = Posed(partial(prove_function, objective, kernel.product_as_posed, kernel.row_norms()), dtype)
             return solve_posed(KernelBlocks(), objective, posed, start, model.tol, model.max_iter)
-        solver = solver_of(model)
+        solver = self.solver
         if self.kind == "kernel":
             K = self._kernel_matrix()
             limits = start, model.tol, model.max_iter
             return solve_kernel(solver, K, model.low_rank, self.ridge, self.objective, dtype, *limits)
-        objective = self.objective()
+        objective = self.objective(self._row_design() if isinstance(solver, DualAscent) else None)
         start = None if start is None else objective.design.weights(start)
         if self.kind == "linear":
             posed = Posed(partial(prove_linear, objective, self.present), dtype)
@@ -258,6 +269,23 @@ class ConvexProblem:
             design = None if model.low_rank == "function" else objective.design
             posed = Posed(partial(prove_linear, objective, features, design=design), np.dtype(np.float64))
         return solve_posed(solver, objective, posed, start, model.tol, model.max_iter)
+
+    @cached_property
+    def solver(self) -> Solver:
+        """The solver that the model names, or the faster one where it leaves the choice open."""
+        model = self.model
+        if model.max_rank is not None or model.solver != "auto":
+            return solver_of(model)
+        loss = model.loss(lambda: label_counts(self.Y, self.weights))
+        return choose_solver(loss, self.Y.shape[1], self.ridge, self.kind == "linear")
+
+    def _row_design(self) -> Design:
+        """Return the design of a solver that visits rows."""
+        if self.kind != "linear":
+            return self.design
+        X = self.present.astype(np.float64, copy=False)
+        constant = self._constant(self.model)
+        return row_design(with_constant(X, constant) if self.model.fit_intercept else X, constant)
 
     def _kernel_matrix(self) -> FloatArray:
         K = check_gram(self.model._gram(self.X, width=self.gamma))
@@ -399,6 +427,9 @@ def memory_needed(problem: ConvexProblem) -> Needs:
         return Needs(DOUBLE * n**2 + scores, 4 * DOUBLE * n**2 + 10 * scores)
     if model.max_rank is not None:
         return Needs(weights + scores, 6 * weights + 10 * scores)
+    if isinstance(problem.solver, DualAscent):
+        # Weights, their gradient and the stored coefficients; scores of both sides of the gap.
+        return Needs(2 * weights + 2 * scores, (8 if model.nuclear else 4) * weights + (6 if model.nuclear else 4) * scores)
     if min(n, m) > LARGEST_DECOMPOSITION:
         return Needs(5 * weights + scores, 22 * weights + 10 * scores)
     square = DOUBLE * min(n, m) ** 2

@@ -357,6 +357,10 @@ class WeightedSum(Loss):
         """Weighted sum of the terms' bounds: (n,)."""
         return sum((c * loss.curvature(Y, weights) for c, loss in self.terms), np.zeros(len(Y)))
 
+    def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return the weighted sum of the terms' own: (n, l)."""
+        return sum((c * loss.rounding_reach(Y, F, weights) for c, loss in self.terms), np.zeros(F.shape))
+
     def row_hinges(self, n_labels: int) -> RowHinges | None:
         """Return the sum of the terms' hinges, if at most one term is of each kind."""
         parts = [(c, loss.row_hinges(n_labels)) for c, loss in self.terms]
@@ -429,6 +433,11 @@ class ClassWeighted(Loss):
         """The loss along directions, one step length per label."""
         Y, weights = self._entries(Y, weights)
         return self.loss.line(Y, F, D, t, weights)
+
+    def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return that of the loss, with these weights: (n, l)."""
+        Y, weights = self._entries(Y, weights)
+        return self.loss.rounding_reach(Y, F, weights)
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
         """The bounds of the loss, with these weights: (n,)."""

@@ -3,6 +3,7 @@
 from functools import partial
 
 from rbrl.solvers.apg import APG
+from rbrl.solvers.auto import choose_solver
 from rbrl.solvers.base import Solver, SolverResult
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.descent import Descent
@@ -13,9 +14,12 @@ from rbrl.solvers.quasi_newton import QuasiNewton
 from rbrl.solvers.solve import Posed, Solution, solve_kernel, solve_posed
 
 # What the parameter `solver` may name, and what makes it.
-SOLVERS = {"auto": QuasiNewton, "apg": partial(APG, restart=True), "low-rank": LowRank}
+SOLVERS = {
+    "auto": QuasiNewton, "apg": partial(APG, restart=True), "dual-ascent": DualAscent, "low-rank": LowRank,
+    "quasi-newton": QuasiNewton,
+}  # fmt: skip
 
 __all__ = [
     "APG", "SOLVERS", "Descent", "DualAscent", "KernelBlocks", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver", "SolverResult",
-    "lower_bound", "solve_kernel", "solve_posed",
+    "choose_solver", "lower_bound", "solve_kernel", "solve_posed",
 ]  # fmt: skip

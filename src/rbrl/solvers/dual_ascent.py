@@ -31,14 +31,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rbrl._common.linalg import gram_eigh, squares
+from rbrl._common.linalg import gram_eigh, gram_singular_values, squares
 from rbrl._common.typing import FloatArray, issparse
 from rbrl._loops import rows
 from rbrl.losses import Terms
 from rbrl.losses.weights import row_weights
 from rbrl.problem import MatrixDesign, Objective
 from rbrl.solvers.base import Bound, Run, SolverResult, Start
-from rbrl.solvers.certificate import lower_bound
 
 
 @dataclass(frozen=True)
@@ -109,10 +108,8 @@ class Ascent(Run):
         Weights that belong to the dual variables, to N and to the centre.
     dual_scores : array (n_samples, n_labels)
         Scores whose loss gradients, times -1, are the dual variables.
-    pull : array (n_columns, n_labels)
-        Z'a, as it was when N was last updated; with a nuclear norm only.
-    sigma : array
-        Singular values of W; empty without a nuclear norm.
+    sigma, pull_sigma : arrays
+        Singular values of W and of Z'a; empty without a nuclear norm.
     total : float
         Ridge of the proximal problem: the objective's own, plus kappa.
     centre, last : arrays (n_columns, n_labels), or None
@@ -134,9 +131,10 @@ class Ascent(Run):
         self.rows = (X.data, X.indices, X.indptr) if issparse(X) else (np.ascontiguousarray(X),)
         self.squares = squares(X, axis=1)
         self.loss = (row_weights(objective.sample_weight, len(objective.Y)), *objective.loss.row_hinges(objective.Y.shape[1]))
-        self.sigma = np.zeros(0)
+        self.sigma = self.pull_sigma = np.zeros(0)
         self.momentum = 0
-        self.next_check = 1
+        self.next_check = 2
+        self.now = Checked(np.inf, None)
         self.gaps: list[tuple[int, float]] = []
         self.total = self.proximal_ridge()
 
@@ -186,9 +184,10 @@ class Ascent(Run):
             self.W += 0.0 if self.centre is None else self.kappa * self.centre
             self.W /= self.total
         self.last = None if self.centre is None else self.W.copy()
-        if objective.nuclear.weight:
-            self.update_nuclear_block()
-        self.check()
+        if start is not None:
+            if objective.nuclear.weight:
+                self.update_nuclear_block()
+            self.check()
 
     def visit_rows(self) -> float:
         """Maximise D over each row in turn; return the sum of the rows' losses when they were visited."""
@@ -211,8 +210,10 @@ class Ascent(Run):
         """
         objective, design = self.objective, self.objective.design
         A = -self.dual_gradient()[1]
-        self.pull = design.adjoint(A)
-        V = self.pull if self.centre is None else self.pull + self.kappa * self.centre
+        V = design.adjoint(A)
+        if self.centre is not None:
+            self.pull_sigma = gram_singular_values(V)
+            V += self.kappa * self.centre
         by_columns = V.shape[0] < V.shape[1]
         by_rows = not by_columns and self.centre is None and len(A) < len(V)
         if by_rows:
@@ -221,6 +222,8 @@ class Ascent(Run):
             gram = V @ V.T if by_columns else V.T @ V
         values, basis = gram_eigh(gram)
         sigma = np.sqrt(values)
+        if self.centre is None:
+            self.pull_sigma = sigma
         self.sigma = np.maximum(sigma - objective.nuclear.weight, 0.0) / self.total
         factors = np.divide(self.sigma, sigma, out=np.zeros_like(sigma), where=self.sigma > 0)
         shrink = (basis * factors) @ basis.T
@@ -253,19 +256,24 @@ class Ascent(Run):
         scores = objective.design.scores(self.W)
         value = objective.loss.value(objective.Y, scores, objective.sample_weight) + self.penalties()
         self.now = Checked(value, scores)
-        if objective.nuclear.weight:
-            pull = self.pull
-        else:
-            pull = self.total * self.W
-            if self.centre is not None:
-                pull -= self.kappa * self.centre
-        bound = lower_bound(objective, self.W, self.dual_gradient()[0], -pull)
-        self.bound = Bound(bound, self.dual_scores)
+        self.bound = Bound(self.dual_value(), self.dual_scores)
         if self.n_iter:
             self.way[-1] = value, objective.evaluations
         self.plan_next_check()
         if objective.reached is not None and objective.reached(self.gap()):
             self.stopped_by = "callback"
+
+    def dual_value(self) -> float:
+        """Return the largest value of D over multiples of the dual variables, and over N: a lower bound of the optimum."""
+        objective, ridge = self.objective, self.objective.ridge.weight
+        loss, _ = self.dual_gradient()
+        if objective.nuclear.weight:
+            sigma = self.pull_sigma
+        elif self.centre is None:
+            sigma = np.array([self.total * np.linalg.norm(self.W)])
+        else:
+            sigma = np.array([np.linalg.norm(self.total * self.W - self.kappa * self.centre)])
+        return float(rows.clipped_dual_maximum(sigma, *loss[1:], ridge, objective.nuclear.weight)[0])
 
     def plan_next_check(self) -> None:
         """Set the iteration of the next check: where the last two gaps say that the tolerance is reached.
@@ -276,7 +284,7 @@ class Ascent(Run):
         n, gap = self.n_iter, self.gap()
         self.gaps.append((n, gap))
         before, gap_before = self.gaps[-2:][0]
-        latest = max(n + n // 2, n + 1)
+        latest = max(2 * n, 2)
         if not (np.isfinite(gap_before) and 0 < gap < gap_before and self.tol > 0):
             self.next_check = latest
             return
