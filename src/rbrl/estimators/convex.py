@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number, users_level
+from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns
 from rbrl.decision import empty_share
@@ -217,6 +218,8 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         label_mask: MatrixLike | None = None,
     ) -> tuple[Matrix, IntArray, FloatArray | None, FloatArray | None]:
         """Rows; labels, 0 where they do not count; weights of rows or entries; and what each row counts as a whole."""
+        check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
+        check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
         X, Y, _ = self._checked_data(X, y)
         check_classes(type(self).__name__, self.threshold, self.targets_.kind)
         Y, weights, counted = self._entries(Y, sample_weight, label_mask)
@@ -321,7 +324,6 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
             verbose=self.verbose, told=told,
         )  # fmt: skip
         self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
-        self.classes_ = self.targets_.classes_
         self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
         self.empty_share_ = found.empty_share
         self.ridge_ = found.scales.ridge() if isinstance(self.ridge, str) else float(self.ridge)
