@@ -17,8 +17,9 @@ OLD, ZERO, LEARNED, PER_LABEL, GLOBAL = (
     "tuned globally",
 )
 TEXT = """`RBRLClassifier()` with thresholds of several kinds. The data sets, sizes and rules of decision were fixed in
-`protocol.py` before the table `report` was first run. Rows without a label get their best one where at most 5 % of the
-training rows have none, if nothing else is said. "tuned" is `TunedThresholdClassifier`, which fills nothing.
+`protocol.py`, by the commit 2de3555, before the table `report` was first run. Rows without a label get their best one
+where at most 5 % of the training rows have none, if nothing else is said. "tuned" is `TunedThresholdClassifier`, which
+fills nothing.
 
 ## Table `report`: means over the data sets and three splits
 

@@ -263,7 +263,7 @@ def learn_threshold(
 
 
 def warn_of_empty_rows(owner: str, rows: TrainingRows, empty_share: float) -> None:
-    """Warn if a model gives most of the training rows that have labels none.
+    """Warn if more than half of the training rows have labels, and get none from the model.
 
     Parameters
     ----------
@@ -276,8 +276,8 @@ def warn_of_empty_rows(owner: str, rows: TrainingRows, empty_share: float) -> No
     """
     labelled = (rows.Y > 0).any(axis=1)
     empty = ~(rows.scores > 0).any(axis=1)
-    counted = np.ones(len(empty)) if rows.counted is None else rows.counted
-    if counted[labelled & empty].sum() <= 0.5 * counted[labelled].sum():
+    counted = np.ones(len(rows.Y)) if rows.counted is None else rows.counted
+    if counted[labelled & empty].sum() <= 0.5 * counted.sum():
         return
     share = counted[empty].sum() / counted.sum()
     warnings.warn(
