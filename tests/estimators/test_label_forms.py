@@ -16,13 +16,16 @@ from rbrl import (
     RBRLClassifier,
     TunedThresholdClassifier,
     evaluate,
+    explain,
     load,
     save,
 )
 from rbrl.datasets import Dataset
+from rbrl.decision import LabelThresholds
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.metrics import brier_score, hamming_loss, ranking_loss
 from rbrl.search import PathSearchCV
+from rbrl.splits import IterativeStratifiedKFold
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))
@@ -179,6 +182,23 @@ def test_parts_have_labels_of_every_form():
         np.testing.assert_array_equal(BRLClassifier(tol=1e-8).fit(parts).coef_, full.coef_)
     with pytest.raises(ValueError, match="part 0 holds NaN"):
         BRLClassifier().fit([(np.ma.array(X, mask=X > 2), Y)])
+
+
+def test_decision_rules_and_splits_take_masks():
+    masked = np.ma.array(Y, mask=UNKNOWN)
+    rules = (LabelThresholds().fit(X[:, :3], labels) for labels in (masked, NAN))
+    np.testing.assert_array_equal(*(rule.thresholds_ for rule in rules))
+    with pytest.raises(ValueError, match=r"scores must be numbers\. Got NaN in 2 places"):
+        LabelThresholds().fit(np.ma.array(X[:, :3], mask=UNKNOWN), Y)
+    everywhere = np.ma.array(np.ones((30, 1), dtype=int), mask=np.arange(30)[:, None] >= 10)
+    for _, test in IterativeStratifiedKFold(5).split(X, everywhere):
+        assert np.count_nonzero(test < 10) == 2
+
+
+def test_a_masked_row_is_not_explained():
+    model = fitted("linear", Y)
+    with pytest.raises(ValueError, match="x must have a value in every entry"):
+        explain(model, np.ma.array(X[0], mask=[True, False, False, False]))
 
 
 def test_a_data_set_of_masked_arrays_has_missing_values():

@@ -11,9 +11,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import (
-    BinaryRelevance,
     BRLClassifier,
     CalibratedMultiLabelClassifier,
+    MLkNN,
     RBRLClassifier,
     TunedThresholdClassifier,
 )
@@ -81,7 +81,7 @@ def test_every_scorer_measures_what_the_classifier_answers(name, n_labels, low):
             np.testing.assert_allclose(found, expected, err_msg=scorer)
             numbers += 1
     # Of a single label nearly all scorers of binary targets, of several at least those of label matrices.
-    assert numbers >= (30 if n_labels == 1 else 20)
+    assert numbers >= (30 if n_labels == 1 else 10)
 
 
 @pytest.mark.parametrize("low", [0, -1])
@@ -124,9 +124,11 @@ def test_a_path_search_takes_scorers_of_scikit_learn(n_labels):
 @pytest.mark.parametrize("n_labels", [1, 2, 3])
 def test_cross_validated_predictions_have_a_column_for_each_label(n_labels):
     X, Y = problem(n_labels)
-    for method, model in {"decision_function": LINEAR, "predict_proba": BinaryRelevance(kernel="linear")}.items():
-        if hasattr(model, method):
-            assert cross_val_predict(model, X, Y, cv=3, method=method).shape == Y.shape
+    for method, model in {"decision_function": LINEAR, "predict_proba": MLkNN(3)}.items():
+        found = cross_val_predict(model, X, Y, cv=KFold(3), method=method)
+        for train, test in KFold(3).split(X):
+            expected = getattr(clone(model).fit(X[train], Y[train]), method)(X[test])
+            np.testing.assert_array_equal(found[test], expected)
 
 
 @pytest.mark.parametrize(
@@ -146,3 +148,13 @@ def test_classes_are_never_those_of_a_binary_target_by_chance(y, classes, tmp_pa
     save(model, tmp_path / "model.rbrl")
     assert load(tmp_path / "model.rbrl").classes_.tolist() == classes
     assert not hasattr(BRLClassifier(), "classes_")
+
+
+def test_a_model_file_from_before_has_the_classes_that_scorers_need(tmp_path):
+    X, Y = problem(1)
+    model = BRLClassifier().fit(X, Y)
+    vars(model)["classes_"] = np.arange(1)  # as the files of version 0.1.0 have it
+    save(model, tmp_path / "model.rbrl")
+    loaded = load(tmp_path / "model.rbrl")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert get_scorer("roc_auc")(loaded, X, Y) == roc_auc_score(Y, model.decision_function(X)) > 0.6
