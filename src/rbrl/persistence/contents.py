@@ -19,8 +19,6 @@ from rbrl.decision import DecisionRule
 from rbrl.exceptions import ModelFileError
 from rbrl.targets import SignedTargets
 
-__all__ = ["ANYTHING", "AXES", "CLASSES", "KINDS", "REPORTS", "check_model"]
-
 # The axes of a model's arrays: those of one name have one size.
 AXES = {
     "classes_": ("classes",), "coef_": ("scores", "features"), "constant_": ("scores",), "dual_coef_": ("rows", "scores"),
