@@ -57,7 +57,7 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
         Classes of a 1-D target, or column numbers of the labels. One or two labels have a row (irrelevant, relevant) each:
         scikit-learn's scorers would take one or two column numbers for the classes of a binary target.
     empty_share_ : float
-        Share of the training rows that have no relevant label: ``non_empty="auto"`` fills empty predictions up to 5 %.
+        Share of the training rows that have no relevant label: ``non_empty="auto"`` fills empty predictions up to 2 %.
 
     Examples
     --------

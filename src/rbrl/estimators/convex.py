@@ -31,6 +31,7 @@ from rbrl.estimators.entries import (
 )  # fmt: skip
 from rbrl.estimators.kernel_model import KernelModel
 from rbrl.estimators.training_scores import (
+    CUT_ELSEWHERE,
     LEARNED,
     Threshold,
     TrainingRows,
@@ -278,7 +279,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         """Set `threshold_`, learned if it is to be; warn if the model gives most rows no label."""
         is_matrix = self.targets_.is_matrix
         learned = self.threshold in LEARNED
-        may_be_empty = is_matrix and self.non_empty == "auto" and not self.non_empty_
+        may_be_empty = is_matrix and self.non_empty == "auto" and not self.non_empty_ and not CUT_ELSEWHERE.get()
         self.threshold_ = 0.0 if learned else float(self.threshold)
         if not (learned or may_be_empty):
             return

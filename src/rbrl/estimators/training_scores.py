@@ -11,6 +11,7 @@ such scores are as good as those of cross-validation: see table `scores` of ``be
 """
 
 import warnings
+from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,6 +32,9 @@ LEARNED = ("f1_micro", "f1_samples", "f1_macro")
 Threshold: TypeAlias = float | Literal["f1_micro", "f1_samples", "f1_macro"]
 # Rows of a kernel whose spectrum is computed: a second's work.
 SPECTRUM_ROWS = 2000
+# Whether the scores of the model that is being fitted are cut by another one, so that its empty rows do not matter. A
+# filter of warnings would hold for all threads.
+CUT_ELSEWHERE: ContextVar[bool] = ContextVar("CUT_ELSEWHERE", default=False)
 
 
 class TrainingRows(NamedTuple):

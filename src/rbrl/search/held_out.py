@@ -1,6 +1,5 @@
 """Scores of rows that their model has not seen, from any classifier: what thresholds and probabilities are learned from."""
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from rbrl._common.typing import Array, FloatArray, IntArray, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.named_answers import given_names, hand_on_names
-from rbrl.exceptions import EmptyPredictionsWarning
+from rbrl.estimators.training_scores import CUT_ELSEWHERE
 from rbrl.targets import SignedTargets, label_matrix
 
 # Log-odds of probabilities are cut where these are so near to 0 or 1: of 100 trees that agree, more cannot be said.
@@ -142,9 +141,11 @@ def fit_for_scores(estimator: Any, X: MatrixLike, y: Any, **options: Any) -> Any
     -------
     fitted classifier
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptyPredictionsWarning)
+    token = CUT_ELSEWHERE.set(True)
+    try:
         return estimator.fit(X, y, **options)
+    finally:
+        CUT_ELSEWHERE.reset(token)
 
 
 def held_out_scores(
