@@ -151,6 +151,7 @@ MEMORY = [
             ("_dual_coef_", lambda dual: dual[:0]), ("_intercept_", np.zeros(0)), ("_probA", np.ones(9)),
             ("support_", np.zeros(3, np.int32)), ("support_vectors_", lambda rows: rows[:1]),
             ("support_vectors_", lambda rows: rows[:, :2]), ("classes_", np.arange(50)), ("kernel", "another"),
+            ("_effective_probability", True),
         )
     ],
 ]  # fmt: skip

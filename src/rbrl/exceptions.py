@@ -169,7 +169,7 @@ class StoreError(RBRLError, OSError):
 
 
 class EmptyPredictionsWarning(UserWarning):
-    """A model gives most of the training rows that have labels none; the message names the ways out.
+    """More than half of the training rows have labels, and get none from the model; the message names the ways out.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class EmptyPredictionsWarning(UserWarning):
     >>> from rbrl.exceptions import EmptyPredictionsWarning
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always", EmptyPredictionsWarning)
-    ...     model = RBRLClassifier().fit(np.eye(6), np.eye(6)[:, :5])
+    ...     model = RBRLClassifier(ridge=1e6).fit(np.eye(6), np.eye(6)[:, :5])
     >>> print(str(caught[0].message).partition(".")[0])
     RBRLClassifier gives 100% of the training rows no label, and 17% have none
     """

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from rbrl._common.frames import column_names, says_nothing
+from rbrl._common.frames import column_names, fill_masked, says_nothing
+from rbrl._common.label_values import label_values, missing_entries, refuse_joined_texts
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
 from rbrl.exceptions import InvalidLabelsError
 
@@ -22,7 +23,8 @@ def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[A
     ----------
     y : array, sparse matrix, data frame or list (n_samples, n_labels), or (n_samples,), classes; or label sets
         Label sets have a list or a set of labels for each row: lists, tuples, sets and arrays of text, or sets of anything,
-        in a list, a series or an array. They become a matrix of 0/1.
+        in a list, a series or an array. They become a matrix of 0/1. Texts that join labels, such as "sea,sun", are
+        refused; see :func:`rbrl._common.label_values.refuse_joined_texts`.
     label_names : sequence of str, default=None
         Names of all labels, in the order of the columns. With a data frame they must be its own.
 
@@ -45,6 +47,7 @@ def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[A
     rows = _label_sets(y)
     if rows is not None:
         return _binarised(rows, given)
+    refuse_joined_texts(y)
     found = column_names(y)
     return y, found if given is None else _agreed(given, found, y)
 
@@ -178,62 +181,6 @@ def _binarised(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list
     return Y, names
 
 
-def missing_entries(y: Any) -> BoolArray | None:
-    """Where a dense label matrix says nothing: NaN, None or the NA of pandas. None if it has no such entry.
-
-    Parameters
-    ----------
-    y : object
-        What the user gave as labels.
-
-    Returns
-    -------
-    bool array (n_samples, n_labels), or None
-
-    Examples
-    --------
-    >>> missing_entries([[1, None], [0, 1]]).tolist()
-    [[False, True], [False, False]]
-    >>> missing_entries([1.0, float("nan")]) is None
-    True
-    """
-    if sparse.issparse(y) or (values := np.asarray(y)).ndim != 2:
-        return None
-    if values.dtype.kind == "O":
-        missing = np.vectorize(says_nothing, otypes=[bool])(values)
-    elif values.dtype.kind == "f":
-        missing = np.isnan(values)
-    else:
-        return None
-    return missing if missing.any() else None
-
-
-def without_missing(y: Any, missing: BoolArray, value: Any) -> Array:
-    """A label matrix with a value for its missing entries; of numbers, where it was one of objects because of them.
-
-    Parameters
-    ----------
-    y : array, list or data frame (n_samples, n_labels)
-    missing : bool array (n_samples, n_labels)
-    value : number
-
-    Returns
-    -------
-    array (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> y = [[1, None], [0, 1]]
-    >>> without_missing(y, missing_entries(y), 0.0).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    known = np.where(missing, value, np.asarray(y))
-    try:
-        return known.astype(np.float64) if known.dtype.kind == "O" else known
-    except (TypeError, ValueError):
-        return known
-
-
 def signed(Y: MatrixLike) -> Array:
     """A label matrix in {-1, 0, +1} of int8, from 0/1 or -1/+1; 0 where it is NaN.
 
@@ -250,7 +197,7 @@ def signed(Y: MatrixLike) -> Array:
     >>> signed(np.array([[1.0, 0.0, np.nan]]))
     array([[ 1, -1,  0]], dtype=int8)
     """
-    Y = Y.toarray() if issparse(Y) else np.asarray(Y)
+    Y = Y.toarray() if issparse(Y) else np.asarray(fill_masked(Y))
     labels = np.where(Y > 0, np.int8(1), np.int8(-1))
     return np.where(np.isnan(Y), np.int8(0), labels) if Y.dtype.kind == "f" else labels
 
@@ -268,9 +215,9 @@ class SignedTargets:
     low : {0, -1}
         Label matrices: how an irrelevant label is coded.
     dtype : dtype
-        Label matrices: of the answers.
+        Label matrices: type of the predictions, that of the known labels.
     sparse_container : type or None
-        Of sparse label matrices, which are answered in kind.
+        `csr_array` or `csr_matrix` where labels were sparse, of whatever format: the class of the predictions.
 
     Examples
     --------
@@ -295,26 +242,26 @@ class SignedTargets:
     sparse_container: Any
 
     def fit(self, y: Any) -> Self:
-        """Learn the coding of `y`, an array or a sparse matrix.
+        """Learn the coding of `y`.
 
         Parameters
         ----------
-        y : ndarray or sparse matrix
-            A 1-D target, or a label matrix of 0/1 or -1/+1, NaN where nobody looked.
+        y : array, sparse matrix, data frame, series or list
+            A 1-D target, or a label matrix of 0/1 or -1/+1, with NaN, None, NA or a masked entry for a missing label.
 
         Returns
         -------
         self
         """
+        y, dtype, self.sparse_container = label_values(y)
         missing = missing_entries(y)
         if missing is not None and missing.all():
             raise InvalidLabelsError(f"No label of any row is known: all {missing.size} entries of y are missing.")
-        y = y if missing is None else without_missing(y, missing, np.asarray(y)[~missing][0])
+        y = y if missing is None else np.where(missing, y[~missing][0], y)
         target = type_of_target(y, input_name="y")
         if target.startswith("continuous") or target == "unknown":
             raise InvalidLabelsError(f"Unknown label type: {target}. Labels are 0/1 or -1/+1, or classes of a 1-D y.")
-        self.sparse_container = type(y) if sparse.issparse(y) else None
-        known = np.unique(y.data if sparse.issparse(y) else np.asarray(y))
+        known = np.unique(y.data if sparse.issparse(y) else y)
         values = set(known.tolist())
         # One column of 0/1 is a label, one of other classes a 1-D target in disguise.
         self.is_matrix = y.ndim == 2 and (y.shape[1] > 1 or (target == "binary" and values <= {-1, 0, 1}))
@@ -335,7 +282,7 @@ class SignedTargets:
                 f"{', ...' if len(values) > 6 else ''} in a matrix of {y.shape[1]} columns."
             )
         self.kind, self.classes_ = "multilabel", np.arange(y.shape[1])
-        self.low, self.dtype = (-1 if -1 in values else 0), y.dtype
+        self.low, self.dtype = (-1 if -1 in values else 0), dtype
         return self
 
     @classmethod
@@ -365,29 +312,53 @@ class SignedTargets:
         """Number of score columns: one per label or class, one for a binary 1-D target."""
         return 1 if self.kind == "binary" else len(self.classes_)
 
+    def sklearn_classes(self) -> Array:
+        """Return the `classes_` that a classifier of these targets shows to scikit-learn.
+
+        A 1-D target has its classes, and three or more labels have the numbers of their columns. The numbers of one or two
+        columns look like the classes of a binary target: scorers would then negate the scores of a single label, and keep
+        one of two columns of probabilities. One or two labels have a row (irrelevant, relevant) each, as in scikit-learn's
+        classifiers of several outputs.
+
+        Returns
+        -------
+        array (n_classes,), (n_labels,) or (n_labels, 2)
+
+        Examples
+        --------
+        >>> SignedTargets().fit([[0], [1]]).sklearn_classes()
+        array([[0, 1]])
+        >>> SignedTargets().fit([[0, 1, 1], [1, 0, 1]]).sklearn_classes()
+        array([0, 1, 2])
+        """
+        if not self.is_matrix or len(self.classes_) > 2:
+            return self.classes_
+        return np.tile(np.array([self.low, 1], dtype=self.dtype), (len(self.classes_), 1))
+
     def encode(self, y: Any) -> IntArray:
         """Signed labels, (n_samples, n_columns) of int8; 0 where nobody looked.
 
         Parameters
         ----------
-        y : ndarray or sparse matrix
+        y : array, sparse matrix, data frame, series or list
             In the coding that `fit` received.
 
         Returns
         -------
         ndarray of int8
         """
+        y = label_values(y).values
         if self.is_matrix and sparse.issparse(y):
             # One byte each: the only dense copy.
             Y, entries = np.full(y.shape, -1, dtype=np.int8), y.tocoo()
             relevant = entries.data > 0
             Y[entries.row[relevant], entries.col[relevant]] = 1
             return Y
-        if self.is_matrix and (missing := missing_entries(y)) is not None:
-            return np.where(missing, np.int8(0), self.encode(without_missing(y, missing, 1.0)))
         columns = self.classes_[-1:] if self.kind == "binary" else self.classes_
-        relevant = np.asarray(y) > 0 if self.is_matrix else np.ravel(y)[:, None] == columns
-        return np.where(relevant, np.int8(1), np.int8(-1))
+        relevant = y > 0 if self.is_matrix else np.ravel(y)[:, None] == columns
+        Y = np.where(relevant, np.int8(1), np.int8(-1))
+        missing = missing_entries(y) if self.is_matrix else None
+        return Y if missing is None else np.where(missing, np.int8(0), Y)
 
     def encode_batch(self, y: Any) -> IntArray:
         """Signed labels of further rows; refused where they are not coded as those that `fit` received.

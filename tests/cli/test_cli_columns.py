@@ -213,3 +213,15 @@ def test_a_feature_below_the_base_is_named(rbrl, rare, tmp_path):
     answer = rbrl("predict", tmp_path / "m", tmp_path / "from0.svm")
     assert answer.code == 2
     assert "line 1: feature 0 is not among the 6 that there should be, which count from 1" in answer.err
+
+
+def test_labels_that_are_named_one_by_one_are_all_labels(rbrl, dataset, tmp_path):
+    """The last one alone would leave the others among the features."""
+    path = written(dataset, tmp_path / "new.csv", xml=False)
+    named = [word for name in LABELS for word in ("--labels", name)]
+    assert rbrl("fit", path, *named, "-o", tmp_path / "m").code == 0
+    assert list(load(tmp_path / "m").feature_names_in_) == FEATURES
+    assert list(load(tmp_path / "m").label_names_) == LABELS
+    answer = rbrl("fit", path, "--labels", "-1", "--labels", "sea", "-o", tmp_path / "m")
+    assert answer.code == 2
+    assert "it has no column '-1', which was named as a label" in answer.err

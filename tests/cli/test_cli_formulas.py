@@ -36,6 +36,18 @@ def test_predict_writes_no_formula(files, options):
     assert any(cell.startswith(f"'{FORMULA}") for cell in cells)
 
 
+def test_no_name_of_a_list_is_a_formula(files):
+    """Programs that take the semicolon for a separator split the list of names."""
+    from rbrl.cli import main
+
+    with pytest.raises(SystemExit):
+        main(
+            ["predict", str(files / "m.rbrl"), str(files / "new.csv"), "-o", str(files / "out.csv"), "--write", "names"]
+        )
+    names = {name for row in csv.reader((files / "out.csv").open()) for cell in row for name in cell.split(";")}
+    assert names - {"labels", ""} == {f"'{FORMULA}", "'@SUM(1)", "sea"}
+
+
 def test_tables_hold_no_formula():
     frame = pd.DataFrame({"=dataset": [FORMULA], "loss": [-0.25]})
     table = Table("losses", "Losses", ("Data set", "Loss"), ((word(FORMULA), number(-0.25)),), frame)

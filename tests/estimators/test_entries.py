@@ -166,10 +166,11 @@ def test_lists_and_frames_say_what_is_missing_in_their_own_way():
     expected = fitted("RBRL", X, MISSING)
     objects = [[int(v) if known else None for v, known in zip(*row)] for row in zip(Y, KNOWN)]
     frame = pd.DataFrame(objects, columns=list("abcd"), dtype="Int64")
-    for labels in (objects, MISSING.tolist(), frame, frame.astype("Float64"), frame.astype("boolean")):
+    forms = ((objects, int), (MISSING.tolist(), float), (frame, int), (frame.astype("Float64"), float))
+    for labels, dtype in (*forms, (frame.astype("boolean"), bool)):
         model = fitted("RBRL", X, labels)
         same_fit(expected, model)
-        assert model.predict(X).dtype == np.float64
+        assert model.predict(X).dtype == dtype
     assert fitted("RBRL", X, frame).label_names_.tolist() == list("abcd")
 
 

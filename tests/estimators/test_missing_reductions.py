@@ -109,19 +109,19 @@ def test_a_class_is_never_missing(problem):
 def test_thresholds_are_tuned_on_what_is_known(problem):
     X, Y, missing = problem
     Y = np.where(missing, np.nan, Y)
-    model = TunedThresholdClassifier(BinaryRelevance(), cv=4, random_state=3).fit(X, Y)
+    model = TunedThresholdClassifier(BinaryRelevance(), LabelThresholds(), cv=4, random_state=3).fit(X, Y)
     held_out = held_out_scores(BinaryRelevance(), X, Y, model.targets_, 4, random_state=3)
     np.testing.assert_array_equal(model.rule_.thresholds_, LabelThresholds().fit(held_out, Y).thresholds_)
     assert set(np.unique(model.predict(X))) == {0, 1}
-    signed = TunedThresholdClassifier(BinaryRelevance(), cv=4, random_state=3).fit(X, 2 * Y - 1)
+    signed = TunedThresholdClassifier(BinaryRelevance(), LabelThresholds(), cv=4, random_state=3).fit(X, 2 * Y - 1)
     np.testing.assert_array_equal(signed.rule_.thresholds_, model.rule_.thresholds_)
 
 
 def test_held_out_scores_are_those_of_complete_labels_where_nothing_is_missing(problem):
     X, Y, _ = problem
     Y[0, 0] = 1 - Y[0, 0]
-    complete = TunedThresholdClassifier(BinaryRelevance(), cv=4).fit(X, Y)
+    complete = TunedThresholdClassifier(BinaryRelevance(), LabelThresholds(), cv=4).fit(X, Y)
     almost = Y.copy()
     almost[0, 0] = np.nan
-    incomplete = TunedThresholdClassifier(BinaryRelevance(), cv=4).fit(X, almost)
+    incomplete = TunedThresholdClassifier(BinaryRelevance(), LabelThresholds(), cv=4).fit(X, almost)
     np.testing.assert_allclose(complete.rule_.thresholds_[1:], incomplete.rule_.thresholds_[1:], rtol=1e-9)

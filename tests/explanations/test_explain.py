@@ -347,7 +347,7 @@ def test_learned_rules_are_terms(rule, outside, data):
     tuned = model if outside else model[-1]
     constants = explain(model, X[0], 1).constants
     if rule is None:
-        assert constants["threshold (LabelThresholds)"] == pytest.approx(-tuned.rule_.thresholds_[1])
+        assert constants["threshold (GlobalThreshold)"] == pytest.approx(-tuned.rule_.threshold_)
     assert len(constants) == 1 + (len(rule.rules) if isinstance(rule, Chain) else 1)
 
 

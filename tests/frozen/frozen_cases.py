@@ -198,7 +198,7 @@ def _searches():
         "rbrl-cv": _cross_validated,
         "path-search": _path_searched,
         "tune": _tuned,
-        "thresholds": functools.partial(fitted, tuned, yeast),
+        "thresholds": functools.partial(fitted, functools.partial(tuned, rule=decision.LabelThresholds()), yeast),
         "thresholds-chain": functools.partial(fitted, functools.partial(tuned, rule=rule), text),
         "pipeline": functools.partial(
             fitted, lambda: make_pipeline(StandardScaler(), rbrl_classifier(tol=TIGHT, max_iter=20000)), tiny
@@ -376,7 +376,7 @@ def models():
         "mlfe": rbrl.MLFE(),
         "rbrl-cv": rbrl.RBRLClassifierCV((1.0, 10.0), (0.1,), (0.0, 1.0), estimator=rbrl_classifier(), cv=2),
         "path-search": search.PathSearchCV(brl_classifier(), {"ridge": [1.0, 10.0]}, cv=2),
-        "thresholds": rbrl.TunedThresholdClassifier(brl_classifier(), cv=2),
+        "thresholds": rbrl.TunedThresholdClassifier(brl_classifier(), rule=decision.LabelThresholds(), cv=2),
         "thresholds-chain": rbrl.TunedThresholdClassifier(brl_classifier(), rule=rule, cv=2),
         "thresholds-global": rbrl.TunedThresholdClassifier(brl_classifier(), rule=decision.GlobalThreshold(), cv=2),
         "thresholds-top": rbrl.TunedThresholdClassifier(brl_classifier(), rule=decision.TopK(2), cv=2),

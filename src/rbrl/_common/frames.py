@@ -1,9 +1,9 @@
-"""Data frames of whichever library: names of columns in, frames out, and text in columns that must be numbers.
+"""Data frames and masked arrays: names of columns, order of rows, masks, text among numbers, and frames as answers.
 
 pandas and polars are imported where a frame of theirs is asked for, and nowhere else.
 """
 
-import numbers
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from rbrl._common.checks import check_choice
 from rbrl._common.typing import Array
-from rbrl.exceptions import InvalidFeaturesError
+from rbrl.exceptions import InvalidFeaturesError, InvalidLabelsError
 
 # What answers may come in; the first is what scikit-learn's classifiers give.
 CONTAINERS = ("default", "pandas", "polars")
@@ -50,29 +50,137 @@ def says_nothing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def with_nan(values: Array) -> Array:
-    """An array of objects as numbers, NaN where they say nothing; as it is where some are no numbers.
+def fill_masked(values: Any) -> Any:
+    """Return a masked array of NumPy with NaN for its masked entries; anything else as it is.
+
+    NumPy drops the mask of an array without a word where it makes a plain array of it.
 
     Parameters
     ----------
-    values : array of objects
+    values : object
 
     Returns
     -------
-    array
+    object
+        An array without a mask, of floats if an entry of a number was masked.
 
     Examples
     --------
-    >>> with_nan(np.array([[1, None]], dtype=object))
-    array([[ 1., nan]])
+    >>> fill_masked(np.ma.array([1, 2], mask=[False, True]))
+    array([ 1., nan])
     """
-    missing = np.vectorize(says_nothing, otypes=[bool])(values)
-    known = values[~missing]
-    if not all(isinstance(value, numbers.Real | np.bool_) for value in known.flat):
+    if not isinstance(values, np.ma.MaskedArray):
         return values
-    filled = np.full(values.shape, np.nan)
-    filled[~missing] = known.astype(np.float64)
-    return filled
+    data, mask = np.ma.getdata(values), np.ma.getmaskarray(values)
+    if not mask.any():
+        return data
+    return np.where(mask, np.nan, data if data.dtype.kind in "biuf" else data.astype(object))
+
+
+def refuse_masked(**given: Any) -> None:
+    """Refuse masked arrays of NumPy of which some entry is masked.
+
+    Parameters
+    ----------
+    **given : object
+        What the user gave, by the name of the argument.
+
+    Examples
+    --------
+    >>> refuse_masked(X=np.ma.array([[1.0, 2.0]], mask=[[False, True]]))
+    Traceback (most recent call last):
+    ValueError: X must have a value in every entry. Got a masked array with 1 of 2 entries masked; fill them in first, for \
+example with X.filled(0).
+    """
+    for name, values in given.items():
+        if isinstance(values, np.ma.MaskedArray) and (n_masked := int(np.ma.getmaskarray(values).sum())):
+            raise ValueError(
+                f"{name} must have a value in every entry. Got a masked array with {n_masked} of {values.size} entries "
+                f"masked; fill them in first, for example with {name}.filled(0)."
+            )
+
+
+def check_same_rows(**given: Any) -> None:
+    """Refuse pandas objects whose indexes say that their rows are not in one order; rows are joined by position.
+
+    Equal indexes are right. Refused are the same index values in another order, and other values that sort the rows
+    differently, as when the labels of the test rows go with the training rows. Other values may come without a mistake,
+    and are allowed, if one index is 0, 1, 2, ..., which pandas gives to whatever has none, if the types differ, such as
+    names and numbers, or if both indexes sort the rows alike: a split of such rows gives this.
+
+    Parameters
+    ----------
+    **given : object
+        What the user gave, by the name of the argument. Objects without an index are not looked at.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"wind": [1.0, 2.0]}, index=["Monday", "Tuesday"])
+    >>> check_same_rows(X=X, y=X[["wind"]])
+    >>> check_same_rows(X=X, y=X[["wind"]][::-1])
+    Traceback (most recent call last):
+    rbrl.exceptions.InvalidLabelsError: X and y must have the same rows in the same order. Got the index 'Monday' in X and \
+'Tuesday' in y, in row 0; pass y.loc[X.index]. If the rows belong together by their position, pass both with \
+reset_index(drop=True).
+    """
+    indexes = {name: _index(values) for name, values in given.items()}
+    (first, expected), *others = [(name, index) for name, index in indexes.items() if index is not None] or [("", None)]
+    for name, index in others:
+        if len(index) == len(expected) and _name_other_rows(expected, index):
+            pairs = enumerate(zip(map(repr, expected.tolist()), map(repr, index.tolist())))
+            row, (one, other) = next((row, pair) for row, pair in pairs if pair[0] != pair[1])
+            raise InvalidLabelsError(
+                f"{first} and {name} must have the same rows in the same order. Got the index {one} in {first} and "
+                f"{other} in {name}, in row {row}; pass {name}.loc[{first}.index]. If the rows belong together by their "
+                "position, pass both with reset_index(drop=True)."
+            )
+
+
+def check_same_columns(**given: Any) -> None:
+    """Refuse data frames that have the same columns in another order; columns are joined by position.
+
+    Parameters
+    ----------
+    **given : object
+        What the user gave, by the name of the argument. Objects without names of columns are not looked at.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> Y = pd.DataFrame({"sea": [1], "sun": [0]})
+    >>> check_same_columns(Y=Y, labels=Y[["sun", "sea"]])
+    Traceback (most recent call last):
+    rbrl.exceptions.InvalidLabelsError: Y and labels must have their columns in the same order. Got 'sea' in Y and 'sun' \
+in labels, as column 0; pass labels[Y.columns].
+    """
+    named = [(name, names) for name, values in given.items() if (names := column_names(values)) is not None]
+    for name, names in named[1:]:
+        first, expected = named[0]
+        if names != expected and sorted(names) == sorted(expected):
+            j = next(j for j, (one, other) in enumerate(zip(expected, names)) if one != other)
+            raise InvalidLabelsError(
+                f"{first} and {name} must have their columns in the same order. Got {expected[j]!r} in {first} and "
+                f"{names[j]!r} in {name}, as column {j}; pass {name}[{first}.columns]."
+            )
+
+
+def _index(values: Any) -> Any:
+    """The index of an object of pandas, or None."""
+    index = getattr(values, "index", None)
+    return index if hasattr(values, "iloc") and hasattr(index, "inferred_type") else None
+
+
+def _name_other_rows(one: Any, other: Any) -> bool:
+    if one.equals(other):
+        return False
+    if Counter(one) == Counter(other):
+        return True
+    default = np.arange(len(one))
+    any_default = any(np.array_equal(np.asarray(index), default) for index in (one, other))
+    if any_default or one.inferred_type != other.inferred_type or one.inferred_type.startswith("mixed"):
+        return False
+    return not np.array_equal(np.argsort(one, kind="stable"), np.argsort(other, kind="stable"))
 
 
 def check_container(owner: str, container: str) -> str:

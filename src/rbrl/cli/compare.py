@@ -65,7 +65,7 @@ def compare(
 
     options = shared.parse_options(ignore=ignore, positive=positive)
     entries = _datasets(dataset, labels, options)
-    if plan and (labels is not None or options):
+    if plan and (labels or options):
         raise ValueError(
             f"--labels, --ignore and --positive go with --dataset FILE and no plan: write them into {plan}."
         )
@@ -101,9 +101,9 @@ def compare(
         raise typer.Exit(1)
 
 
-def _datasets(names: list[str] | None, labels: str | None, options: dict[str, Any]) -> list[Any] | None:
+def _datasets(names: list[str] | None, labels: list[str] | None, options: dict[str, Any]) -> list[Any] | None:
     """Return entries of a plan: names of the catalogue, and files with the options to read them."""
-    chosen = options if labels is None else {"labels": shared.parse_labels(labels), **options}
+    chosen = options if not labels else {"labels": shared.parse_labels(labels), **options}
     if not names or not chosen:
         return names
     shared.check_for_files([name for name in names if not shared.is_file(name)], labels, options)

@@ -179,7 +179,7 @@ def _learn(model: Any, dataset: "Dataset") -> tuple[int, int]:
     return dataset.n_samples, dataset.n_labels
 
 
-def _learn_shards(model: Any, data: str, labels: str | None, options: dict[str, Any]) -> tuple[int, int]:
+def _learn_shards(model: Any, data: str, labels: list[str] | None, options: dict[str, Any]) -> tuple[int, int]:
     """Fit a model to files that are read one at a time; return the numbers of rows and labels."""
     from rbrl.datasets import open_shards
     from rbrl.estimators.convex import ObjectiveClassifier
@@ -292,7 +292,9 @@ def _lines(answers: "Array", write: Answer, top: int | None, names: list[str]) -
         return ([cell for label, value in row for cell in (names[label], f"{value:.9g}")] for row in best)
     rows = answers.tolist()
     if write is Answer.names:
-        return ([";".join(name for name, value in zip(names, row) if value > 0)] for row in rows)
+        # Each name, and not the cell alone: where a list separator is a semicolon, programs split the cell there.
+        shown = [escape_formula(name) for name in names]
+        return ([";".join(name for name, value in zip(shown, row) if value > 0)] for row in rows)
     as_numbers = write in (Answer.scores, Answer.probabilities)
     return ([f"{value:.9g}" if as_numbers else int(value > 0) for value in row] for row in rows)
 

@@ -7,8 +7,9 @@ import itertools
 import json
 import math
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rbrl._common.typing import Matrix
     from rbrl.datasets import Dataset
 
+NOT_NAMES = re.compile(r"[-+]?\d+|.*\.xml", re.IGNORECASE)  # label columns by number, or in an XML file
 STOPPED = 130  # the exit code of what was interrupted, as shells have it
 
 
@@ -86,7 +88,7 @@ class Base(StrEnum):
 
 LABELS = (
     "Label columns of an ARFF, CSV or Parquet file: N for the first N, -N for the last N, names with commas, "
-    "or Mulan's XML file. Default: as the file says, or the model knows."
+    "or Mulan's XML file; names may be repeated. Default: as the file says, or the model knows."
 )
 IGNORE = (
     "Columns of an ARFF, CSV or Parquet file to leave out, such as ids and dates: names with commas; may be repeated. "
@@ -108,7 +110,7 @@ Datasets = Annotated[list[str] | None, option("--dataset", "-d", help=SEVERAL_DA
 Methods = Annotated[list[str] | None, option("--method", "-m", help=SEVERAL_METHODS, autocompletion=_method_names)]
 Method = Annotated[str, typer.Option("--method", "-m", help="The method.", autocompletion=_method_names)]
 Model = Annotated[Path, argument("MODEL", "A file that `rbrl fit` wrote.")]
-Labels = Annotated[str | None, option(help=LABELS)]
+Labels = Annotated[list[str] | None, option("--labels", metavar="COLUMNS", help=LABELS)]
 Ignore = Annotated[list[str] | None, option("--ignore", metavar="COLUMNS", help=IGNORE)]
 Positive = Annotated[list[str] | None, option("--positive", metavar="WORD", help=POSITIVE)]
 IndexBase = Annotated[Base, typer.Option(help=BASE)]
@@ -118,12 +120,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 
 
-def parse_labels(text: str | None) -> int | str | list[str] | None:
-    """A number, a path or a list of names, as `load_file` takes it.
+def parse_labels(texts: Sequence[str] | None) -> int | str | list[str] | None:
+    """Return a number, a path or a list of names, as `load_file` takes it.
 
     Parameters
     ----------
-    text : str or None
+    texts : sequence of str, or None
+        The values of the option, which may be repeated.
 
     Returns
     -------
@@ -131,15 +134,28 @@ def parse_labels(text: str | None) -> int | str | list[str] | None:
 
     Examples
     --------
-    >>> parse_labels("-3"), parse_labels("sea, sand"), parse_labels("scene.xml")
-    (-3, ['sea', 'sand'], 'scene.xml')
+    >>> parse_labels(["-3"]), parse_labels(["sea, sand", "sun"]), parse_labels(["scene.xml"])
+    (-3, ['sea', 'sand', 'sun'], 'scene.xml')
     """
-    if text is None:
+    if not texts:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        return text if text.lower().endswith(".xml") else [name.strip() for name in text.split(",") if name.strip()]
+    if len(texts) == 1 and NOT_NAMES.fullmatch(texts[0].strip()):
+        return texts[0].strip() if texts[0].strip().lower().endswith(".xml") else int(texts[0])
+    return split_names(texts)
+
+
+def split_names(texts: Iterable[str]) -> list[str]:
+    """Return the names of columns in the values of an option: with commas between them, and in one value or several.
+
+    Parameters
+    ----------
+    texts : iterable of str
+
+    Returns
+    -------
+    list of str
+    """
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
 def parse_options(
@@ -164,23 +180,23 @@ def parse_options(
     """
     bases = {"first_feature": index_base, "first_label": label_base}
     found: dict[str, Any] = {name: int(base) for name, base in bases.items() if base is not Base.auto}
-    names = [name.strip() for text in ignore or () for name in text.split(",") if name.strip()]
+    names = split_names(ignore or ())
     return found | ({"ignore": names} if names else {}) | ({"positive": positive} if positive else {})
 
 
-def check_for_files(names: Iterable[str], labels: str | None, options: dict[str, Any]) -> None:
+def check_for_files(names: Iterable[str], labels: Sequence[str] | None, options: dict[str, Any]) -> None:
     """Refuse options that choose columns of a file for data sets of the catalogue.
 
     Parameters
     ----------
     names : iterable of str
         DATA that is no file.
-    labels : str or None
+    labels : sequence of str, or None
         As on the command line.
     options : dict
         Those of `load_file`.
     """
-    given = ["labels"] * (labels is not None) + [name for name in ("ignore", "positive") if name in options]
+    given = ["labels"] * bool(labels) + [name for name in ("ignore", "positive") if name in options]
     for name, option_name in itertools.product(names, given):
         raise ValueError(f"--{option_name} goes with a file; {name!r} is not a file.")
 
@@ -217,7 +233,11 @@ def is_shards(data: str) -> bool:
 
 
 def load_data(
-    data: str, labels: str | None, data_home: Path | None, options: dict[str, Any] | None = None, model: Any = None
+    data: str,
+    labels: Sequence[str] | None,
+    data_home: Path | None,
+    options: dict[str, Any] | None = None,
+    model: Any = None,
 ) -> "Dataset":
     """Return the `Dataset` that DATA means; a file goes before a name of the catalogue.
 
@@ -246,7 +266,7 @@ def load_data(
 
 
 def load_blocks(
-    data: str, model: Any, labels: str | None, size: int, data_home: Path | None, options: dict[str, Any]
+    data: str, model: Any, labels: Sequence[str] | None, size: int, data_home: Path | None, options: dict[str, Any]
 ) -> Iterator["Matrix"]:
     """Return the features of DATA that a model needs, block of rows by block; of a folder or a pattern, file by file.
 
@@ -276,7 +296,7 @@ def load_blocks(
     return chain.from_iterable(read_blocks(path, columns, names, block_size=size, **options) for path in paths)
 
 
-def input_files(data: str, labels: str | None, data_home: Path | None) -> list[Path]:
+def input_files(data: str, labels: Sequence[str] | None, data_home: Path | None) -> list[Path]:
     """Return the files that are read for DATA.
 
     Parameters

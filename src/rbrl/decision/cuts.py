@@ -209,15 +209,14 @@ def _count_steps(
     return _Steps(scores[order], np.divide(2.0 * hits, size, out=np.zeros_like(hits), where=size > 0))
 
 
-def _row_steps(
-    F: FloatArray, T: BoolArray, known: BoolArray, weights: FloatArray, never_empty: bool
-) -> _Steps:  # fmt: skip
+def _row_steps(F: FloatArray, T: BoolArray, known: BoolArray, weights: FloatArray, never_empty: bool) -> _Steps:
     """F1 of each sample's label set, summed over samples: an entry that passes the threshold changes that of its sample.
 
     Two empty sets agree: their F1 is 1. Missing labels are neither relevant nor predicted.
     """
     order = np.argsort(-F, axis=1, kind="stable")
-    falling, relevant, counted = (np.take_along_axis(M, order, axis=1) for M in (F, T & known, known))
+    falling = np.take_along_axis(F, order, axis=1)
+    relevant, counted = (np.take_along_axis(M, order, axis=1) for M in (T & known, known))
     hits, predicted = (np.cumsum(M, axis=1, dtype=np.float64) for M in (relevant, counted))
     size = predicted + hits[:, -1:]
     # A sample of which nothing is predicted and nothing is relevant has a size of 0.

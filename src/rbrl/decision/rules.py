@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.bases import Estimator
+from rbrl._common.frames import fill_masked
 from rbrl._common.top_k import best_columns
 from rbrl._common.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
 
@@ -167,7 +168,7 @@ def as_known(Y: MatrixLike) -> BoolArray:
 
 
 def dense(matrix: Any) -> ArrayLike:
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
+    return matrix.toarray() if sparse.issparse(matrix) else fill_masked(matrix)
 
 
 def make_positive(scores: FloatArray, chosen: BoolArray) -> FloatArray:

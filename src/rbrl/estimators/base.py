@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_row_weights
-from rbrl._common.frames import refuse_text
+from rbrl._common.frames import check_same_rows, refuse_masked, refuse_text
+from rbrl._common.label_values import label_values, missing_entries
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import empty_share, filling_pays, relevant_labels
@@ -21,7 +22,7 @@ from rbrl.estimators.named_answers import NamedAnswers, label_names, parts_of
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core.sources import feature_blocks
-from rbrl.targets import SignedTargets, agreed_names, label_matrix, missing_entries, without_missing
+from rbrl.targets import SignedTargets, agreed_names, label_matrix
 
 FLOATS = [np.float64, np.float32]
 # Scores at a time, where not all of them are asked for: 32 MB.
@@ -52,10 +53,11 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
         Words in label columns, and whether they mean 1 or 0.
     targets_ : SignedTargets
         The coding of the labels.
-    classes_ : array
-        Column indices of the labels, or the classes of a 1-D target.
+    classes_ : array (n_classes,), (n_labels,) or (n_labels, 2)
+        Classes of a 1-D target, or column numbers of the labels. One or two labels have a row (irrelevant, relevant) each:
+        scikit-learn's scorers would take one or two column numbers for the classes of a binary target.
     empty_share_ : float
-        Share of the training rows that have no relevant label: ``non_empty="auto"`` fills empty predictions up to 5 %.
+        Share of the training rows that have no relevant label: ``non_empty="auto"`` fills empty predictions up to 2 %.
 
     Examples
     --------
@@ -103,8 +105,9 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
         ----------
         X : array, sparse matrix or data frame (n_samples, n_features); or Dataset
         y : array, sparse matrix or data frame (n_samples, n_labels); or label sets; or (n_samples,), classes
-            None with a `Dataset`. NaN in a matrix is a label that nobody looked at: what has `takes_missing` learns from
-            the others, and what has not refuses it.
+            None with a `Dataset`. NaN, None, NA and a masked entry of a matrix are missing labels: a method with
+            `takes_missing` learns from the other labels, and a method without it refuses them. An index of pandas must
+            be that of X.
 
         Returns
         -------
@@ -148,6 +151,10 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
 
     def predict(self, X: Rows) -> Array | sparse.sparray:
         """Labels in the coding that `fit` received: ``decision_function(X) > 0``.
+
+        Predictions have the type of the labels that `fit` received. Those of a sparse matrix of any format are a CSR
+        matrix, which scikit-learn's metrics take. Those of objects, of a frame or of a masked array are an array of
+        numbers; see `set_output` for frames.
 
         With `non_empty_`, a row without a positive score gets its best label. Where `fit` received a sparse matrix the
         answer is sparse too, made block by block: the scores are never held all at once.
@@ -199,11 +206,13 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
             names = agreed_names(self.label_names, X.columns.label_names, X.n_labels)
             columns, y, X = replace(X.columns, label_names=names), X.Y, X.X
         else:
+            check_same_rows(X=X, y=y, sample_weight=sample_weight)
             y, names = label_matrix(y, self.label_names)
             columns = Columns(label_names=names)
-        X, y = checked_labelled(self, X, y)
-        self.targets_ = SignedTargets().fit(y)
-        self.classes_ = self.targets_.classes_
+        refuse_masked(sample_weight=sample_weight)
+        given = y
+        X, y = checked_labelled(self, X, given)
+        self.targets_ = SignedTargets().fit(given)
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
         remember_columns(self, columns)
         Y = self.targets_.encode(y)
@@ -304,8 +313,9 @@ def checked_labelled(model: Any, X: Any, y: Any, reset: bool = True) -> tuple[Ma
     X : array or CSR matrix of floats
     y : array or CSR matrix
     """
-    missing = missing_entries(y)
-    known = y if missing is None else without_missing(y, missing, 1.0)
+    values: Any = None if y is None else label_values(y).values
+    missing = None if y is None else missing_entries(values)
+    known = values if missing is None else np.where(missing, 1.0, values)
     X, known = validated(model, X, known, multi_output=True, reset=reset)
     return X, known if missing is None else np.where(missing, np.nan, known)
 
@@ -324,6 +334,7 @@ def validated(model: Any, X: Any, *y: Any, **options: Any) -> Any:
     -------
     X, a float array or CSR matrix; or X and y
     """
+    refuse_masked(X=X)
     try:
         return validate_data(model, X, *y, accept_sparse="csr", dtype=FLOATS, **options)
     except (TypeError, ValueError):

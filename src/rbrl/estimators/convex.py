@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.linalg import singular_values
+from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns
 from rbrl.decision import empty_share
@@ -31,6 +32,7 @@ from rbrl.estimators.entries import (
 )  # fmt: skip
 from rbrl.estimators.kernel_model import KernelModel
 from rbrl.estimators.training_scores import (
+    CUT_ELSEWHERE,
     LEARNED,
     Threshold,
     TrainingRows,
@@ -218,6 +220,8 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         label_mask: MatrixLike | None = None,
     ) -> tuple[Matrix, IntArray, FloatArray | None, FloatArray | None]:
         """Rows; labels, 0 where they do not count; weights of rows or entries; and what each row counts as a whole."""
+        check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
+        check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
         X, Y, _ = self._checked_data(X, y)
         check_classes(type(self).__name__, self.threshold, self.targets_.kind)
         Y, weights, counted = self._entries(Y, sample_weight, label_mask)
@@ -276,7 +280,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         """Set `threshold_`, learned if it is to be; warn if the model gives most rows no label."""
         is_matrix = self.targets_.is_matrix
         learned = self.threshold in LEARNED
-        may_be_empty = is_matrix and self.non_empty == "auto" and not self.non_empty_
+        may_be_empty = is_matrix and self.non_empty == "auto" and not self.non_empty_ and not CUT_ELSEWHERE.get()
         self.threshold_ = 0.0 if learned else float(self.threshold)
         if not (learned or may_be_empty):
             return
@@ -322,7 +326,6 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
             verbose=self.verbose, told=told,
         )  # fmt: skip
         self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
-        self.classes_ = self.targets_.classes_
         self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
         self.empty_share_ = found.empty_share
         self.ridge_ = found.scales.ridge() if isinstance(self.ridge, str) else float(self.ridge)

@@ -59,7 +59,7 @@ class CPNL(ObjectiveClassifier):
         `ridge / intercept_ridge`.
         None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
     non_empty : bool or "auto", default="auto"
-        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 5 % of the
+        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 2 % of the
         training rows have no label. The value is in `non_empty_`.
     solver : {"auto", "apg"} or solver object, default="auto"
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.

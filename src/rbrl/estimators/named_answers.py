@@ -9,11 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.bases import ClassifierMixin
 from rbrl._common.checks import check_number
-from rbrl._common.frames import CONTAINERS, as_frame, check_container
+from rbrl._common.frames import CONTAINERS, as_frame, check_container, check_same_rows
+from rbrl._common.label_values import label_values
 from rbrl._common.typing import Array, ArrayLike, FloatArray, LabelNames, MatrixLike
 from rbrl.decision import top_labels
 from rbrl.metrics import scores_of
@@ -41,7 +43,9 @@ class NamedAnswers(ClassifierMixin):
     ----------
     label_names_ : array (n_labels,) of str, if the labels have names
     targets_ : SignedTargets
-    classes_ : array
+        Coding of the labels.
+    classes_ : array (n_classes,), (n_labels,) or (n_labels, 2)
+        As scikit-learn reads it; see :meth:`rbrl.targets.SignedTargets.sklearn_classes`.
 
     Examples
     --------
@@ -63,7 +67,14 @@ class NamedAnswers(ClassifierMixin):
     label_names: LabelNames = None
     label_names_: Array
     targets_: SignedTargets
-    classes_: Array
+
+    @property
+    def classes_(self) -> Array:
+        """Classes of a 1-D target, or what scikit-learn needs to know of labels.
+
+        See :meth:`rbrl.targets.SignedTargets.sklearn_classes`. A model of a file that stores other `classes_` has these.
+        """
+        return self.targets_.sklearn_classes()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -159,8 +170,13 @@ class NamedAnswers(ClassifierMixin):
         -------
         float
         """
+        check_same_rows(X=X, y=y, sample_weight=sample_weight)
         truth, _ = label_matrix(y, label_names(self))
-        return super().score(X, truth, sample_weight)
+        model: Any = self
+        values = label_values(truth).values, label_values(model.predict(X)).values
+        if any(map(sparse.issparse, values)):  # of which scikit-learn takes 0/1 alone
+            values = sparse.csr_array(values[0] > 0), sparse.csr_array(values[1] > 0)
+        return float(accuracy_score(*values, sample_weight=sample_weight))
 
     def _score_blocks(self, X: Any) -> Iterator[FloatArray]:
         """Scores of some rows at a time, (n_rows, n_columns)."""
@@ -314,7 +330,7 @@ def predict_sets(model: Any, X: MatrixLike) -> list[list[Any]]:
         labels = np.asarray(labels)
         if labels.ndim == 1:
             return [[label] for label in labels.tolist()]
-    relevant = sparse.csr_array(labels > 0)
+    relevant = sparse.csr_array(label_values(labels).values > 0)
     relevant.sort_indices()
     names = _called(model, relevant.shape[1])[relevant.indices].tolist()
     return [names[start:end] for start, end in zip(relevant.indptr, relevant.indptr[1:])]

@@ -64,7 +64,7 @@ class BRLClassifier(StreamingClassifier):
         None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
         The nuclear norm sees the weight of that column, the intercept divided by what the column holds.
     non_empty : bool or "auto", default="auto"
-        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 5 % of the
+        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 2 % of the
         training rows have no label. The value is in `non_empty_`.
     class_weight : "balanced" or dict, default=None
         Weights of the entries of y, by label. "balanced" gives the relevant and the irrelevant entries of each label the
@@ -201,7 +201,7 @@ class RBRLClassifier(StreamingClassifier):
         None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
         The nuclear norm sees the weight of that column, the intercept divided by what the column holds.
     non_empty : bool or "auto", default="auto"
-        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 5 % of the
+        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 2 % of the
         training rows have no label. The value is in `non_empty_`.
     class_weight : "balanced" or dict, default=None
         Weights of the entries of y, by label. "balanced" gives the relevant and the irrelevant entries of each label the

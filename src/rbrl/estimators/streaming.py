@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar, cast
 import numpy as np
 
 from rbrl._common.bases import all_or_nothing
+from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import empty_share
@@ -127,22 +128,24 @@ class StreamingClassifier(ObjectiveClassifier):
                 "as a dict, such as {0: 5.0} for those of label 0, or as sample_weight of shape (n_rows, n_labels)."
             )
         first = "stream_" not in vars(self)
-        y, names = self._named_batch(y, first)
+        check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
+        check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
+        given, names = self._named_batch(y, first)
         known = list(getattr(self, "label_names_", names or ()))
         if not first and names is not None and known != names:
             raise InvalidLabelsError(
                 f"Labels must come as in the first batch: {', '.join(known[:5])}. Got {', '.join(names[:5])}; put the "
                 "columns in that order. A model cannot learn new labels: begin another for them."
             )
-        X, y = checked_labelled(self, X, y, reset=first)
+        X, y = checked_labelled(self, X, given, reset=first)
         if first:
             classes = getattr(self, "classes_", None) if classes is None else classes
             if y.ndim == 1 and classes is None:
                 raise ValueError(
                     f"classes must be passed on the first call to partial_fit with a 1-D y. Got {classes}."
                 )
-            self.targets_ = SignedTargets().fit(y if y.ndim == 2 else np.asarray(classes))
-            self.classes_, self.stream_, self.n_samples_seen_ = self.targets_.classes_, {}, 0
+            self.targets_ = SignedTargets().fit(given if y.ndim == 2 else np.asarray(classes))
+            self.stream_, self.n_samples_seen_ = {}, 0
             self.empty_share_, self.weight_seen_ = 0.0, 0.0
             remember_columns(self, Columns(label_names=names))
         Y, weights, _ = self._entries(self.targets_.encode_batch(y), sample_weight, label_mask)

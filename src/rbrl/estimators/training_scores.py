@@ -11,6 +11,7 @@ such scores are as good as those of cross-validation: see table `scores` of ``be
 """
 
 import warnings
+from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,6 +32,9 @@ LEARNED = ("f1_micro", "f1_samples", "f1_macro")
 Threshold: TypeAlias = float | Literal["f1_micro", "f1_samples", "f1_macro"]
 # Rows of a kernel whose spectrum is computed: a second's work.
 SPECTRUM_ROWS = 2000
+# Whether the scores of the model that is being fitted are cut by another one, so that its empty rows do not matter. A
+# filter of warnings would hold for all threads.
+CUT_ELSEWHERE: ContextVar[bool] = ContextVar("CUT_ELSEWHERE", default=False)
 
 
 class TrainingRows(NamedTuple):
@@ -263,7 +267,7 @@ def learn_threshold(
 
 
 def warn_of_empty_rows(owner: str, rows: TrainingRows, empty_share: float) -> None:
-    """Warn if a model gives most of the training rows that have labels none.
+    """Warn if more than half of the training rows have labels, and get none from the model.
 
     Parameters
     ----------
@@ -276,8 +280,8 @@ def warn_of_empty_rows(owner: str, rows: TrainingRows, empty_share: float) -> No
     """
     labelled = (rows.Y > 0).any(axis=1)
     empty = ~(rows.scores > 0).any(axis=1)
-    counted = np.ones(len(empty)) if rows.counted is None else rows.counted
-    if counted[labelled & empty].sum() <= 0.5 * counted[labelled].sum():
+    counted = np.ones(len(rows.Y)) if rows.counted is None else rows.counted
+    if counted[labelled & empty].sum() <= 0.5 * counted.sum():
         return
     share = counted[empty].sum() / counted.sum()
     warnings.warn(

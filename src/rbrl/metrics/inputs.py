@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.frames import with_nan
+from rbrl._common.frames import check_same_columns, check_same_rows, refuse_masked
+from rbrl._common.label_values import label_values
 from rbrl._common.top_k import falling_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
@@ -55,6 +56,9 @@ def check_label_pair(Y: MatrixLike, labels: MatrixLike, convention: str, missing
     Compared
     """
     _check_options(convention, missing)
+    check_same_rows(Y=Y, labels=labels)
+    check_same_columns(Y=Y, labels=labels)
+    refuse_masked(labels=labels)
     (T, unseen), (P, _) = _check_labels(Y, "Y", missing), _check_labels(labels, "labels")
     _check_shapes(T, P, "labels")
     if sparse.issparse(T) or sparse.issparse(P):
@@ -88,6 +92,9 @@ def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: st
     Compared
     """
     _check_options(convention, missing)
+    check_same_rows(**{"Y": Y, name: scores})
+    check_same_columns(**{"Y": Y, name: scores})
+    refuse_masked(**{name: scores})
     checked, unseen = _check_labels(Y, "Y", missing)
     F: Any = scores
     F = F.tocsr() if sparse.issparse(F) else np.asarray(F)
@@ -108,14 +115,14 @@ def _check_options(convention: str, missing: str) -> None:
 
 def _check_labels(Y: Any, name: str, missing: str | None = None) -> tuple[Checked, Checked | None]:
     """0/1 labels as an array or a CSR matrix, and where they are NaN; every other coding is refused."""
+    Y = _values(Y)
     if sparse.issparse(Y):
-        Y = Y.tocsr()
         if not Y.has_canonical_format:
             Y = Y.copy()
             Y.sum_duplicates()
         values = Y.data
     else:
-        Y = values = _as_matrix(Y, name)
+        values = _check_matrix(Y, name)
     if values.dtype == bool or all(_only_zero_one(values[rows]) for rows in _slices(values)):
         return Y, None
     unseen = np.isnan(values) if missing and values.dtype.kind == "f" else np.zeros(values.shape, bool)
@@ -138,13 +145,14 @@ def _only_zero_one(values: Array) -> bool:
     return bool(np.logical_or(values == 0, values == 1).all())  # several times faster than numpy.isin
 
 
-def _as_matrix(Y: MatrixLike, name: str) -> Array:
+def _values(Y: MatrixLike) -> Any:
     try:
-        Y = np.asarray(Y)
+        return label_values(Y).values
     except ValueError:  # rows of different lengths
-        Y = np.empty(0, dtype=object)
-    if Y.dtype.kind == "O" and Y.ndim == 2:
-        Y = with_nan(Y)
+        return np.empty(0, dtype=object)
+
+
+def _check_matrix(Y: Array, name: str) -> Array:
     if Y.dtype.kind in "OUS":
         raise InvalidLabelsError(
             f"{name} must be a matrix of 0/1 labels, n_samples x n_labels. Got {Y.dtype} values instead; "

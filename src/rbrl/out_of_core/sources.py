@@ -11,7 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.extras import import_extra
-from rbrl._common.frames import column_names
+from rbrl._common.frames import check_same_rows, column_names, fill_masked
+from rbrl._common.label_values import label_values
 from rbrl._common.progress import Passes
 from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns, Dataset, Shards
@@ -215,10 +216,10 @@ class LocalBlocks(Blocks):
 
     def _fetch(self, i: int) -> Block:
         started = time.perf_counter()
-        X, Y, *weights = self._parts[i]
+        part = self._parts[i]
         names = getattr(self._parts, "names", None)
         self.reading_seconds += time.perf_counter() - started
-        return Block(X, Y, names[i] if names else f"part {i}", *weights)
+        return _block(part, names[i] if names else f"part {i}")
 
 
 class DaskBlocks(Blocks):
@@ -234,7 +235,7 @@ class DaskBlocks(Blocks):
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self._dask = import_extra("dask", "dask", "Fitting Dask arrays")
-        named = self._dask.delayed(lambda part, name: Block(part[0], part[1], name, *part[2:]), pure=False)
+        named = self._dask.delayed(_block, pure=False)
         blocks = [named(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
         self._blocks = self._dask.persist(*blocks)
         self.n_blocks = len(blocks)
@@ -301,6 +302,13 @@ class DaskBlocks(Blocks):
         tuple
         """
         return self._dask.delayed(function, pure=False)(self._blocks[0], *arguments).compute()
+
+
+def _block(part: Any, name: str) -> Block:
+    """The block of a part (X, Y) or (X, Y, weights), its labels in the form that all labels have."""
+    X, Y, *weights = part
+    check_same_rows(X=X, Y=Y)
+    return Block(fill_masked(X), label_values(Y).values, name, *weights)
 
 
 def _of_dask(name: str, side: Any) -> Any:

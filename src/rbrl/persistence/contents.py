@@ -19,8 +19,6 @@ from rbrl.decision import DecisionRule
 from rbrl.exceptions import ModelFileError
 from rbrl.targets import SignedTargets
 
-__all__ = ["ANYTHING", "AXES", "CLASSES", "KINDS", "REPORTS", "check_model"]
-
 # The axes of a model's arrays: those of one name have one size.
 AXES = {
     "classes_": ("classes",), "coef_": ("scores", "features"), "constant_": ("scores",), "dual_coef_": ("rows", "scores"),
@@ -307,8 +305,10 @@ def _check_svm(model: BaseEstimator) -> None:
         "_dual_coef_": attributes["_dual_coef_"].size != (n_classes - 1) * len(support),
     }
     faults["_n_support"] |= isinstance(model, SVC | NuSVC) and int(counts.sum()) != len(support)
+    asked = any(attributes.get(name) is True for name in ("probability", "_effective_probability"))
+    fitting = [(known["problems"],)] if asked else [(known["problems"],), (0,)]
     for name in SVM_PROBABILITIES:
-        faults[name] = attributes[name].shape not in ((0,), (known["problems"],))
+        faults[name] = attributes[name].shape not in fitting or attributes[name].shape != attributes["_probA"].shape
     for name in faults:
         if faults[name]:
             raise ModelFileError(f"{name} of its {owner} does not fit to the other arrays of LIBSVM.")

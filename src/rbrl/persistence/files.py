@@ -41,8 +41,6 @@ from rbrl.persistence.schema import (
     trusted_names,
 )
 
-__all__ = ["MAGIC", "VERSIONS", "describe", "load", "save"]
-
 MAGIC = b"rbrl model 1\n"
 LONGEST_DIGEST = 100
 MAX_BYTES = 4 << 30

@@ -23,11 +23,6 @@ from sklearn.utils import all_estimators
 from rbrl import decision, estimators, ranking_svm, search, solvers, targets
 from rbrl.exceptions import ModelFileError
 
-__all__ = [
-    "ENTRIES", "FIRST_HOMES", "check_schema", "model_classes", "nodes", "present_names", "printable", "refused_pairs",
-    "trusted_names",
-]  # fmt: skip
-
 # Every version of skops that rbrl works with writes protocol 2 or a later one. Older protocols read some nodes otherwise.
 OLDEST_PROTOCOL = 2
 PLAIN = frozenset(f"builtins.{name}" for name in ("bool", "float", "int", "str"))

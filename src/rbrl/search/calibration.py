@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_choice, check_row_weights, users_level
+from rbrl._common.frames import check_same_rows, refuse_masked
 from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, ZeroThreshold, empty_share, filling_pays, relevant_labels
@@ -135,9 +136,10 @@ class CalibratedMultiLabelClassifier(NamedAnswers, Estimator):
         """
         check_choice(type(self).__name__, "method", self.method, METHODS)
         check_choice(type(self).__name__, "non_empty", self.non_empty, (True, False, "auto"))
+        check_same_rows(X=X, sample_weight=sample_weight)
+        refuse_masked(sample_weight=sample_weight)
         y, self.targets_, names = checked_targets(self, X, y)
         estimator = hand_on_names(clone(self.estimator), names)
-        self.classes_ = self.targets_.classes_
         remember_columns(self, Columns(label_names=names))
         Y = self.targets_.encode(y)
         weights = None if sample_weight is None else check_row_weights(sample_weight, len(Y))
@@ -239,6 +241,7 @@ class CalibratedMultiLabelClassifier(NamedAnswers, Estimator):
 
     def _probabilities(self, X: MatrixLike) -> FloatArray:
         check_is_fitted(self)
+        refuse_masked(X=X)
         if getattr(X, "ndim", 2) == 2:  # of anything else the classifier says what is wrong with it
             validate_data(self, X, skip_check_array=True, reset=False)
         return self._mapped(Fitted(self.estimator_, self.columns_).scores(X, self.targets_))

@@ -33,7 +33,7 @@ class Prediction(ClassifierMixin, BaseEstimator):
 
     def __init__(self, scores: FloatArray, relevant: BoolArray, targets: SignedTargets) -> None:
         self.scores, self.relevant, self.targets = scores, relevant, targets
-        self.classes_ = targets.classes_
+        self.classes_ = targets.sklearn_classes()
 
     def decision_function(self, X: Any) -> FloatArray:
         """The known scores.

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_choice, check_number
+from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.progress import Models, models_for
 from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
 from rbrl.datasets import Columns
@@ -196,17 +197,21 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
         """
         check_number(type(self).__name__, "search_tol", self.search_tol, strict=True)
         task = FitTask(self, X, y, "model of a fold")
-        y, names = label_matrix(y, given_names(self))
+        check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
+        check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
+        given, names = label_matrix(y, given_names(self))
         estimator = hand_on_names(clone(self._estimator()), names)
-        X, y = checked_labelled(self, X, y)
+        X, y = checked_labelled(self, X, given)
         data = SearchData(X, y, sample_weight, label_mask)
         scoring = Scoring(self.scoring)
         metric = self._deciding(scoring, data)
         self.cv_results_, self.best_index_ = self._search(estimator, data, scoring, metric, task.told)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
-        self.best_estimator_ = estimator.set_params(**self.best_params_).fit(X, y, sample_weight, label_mask=label_mask)
-        self.classes_, self.targets_ = data.targets.classes_, data.targets
+        self.best_estimator_ = estimator.set_params(**self.best_params_).fit(
+            X, given, sample_weight, label_mask=label_mask
+        )
+        self.targets_ = self.best_estimator_.targets_
         remember_columns(self, Columns(label_names=names))
         task.end()
         return self

@@ -11,11 +11,14 @@ from sklearn.utils import check_array, column_or_1d, indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import validate_data
 
+from rbrl._common.frames import check_same_rows, refuse_masked
+from rbrl._common.label_values import label_values, missing_entries
 from rbrl._common.typing import Array, FloatArray, IntArray, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.named_answers import given_names, hand_on_names
-from rbrl.targets import SignedTargets, label_matrix, missing_entries
+from rbrl.estimators.training_scores import CUT_ELSEWHERE
+from rbrl.targets import SignedTargets, label_matrix
 
 # Log-odds of probabilities are cut where these are so near to 0 or 1: of 100 trees that agree, more cannot be said.
 LEAST = 1e-4
@@ -37,14 +40,16 @@ def checked_targets(owner: Any, X: MatrixLike, y: Any) -> tuple[Any, SignedTarge
     targets : SignedTargets
     names : list of str or None
     """
-    y, names = label_matrix(y, given_names(owner))
     if y is None:
         raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
-    if not sparse.issparse(y):
-        finite = missing_entries(y) is None or "allow-nan"
-        y = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_all_finite=finite)
+    check_same_rows(X=X, y=y)
+    refuse_masked(X=X)
+    given, names = label_matrix(y, given_names(owner))
+    values = label_values(given).values
+    finite = missing_entries(values) is None or "allow-nan"
+    y = check_array(values, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y", ensure_all_finite=finite)
     validate_data(owner, X, y, skip_check_array=True)
-    targets = SignedTargets().fit(y)
+    targets = SignedTargets().fit(given)
     return (y if targets.is_matrix else column_or_1d(y, warn=True)), targets, names
 
 
@@ -120,7 +125,27 @@ def fit_known(
             y, names = y[:, columns], given_names(estimator)
             hand_on_names(estimator, None if names is None else [str(names[j]) for j in columns.tolist()])
     options = {} if weights is None else {"sample_weight": weights}
-    return Fitted(estimator.fit(X, y, **options), columns)
+    return Fitted(fit_for_scores(estimator, X, y, **options), columns)
+
+
+def fit_for_scores(estimator: Any, X: MatrixLike, y: Any, **options: Any) -> Any:
+    """Fit a classifier whose scores will be cut elsewhere: rows to which it gives no label need no warning.
+
+    Parameters
+    ----------
+    estimator : classifier
+    X, y, **options
+        As for its `fit`.
+
+    Returns
+    -------
+    fitted classifier
+    """
+    token = CUT_ELSEWHERE.set(True)
+    try:
+        return estimator.fit(X, y, **options)
+    finally:
+        CUT_ELSEWHERE.reset(token)
 
 
 def held_out_scores(

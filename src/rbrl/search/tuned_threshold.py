@@ -8,13 +8,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbrl._common.bases import Estimator
+from rbrl._common.frames import refuse_masked
 from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
-from rbrl.decision import DecisionRule, LabelThresholds, relevant_labels
+from rbrl.decision import DecisionRule, GlobalThreshold, relevant_labels
 from rbrl.estimators.base import remember_columns
 from rbrl.estimators.named_answers import NamedAnswers, hand_on_names
 from rbrl.metrics import scores_of
-from rbrl.search.held_out import checked_targets, held_out_scores
+from rbrl.search.held_out import checked_targets, fit_for_scores, held_out_scores
 from rbrl.targets import SignedTargets
 
 
@@ -23,11 +24,18 @@ class TunedThresholdClassifier(NamedAnswers, Estimator):
 
     The rule is fitted to scores of rows that their model has not seen; the classifier itself is then fitted to all rows.
 
+    The default rule is one threshold for all labels that is best for micro-F1. It has one number to learn, so that rare
+    labels cannot mislead it. A threshold for each label, ``LabelThresholds("f1_macro")``, is for data in which each label
+    has dozens of rows, and for those who are judged by macro-F1 alone: on sixteen data sets it raises the mean macro-F1
+    from .237 to .279, and lowers micro-F1 from .463 to .287 (``python -m benchmarks.thresholds``). Classifiers of this
+    package with a parameter `threshold` learn the same thresholds without cross-validation.
+
     Parameters
     ----------
     estimator : classifier with decision_function
     rule : DecisionRule, default=None
-        None means a threshold per label, :class:`rbrl.decision.LabelThresholds`.
+        None means one threshold for all labels, ``rbrl.decision.GlobalThreshold("f1_micro")``. It leaves a 1-D y of
+        three or more classes as it is.
     cv : int or splitter, default=5
     random_state : int, default=0
     n_jobs : int, default=None
@@ -75,13 +83,12 @@ class TunedThresholdClassifier(NamedAnswers, Estimator):
         """
         y, self.targets_, names = checked_targets(self, X, y)
         estimator = hand_on_names(clone(self.estimator), names)
-        rule = clone(LabelThresholds() if self.rule is None else self.rule)
+        rule = clone(GlobalThreshold() if self.rule is None else self.rule)
         F = held_out_scores(estimator, X, y, self.targets_, self.cv, random_state=self.random_state, n_jobs=self.n_jobs)
         Y, unscored = self.targets_.encode(y), np.isnan(F)
         known = (Y != 0) & ~unscored
         self.rule_ = rule.fit(np.where(unscored, 0.0, F), Y if known.all() else np.where(known, Y, np.nan))
-        self.estimator_ = estimator.fit(X, y)
-        self.classes_ = self.targets_.classes_
+        self.estimator_ = fit_for_scores(estimator, X, y)
         remember_columns(self, Columns(label_names=names))
         return self
 
@@ -102,7 +109,7 @@ class TunedThresholdClassifier(NamedAnswers, Estimator):
         array (n_samples, n_labels); (n_samples,) for a binary 1-D target
         """
         scores = self._moved_scores(X)
-        return scores.ravel() if self._encoder().kind == "binary" else scores
+        return scores.ravel() if self.targets_.kind == "binary" else scores
 
     def predict(self, X: MatrixLike) -> Any:
         """Labels in the coding that `fit` received: those whose moved score is positive, or the class of the largest.
@@ -116,14 +123,17 @@ class TunedThresholdClassifier(NamedAnswers, Estimator):
         array or sparse matrix, in the coding that `fit` received
         """
         scores = self._moved_scores(X)
-        return self._encoder().decode(relevant_labels(scores), scores)
+        return self.targets_.decode(relevant_labels(scores), scores)
 
-    def _encoder(self) -> SignedTargets:
-        """The coding of the answers; model files written before it was kept answer in 0/1."""
-        return getattr(self, "targets_", None) or SignedTargets.of_matrix(len(self.classes_), 0, np.int64)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a model; a file from before `targets_` was stored holds labels of 0/1."""
+        if "rule_" in state and "targets_" not in state:
+            state = state | {"targets_": SignedTargets.of_matrix(len(state["classes_"]), 0, np.int64)}
+        super().__setstate__(state)
 
     def _moved_scores(self, X: MatrixLike) -> FloatArray:
         check_is_fitted(self)
+        refuse_masked(X=X)
         if getattr(X, "ndim", 2) == 2:  # of anything else the classifier says what is wrong with it
             validate_data(self, X, skip_check_array=True, reset=False)
         return self.rule_.shift(scores_of(self.estimator_, X))

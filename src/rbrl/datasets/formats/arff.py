@@ -6,8 +6,7 @@ The columns of Y stand in the order of the header, however the XML orders them.
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,173 +17,19 @@ from scipy import sparse
 from rbrl._common.typing import Array, FloatArray
 from rbrl.datasets.dataset import Dataset, dense, stored_values
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, quote
-from rbrl.datasets.formats.column_choice import Choice, ignored_columns, write_labels, xml_path
+from rbrl.datasets.formats.arff_header import QUOTED, Header, read_header, unquote, words
+from rbrl.datasets.formats.column_choice import Choice, write_labels, xml_path
 from rbrl.datasets.formats.table import Table, check_writable
 from rbrl.datasets.formats.text import Pairs, in_blocks, reading_text, writing_text
 from rbrl.datasets.formats.words import number, spell, word_codes
 
-QUOTED = r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)\""""
-WORD = re.compile(rf"\s*+(?:{QUOTED}|(?P<plain>[^,{{}}%]*))\s*+", re.DOTALL)
-NAME = re.compile(rf"""[ \t]*(?:{QUOTED}|(?P<plain>[^\s{{'"][^\s{{]*))[ \t]*(?P<rest>.*)""", re.DOTALL)
 ENTRY = re.compile(
     rf"""\s*(?P<column>\d{{1,10}})\s+(?:{QUOTED}|(?P<plain>[^\s,{{}}%'"]+))\s*(?P<end>[,}}])""", re.DOTALL
 )
-NUMERIC = re.compile(r"(?:numeric|real|integer)\s*(?:\[.*\]\s*)?(?:%.*)?", re.DOTALL | re.IGNORECASE)
-MEKA = re.compile(r":.*-[Cc]\s+(-?\d{1,9})\b", re.DOTALL)
-ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 ESCAPED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 NEEDS_NO_QUOTES = re.compile(r"[^\s,{}%'\"\\?@]+\Z")
 SPECIAL = "'\"%{}\\"  # letters of dense rows that NumPy's parser does not understand
 FEW = 8  # values of an attribute that a message names
-
-
-@dataclass
-class Header:
-    """What stands above `@data`.
-
-    Attributes
-    ----------
-    relation : str
-        Without MEKA's options.
-    names : list of str
-    values : list of (tuple of str, or None)
-        The values of each nominal attribute; None for a numeric one.
-    n_labels : int or None
-        MEKA's `-C`: the first n attributes are labels, or the last -n.
-    n_lines : int
-        Lines read, `@data` included.
-    ignored : set of int
-        Attributes that are not read, whatever their type.
-
-    Examples
-    --------
-    >>> read_header(["@relation flowers", "@attribute width real", "@attribute red {0,1}", "@data"]).values
-    [None, ('0', '1')]
-    """
-
-    relation: str = ""
-    names: list[str] = field(default_factory=list)
-    values: list[tuple[str, ...] | None] = field(default_factory=list)
-    n_labels: int | None = None
-    n_lines: int = 0
-    ignored: set[int] = field(default_factory=set)
-
-
-def read_header(stream: Iterable[str], options: ReadOptions | None = None) -> Header:
-    """Read up to and with `@data`.
-
-    Parameters
-    ----------
-    stream : iterable of str
-        The lines of the file; those after `@data` are left in it.
-    options : ReadOptions, optional
-        Which attributes to ignore; default: none.
-
-    Returns
-    -------
-    Header
-    """
-    header = Header()
-    options = options or ReadOptions()
-    for line in stream:
-        header.n_lines += 1
-        text = line.strip()
-        if not text or text.startswith("%"):
-            continue
-        keyword, rest = [*text.split(maxsplit=1), ""][:2]
-        if keyword.lower() == "@data":
-            if not header.names:
-                raise bad("there is no @attribute before @data", header.n_lines)
-            header.ignored = ignored_columns(header.names, options)
-            return header
-        if keyword.lower() == "@relation":
-            _read_relation(header, rest)
-        elif keyword.lower() == "@attribute":
-            _read_attribute(header, rest, options.ignored_names)
-        else:
-            raise bad(f"expected @relation, @attribute or @data; got {quote(text)}", header.n_lines)
-    raise bad(f"the file ends after {header.n_lines} lines without @data", header.n_lines)
-
-
-def _read_relation(header: Header, rest: str) -> None:
-    match = NAME.match(rest)
-    text = rest.partition("%")[0].strip() if match is None or match["plain"] is not None else _text(match)
-    options = MEKA.search(text)
-    header.n_labels = int(options[1]) if options else header.n_labels
-    header.relation = text.partition(":")[0].strip() if options else text
-
-
-def _read_attribute(header: Header, rest: str, ignored: set[str]) -> None:
-    match = NAME.match(rest)
-    if not match:
-        raise bad(f"an attribute needs a name and a type; got {quote(rest)}", header.n_lines)
-    name, kind = _text(match), match["rest"]
-    is_nominal = kind.startswith("{") and name not in ignored
-    if not is_nominal and not NUMERIC.fullmatch(kind) and name not in ignored:
-        what = f"attribute {quote(name)} has type {quote(kind)}; numeric and nominal ones can be read"
-        raise bad(f"{what}: leave it out with ignore={quote(name)}", header.n_lines)
-    header.names.append(name)
-    header.values.append(_nominal(kind, header.n_lines) if is_nominal else None)
-
-
-def _nominal(kind: str, line: int) -> tuple[str, ...]:
-    values, end = words(kind, 1, "}")
-    if end is None:
-        raise bad(f"the list of values is not closed or badly quoted: {quote(kind)}", line)
-    rest = kind[end:].strip()
-    if rest and not rest.startswith("%"):
-        raise bad(f"unexpected {quote(rest)} after the list of values", line)
-    if values == [("", False)]:
-        raise bad(f"a nominal attribute needs values; got {quote(kind)}", line)
-    return tuple(dict.fromkeys(value for value, _ in values))
-
-
-def words(text: str, start: int = 0, close: str = "") -> tuple[list[tuple[str, bool]], int | None]:
-    """Split `text` at commas outside quotes, up to `close` or, where that is empty, the end or a comment.
-
-    Parameters
-    ----------
-    text : str
-    start : int
-        Where the first word begins.
-    close : str
-        The letter that ends the list, or none.
-
-    Returns
-    -------
-    found : list of (str, bool)
-        The words, and whether each was quoted.
-    end : int or None
-        Where the list ended; None if it is malformed.
-
-    Examples
-    --------
-    >>> words("a, 'b, c' % two words")
-    ([('a', False), ('b, c', True)], 10)
-    """
-    found: list[tuple[str, bool]] = []
-    while True:
-        match = WORD.match(text, start)
-        assert match is not None  # the pattern takes an empty word too
-        found.append((_text(match).rstrip(), False) if match["plain"] is not None else (_text(match), True))
-        start = match.end()
-        after = text[start : start + 1]
-        if after == close or (not close and after == "%"):
-            return found, start + len(close)
-        if after != ",":
-            return found, None
-        start += 1
-
-
-def _text(match: re.Match[str]) -> str:
-    """The word that a pattern found: as it stands, or without its quotes and backslashes."""
-    if match["plain"] is not None:
-        return match["plain"]
-    quoted = match["single"] if match["single"] is not None else match["double"]
-    return ESCAPE.sub(
-        lambda code: chr(int(code[1][1:], 16)) if len(code[1]) == 5 else LETTERS.get(code[1], code[1]), quoted
-    )
 
 
 class Attributes:
@@ -326,12 +171,9 @@ def _plain_dense(attributes: Attributes, lines: list[str]) -> FloatArray | None:
     text = "".join(lines)
     if any(letter in text for letter in SPECIAL) or ("?" in text and attributes.wordy):
         return None
-    converters: Any = {
-        j: (lambda word: 0.0)
-        if j in attributes.ignored
-        else lambda word, codes=attributes.codes[j]: codes[word.strip()]
-        for j in attributes.wordy
-    }
+    coded = [j for j in attributes.wordy if j not in attributes.ignored]
+    converters: Any = {j: lambda word, codes=attributes.codes[j]: codes[word.strip()] for j in coded}
+    converters |= {j: lambda word: 0.0 for j in attributes.ignored}
     source: Any = io.StringIO(text.replace("?", "nan")) if "?" in text else lines
     try:
         block = np.loadtxt(source, delimiter=",", comments=None, ndmin=2, converters=converters or None)
@@ -390,7 +232,7 @@ def _sparse_row(attributes: Attributes, text: str, line: int) -> dict[int, float
             raise bad(f"index {column} is beyond the {len(attributes.names)} attributes (counted from 0)", line)
         if column in row:
             raise bad(f"index {column} occurs twice in a row", line)
-        row[column] = attributes.value(column, _text(match), match["plain"] is None, line)
+        row[column] = attributes.value(column, unquote(match), match["plain"] is None, line)
         start, closed = match.end(), match["end"] == "}"
     rest = text[start:].strip()
     if rest and not rest.startswith("%"):
