@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number, users_level
-from rbrl._common.linalg import singular_values
 from rbrl._common.frames import check_same_columns, check_same_rows
+from rbrl._common.linalg import singular_values
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns
 from rbrl.decision import empty_share
@@ -253,7 +253,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         if problem.kind == "linear" and not issparse(X):
             problem.scales.warn_of_spread(type(self).__name__)
         with enough_memory(problem):
-            solution = problem.solve(self._previous(problem) if self.warm_start else None)
+            solution = problem.solve(self._previous(problem), self._dual_scores) if self.warm_start else problem.solve()
         if problem.kind == "linear":
             self._store_linear(solution.coefficients)
         elif problem.kind == "approximation":
@@ -346,6 +346,12 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         X, Y, _, weights = found.sample
         return TrainingRows(Y, self._untuned_scores(X), weights, mean_weights(Y, weights))
 
+    # What a warm start goes on from beside the weights; it is in no copy and in no file.
+    _dual_scores: FloatArray | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_dual_scores"}
+
     def _linear_coefficients(self) -> FloatArray | None:
         """Of the features, those of the intercept last, if there was a fit."""
         if not hasattr(self, "coef_"):
@@ -388,6 +394,9 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         self.objective_, self.gap_ = proof.objective, proof.gap
         self.n_iter_, self.n_evaluations_ = result.n_iter, result.evaluations
         self.history_ = np.append(result.history[:-1], proof.objective)
+        vars(self).pop("_dual_scores", None)
+        if self.warm_start and isinstance(result.dual_scores, np.ndarray):
+            self._dual_scores = result.dual_scores
         vars(self).pop("rank_", None)
         if proof.sigma is not None:
             self.rank_ = _count_rank(proof.sigma)

@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -235,7 +236,7 @@ class ConvexProblem:
             basis = self.model._gram(X, self.present, self.gamma)
         return design.transform(basis)
 
-    def solve(self, start: FloatArray | None = None) -> Solution:
+    def solve(self, start: FloatArray | None = None, dual_scores: FloatArray | None = None) -> Solution:
         """Solve to the model's tolerance, with a proof.
 
         Parameters
@@ -243,6 +244,8 @@ class ConvexProblem:
         start : array, default=None
             Coefficients as the model stores them: of the features (n_columns, n_labels), those of the intercept last, or of
             the rows that are present (n_rows, n_labels).
+        dual_scores : array (n_rows, n_labels), default=None
+            Scores at which an earlier result found its lower bound, beside its coefficients: dual ascent goes on from them.
 
         Returns
         -------
@@ -260,7 +263,10 @@ class ConvexProblem:
             K = self._kernel_matrix()
             limits = start, model.tol, model.max_iter
             return solve_kernel(solver, K, model.low_rank, self.ridge, self.objective, dtype, *limits)
-        objective = self.objective(self._row_design() if isinstance(solver, DualAscent) else None)
+        visits_rows = self.kind == "linear" and isinstance(solver, DualAscent)
+        objective = self._row_objective if visits_rows else self.objective()
+        if isinstance(solver, DualAscent):
+            solver = replace(solver, dual_scores=dual_scores)
         start = None if start is None else objective.design.weights(start)
         if self.kind == "linear":
             posed = Posed(partial(prove_linear, objective, self.present), dtype)
@@ -273,19 +279,17 @@ class ConvexProblem:
     @cached_property
     def solver(self) -> Solver:
         """The solver that the model names, or the faster one where it leaves the choice open."""
-        model = self.model
-        if model.max_rank is not None or model.solver != "auto":
-            return solver_of(model)
-        loss = model.loss(lambda: label_counts(self.Y, self.weights))
-        return choose_solver(loss, self.Y.shape[1], self.ridge, self.kind == "linear")
+        named = solver_of(self.model)
+        if self.kind != "linear" or self.model.solver != "auto" or self.model.max_rank is not None:
+            return named
+        return choose_solver(self._row_objective, self.model.max_iter)
 
-    def _row_design(self) -> Design:
-        """Return the design of a solver that visits rows."""
-        if self.kind != "linear":
-            return self.design
-        X = self.present.astype(np.float64, copy=False)
+    @cached_property
+    def _row_objective(self) -> Objective:
+        """The objective over the features as they are, for a solver that visits rows."""
         constant = self._constant(self.model)
-        return row_design(with_constant(X, constant) if self.model.fit_intercept else X, constant)
+        X = self.present.astype(np.float64, copy=False)
+        return self.objective(row_design(with_constant(X, constant) if self.model.fit_intercept else X, constant))
 
     def _kernel_matrix(self) -> FloatArray:
         K = check_gram(self.model._gram(self.X, width=self.gamma))
@@ -428,8 +432,8 @@ def memory_needed(problem: ConvexProblem) -> Needs:
     if model.max_rank is not None:
         return Needs(weights + scores, 6 * weights + 10 * scores)
     if isinstance(problem.solver, DualAscent):
-        # Weights, their gradient and the stored coefficients; scores of both sides of the gap.
-        return Needs(2 * weights + 2 * scores, (8 if model.nuclear else 4) * weights + (6 if model.nuclear else 4) * scores)
+        # Weights of the solver and of the model, their gradient, and copies of them in the proof; scores of both sides.
+        return Needs(2 * weights + 2 * scores, (7 if model.nuclear else 6) * weights + 4 * scores)
     if min(n, m) > LARGEST_DECOMPOSITION:
         return Needs(5 * weights + scores, 22 * weights + 10 * scores)
     square = DOUBLE * min(n, m) ** 2

@@ -1,25 +1,24 @@
-"""The choice of a solver for a problem, where the user leaves it open."""
+"""The choice of a solver for a linear model, where the user leaves it open."""
 
 from rbrl._loops import COMPILED
-from rbrl.losses import Loss
+from rbrl.problem import MatrixDesign, Objective
 from rbrl.solvers.base import Solver
 from rbrl.solvers.dual_ascent import DualAscent
 from rbrl.solvers.quasi_newton import QuasiNewton
 
 
-def choose_solver(loss: Loss, n_labels: int, ridge: float, linear: bool) -> Solver:
+def choose_solver(objective: Objective, max_iter: int = 1000) -> Solver:
     """Return the solver that is faster on problems of this kind.
 
-    Dual ascent serves every linear model in memory whose loss is made of squared hinges, if there is a ridge and its loop is
-    compiled. `python -m benchmarks.solver` has its time beside that of the quasi-Newton solver, which serves everything else.
+    Dual ascent serves linear models in memory whose loss is made of squared hinges, if its loop is compiled. It needs a ridge
+    that is not too weak for the length of the rows. The quasi-Newton solver serves everything else.
+    `python -m benchmarks.solver` has the times of both.
 
     Parameters
     ----------
-    loss : Loss
-    n_labels : int
-    ridge : float
-    linear : bool
-        Whether the model is linear in features that are in memory.
+    objective : Objective
+        Over the rows as they are, :func:`rbrl.problem.linear.row_design`.
+    max_iter : int, default=1000
 
     Returns
     -------
@@ -27,10 +26,18 @@ def choose_solver(loss: Loss, n_labels: int, ridge: float, linear: bool) -> Solv
 
     Examples
     --------
+    >>> import numpy as np
     >>> from rbrl.losses import SquaredHinge
-    >>> from rbrl.solvers.auto import choose_solver
-    >>> choose_solver(SquaredHinge(), n_labels=3, ridge=0.0, linear=True)
+    >>> from rbrl.problem import MatrixDesign, Objective
+    >>> from rbrl.solvers import choose_solver
+    >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+    >>> choose_solver(Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=0.0, nuclear=0.0))
     QuasiNewton(memory=20)
     """
-    served = linear and COMPILED and ridge > 0 and loss.row_hinges(n_labels) is not None
-    return DualAscent() if served else QuasiNewton()
+    of_rows = isinstance(objective.design, MatrixDesign) and objective.design.turn is None
+    hinges = objective.loss.row_hinges(objective.Y.shape[1])
+    if COMPILED and of_rows and hinges is not None and objective.ridge.weight > 0:
+        ascent = DualAscent()
+        if ascent.is_fit_for(objective, max_iter):
+            return ascent
+    return QuasiNewton()

@@ -26,7 +26,7 @@ acceleration, JMLR 2018). Each of these problems has the ridge :math:`\lambda_1 
 starts again whenever it points uphill (O'Donoghue, Candes: Adaptive restart, 2015).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +37,10 @@ from rbrl._loops import rows
 from rbrl.losses import Terms
 from rbrl.losses.weights import row_weights
 from rbrl.problem import MatrixDesign, Objective
-from rbrl.solvers.base import Bound, Run, SolverResult, Start
+from rbrl.solvers.base import ROUNDING, Bound, Run, SolverResult, Start
+
+# Weights stand still where a pass moves them by this share of their norm at most.
+SETTLED = 1e-13
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,9 @@ class DualAscent:
         Where the ridge itself is half as large or larger, there are no proximal problems.
     passes : int, default=2
         Number of passes over the rows for each proximal problem.
+    dual_scores : array (n_samples, n_labels), default=None
+        Scores whose loss gradients are the first dual variables, such as those of an earlier result. They serve whatever the
+        penalties and the weights of losses are now.
 
     Examples
     --------
@@ -71,6 +77,7 @@ class DualAscent:
     seed: int = 0
     proximal_share: float = 0.3
     passes: int = 2
+    dual_scores: FloatArray | None = field(default=None, repr=False, compare=False)
 
     def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`. An iteration is a pass over all rows."""
@@ -90,6 +97,42 @@ class DualAscent:
                 "solver 'auto'."
             )
         return Ascent(self, objective, tol, max_iter).run(start)
+
+    def proximal_ridge(self, objective: Objective) -> float:
+        """Return the ridge of the proximal problems; the objective's own where it is strong enough.
+
+        With the ridge R, a proximal problem takes some q L = |z|^2 L / R passes, where L is the curvature of the row's loss,
+        and there are some sqrt(R / ridge) of them: the product is smallest where q L is about 1. Few labels of a row have
+        its largest curvature, and most have that of the hinge, 1; the root is between the two.
+
+        Parameters
+        ----------
+        objective : Objective
+
+        Returns
+        -------
+        float
+        """
+        ridge = objective.ridge.weight
+        size = float(squares(objective.design.X, axis=1).mean())
+        curvature = float(objective.loss.curvature(objective.Y, objective.sample_weight).mean())
+        wanted = self.proximal_share * size * float(np.sqrt(curvature))
+        return wanted if wanted > 2 * ridge else ridge
+
+    def is_fit_for(self, objective: Objective, max_iter: int) -> bool:
+        """Return whether the ridge is strong enough for so many iterations: momentum needs some sqrt(R / ridge) problems.
+
+        Parameters
+        ----------
+        objective : Objective
+        max_iter : int
+
+        Returns
+        -------
+        bool
+        """
+        n_problems = np.sqrt(self.proximal_ridge(objective) / objective.ridge.weight)
+        return bool(self.passes * n_problems <= max_iter)
 
 
 class Checked(NamedTuple):
@@ -116,6 +159,8 @@ class Ascent(Run):
         Centre of the proximal problem, and minimiser of the one before.
     momentum : int
         Number of proximal problems since the momentum started.
+    settled : bool
+        Whether the last pass hardly moved the weights, where the tolerance is rounding.
     next_check : int
         Iteration after which the gap is computed next.
     """
@@ -130,25 +175,17 @@ class Ascent(Run):
         X = objective.design.X
         self.rows = (X.data, X.indices, X.indptr) if issparse(X) else (np.ascontiguousarray(X),)
         self.squares = squares(X, axis=1)
-        self.loss = (row_weights(objective.sample_weight, len(objective.Y)), *objective.loss.row_hinges(objective.Y.shape[1]))
+        self.loss = (
+            row_weights(objective.sample_weight, len(objective.Y)),
+            *objective.loss.row_hinges(objective.Y.shape[1]),
+        )
         self.sigma = self.pull_sigma = np.zeros(0)
         self.momentum = 0
+        self.settled = False
         self.next_check = 2
         self.now = Checked(np.inf, None)
         self.gaps: list[tuple[int, float]] = []
-        self.total = self.proximal_ridge()
-
-    def proximal_ridge(self) -> float:
-        """Return the ridge of the proximal problems; the objective's own where it is strong enough.
-
-        With the ridge R, a proximal problem takes some q L = |z|^2 L / R passes, where L is the curvature of the row's loss,
-        and there are some sqrt(R / ridge) of them: the product is smallest where q L is about 1. Few labels of a row have
-        its largest curvature, and most have that of the hinge, 1; the root is between the two.
-        """
-        objective = self.objective
-        curvatures = objective.loss.curvature(objective.Y, objective.sample_weight)
-        wanted = self.settings.proximal_share * float(self.squares.mean()) * float(np.sqrt(curvatures.mean()))
-        return wanted if wanted > 2 * objective.ridge.weight else objective.ridge.weight
+        self.total = settings.proximal_ridge(objective)
 
     @property
     def kappa(self) -> float:
@@ -159,42 +196,66 @@ class Ascent(Run):
         """Ascend from `start`, or from dual variables of zero, until the gap is at most the tolerance."""
         self.begin(start)
         while not self.finished():
+            before = self.W.copy() if self.tol <= ROUNDING else None
             visited_loss = self.visit_rows()
             if self.objective.nuclear.weight:
                 self.update_nuclear_block()
             self.note(visited_loss + self.penalties())
             if self.n_iter >= min(self.next_check, self.max_iter):
                 self.check()
+            if before is not None:
+                before -= self.W
+                self.settled = np.linalg.norm(before) <= SETTLED * np.linalg.norm(self.W)
             if self.kappa and self.n_iter % self.settings.passes == 0 and not self.finished():
                 self.move_centre()
+        if self.settled:
+            self.check()
         return self.result(self.name, self.W, self.gap() <= self.tol)
+
+    def finished(self) -> bool:
+        """Return whether there is nothing more to do. A tolerance that is rounding asks for weights that stand still."""
+        if self.tol > ROUNDING:
+            return super().finished()
+        return self.settled or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
     def begin(self, start: Start) -> None:
         """Set the first dual variables: those of the scores of `start`, or zero."""
         objective = self.objective
+        known = self.settings.dual_scores
         if start is None:
             # Scores of +1 and -1 keep every margin: the loss has no gradient there.
             self.dual_scores = objective.Y.astype(np.float64)
             self.W = objective.zeros()
-            self.centre = objective.zeros() if self.kappa else None
         else:
-            self.dual_scores = objective.design.scores(start)
-            self.centre = start if self.kappa else None
-            self.W = objective.design.adjoint(-self.dual_gradient()[1])
-            self.W += 0.0 if self.centre is None else self.kappa * self.centre
-            self.W /= self.total
-        self.last = None if self.centre is None else self.W.copy()
+            usable = known is not None and known.shape == objective.Y.shape
+            self.dual_scores = known.copy() if usable else objective.design.scores(start)
+            self.W = self.weights_of_duals(start)
+        self.centre = self.last = None
+        if self.kappa:
+            # The weights change in place.
+            self.centre = objective.zeros() if start is None else start
+            self.last = self.centre
         if start is not None:
             if objective.nuclear.weight:
                 self.update_nuclear_block()
+            self.note(np.inf)
             self.check()
+
+    def weights_of_duals(self, centre: FloatArray) -> FloatArray:
+        """Return the weights that belong to the dual variables and to a centre, with N = 0."""
+        W = self.objective.design.adjoint(-self.dual_gradient()[1])
+        if self.kappa:
+            W += self.kappa * centre
+        W /= self.total
+        return W
 
     def visit_rows(self) -> float:
         """Maximise D over each row in turn; return the sum of the rows' losses when they were visited."""
         objective = self.objective
         order = self.random.permutation(len(objective.Y)).astype(np.int32)
         data = (*self.rows, self.squares, objective.Y, *self.loss)
-        visited_loss = rows.dual_ascent_pass(*data, self.total, order, self.W, self.dual_scores)
+        visit = rows.dual_ascent_sparse if len(self.rows) == 3 else rows.dual_ascent_dense
+        visited_loss = visit(*data, self.total, order, self.W, self.dual_scores)
         objective.design.columns += 2 * objective.Y.shape[1]
         return float(visited_loss)
 

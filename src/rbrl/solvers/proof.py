@@ -1,4 +1,4 @@
-"""The objective and the gap that a fit reports: those of the coefficients as they are stored.
+r"""The objective and the gap that a fit reports: those of the coefficients as they are stored.
 
 A solver works in coordinates of its own, in which directions are rounded and the smallest left out. So its result is
 judged once more by the original X or K, in one evaluation: a product with the coefficients gives the objective, one with
@@ -99,7 +99,6 @@ class DualPoint:
         # The sum over gradients is rounded as that over rows is.
         rounded = (np.sqrt(len(R)) + np.sqrt(len(losses) - 1)) ** 2
         return cls(losses[0] if len(losses) == 1 else mixed(shares, losses), rounded, norms**2), R
-
 
     @classmethod
     def sum_rows(
@@ -250,18 +249,23 @@ def prove_sums(
     r = objective.ridge.row_weights
     square = r * float(np.vdot(B, B)) if isinstance(r, float) else float(np.sum(r * B**2))
     sigma = singular_values(B) if objective.nuclear.weight else None
-    bounds = [_rounded_bound(objective, B, dual.loss, G, Blur(scales, dual.blur)) for dual, G in duals]
+    value = _objective_value(objective, here, square, sigma)
+    bounds = [_rounded_bound(objective, B, dual.loss, G, Blur(scales, dual.blur), value) for dual, G in duals]
     return _proof(objective, here, norms, W, square, sigma, max(bounds), extended_loss=extended_loss, rounding=rounding)
 
 
-def _rounded_bound(objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray, blur: Blur) -> float:
-    """Return a lower bound that rounding cannot have raised: the one that weights suggest where it is nearly the best."""
+def _rounded_bound(
+    objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray, blur: Blur, value: float
+) -> float:
+    """Return a lower bound that rounding cannot have raised: the one that weights suggest where it is nearly the best.
+
+    `value` is the objective.
+    """
     if not (objective.nuclear.weight and objective.ridge.weight and isinstance(objective.ridge.row_weights, float)):
         return lower_bound(objective, W, loss, adjoint, blur)
     quick = weights_bound(objective, W, loss, adjoint, blur)
     best = lower_bound(objective, W, loss, adjoint)
-    value = loss.value + 0.5 * objective.ridge.weight * float(np.vdot(W, W))
-    return quick if best - quick <= NEARLY * abs(value - best) else lower_bound(objective, W, loss, adjoint, blur)
+    return quick if best - quick <= NEARLY * (value - best) else lower_bound(objective, W, loss, adjoint, blur)
 
 
 def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores: FloatArray | Mixture) -> Proof:
@@ -360,8 +364,7 @@ def _proof(
 ) -> Proof:  # fmt: skip
     """The objective, and a gap with what rounding can have taken from it: scores are off by their rounding, and with them
     the loss, and what else they `pull` at; sums are off by their own."""
-    norm = 0.0 if sigma is None else float(sigma.sum())
-    value = here.loss.value + 0.5 * objective.ridge.weight * square + objective.nuclear.weight * norm
+    value = _objective_value(objective, here, square, sigma)
     n_terms, sizes = rounding or ScoreRounding(len(W))
     unit = ROUNDING * np.sqrt(n_terms)
     in_scores = unit * float(norms @ np.abs(W) @ (here.sizes + pull))
@@ -373,3 +376,9 @@ def _proof(
         # The doubt stays in the gap: what extended precision is worth depends on the machine.
         value += extended_loss() - here.loss.value
     return Proof(value, relative_gap(value + doubt, bound), sigma)
+
+
+def _objective_value(objective: Objective, here: DualPoint, square: float, sigma: FloatArray | None) -> float:
+    """Return the objective, from the loss, the squared norm of the weights, and their singular values if they count."""
+    norm = 0.0 if sigma is None else float(sigma.sum())
+    return here.loss.value + 0.5 * objective.ridge.weight * square + objective.nuclear.weight * norm

@@ -425,7 +425,7 @@ double ascend(
 template <class I>
 void bind_sparse_ascent(nb::module_ &m) {
     m.def(
-        "dual_ascent_pass",
+        "dual_ascent_sparse",
         [](In1<double> data, In1<I> indices, In1<I> indptr, In1<double> squares, In2<std::int8_t> Y, InAny weights,
            double hinge, In1<double> costs, double pairs, double margin, double ridge, In1<std::int32_t> order,
            Array<double, 2> W, Array<double, 2> Z) {
@@ -441,7 +441,7 @@ void bind_sparse_ascent(nb::module_ &m) {
 
 void bind_dense_ascent(nb::module_ &m) {
     m.def(
-        "dual_ascent_pass",
+        "dual_ascent_dense",
         [](In2<double> X, In1<double> squares, In2<std::int8_t> Y, InAny weights, double hinge, In1<double> costs,
            double pairs, double margin, double ridge, In1<std::int32_t> order, Array<double, 2> W, Array<double, 2> Z) {
             const DenseRows rows{matrix(X, size(Y, 0), size(W, 0), "X, Y, W")};
