@@ -45,8 +45,8 @@ def gram_singular_values(W: FloatArray) -> FloatArray:
 def singular_values(W: FloatArray) -> FloatArray:
     """Return singular values, largest first, to the digits of the largest: norms of W times each eigenvector of W'W.
 
-    The sum of these norms is never below that of the singular values, for any orthonormal vectors. An SVD takes several times
-    as long.
+    The sum of these norms is never below that of the singular values, for any orthonormal vectors. An SVD takes several
+    times as long.
     """
     tall = W if W.shape[0] >= W.shape[1] else W.T
     _, V = gram_eigh(tall.T @ tall)

@@ -368,8 +368,8 @@ class _Row:
 
 
 def dual_ascent_dense(
-    X: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float, margin: float, ridge: float,
-    order: Array, W: Array, Z: Array,
+    X: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float, margin: float,
+    ridge: float, order: Array, W: Array, Z: Array,
 ) -> float:  # fmt: skip
     """Maximise the dual over one row after the other; change W and Z, the scores whose loss gradients are the dual variables.
 

@@ -300,9 +300,10 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
                 f"{owner} learns a linear model from rows in blocks. Got kernel={self.kernel!r}; map the features of each "
                 "block first, for example with sklearn.kernel_approximation.Nystroem, and use kernel='linear'."
             )
-        if self.solver != "auto" and not isinstance(self.solver, QuasiNewton):
+        named = isinstance(self.solver, str) and self.solver in ("auto", "quasi-newton")
+        if not (named or isinstance(self.solver, QuasiNewton)):
             raise ValueError(
-                f"The solver parameter of {owner} must be 'auto' or a QuasiNewton for rows in blocks. "
+                f"The solver parameter of {owner} must be 'auto' or 'quasi-newton' for rows in blocks. "
                 f"Got {self.solver!r} instead."
             )
         columns = blocks.columns or Columns()
