@@ -170,7 +170,9 @@ def pose_ranking(model, X, Y, weights=None):
         P, error = root.T, rounding(Z) + np.abs(Z - root @ root.T)
         of_values = double_rounding(model, X[rows])
         if of_values is not None:
-            given = gram(X.astype(float), kernel=model.kernel, gamma=model.gamma, degree=model.degree, coef0=model.coef0)
+            given = gram(
+                X.astype(float), kernel=model.kernel, gamma=model.gamma, degree=model.degree, coef0=model.coef0
+            )
             of_values = of_values + 2 * np.abs(given[np.ix_(rows, rows)] - Z)
     if biased:
         size = EXTENDED(0 if model.bias == "free" else 1)

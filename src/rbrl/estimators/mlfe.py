@@ -178,7 +178,9 @@ def enrich_labels(
         ahead, t = np.clip(mu + (t - 1) / t_next * moved, lower, upper), t_next
     gap = _gap(2.0 * (At @ (A @ mu)), mu, lower, upper)
     reached = f"with a gap up to {np.max(gap / bound):.1f} times its tolerance; the features may need scaling."
-    warnings.warn(f"Enriched labels stopped at max_iter={max_iter} {reached}", ConvergenceWarning, stacklevel=users_level())
+    warnings.warn(
+        f"Enriched labels stopped at max_iter={max_iter} {reached}", ConvergenceWarning, stacklevel=users_level()
+    )
     return mu
 
 

@@ -15,8 +15,8 @@ from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, LabelNam
 from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex_problem import present_rows
-from rbrl.estimators.kernel_model import KernelModel
 from rbrl.estimators.display import CertifiedDisplay
+from rbrl.estimators.kernel_model import KernelModel
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import WITH_WIDTH, check_gram
 from rbrl.ranking_svm.certificate import FeatureSpace, KernelSpace, LinearSpace
