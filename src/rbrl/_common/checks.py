@@ -29,8 +29,8 @@ def _required(ok: object, what: str, rule: str, value: T, error: type[Exception]
     return value
 
 
-# Frames between a user's call and a warning: ours, scikit-learn's (its callbacks wrap `fit`), and those of contexts.
-BETWEEN = ("rbrl", "sklearn", "contextlib")
+# Packages with frames between a user's call and a warning: scikit-learn's callbacks wrap `fit`, and joblib calls it.
+BETWEEN = ("rbrl", "sklearn", "contextlib", "joblib")
 
 
 def users_level() -> int:

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_row_weights
-from rbrl._common.frames import check_same_rows, refuse_masked, refuse_text
-from rbrl._common.label_values import label_values, missing_entries
+from rbrl._common.frames import check_same_rows, label_values, missing_entries, refuse_masked
+from rbrl._common.texts import check_joined_texts, refuse_text
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import empty_share, filling_pays, relevant_labels
@@ -29,7 +29,7 @@ FLOATS = [np.float64, np.float32]
 BLOCK_ENTRIES = 2**22
 # What predictions are made for; frames, and lists of parts (X, Y), are array-like.
 Rows: TypeAlias = MatrixLike | Dataset | Shards
-# Whether rows without a positive score get their best label: yes, no, or if every training row has a label.
+# Whether rows without a positive score get their best label: yes, no, or if few training rows have none.
 Filling: TypeAlias = bool | Literal["auto"]
 
 
@@ -213,6 +213,8 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
         given = y
         X, y = checked_labelled(self, X, given)
         self.targets_ = SignedTargets().fit(given)
+        if not self.targets_.is_matrix:
+            check_joined_texts(given)
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
         remember_columns(self, columns)
         Y = self.targets_.encode(y)

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.frames import check_same_columns, check_same_rows, refuse_masked
-from rbrl._common.label_values import label_values
+from rbrl._common.frames import check_same_columns, check_same_rows, label_values, refuse_masked
 from rbrl._common.top_k import falling_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError

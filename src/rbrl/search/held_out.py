@@ -11,8 +11,8 @@ from sklearn.utils import check_array, column_or_1d, indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import validate_data
 
-from rbrl._common.frames import check_same_rows, refuse_masked
-from rbrl._common.label_values import label_values, missing_entries
+from rbrl._common.frames import check_same_rows, label_values, missing_entries, refuse_masked
+from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import Array, FloatArray, IntArray, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
@@ -50,6 +50,8 @@ def checked_targets(owner: Any, X: MatrixLike, y: Any) -> tuple[Any, SignedTarge
     y = check_array(values, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y", ensure_all_finite=finite)
     validate_data(owner, X, y, skip_check_array=True)
     targets = SignedTargets().fit(given)
+    if not targets.is_matrix:
+        check_joined_texts(given)
     return (y if targets.is_matrix else column_or_1d(y, warn=True)), targets, names
 
 
