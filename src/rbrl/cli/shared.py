@@ -88,7 +88,7 @@ class Base(StrEnum):
 
 LABELS = (
     "Label columns of an ARFF, CSV or Parquet file: N for the first N, -N for the last N, names with commas, "
-    "or Mulan's XML file; names may be repeated. Default: as the file says, or the model knows."
+    "or Mulan's XML file. May be repeated, for further names. Default: as the file says, or the model knows."
 )
 IGNORE = (
     "Columns of an ARFF, CSV or Parquet file to leave out, such as ids and dates: names with commas; may be repeated. "
