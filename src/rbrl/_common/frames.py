@@ -99,7 +99,7 @@ def refuse_masked(**given: Any) -> None:
     Parameters
     ----------
     **given : object
-        What the user gave, by the name of the argument.
+        Arguments of the user, by their names.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def check_same_rows(**given: Any) -> None:
     Parameters
     ----------
     **given : object
-        What the user gave, by the name of the argument. Objects without an index are not looked at.
+        Arguments of the user, by their names. Objects without an index are not looked at.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def check_same_columns(**given: Any) -> None:
     Parameters
     ----------
     **given : object
-        What the user gave, by the name of the argument. Objects without names of columns are not looked at.
+        Arguments of the user, by their names. Objects without names of columns are not looked at.
 
     Examples
     --------
@@ -261,7 +261,7 @@ def missing_entries(values: Any) -> BoolArray | None:
     Parameters
     ----------
     values : array or CSR matrix
-        As :func:`label_values` gives it.
+        Labels in the form of :func:`label_values`.
 
     Returns
     -------

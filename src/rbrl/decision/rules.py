@@ -152,7 +152,7 @@ def as_relevant(Y: MatrixLike, scores: FloatArray) -> BoolArray:
 
 
 def as_known(Y: MatrixLike) -> BoolArray:
-    """Whether somebody looked at a label: it is not NaN.
+    """Tell which labels are known: those that are not NaN.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class NamedAnswers(ClassifierMixin):
     targets_ : SignedTargets
         Coding of the labels.
     classes_ : array (n_classes,), (n_labels,) or (n_labels, 2)
-        As scikit-learn reads it; see :meth:`rbrl.targets.SignedTargets.sklearn_classes`.
+        Classes in the form that scikit-learn reads; see :meth:`rbrl.targets.SignedTargets.sklearn_classes`.
 
     Examples
     --------

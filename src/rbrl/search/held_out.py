@@ -107,7 +107,7 @@ def fit_known(
     estimator : classifier
         It is fitted itself.
     X, y
-        As for its `fit`.
+        Arguments of its `fit`.
     targets : SignedTargets
     weights : array (n_samples,), default=None
         Its `sample_weight`.
@@ -137,7 +137,7 @@ def fit_for_scores(estimator: Any, X: MatrixLike, y: Any, **options: Any) -> Any
     ----------
     estimator : classifier
     X, y, **options
-        As for its `fit`.
+        Arguments of its `fit`.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def held_out_scores(
     estimator : classifier
         With `decision_function` or `predict_proba`.
     X, y
-        As for its `fit`.
+        Arguments of its `fit`.
     targets : SignedTargets
     cv : int, splitter or iterable of splits
         A number means shuffled folds, which have each class of a 1-D target in them.
