@@ -186,7 +186,7 @@ class EmptyPredictionsWarning(UserWarning):
 
 
 class GuessWarning(UserWarning):
-    """Something about a data file was guessed; the message says what, and how to say it instead.
+    """Something about a data file or about labels was guessed; the message says what, and how to say it instead.
 
     Examples
     --------

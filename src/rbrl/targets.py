@@ -10,9 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from rbrl._common.frames import column_names, fill_masked, says_nothing
-from rbrl._common.label_values import label_values, missing_entries, refuse_joined_texts
-from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
+from rbrl._common.frames import as_dense, column_names, label_values, missing_entries, says_nothing
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
 
@@ -23,8 +22,7 @@ def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[A
     ----------
     y : array, sparse matrix, data frame or list (n_samples, n_labels), or (n_samples,), classes; or label sets
         Label sets have a list or a set of labels for each row: lists, tuples, sets and arrays of text, or sets of anything,
-        in a list, a series or an array. They become a matrix of 0/1. Texts that join labels, such as "sea,sun", are
-        refused; see :func:`rbrl._common.label_values.refuse_joined_texts`.
+        in a list, a series or an array. They become a matrix of 0/1.
     label_names : sequence of str, default=None
         Names of all labels, in the order of the columns. With a data frame they must be its own.
 
@@ -44,10 +42,11 @@ def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[A
     ([[1, 0]], ['sea', 'sun'])
     """
     given = None if label_names is None else _checked_names(label_names)
+    if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":  # neither label sets nor names
+        return y, None if given is None else _agreed(given, None, y)
     rows = _label_sets(y)
     if rows is not None:
         return _binarised(rows, given)
-    refuse_joined_texts(y)
     found = column_names(y)
     return y, found if given is None else _agreed(given, found, y)
 
@@ -197,7 +196,7 @@ def signed(Y: MatrixLike) -> Array:
     >>> signed(np.array([[1.0, 0.0, np.nan]]))
     array([[ 1, -1,  0]], dtype=int8)
     """
-    Y = Y.toarray() if issparse(Y) else np.asarray(fill_masked(Y))
+    Y = as_dense(Y)
     labels = np.where(Y > 0, np.int8(1), np.int8(-1))
     return np.where(np.isnan(Y), np.int8(0), labels) if Y.dtype.kind == "f" else labels
 

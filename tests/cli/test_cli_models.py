@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_multilabel_classification
 
+from rbrl import load
 from rbrl.datasets import Dataset, save_file
 
 
@@ -38,8 +39,6 @@ def table(text):
 
 
 def expected(model, dataset):
-    from rbrl import load
-
     fitted = load(model)
     return fitted.predict(dataset.X), fitted.decision_function(dataset.X)
 
@@ -133,6 +132,23 @@ def test_a_damaged_model_is_one_line(rbrl, model, tmp_path):
     answer = rbrl("predict", tmp_path / "broken", "yeast")
     assert answer.code == 2
     assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("non_empty=True", True),
+        ("non_empty=false", False),
+        ("threshold=f1_micro", "f1_micro"),
+        ("threshold='f1_micro'", "f1_micro"),
+        ("intercept_ridge=None", None),
+        ("class_weight={0: 5.0}", {0: 5.0}),
+    ],
+)
+def test_parameters_are_written_as_in_python_or_json(rbrl, dataset, tmp_path, setting, value):
+    save_file(dataset, tmp_path / "shore.npz")
+    assert rbrl("fit", tmp_path / "shore.npz", "-o", tmp_path / "set.rbrl", "--set", setting).code == 0
+    assert load(tmp_path / "set.rbrl").get_params()[setting.partition("=")[0]] == value
 
 
 def test_the_best_labels_with_their_scores(rbrl, model, dataset, tmp_path):

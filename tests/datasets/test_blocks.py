@@ -175,7 +175,7 @@ def test_a_guess_is_a_warning(tmp_path):
     )
     with pytest.warns(GuessWarning, match=message) as caught:
         dataset = load_file(path)
-    assert len(caught) == 1
+    assert [warning.filename for warning in caught] == [__file__]
     assert (dataset.first_feature, dataset.first_label, dataset.X.shape, dataset.Y.shape) == (1, 1, (2, 2), (2, 2))
     with pytest.warns(GuessWarning, match=message) as caught:
         list(load_parts(path, rows=1))

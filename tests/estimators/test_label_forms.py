@@ -1,6 +1,7 @@
 """Labels of every form are learned alike, and predictions come in the type and the container of the labels."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from rbrl import (
 )
 from rbrl.datasets import Dataset
 from rbrl.decision import LabelThresholds
-from rbrl.exceptions import InvalidLabelsError
+from rbrl.exceptions import GuessWarning, InvalidLabelsError
 from rbrl.metrics import brier_score, hamming_loss, ranking_loss
 from rbrl.search import PathSearchCV
 from rbrl.splits import IterativeStratifiedKFold
@@ -340,6 +341,47 @@ def test_joined_texts_are_refused(name, separator, container):
 def test_names_of_classes_may_have_separators(names):
     y = np.resize(names, 30)
     assert BRLClassifier().fit(X, y).classes_.tolist() == sorted(names)
+
+
+@pytest.mark.parametrize("container", [list, np.array, pd.Series, pl.Series])
+@pytest.mark.parametrize("separator", JOINED)
+@pytest.mark.parametrize("name", MODELS)
+def test_few_texts_that_may_join_labels_are_classes_with_a_warning(name, separator, container):
+    y = [f"a{separator}b", *"cdcdcd"]
+    way_out = f"pass y.str.split({separator!r}) of a series, or [text.split({separator!r}) for text in y]"
+    with pytest.warns(GuessWarning, match=re.escape(f"'a{separator}b' in row 0 of y is taken for")) as caught:
+        fitted(name, Y).fit(X[: len(y)], container(y))
+    assert all(way_out in str(w.message) for w in caught if w.category is GuessWarning)
+    assert {w.filename for w in caught if w.category is GuessWarning} == {__file__}
+
+
+def test_a_list_of_two_texts_does_not_become_classes_silently():
+    with pytest.warns(GuessWarning, match="'a,b' in row 0 of y is taken for the name of a class"):
+        model = BRLClassifier().fit(X[:2], ["a,b", "c"])
+    assert model.classes_.tolist() == ["a,b", "c"]
+
+
+@pytest.mark.parametrize(
+    "names", [["Smith, John", "Doe, Anna"], ["1,5", "2"], ["Pain, chronic", "Pain, chronic", "Fever"], ["a,", "b"]]
+)
+def test_few_names_of_classes_need_no_warning(names):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GuessWarning)
+        BRLClassifier().fit(X[: len(names)], names)
+
+
+def test_classes_that_are_known_are_not_taken_for_joined_labels():
+    """The same texts may look otherwise in a few rows: these are looked at only where classes are learned."""
+    names = ["blue", "red, blue", "x, y", "z, w"]
+    y = np.resize(names, 60)
+    few = np.flatnonzero(np.isin(y, ["blue", "red, blue"]))
+    model, stream = BRLClassifier().fit(X, y[: len(X)]), BRLClassifier(ridge=1.0)
+    few = few[few < len(X)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GuessWarning)
+        assert 0 <= model.score(X[few], y[few]) <= 1
+        stream.partial_fit(X[few], y[few], classes=names).partial_fit(X[:1], ["x, y"])
+    assert stream.classes_.tolist() == names
 
 
 def test_joined_texts_that_are_split_are_label_sets():

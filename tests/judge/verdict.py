@@ -21,9 +21,10 @@ NOTHING = 1e-18
 class Verdict:
     """The claims of one fit, what the judge found, and what is wrong with it: by letter, in words.
 
-    a: `objective_` is not the objective of the stored coefficients (excused where kernel values in double precision do not
-    tell it, and the fit warned, or is a ranking SVM whose `gap_` covers the difference); b: `gap_` is below the true gap; c: a gap that is NaN,
-    or above `tol` without a warning; d: another warning, or an exception.
+    a: `objective_` is not the objective of the stored coefficients. The difference is excused where kernel values in double
+    precision explain it, if the fit warned or is a ranking SVM whose `gap_` covers the difference.
+    b: `gap_` is below the true gap. c: a gap that is NaN, or above `tol` without a warning. d: another warning, or an
+    exception.
     """
 
     problem: object
@@ -58,7 +59,7 @@ def judge(problem):
     verdict.true_objective, verdict.true_gap = float(true), relative_gap(true - doubt, best, nothing)
     verdict.good_witness, verdict.decided = good or bool(true <= nothing), bool(doubt <= SAME * true + nothing)
     apart = max(float(abs(true - model.objective_) - doubt - nothing), 0.0)
-    covered = verdict.warned or problem.gap_covers_kernel_rounding and apart <= verdict.gap * true
+    covered = verdict.warned or (problem.gap_covers_kernel_rounding and apart <= verdict.gap * true)
     if covered and SAME * true < apart <= posed.value_doubt(W):
         verdict.excused, apart = True, 0.0
     _compare(verdict, apart)

@@ -109,8 +109,10 @@ def test_order_of_samples_does_not_matter(metric, prediction):
 
 @pytest.mark.parametrize("name", ["ranking_loss", "average_precision", "one_error", "auc_micro", "recall_at_3"])
 def test_nothing_to_measure_is_nan_with_a_warning(name):
-    with pytest.warns(UndefinedMetricWarning, match="undefined"):
-        assert np.isnan(METRICS[name].value(np.zeros((3, 2)), scores=np.zeros((3, 2))))
+    for answer in (METRICS[name].value, lambda Y, scores: evaluate(Y, scores=scores, metrics=[name])[name]):
+        with pytest.warns(UndefinedMetricWarning, match="undefined") as caught:
+            assert np.isnan(answer(np.zeros((3, 2)), scores=np.zeros((3, 2))))
+        assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_infinite_scores_are_ranked():

@@ -131,6 +131,14 @@ def test_rows_without_a_label_are_counted():
     assert not model.partial_fit(X[rows], Y[rows]).non_empty_
 
 
+def test_weights_of_classes_do_not_change_the_share_of_empty_rows():
+    share = ranker().partial_fit(X, Y).empty_share_
+    assert share > 0
+    for class_weight in ({0: (0.01, 9.0)}, dict.fromkeys(range(Y.shape[1]), 9.0)):
+        weighted = ranker(class_weight=class_weight).partial_fit(X, Y)
+        assert weighted.empty_share_ == pytest.approx(share)
+
+
 @pytest.fixture
 def by_steps(monkeypatch):
     """As with too many features for sums."""

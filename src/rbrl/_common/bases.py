@@ -51,7 +51,7 @@ def all_or_nothing(method: Method) -> Method:
     Parameters
     ----------
     method : function
-        Of an estimator, such as `fit`.
+        Method of an estimator, such as `fit`.
 
     Returns
     -------

@@ -29,8 +29,8 @@ def _required(ok: object, what: str, rule: str, value: T, error: type[Exception]
     return value
 
 
-# Frames between a user's call and a warning: ours, scikit-learn's (its callbacks wrap `fit`), and those of contexts.
-BETWEEN = ("rbrl", "sklearn", "contextlib")
+# Packages with frames between a user's call and a warning: scikit-learn's callbacks wrap `fit`, and joblib calls it.
+BETWEEN = ("rbrl", "sklearn", "contextlib", "joblib")
 
 
 def users_level() -> int:
@@ -87,7 +87,8 @@ def check_number(
     ok = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)  # type: ignore[call-overload]
     if ok and (value > low if strict else value >= low):
         return value
-    number = f"{'an integer' if integer else 'a finite number'} {'>' if strict else '>='} {low:g}"
+    number = "an integer" if integer else "a finite number"
+    number += f" {'>' if strict else '>='} {low:g}" if low > -np.inf else ""
     rule = f"be {' or '.join([*map(repr, words), number])}"
     return _required(False, f"The {name} parameter of {owner}", rule, value, ValueError)
 

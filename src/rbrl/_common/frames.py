@@ -1,26 +1,23 @@
-"""Data frames and masked arrays: names of columns, order of rows, masks, text among numbers, and frames as answers.
+"""Data of every form: names of columns, order of rows, masks, labels as plain arrays, and frames as answers.
 
 pandas and polars are imported where a frame of theirs is asked for, and nowhere else.
 """
 
+import numbers
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import check_choice
-from rbrl._common.typing import Array
-from rbrl.exceptions import InvalidFeaturesError, InvalidLabelsError
+from rbrl._common.typing import Array, BoolArray
+from rbrl.exceptions import InvalidLabelsError
 
 # What answers may come in; the first is what scikit-learn's classifiers give.
 CONTAINERS = ("default", "pandas", "polars")
-# A text of more words is a sentence, not a category.
-WORDS_OF_A_CATEGORY = 3
-# So many columns are named in a message.
-NAMED = 3
 
 
 def column_names(frame: Any) -> list[str] | None:
@@ -77,13 +74,32 @@ def fill_masked(values: Any) -> Any:
     return np.where(mask, np.nan, data if data.dtype.kind in "biuf" else data.astype(object))
 
 
+def as_dense(matrix: Any) -> Array:
+    """Return a matrix of any form as an array: zeros of a sparse matrix are filled in, and masked entries are NaN.
+
+    Parameters
+    ----------
+    matrix : array, masked array, sparse matrix, data frame or list
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> as_dense(sparse.csr_array([[0, 2]]))
+    array([[0, 2]])
+    """
+    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(fill_masked(matrix))
+
+
 def refuse_masked(**given: Any) -> None:
     """Refuse masked arrays of NumPy of which some entry is masked.
 
     Parameters
     ----------
     **given : object
-        What the user gave, by the name of the argument.
+        Arguments of the user, by their names.
 
     Examples
     --------
@@ -111,7 +127,7 @@ def check_same_rows(**given: Any) -> None:
     Parameters
     ----------
     **given : object
-        What the user gave, by the name of the argument. Objects without an index are not looked at.
+        Arguments of the user, by their names. Objects without an index are not looked at.
 
     Examples
     --------
@@ -143,7 +159,7 @@ def check_same_columns(**given: Any) -> None:
     Parameters
     ----------
     **given : object
-        What the user gave, by the name of the argument. Objects without names of columns are not looked at.
+        Arguments of the user, by their names. Objects without names of columns are not looked at.
 
     Examples
     --------
@@ -181,6 +197,135 @@ def _name_other_rows(one: Any, other: Any) -> bool:
     if any_default or one.inferred_type != other.inferred_type or one.inferred_type.startswith("mixed"):
         return False
     return not np.array_equal(np.argsort(one, kind="stable"), np.argsort(other, kind="stable"))
+
+
+class LabelValues(NamedTuple):
+    """Labels in one form, and the form that predictions are given back in.
+
+    Attributes
+    ----------
+    values : array or CSR matrix
+        NaN stands for a missing label.
+    dtype : dtype
+        Type of the known labels: missing labels do not make an integer a float.
+    container : type or None
+        `csr_array` or `csr_matrix` for sparse labels. The metrics of scikit-learn do not take every other format.
+    """
+
+    values: Any
+    dtype: np.dtype[Any]
+    container: Any = None
+
+
+def label_values(y: Any) -> LabelValues:
+    """Return labels of any form as an array or a CSR matrix.
+
+    Numbers that came as objects, such as columns of pandas that can hold NA, become numbers. A masked entry, None and NA
+    become NaN.
+
+    Parameters
+    ----------
+    y : array, masked array, sparse matrix of any format, data frame, series or list
+
+    Returns
+    -------
+    LabelValues
+
+    Examples
+    --------
+    >>> values, dtype, _ = label_values(np.ma.array([[1, 0]], mask=[[False, True]]))
+    >>> values, str(dtype)
+    (array([[ 1., nan]]), 'int64')
+    >>> label_values([[1, None], [0, 1]]).values
+    array([[ 1., nan],
+           [ 0.,  1.]])
+    """
+    if type(y) is np.ndarray and y.dtype.kind != "O":
+        return LabelValues(y, y.dtype)
+    if _is_sparse_frame(y):
+        y = y.sparse.to_coo().tocsr()
+    if sparse.issparse(y):
+        rows = y.tocsr()
+        return LabelValues(rows, y.dtype, type(rows))
+    if isinstance(y, np.ma.MaskedArray) and y.dtype.kind != "O":
+        return LabelValues(fill_masked(y), y.dtype)
+    values = np.asarray(fill_masked(y))
+    found = _of_objects(values) if values.dtype.kind == "O" else LabelValues(values, values.dtype)
+    declared = _declared_type(y) if found.values.dtype.kind in "biuf" else None
+    return found if declared is None else found._replace(dtype=declared)
+
+
+def missing_entries(values: Any) -> BoolArray | None:
+    """Return the mask of the missing labels of a matrix, or None if no label is missing.
+
+    Parameters
+    ----------
+    values : array or CSR matrix
+        Labels in the form of :func:`label_values`.
+
+    Returns
+    -------
+    bool array (n_samples, n_labels), or None
+
+    Examples
+    --------
+    >>> missing_entries(np.array([[1.0, np.nan], [0.0, 1.0]])).tolist()
+    [[False, True], [False, False]]
+    >>> missing_entries(np.array([1.0, np.nan])) is None
+    True
+    """
+    if sparse.issparse(values) or values.ndim != 2 or values.dtype.kind != "f":
+        return None
+    missing = np.isnan(values)
+    return missing if missing.any() else None
+
+
+def _is_sparse_frame(y: Any) -> bool:
+    """Tell whether y is a pandas frame of which every column is sparse."""
+    if getattr(y, "ndim", 0) != 2 or not hasattr(y, "sparse"):
+        return False
+    return all(hasattr(dtype, "fill_value") for dtype in y.dtypes)
+
+
+def _declared_type(y: Any) -> np.dtype[Any] | None:
+    """The type of numbers that a frame or series declares, whose missing entries make floats or objects of an array."""
+    if hasattr(y, "null_count") and hasattr(y, "clear"):  # polars
+        declared: list[Any] = [np.asarray(y.clear()).dtype]
+    else:
+        columns = y.dtypes if getattr(y, "ndim", 0) == 2 and hasattr(y, "dtypes") else [getattr(y, "dtype", None)]
+        declared = [getattr(column, "numpy_dtype", None) for column in columns]
+    numeric = bool(declared) and all(dtype is not None and dtype.kind in "biuf" for dtype in declared)
+    return np.result_type(*declared) if numeric else None
+
+
+def _of_objects(values: Array) -> LabelValues:
+    """Numbers, where all objects that are there are numbers; the objects as they are otherwise."""
+    missing = np.vectorize(says_nothing, otypes=[bool])(values) if values.size else np.zeros(values.shape, dtype=bool)
+    known = values[~missing]
+    dtype = _number_type(set(map(type, known.flat)))
+    if dtype is None:
+        return LabelValues(values, values.dtype)
+    if not missing.any():
+        return LabelValues(values.astype(dtype), dtype)
+    filled = np.full(values.shape, np.nan)
+    filled[~missing] = known.astype(np.float64)
+    return LabelValues(filled, dtype)
+
+
+def _number_type(types: Iterable[type]) -> np.dtype[Any] | None:
+    """The type of numbers that can hold objects of these types; None if some are no numbers, or none is there."""
+    types = set(types)
+    boolean = (bool, np.bool_)
+    if not types:
+        return None
+    wider: tuple[tuple[Any, Any], ...] = (
+        (boolean, np.bool_),
+        ((*boolean, numbers.Integral), np.int64),
+        ((*boolean, numbers.Real), np.float64),
+    )
+    fitting = (dtype for allowed, dtype in wider if all(issubclass(one, allowed) for one in types))
+    dtype = next(fitting, None)
+    return None if dtype is None else np.dtype(dtype)
 
 
 def check_container(owner: str, container: str) -> str:
@@ -247,88 +392,3 @@ def as_frame(values: Any, names: Sequence[Any], container: str, like: Any = None
     if values.ndim == 1:
         return library.Series(values, index=index)
     return library.DataFrame(values, index=index, columns=list(names))
-
-
-def refuse_text(X: Any, owner: str) -> None:
-    """Refuse features of which some are text: name the columns, and the encoders that turn them into numbers.
-
-    Parameters
-    ----------
-    X : object
-        What was given as features.
-    owner : str
-        Who needs numbers.
-
-    Examples
-    --------
-    >>> refuse_text([["red", 1.0]], "MLkNN")
-    Traceback (most recent call last):
-    rbrl.exceptions.InvalidFeaturesError: MLkNN needs numbers. Got text in column 0 of X, such as 'red'; encode it first: \
-make_pipeline(ColumnTransformer([('0', OneHotEncoder(handle_unknown='ignore'), [0])], remainder='passthrough'), MLkNN()).
-    """
-    if (texts := _text_alone(X)) is not None:
-        raise InvalidFeaturesError(
-            f"{owner} needs a matrix of numbers. Got a text for each row, such as {_short(texts)!r}; turn them into numbers "
-            f"first: make_pipeline(TfidfVectorizer(), {owner}())."
-        )
-    found = list(_text_columns(X))
-    if not found:
-        return
-    more = ["..."] if len(found) > NAMED else []
-    names = ", ".join([*(repr(name) for name, _ in found[:NAMED]), *more])
-    coders = ", ".join([*(_encoder(name, text) for name, text in found[:NAMED]), *more])
-    which, them = ("columns", "them") if len(found) > 1 else ("column", "it")
-    raise InvalidFeaturesError(
-        f"{owner} needs numbers. Got text in {which} {names} of X, such as {_short(found[0][1])!r}; encode {them} first: "
-        f"make_pipeline(ColumnTransformer([{coders}], remainder='passthrough'), {owner}())."
-    )
-
-
-def _encoder(name: Any, text: str) -> str:
-    """The line of a ColumnTransformer for a column; a vectoriser takes a column, an encoder a list of them."""
-    if len(text.split()) > WORDS_OF_A_CATEGORY:
-        return f"({str(name)!r}, TfidfVectorizer(), {name!r})"
-    return f"({str(name)!r}, OneHotEncoder(handle_unknown='ignore'), [{name!r}])"
-
-
-def _text_alone(X: Any) -> str | None:
-    """The longest of the first texts, if X is a sequence of texts and no matrix."""
-    if isinstance(X, str) or len(getattr(X, "shape", (0,))) != 1:
-        return None
-    rows = list(X[:10]) if hasattr(X, "__getitem__") else []
-    return max(rows, key=len) if rows and all(isinstance(row, str) for row in rows) else None
-
-
-def _text_columns(X: Any) -> Iterator[tuple[Any, str]]:
-    """Columns with a text that is no number: their name, or place, and the longest such text among the first rows."""
-    if sparse.issparse(X):
-        return
-    names = getattr(X, "columns", None)
-    if names is None:
-        X = _as_array(X)
-        names = range(X.shape[1] if X.ndim == 2 else 0)
-    place = getattr(X, "iloc", X)
-    for j, name in enumerate(names):
-        column = np.asarray(place[:, j])
-        texts = [str(value) for value in column if isinstance(value, str) and not _is_number(value)]
-        if texts:
-            yield name, max(texts[:100], key=len)
-
-
-def _as_array(X: Any) -> Array:
-    try:
-        return np.asarray(X)
-    except ValueError:  # rows of different lengths
-        return np.empty(0)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _short(text: str) -> str:
-    return str(text) if len(text) <= 40 else text[:39] + "…"

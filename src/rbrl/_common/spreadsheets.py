@@ -24,12 +24,27 @@ def escape_formula(cell: Any) -> Any:
     >>> [escape_formula(cell) for cell in ("=1+1", "sea", "-1.5", -1.5)]
     ["'=1+1", 'sea', '-1.5', -1.5]
     """
-    if not isinstance(cell, str) or not cell.lstrip(" ").startswith(FORMULA_STARTS) or _is_number(cell):
+    if not isinstance(cell, str) or not cell.lstrip(" ").startswith(FORMULA_STARTS) or is_number(cell):
         return cell
     return f"'{cell}"
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Tell whether a text spells a number, as `float` reads it.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_number("-1.5"), is_number("1+1")
+    (True, False)
+    """
     try:
         float(text)
     except ValueError:

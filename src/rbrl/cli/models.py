@@ -1,5 +1,6 @@
 """`rbrl fit`, `rbrl predict`, `rbrl evaluate`: a model learned, used and judged."""
 
+import ast
 import csv
 import json as json_format
 import sys
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 BLOCK = 4096  # rows at a time: a kernel model needs a row of products for each
 
 
+SETTING = (
+    "A parameter of the method, as in Python or JSON, such as threshold=f1_micro or non_empty=true; may be repeated."
+)
+
+
 class Calibration(StrEnum):
     """How scores become probabilities.
 
@@ -56,7 +62,7 @@ def fit(
     output: Annotated[Path, option("--output", "-o", help="The model file to write.")],
     method: Method = "rbrl",
     settings: Annotated[
-        list[str] | None, option("--set", "-s", metavar="NAME=VALUE", help="A parameter; may be repeated.")
+        list[str] | None, option("--set", "-s", metavar="NAME=VALUE", help=SETTING)
     ] = None,
     calibrate: Annotated[
         Calibration | None, option(help="Learn probabilities too, on held-out rows: for `predict` and `evaluate`.")
@@ -107,7 +113,7 @@ def fit(
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:
-    """Parameters given as name=value; a value is JSON where it can be, and text otherwise.
+    """Return parameters given as name=value; a value is JSON or Python where it can be, and text otherwise.
 
     Parameters
     ----------
@@ -119,19 +125,25 @@ def parse_settings(settings: list[str] | None) -> dict[str, Any]:
 
     Examples
     --------
-    >>> parse_settings(["ridge=0.1", "kernel=rbf", "non_empty=true"])
-    {'ridge': 0.1, 'kernel': 'rbf', 'non_empty': True}
+    >>> parse_settings(["ridge=0.1", "kernel=rbf", "non_empty=True", "class_weight={0: 5.0}"])
+    {'ridge': 0.1, 'kernel': 'rbf', 'non_empty': True, 'class_weight': {0: 5.0}}
     """
     found = {}
     for text in settings or []:
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise ValueError(f"A parameter is given as name=value. Got {text!r} instead.")
-        try:
-            found[name.strip()] = json_format.loads(value)
-        except ValueError:
-            found[name.strip()] = value
+        found[name.strip()] = _parse_value(value)
     return found
+
+
+def _parse_value(text: str) -> Any:
+    for parse in (json_format.loads, ast.literal_eval):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, TypeError):
+            continue
+    return text
 
 
 def _make_model(method: str, params: dict[str, Any], standardise: bool, calibrate: Calibration | None) -> Any:
@@ -210,7 +222,7 @@ def predict(
     model: Model, data: Data,
     output: Annotated[Path | None, option("--output", "-o", help="A CSV file; default: standard output.")] = None,
     write: Annotated[Answer, typer.Option(help="0/1 per label, the names, scores or probabilities.")] = Answer.labels,
-    top: Annotated[int | None, option(min=1, help="Only the so many best labels, with their scores.")] = None,
+    top: Annotated[int | None, option(min=1, help="Number of labels of each row: the best, with their scores.")] = None,
     block_size: Annotated[int, typer.Option(min=0, help="Rows at a time; 0 reads everything first.")] = BLOCK,
     labels: Labels = None, ignore: Ignore = None, index_base: IndexBase = Base.auto, data_home: DataHome = None,
     quiet: Quiet = False,

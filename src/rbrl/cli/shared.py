@@ -88,7 +88,7 @@ class Base(StrEnum):
 
 LABELS = (
     "Label columns of an ARFF, CSV or Parquet file: N for the first N, -N for the last N, names with commas, "
-    "or Mulan's XML file; names may be repeated. Default: as the file says, or the model knows."
+    "or Mulan's XML file. May be repeated, for further names. Default: as the file says, or the model knows."
 )
 IGNORE = (
     "Columns of an ARFF, CSV or Parquet file to leave out, such as ids and dates: names with commas; may be repeated. "
@@ -192,9 +192,9 @@ def check_for_files(names: Iterable[str], labels: Sequence[str] | None, options:
     names : iterable of str
         DATA that is no file.
     labels : sequence of str, or None
-        As on the command line.
+        Values on the command line.
     options : dict
-        Those of `load_file`.
+        Options of `load_file`.
     """
     given = ["labels"] * bool(labels) + [name for name in ("ignore", "positive") if name in options]
     for name, option_name in itertools.product(names, given):
@@ -244,9 +244,9 @@ def load_data(
     Parameters
     ----------
     data, labels, data_home
-        As on the command line.
+        Values on the command line.
     options : dict, optional
-        Those of `load_file` that were given.
+        Options of `load_file` that were given.
     model : fitted model, optional
         That the data are for: they come with its columns, in its order.
 
@@ -276,11 +276,11 @@ def load_blocks(
         DATA of the command line.
     model : fitted model
     labels, data_home
-        As on the command line.
+        Values on the command line.
     size : int
         Rows of a block; 0: everything.
     options : dict
-        Those of `read_blocks` that were given.
+        Options of `read_blocks` that were given.
 
     Returns
     -------
@@ -302,7 +302,7 @@ def input_files(data: str, labels: Sequence[str] | None, data_home: Path | None)
     Parameters
     ----------
     data, labels, data_home
-        As on the command line.
+        Values on the command line.
 
     Returns
     -------
@@ -331,7 +331,7 @@ def check_output(output: Path, inputs: Iterable[Path]) -> None:
     output : Path
         The file or folder to write.
     inputs : iterable of Path
-        Those that do not exist cannot be overwritten.
+        Files to read; a file that does not exist cannot be overwritten.
     """
     for path in inputs:
         if output.exists() and path.exists() and output.samefile(path):

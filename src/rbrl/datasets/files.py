@@ -185,7 +185,7 @@ def read_blocks(
     first_feature : {0, 1}, optional
         As for `load_file`.
     ignore : str or sequence of str
-        As for `load_file`. Columns that were ignored when the model's file was read are ignored in any case.
+        See `load_file`. Columns that were ignored when the model's file was read are ignored in any case.
 
     Yields
     ------

@@ -12,7 +12,7 @@ from typing import Any, overload
 
 from scipy import sparse
 
-from rbrl._common.checks import check_number
+from rbrl._common.checks import check_number, users_level
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import Columns
 from rbrl.datasets.dataset import Dataset, Part, stack_rows
@@ -187,7 +187,7 @@ class _Copies:
                 f"There is no room in {self.folder.name} for the rows of {path} ({error}), so that they are parsed in every "
                 "pass, which may take several times as long: name another folder with cache=, or convert the files once "
                 "with rbrl.datasets.write_shards(shards, folder).",
-                stacklevel=5,
+                stacklevel=users_level(),
             )
             self.where = False
             return None

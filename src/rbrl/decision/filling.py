@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from rbrl._common.frames import as_dense
 from rbrl._common.typing import ArrayLike, MatrixLike
-from rbrl.decision.rules import dense
 
 # ``non_empty="auto"`` fills empty predictions where at most this share of the training samples has no label. A fill is
 # wrong for a sample that has no label, and right about as often as the best label is: so it pays while few of the samples
@@ -35,7 +35,7 @@ def empty_share(Y: MatrixLike, weights: ArrayLike | None = None) -> float:
     >>> empty_share([[1, 0], [0, 0]]), empty_share([[1, 0], [0, 0]], [3.0, 1.0])
     (0.5, 0.25)
     """
-    Y = np.asarray(dense(Y))
+    Y = as_dense(Y)
     counts = np.ones(len(Y)) if weights is None else np.asarray(weights, dtype=np.float64)
     counts = np.where(np.isnan(Y).all(axis=1), 0.0, counts)
     total = counts.sum()

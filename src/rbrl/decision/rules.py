@@ -2,15 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from scipy import sparse
 
 from rbrl._common.bases import Estimator
-from rbrl._common.frames import fill_masked
+from rbrl._common.frames import as_dense
 from rbrl._common.top_k import best_columns
-from rbrl._common.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray, MatrixLike
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 
 
 def relevant_labels(scores: MatrixLike, never_empty: bool = False) -> BoolArray:
@@ -65,7 +64,7 @@ def non_empty(labels: MatrixLike, scores: MatrixLike) -> Array:
     array([[-1,  1],
            [ 1, -1]])
     """
-    filled, F = np.array(dense(labels)), as_scores(scores)
+    filled, F = np.array(as_dense(labels)), as_scores(scores)
     if filled.shape != F.shape:
         raise ValueError(f"labels and scores must have one shape. Got {filled.shape} and {F.shape} instead.")
     _fill_empty(filled, F)
@@ -121,7 +120,7 @@ def as_scores(scores: MatrixLike, n_labels: int | None = None) -> FloatArray:
     -------
     array of floats, shape (n_samples, n_labels)
     """
-    F = np.asarray(dense(scores))
+    F = as_dense(scores)
     if F.ndim != 2:
         raise ValueError(f"scores must be a matrix, n_samples x n_labels. Got shape {F.shape} instead.")
     F = F if F.dtype.kind == "f" else F.astype(np.float64)
@@ -144,7 +143,7 @@ def as_relevant(Y: MatrixLike, scores: FloatArray) -> BoolArray:
     -------
     array of bool, shape (n_samples, n_labels)
     """
-    labels = np.asarray(dense(Y))
+    labels = as_dense(Y)
     if labels.shape != scores.shape:
         raise ValueError(f"Y and scores must have one shape. Got {labels.shape} and {scores.shape} instead.")
     if len(labels) == 0:
@@ -153,7 +152,7 @@ def as_relevant(Y: MatrixLike, scores: FloatArray) -> BoolArray:
 
 
 def as_known(Y: MatrixLike) -> BoolArray:
-    """Whether somebody looked at a label: it is not NaN.
+    """Tell which labels are known: those that are not NaN.
 
     Parameters
     ----------
@@ -163,12 +162,8 @@ def as_known(Y: MatrixLike) -> BoolArray:
     -------
     array of bool, shape (n_samples, n_labels)
     """
-    labels = np.asarray(dense(Y))
+    labels = as_dense(Y)
     return ~np.isnan(labels) if labels.dtype.kind == "f" else np.ones(labels.shape, dtype=bool)
-
-
-def dense(matrix: Any) -> ArrayLike:
-    return matrix.toarray() if sparse.issparse(matrix) else fill_masked(matrix)
 
 
 def make_positive(scores: FloatArray, chosen: BoolArray) -> FloatArray:

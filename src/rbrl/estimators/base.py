@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_row_weights
-from rbrl._common.frames import check_same_rows, refuse_masked, refuse_text
-from rbrl._common.label_values import label_values, missing_entries
+from rbrl._common.frames import check_same_rows, label_values, missing_entries, refuse_masked
+from rbrl._common.texts import check_joined_texts, refuse_text
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import empty_share, filling_pays, relevant_labels
@@ -29,11 +29,41 @@ FLOATS = [np.float64, np.float32]
 BLOCK_ENTRIES = 2**22
 # What predictions are made for; frames, and lists of parts (X, Y), are array-like.
 Rows: TypeAlias = MatrixLike | Dataset | Shards
-# Whether rows without a positive score get their best label: yes, no, or if every training row has a label.
+# Whether rows without a positive score get their best label: yes, no, or if few training rows have none.
 Filling: TypeAlias = bool | Literal["auto"]
 
 
-class MultiLabelClassifier(NamedAnswers, Estimator):
+class FillsEmptyRows:
+    """A classifier with the parameter `non_empty`: a row without a positive score may get its best label.
+
+    Attributes
+    ----------
+    empty_share_ : float
+        Share of the training rows that have no relevant label.
+
+    Examples
+    --------
+    >>> from rbrl import BRLClassifier
+    >>> model = BRLClassifier(non_empty="auto").fit([[0.0], [1.0]], [[0, 1], [1, 0]])
+    >>> model.empty_share_, model.non_empty_
+    (0.0, True)
+    """
+
+    non_empty: Filling = False
+    empty_share_: float
+    all_labelled_: bool  # instead of `empty_share_`, in a model file from before it
+    # Parameters that only predictions depend on: a fitted model may be given others.
+    decision_parameters: tuple[str, ...] = ("non_empty",)
+
+    @property
+    def non_empty_(self) -> bool:
+        """Decision to fill empty rows: the parameter `non_empty`, or the value of "auto"."""
+        if self.non_empty != "auto":
+            return bool(self.non_empty)
+        return filling_pays(self.empty_share_) if hasattr(self, "empty_share_") else self.all_labelled_
+
+
+class MultiLabelClassifier(FillsEmptyRows, NamedAnswers, Estimator):
     """A scikit-learn classifier of label matrices.
 
     A subclass writes ``_check_parameters()``, ``_fit(X, Y, weights)`` with Y in {-1, +1}, and ``_scores(X)``. One that
@@ -81,20 +111,8 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
     first_label_: int
     ignored_columns_: list[str]
     label_words_: dict[str, int]
-    empty_share_: float
-    all_labelled_: bool  # instead of `empty_share_`, in a model file from before it
-    non_empty: Filling = False
     # Whether labels may be missing: entries of Y that are NaN for users and 0 inside.
     takes_missing: bool = False
-    # Parameters that only predictions depend on: a fitted model may be given others.
-    decision_parameters: tuple[str, ...] = ("non_empty",)
-
-    @property
-    def non_empty_(self) -> bool:
-        """Whether a row without a positive score gets its best label: the parameter `non_empty`, or the value of "auto"."""
-        if self.non_empty != "auto":
-            return bool(self.non_empty)
-        return filling_pays(self.empty_share_) if hasattr(self, "empty_share_") else self.all_labelled_
 
     def fit(self, X: MatrixLike | Dataset, y: MatrixLike | None = None) -> Self:
         """Learn from rows X (n_samples, n_features) and their labels y (n_samples, n_labels), 0/1 or -1/+1.
@@ -213,6 +231,8 @@ class MultiLabelClassifier(NamedAnswers, Estimator):
         given = y
         X, y = checked_labelled(self, X, given)
         self.targets_ = SignedTargets().fit(given)
+        if not self.targets_.is_matrix:
+            check_joined_texts(given)
         weights = None if sample_weight is None else check_row_weights(sample_weight, X.shape[0])
         remember_columns(self, columns)
         Y = self.targets_.encode(y)

@@ -26,9 +26,9 @@ from rbrl.scales import WIDTHS, Width, kernel_width
 
 # A classifier of scikit-learn, which has no types.
 Learner: TypeAlias = Any
-# What parameters of these names may say.
 # Factors of scores from hardly any preference to hard votes.
 SHARPNESS = (1e-2, 1e3)
+# Values of parameters of these names.
 CHOICES = {"kernel": ("linear", "rbf"), "votes": ("hard", "soft"), "scores": ("decision", "hard")}
 
 

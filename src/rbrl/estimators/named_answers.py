@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.bases import ClassifierMixin
 from rbrl._common.checks import check_number
-from rbrl._common.frames import CONTAINERS, as_frame, check_container, check_same_rows
-from rbrl._common.label_values import label_values
+from rbrl._common.frames import CONTAINERS, as_frame, check_container, check_same_rows, label_values
 from rbrl._common.typing import Array, ArrayLike, FloatArray, LabelNames, MatrixLike
 from rbrl.decision import top_labels
 from rbrl.metrics import scores_of
@@ -45,7 +44,7 @@ class NamedAnswers(ClassifierMixin):
     targets_ : SignedTargets
         Coding of the labels.
     classes_ : array (n_classes,), (n_labels,) or (n_labels, 2)
-        As scikit-learn reads it; see :meth:`rbrl.targets.SignedTargets.sklearn_classes`.
+        Classes in the form that scikit-learn reads; see :meth:`rbrl.targets.SignedTargets.sklearn_classes`.
 
     Examples
     --------

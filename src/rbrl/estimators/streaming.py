@@ -148,8 +148,8 @@ class StreamingClassifier(ObjectiveClassifier):
             self.stream_, self.n_samples_seen_ = {}, 0
             self.empty_share_, self.weight_seen_ = 0.0, 0.0
             remember_columns(self, Columns(label_names=names))
-        Y, weights, _ = self._entries(self.targets_.encode_batch(y), sample_weight, label_mask)
-        self._count_empty_rows(Y, mean_weights(Y, weights))
+        Y, weights, counted = self._entries(self.targets_.encode_batch(y), sample_weight, label_mask)
+        self._count_empty_rows(Y, mean_weights(Y, None) if counted is None else counted)
         check_classes(type(self).__name__, self.threshold, self.targets_.kind)
         self.ridge_, self.threshold_ = float(self.ridge), float(self.threshold)
         loss = self.loss(lambda: label_counts(Y, weights))

@@ -7,7 +7,7 @@ scores, the score of a row by a model that was fitted without it is about
 
 where d is the effective number of parameters, :math:`\\operatorname{tr} X (X'X + \\lambda_1)^{-1} X'`, and n the number of
 rows: for a squared loss this is the formula of generalised cross-validation. It costs no further fit, and thresholds from
-such scores are as good as those of cross-validation: see table `scores` of ``benchmarks.thresholds``.
+such scores are no worse than those of cross-validation: see table `scores` of ``benchmarks.thresholds``.
 """
 
 import warnings

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.frames import check_same_columns, check_same_rows, refuse_masked
-from rbrl._common.label_values import label_values
+from rbrl._common.checks import users_level
+from rbrl._common.frames import check_same_columns, check_same_rows, label_values, refuse_masked
 from rbrl._common.top_k import falling_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
@@ -246,7 +246,7 @@ def undefined(reason: str) -> float:
     """Warn that a metric has nothing to measure, and answer NaN: a made-up value would look like a result."""
     from sklearn.exceptions import UndefinedMetricWarning  # scikit-learn takes longer to import than all metrics
 
-    warnings.warn(f"{reason}: the metric is undefined (NaN).", UndefinedMetricWarning, stacklevel=4)
+    warnings.warn(f"{reason}: the metric is undefined (NaN).", UndefinedMetricWarning, stacklevel=users_level())
     return float("nan")
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.extras import import_extra
-from rbrl._common.frames import check_same_rows, column_names, fill_masked
-from rbrl._common.label_values import label_values
+from rbrl._common.frames import check_same_rows, column_names, fill_masked, label_values
 from rbrl._common.progress import Passes
 from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns, Dataset, Shards

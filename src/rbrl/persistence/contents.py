@@ -1,4 +1,4 @@
-"""What the model of a file must be: an estimator whose numbers are real, and whose arrays fit together.
+"""Checks of the model in a file: it must be an estimator whose numbers are real, and whose arrays fit together.
 
 The list of `rbrl.persistence.schema` says which classes are built, not what is in them. A file may still give a model
 weights that are NaN, complex or text, arrays of sizes that do not belong together, or a class where an instance must be.
@@ -92,7 +92,7 @@ def check_model(model: Any) -> None:
     Parameters
     ----------
     model : object
-        What stands for the model in a file.
+        Object that stands for the model in a file.
 
     Raises
     ------
@@ -220,8 +220,8 @@ def _check_sizes(model: BaseEstimator, axes_of: Mapping[str, tuple[str, ...]], s
             raise ModelFileError(f"{name} of its {owner} must be an array. Got {_shown(value)}.")
         expected = [sizes.setdefault(axis, size) for axis, size in zip(axes, value.shape)]
         if len(value.shape) != len(axes) or list(value.shape) != expected:
-            told = " and ".join(f"{sizes[axis]} {axis}" for axis in axes if axis in sizes)
-            raise ModelFileError(f"the arrays of its {owner} do not fit together: {name} {value.shape}, but {told}.")
+            others = " and ".join(f"{sizes[axis]} {axis}" for axis in axes if axis in sizes)
+            raise ModelFileError(f"the arrays of its {owner} do not fit together: {name} {value.shape}, but {others}.")
     for name, axis in PLACES.items():
         beyond = [numbers.max() for numbers in _numbers(attributes.get(name)) if numbers.size and axis in sizes]
         if beyond and max(beyond) >= sizes[axis]:

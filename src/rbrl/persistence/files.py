@@ -83,7 +83,7 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     content = {"version": __version__, "versions": VERSIONS, "class": type(model).__name__}
     with _without_callbacks(model):
         archive = skops.io.dumps({**content, "summary": summary, "model": model})
-    refused = [*refused_pairs(_schema(archive)), *_distrusted(archive)]
+    refused = [*refused_pairs(_schema(archive)), *_untrusted_names(archive)]
     if refused:
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved: it holds {', '.join(refused)}, which a model file must not contain. "
@@ -99,7 +99,7 @@ def save(model: BaseEstimator, path: str | Path) -> None:
         temporary.write_bytes(MAGIC + hashlib.sha256(archive).hexdigest().encode() + b"\n" + archive)
 
 
-def _distrusted(archive: bytes) -> list[str]:
+def _untrusted_names(archive: bytes) -> list[str]:
     return sorted(set(skops.io.get_untrusted_types(data=archive)) - set(trusted_names()))
 
 
@@ -208,8 +208,8 @@ def _content(path: Path, max_bytes: int) -> dict[str, Any]:
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error.__cause__
     except Exception as error:  # whatever a forged archive provokes is one answer to the user
-        told = printable(f"{type(error).__name__}: {error}")
-        raise ModelFileError(f"{path}: the archive in it cannot be read ({told}).") from error
+        reason = printable(f"{type(error).__name__}: {error}")
+        raise ModelFileError(f"{path}: the archive in it cannot be read ({reason}).") from error
     return content
 
 
@@ -223,8 +223,8 @@ def _check_head(content: Any) -> None:
     if not isinstance(content, dict) or "model" not in content:
         raise ModelFileError(f"it holds a {type(content).__name__}, not a model written by rbrl.save.")
     versions = content.get("versions", {})
-    told = [content.get("version", __version__), *(versions.values() if isinstance(versions, dict) else [None])]
-    are_versions = all(isinstance(version, str) and VERSION.fullmatch(version) for version in told)
+    noted = [content.get("version", __version__), *(versions.values() if isinstance(versions, dict) else [None])]
+    are_versions = all(isinstance(version, str) and VERSION.fullmatch(version) for version in noted)
     is_class, is_summary = isinstance(content.get("class", ""), str), isinstance(content.get("summary", {}), dict)
     if not (are_versions and is_class and is_summary):
         raise ModelFileError("its notes on versions, class or training are not such as rbrl.save writes.")
@@ -270,8 +270,8 @@ def _check_entries(readers: list[dict[str, Any]]) -> None:
     for node in readers:
         ending = ENTRIES.get(str(node.get("__loader__")))
         if ending is None or not isinstance(node["file"], str) or not node["file"].endswith(ending):
-            told = printable(f"{node.get('__loader__')} reads {node['file']!r}")
-            raise ModelFileError(f"{told}, which is no entry for it; rbrl.save did not write this file.")
+            request = printable(f"{node.get('__loader__')} reads {node['file']!r}")
+            raise ModelFileError(f"{request}, which is no entry for it; rbrl.save did not write this file.")
     # One number, one object, however often the schema refers to it: only further objects take memory.
     times = Counter(name for name, _ in {(node["file"], str(node.get("__id__"))) for node in readers})
     copied = next((name for name in times if times[name] > 1), None)

@@ -1,4 +1,4 @@
-"""What a model file may ask for: a list of loaders, and for each of them the classes that it may build.
+"""The list of what a model file may ask for: loaders, and for each of them the classes that it may build.
 
 The schema of a file is a tree of nodes. A node names one of skops's loaders and a class, and the loader decides what is
 done with the class: "ObjectNode" builds an instance of it, "TypeNode" gives the class itself, "MethodNode" an attribute
@@ -133,7 +133,7 @@ def _ufunc_names() -> Iterator[str]:
 
 
 def trusted_names() -> list[str]:
-    """Return the names that skops is told to trust: of our classes, and of plain containers that it does not know.
+    """Return the names that skops must trust: of our classes, and of plain containers that it does not know.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def refused_pairs(schema: Any) -> list[str]:
     Parameters
     ----------
     schema : dict
-        As `json.loads` returns it.
+        Schema in the form of `json.loads`.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def check_schema(schema: Any) -> None:
     Parameters
     ----------
     schema : dict
-        As `json.loads` returns it.
+        Schema in the form of `json.loads`.
 
     Raises
     ------
@@ -221,12 +221,12 @@ def check_schema(schema: Any) -> None:
         raise ModelFileError(f"refused, it asks for types that no rbrl model needs: {', '.join(refused)}.")
     protocol = schema.get("protocol")
     if type(protocol) is not int or protocol < OLDEST_PROTOCOL:
-        told = printable(repr(protocol))
-        raise ModelFileError(f"its protocol of skops must be a whole number from {OLDEST_PROTOCOL} on. Got {told}.")
+        shown = printable(repr(protocol))
+        raise ModelFileError(f"its protocol of skops must be a whole number from {OLDEST_PROTOCOL} on. Got {shown}.")
     for node in nodes(schema):
         if type(node.get("__id__")) is not int:
-            told = printable(repr(node.get("__id__")))
-            raise ModelFileError(f"the number of {_built(node)} in it must be a whole number. Got {told}.")
+            shown = printable(repr(node.get("__id__")))
+            raise ModelFileError(f"the number of {_built(node)} in it must be a whole number. Got {shown}.")
         if node["__loader__"] == "DictNode":
             _check_key_types(node.get("key_types"))
     _check_numbers(schema, {})

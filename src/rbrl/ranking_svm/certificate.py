@@ -72,7 +72,7 @@ class LinearSpace:
 
     def __init__(self, X: Matrix, centred: bool) -> None:
         self.X = X
-        # One subtraction is correctly rounded, so that any centre is as good as the exact mean.
+        # One subtraction is correctly rounded, so that any centre serves as well as the exact mean.
         self.centred = X - X.mean(axis=0) if centred and X.shape[0] and not issparse(X) else X
         self.row_norms = np.sqrt(squares(self.centred, axis=1))
 
@@ -219,7 +219,7 @@ def _primal(
 def _penalty(products: FloatArray, n_labels: int) -> float:
     """Return the squared norm of a model, from the inner products of its labels.
 
-    Where the zero label has been subtracted, the zero label that makes the norm smallest is minus the mean over all
+    If the zero label has been subtracted, the zero label that makes the norm smallest is minus the mean over all
     labels, itself included.
     """
     square = float(np.trace(products))

@@ -267,7 +267,7 @@ class RankSVM(PairSVM):
         Proved lower bound of the optimum.
     gap_ : float
         Distance between the two, relative to the lower bound: `objective_` is certified to be that near its optimum.
-        What rounding may hide in the objective is added to the gap.
+        The gap includes the rounding error of the objective.
     n_iter_ : int
         Sweeps over the rows.
     history_ : array

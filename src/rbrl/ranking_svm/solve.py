@@ -40,7 +40,7 @@ class PairProblem:
     n_labels: int
     dtype: np.dtype[Any]
 
-    def stored(self, result: DualResult) -> tuple[FloatArray, FloatArray]:
+    def to_stored(self, result: DualResult) -> tuple[FloatArray, FloatArray]:
         """Return coefficients and biases as a model stores them, with the zero label subtracted."""
         coefficients = result.weights
         if isinstance(self.space, LinearSpace) and isinstance(self.rows, GramRows):
@@ -76,7 +76,7 @@ class PairSolution:
 def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
     """Solve a ranking SVM, and certify what is stored.
 
-    Where rounding of the stored coefficients takes a part of the tolerance, the solver goes on once with what is left.
+    If rounding of the stored coefficients takes a part of the tolerance, the solver goes on once with the rest of it.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max
 
 def _solve(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
     result = DualAscent().solve(problem.rows, problem.pairs, problem.lift, start, tol, max_iter)
-    coefficients, biases = problem.stored(result)
+    coefficients, biases = problem.to_stored(result)
     duals = result.best_duals
     certificate = certify(problem.space, problem.pairs, problem.lift, coefficients, biases, duals)
     return PairSolution(coefficients, biases, certificate, result)

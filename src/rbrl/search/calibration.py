@@ -14,8 +14,8 @@ from rbrl._common.checks import check_choice, check_row_weights, users_level
 from rbrl._common.frames import check_same_rows, refuse_masked
 from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
-from rbrl.decision import DecisionRule, ZeroThreshold, empty_share, filling_pays, relevant_labels
-from rbrl.estimators.base import Filling, remember_columns
+from rbrl.decision import DecisionRule, ZeroThreshold, empty_share, relevant_labels
+from rbrl.estimators.base import Filling, FillsEmptyRows, remember_columns
 from rbrl.estimators.named_answers import NamedAnswers, hand_on_names
 from rbrl.estimators.probabilities import by_class
 from rbrl.search.held_out import Fitted, checked_targets, fit_known, held_out_scores
@@ -24,7 +24,7 @@ from rbrl.search.probability_maps import Scores, Sigmoids, fit_isotonic, fit_sig
 METHODS = ("sigmoid", "isotonic")
 
 
-class CalibratedMultiLabelClassifier(NamedAnswers, Estimator):
+class CalibratedMultiLabelClassifier(FillsEmptyRows, NamedAnswers, Estimator):
     r"""A multi-label classifier with probabilities: its scores, each mapped by what came of such scores in held-out rows.
 
     The classifier is fitted to all rows, and its copies to the rows outside each fold. What these score the fold's rows
@@ -92,10 +92,6 @@ class CalibratedMultiLabelClassifier(NamedAnswers, Estimator):
     pooled_: FloatArray
     knots_: list[FloatArray] | None
     rule_: DecisionRule
-    empty_share_: float
-    all_labelled_: bool  # instead of `empty_share_`, in a model file from before it
-    # Parameters that only predictions depend on: a fitted model may be given others.
-    decision_parameters: tuple[str, ...] = ("non_empty",)
 
     def __init__(
         self, estimator: Any, method: str = "sigmoid", cv: Any = 5, rule: DecisionRule | None = None,
@@ -105,13 +101,6 @@ class CalibratedMultiLabelClassifier(NamedAnswers, Estimator):
         self.estimator, self.method, self.cv = estimator, method, cv
         self.rule, self.non_empty = rule, non_empty
         self.random_state, self.n_jobs, self.label_names = random_state, n_jobs, label_names
-
-    @property
-    def non_empty_(self) -> bool:
-        """Whether a row without a relevant label gets its most probable one: `non_empty`, or what "auto" came to."""
-        if self.non_empty != "auto":
-            return bool(self.non_empty)
-        return filling_pays(self.empty_share_) if hasattr(self, "empty_share_") else self.all_labelled_
 
     @property
     def takes_missing(self) -> bool:

@@ -19,6 +19,7 @@ from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.progress import Models, models_for
+from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.estimators.base import checked_labelled, needs_no_check, remember_columns, validated
@@ -203,6 +204,8 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
         estimator = hand_on_names(clone(self._estimator()), names)
         X, y = checked_labelled(self, X, given)
         data = SearchData(X, y, sample_weight, label_mask)
+        if not data.targets.is_matrix:
+            check_joined_texts(given)
         scoring = Scoring(self.scoring)
         metric = self._deciding(scoring, data)
         self.cv_results_, self.best_index_ = self._search(estimator, data, scoring, metric, task.told)

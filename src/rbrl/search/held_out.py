@@ -11,8 +11,8 @@ from sklearn.utils import check_array, column_or_1d, indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import validate_data
 
-from rbrl._common.frames import check_same_rows, refuse_masked
-from rbrl._common.label_values import label_values, missing_entries
+from rbrl._common.frames import check_same_rows, label_values, missing_entries, refuse_masked
+from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import Array, FloatArray, IntArray, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
@@ -50,6 +50,8 @@ def checked_targets(owner: Any, X: MatrixLike, y: Any) -> tuple[Any, SignedTarge
     y = check_array(values, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y", ensure_all_finite=finite)
     validate_data(owner, X, y, skip_check_array=True)
     targets = SignedTargets().fit(given)
+    if not targets.is_matrix:
+        check_joined_texts(given)
     return (y if targets.is_matrix else column_or_1d(y, warn=True)), targets, names
 
 
@@ -105,7 +107,7 @@ def fit_known(
     estimator : classifier
         It is fitted itself.
     X, y
-        As for its `fit`.
+        Arguments of its `fit`.
     targets : SignedTargets
     weights : array (n_samples,), default=None
         Its `sample_weight`.
@@ -135,7 +137,7 @@ def fit_for_scores(estimator: Any, X: MatrixLike, y: Any, **options: Any) -> Any
     ----------
     estimator : classifier
     X, y, **options
-        As for its `fit`.
+        Arguments of its `fit`.
 
     Returns
     -------
@@ -159,7 +161,7 @@ def held_out_scores(
     estimator : classifier
         With `decision_function` or `predict_proba`.
     X, y
-        As for its `fit`.
+        Arguments of its `fit`.
     targets : SignedTargets
     cv : int, splitter or iterable of splits
         A number means shuffled folds, which have each class of a 1-D target in them.

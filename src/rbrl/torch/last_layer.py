@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from rbrl._common.checks import check_number
-from rbrl._common.frames import fill_masked
-from rbrl._common.typing import Array, ArrayLike, FloatArray, issparse
+from rbrl._common.frames import as_dense
+from rbrl._common.typing import Array, ArrayLike, FloatArray
 from rbrl.datasets import Shards, write_shards
 from rbrl.estimators import RBRLClassifier
 from rbrl.scales import InterceptStrength, Strength, intercept_column
@@ -196,7 +196,7 @@ def _array(values: Any, dtype: Any = None) -> Array:
     """A dense array of a tensor, an array-like or a sparse matrix."""
     if isinstance(values, Tensor):
         values = values.detach().cpu().numpy()
-    return np.asarray(values.toarray() if issparse(values) else fill_masked(values), dtype=dtype)
+    return np.asarray(as_dense(values), dtype=dtype)
 
 
 def _numpy_type(weight: Tensor) -> type[np.floating[Any]]:

@@ -39,7 +39,7 @@ class ReadOptions:
     positive : str or sequence of str
         Words of label columns that mean that a label is relevant.
     nominal : {"codes", "onehot"} or None
-        What becomes of a nominal feature with more than two values. None: codes if the file declares its values, as ARFF
+        Form of a nominal feature with more than two values. None: codes if the file declares its values, as ARFF
         does; words that are not declared are refused.
     encoding : str or None
         None: UTF-8 or UTF-16 by their marks, else UTF-8, else Latin-1.

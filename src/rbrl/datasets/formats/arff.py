@@ -49,7 +49,7 @@ class Attributes:
     ignored : set of int
         Columns whose values are not read: they are 0.
     kind : array of int
-        Of each column: 0 numeric, -1 words or ignored, k > 0 those of the numbers ``allowed[k - 1]``.
+        Kind of each column: 0 numeric, -1 words or ignored, k > 0 those of the numbers ``allowed[k - 1]``.
 
     Examples
     --------

@@ -56,7 +56,7 @@ def read_header(stream: Iterable[str], options: ReadOptions | None = None) -> He
     stream : iterable of str
         The lines of the file; those after `@data` are left in it.
     options : ReadOptions, optional
-        Which attributes to ignore; default: none.
+        Options that name attributes to ignore; default: none.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Which columns of a file are labels, features, or left out: by name, by number, or by Mulan's XML file."""
+"""The choice of label and feature columns of a file, and of those to leave out: by name, by number, or by Mulan's XML."""
 
 import os
 import re
@@ -126,7 +126,7 @@ def warn_of_index(path: Path, names: Sequence[str]) -> None:
     ----------
     path : Path
     names : sequence of str
-        Those of the columns.
+        Names of the columns.
     """
     what = f"column {quote(names[0])}" if names[0] else "first column, which has no name,"
     text = f"its {what} is taken for the row index of pandas and left out; if it is a feature, give it another name."

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.checks import users_level
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import Columns, find_names
 from rbrl.datasets.dataset import Dataset
@@ -221,7 +222,7 @@ def _say_guess(path: Path, guessed: list[str]) -> None:
     names, options = (" and ".join(form.format(what) for what in guessed) for form in ("{}s", "first_{}=0"))
     text = f"its {names} are taken to count from 1, because none is 0; if they count from 0, pass {options}."
     if guessed:
-        warnings.warn(f"{path}: {text}", GuessWarning, stacklevel=2)
+        warnings.warn(f"{path}: {text}", GuessWarning, stacklevel=users_level())
 
 
 def _blocks(rows: Iterator[tuple[str, int]], size: int | None = None) -> Iterator[_Block]:

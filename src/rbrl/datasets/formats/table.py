@@ -198,7 +198,7 @@ class Table:
         return Y
 
     def _labels(self, labels: list[int], words: Mapping[str, int]) -> Matrix:
-        """Which labels are relevant, NaN where that is missing.
+        """Return which labels are relevant, NaN for missing labels.
 
         -1 stands for 0 in sparse rows, and in dense ones without a single 0.
         """

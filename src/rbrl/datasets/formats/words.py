@@ -160,7 +160,7 @@ def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] 
 
 
 def are_plain(words: Collection[str]) -> bool:
-    """Whether the words of a column say by themselves what they mean: numbers, or a pair such as yes/no.
+    """Tell whether the words of a column have a meaning of their own: numbers, or a pair such as yes/no.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def label_meanings(
     positive : collection of str
         Words that are declared to mean that a label is relevant.
     known : mapping of str to int, optional
-        What is known of words already.
+        Meanings of words that are known already.
 
     Returns
     -------
