@@ -169,7 +169,7 @@ def test_what_it_does_not_take_is_refused():
     graph = WeightedSum((1.0, SquaredHinge()), (1.0, LabelGraph(np.eye(2))))
     with pytest.raises(ValueError, match="needs a loss of squared hinges"):
         DualAscent().solve(Objective(MatrixDesign(np.eye(3)), np.ones((3, 2)), graph, 1.0, 0.0))
-    with pytest.raises(ValueError, match="needs a ridge above 0. Got 0"):
+    with pytest.raises(ValueError, match=r"needs a ridge above 0\. Got 0"):
         DualAscent().solve(random_objective(np.random.default_rng(0), lambdas=(0.0, 1.0, 1.0)))
     with pytest.raises(ValueError, match="use kernel='linear', or the solver 'auto'"):
         RBRLClassifier(kernel="rbf", solver="dual-ascent").fit(np.eye(4), [[0, 1], [1, 0], [1, 1], [0, 1]])

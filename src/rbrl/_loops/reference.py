@@ -371,9 +371,9 @@ def dual_ascent_dense(
     X: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float, margin: float,
     ridge: float, order: Array, W: Array, Z: Array,
 ) -> float:  # fmt: skip
-    """Maximise the dual over one row after the other; change W and Z, the scores whose loss gradients are the dual variables.
+    """Maximise the dual over one row after the other; return the sum of the rows' losses when they were visited.
 
-    Return the sum of the rows' losses when they were visited.
+    Z has the scores whose loss gradients, times -1, are the dual variables. It changes, and W with it.
     """
     visited = 0.0
     for i in order:

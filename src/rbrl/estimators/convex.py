@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -100,7 +100,6 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
     feature_map_: Any
     objective_: float
     gap_: float
-    rank_: int
     n_iter_: int
     n_evaluations_: float
     history_: FloatArray
@@ -351,7 +350,8 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
     _dual_scores: FloatArray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_dual_scores"}
+        state = cast("dict[str, Any]", super().__getstate__())
+        return {name: value for name, value in state.items() if name != "_dual_scores"}
 
     def _linear_coefficients(self) -> FloatArray | None:
         """Of the features, those of the intercept last, if there was a fit."""
@@ -378,8 +378,8 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
     def rank_(self) -> int:
         """Rank of the weights: the number of singular values above 1e-6 of the largest.
 
-        A linear model without a nuclear norm computes it when it is first asked for: it takes longer than a fit with thousands
-        of labels.
+        A linear model without a nuclear norm computes it when it is first asked for. With thousands of labels, that takes
+        longer than the fit.
         """
         coefficients = self._linear_coefficients()
         if coefficients is None:

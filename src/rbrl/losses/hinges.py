@@ -173,7 +173,7 @@ class PairwiseSquaredHinge(Loss):
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
         """Return, for each label, the sum over its pairs of their weight times both scores: any pair may become active."""
-        u = entry_weights(Y, None if np.ndim(weights) < 2 else weights)
+        u = entry_weights(Y, weights if weights is not None and weights.ndim == 2 else None)
         pulls = u * np.abs(F)
         above = (Y > 0).astype(np.float64)
         (u_above, u_all), (pull_above, pull_all) = (

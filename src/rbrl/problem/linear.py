@@ -86,7 +86,7 @@ class PresentColumns(MatrixDesign):
     ((2, 2), [0.0, 1.0, 1.0])
     """
 
-    def __init__(self, X: Matrix) -> None:
+    def __init__(self, X: Any) -> None:
         self.n_features = X.shape[1]
         self.present = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
         super().__init__(X if len(self.present) == X.shape[1] else X[:, self.present])

@@ -20,6 +20,7 @@ SOLVERS = {
 }  # fmt: skip
 
 __all__ = [
-    "APG", "SOLVERS", "Descent", "DualAscent", "KernelBlocks", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver", "SolverResult",
+    "APG", "SOLVERS", "Descent", "DualAscent", "KernelBlocks", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver",
+    "SolverResult",
     "choose_solver", "lower_bound", "solve_kernel", "solve_posed",
 ]  # fmt: skip

@@ -10,8 +10,8 @@ from rbrl.solvers.quasi_newton import QuasiNewton
 def choose_solver(objective: Objective, max_iter: int = 1000) -> Solver:
     """Return the solver that is faster on problems of this kind.
 
-    Dual ascent serves linear models in memory whose loss is made of squared hinges, if its loop is compiled. It needs a ridge
-    that is not too weak for the length of the rows. The quasi-Newton solver serves everything else.
+    Dual ascent serves linear models in memory whose loss is made of squared hinges, if its loop is compiled. It needs a
+    ridge that is not too weak for the length of the rows. The quasi-Newton solver serves everything else.
     `python -m benchmarks.solver` has the times of both.
 
     Parameters

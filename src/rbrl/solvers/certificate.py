@@ -124,7 +124,8 @@ def lower_bound(
 def weights_bound(objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray, blur: Blur) -> float:
     """Return the lower bound at theta = 1 for the N that weights suggest, what rounding can have added taken from it.
 
-    N = M - ridge W has no singular value above the nuclear weight at the optimum. It takes no decomposition but for its norm.
+    N = M - ridge W has no singular value above the nuclear weight at the optimum. It takes no decomposition but that of its
+    norm.
 
     Parameters
     ----------

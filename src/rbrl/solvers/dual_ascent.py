@@ -8,22 +8,22 @@ matrix N that has no singular value above :math:`\lambda_3`, is
 
 A step maximises D over one block, exactly:
 
-- **A row.** Let :math:`q = |z_i|^2 / \lambda_1`, and let c be the scores of the row that W gives without the row's own part.
-  The best scores of the row are :math:`f = \arg\min \text{loss}_i(f) + |f - c|^2 / 2q`, and
+- **A row.** Let :math:`q = |z_i|^2 / \lambda_1`, and let c be the scores of the row that W gives without the row's own
+  part. The best scores of the row are :math:`f = \arg\min \text{loss}_i(f) + |f - c|^2 / 2q`, and
   :math:`a_i = -\nabla \text{loss}_i(f)`. Newton's method finds them in one to three steps.
 - **The nuclear norm.** The best N has the singular values of Z'a, clipped at :math:`\lambda_3`. So W has those of
   :math:`Z'a / \lambda_1`, shrunk: its rank is low without any smoothing.
 
-D never falls, and each of its values is a lower bound of the optimum. The dual variables are stored as the scores f whose loss
-gradients they are. So the certificate of every other solver serves here, too.
+D never falls, and each of its values is a lower bound of the optimum. The dual variables are stored as the scores f whose
+loss gradients they are. So the certificate of every other solver serves here, too.
 
 **Weak ridges.** The number of passes over the rows grows with q. Where q is large, the solver minimises
 
 .. math:: \text{objective}(W) + \tfrac{\kappa}{2} \|W - C\|_F^2
 
-for a sequence of centres C, to which it adds momentum (the accelerated proximal point method; Lin, Mairal, Harchaoui: Catalyst
-acceleration, JMLR 2018). Each of these problems has the ridge :math:`\lambda_1 + \kappa` and takes a few passes. The momentum
-starts again whenever it points uphill (O'Donoghue, Candes: Adaptive restart, 2015).
+for a sequence of centres C, to which it adds momentum (the accelerated proximal point method; Lin, Mairal, Harchaoui:
+Catalyst acceleration, JMLR 2018). Each of these problems has the ridge :math:`\lambda_1 + \kappa` and takes a few passes.
+The momentum starts again whenever it points uphill (O'Donoghue, Candes: Adaptive restart, 2015).
 """
 
 from dataclasses import dataclass, field
@@ -93,8 +93,8 @@ class DualAscent:
             )
         if not objective.ridge.weight > 0:
             raise ValueError(
-                f"Dual ascent needs a ridge above 0. Got {objective.ridge.weight:g}; use a small ridge, such as 1e-4, or the "
-                "solver 'auto'."
+                f"Dual ascent needs a ridge above 0. Got {objective.ridge.weight:g}; use a small ridge, such as 1e-4, or "
+                "the solver 'auto'."
             )
         return Ascent(self, objective, tol, max_iter).run(start)
 
@@ -167,6 +167,8 @@ class Ascent(Run):
 
     name = "Dual ascent"
     now: Checked
+    centre: Any = None
+    last: Any = None
 
     def __init__(self, settings: DualAscent, objective: Objective, tol: float, max_iter: int) -> None:
         super().__init__(objective, tol, max_iter)
@@ -179,7 +181,8 @@ class Ascent(Run):
             row_weights(objective.sample_weight, len(objective.Y)),
             *objective.loss.row_hinges(objective.Y.shape[1]),
         )
-        self.sigma = self.pull_sigma = np.zeros(0)
+        self.sigma: FloatArray = np.zeros(0)
+        self.pull_sigma: FloatArray = np.zeros(0)
         self.momentum = 0
         self.settled = False
         self.next_check = 2
@@ -227,10 +230,9 @@ class Ascent(Run):
             self.dual_scores = objective.Y.astype(np.float64)
             self.W = objective.zeros()
         else:
-            usable = known is not None and known.shape == objective.Y.shape
-            self.dual_scores = known.copy() if usable else objective.design.scores(start)
+            fits = known is not None and known.shape == objective.Y.shape
+            self.dual_scores = np.array(known) if fits else objective.design.scores(start)
             self.W = self.weights_of_duals(start)
-        self.centre = self.last = None
         if self.kappa:
             # The weights change in place.
             self.centre = objective.zeros() if start is None else start

@@ -105,7 +105,7 @@ class DualPoint:
         cls, objective: Objective, scores_of: Callable[[slice], FloatArray],
         receive: Callable[[slice, FloatArray], object] | None = None,
     ) -> "DualPoint":  # fmt: skip
-        """Return the point of scores that come some rows at a time; `receive` is called with the loss gradients of each part.
+        """Return the point of scores that come some rows at a time; `receive` is called with the gradients of each part.
 
         A loss is a sum over rows, so that no more than a part of the gradients is in memory.
         """

@@ -81,7 +81,7 @@ class DualResult:
 
 
 @dataclass(frozen=True)
-class DualAscent:
+class PairwiseAscent:
     """Dual coordinate ascent over the pairs of a row at a time.
 
     Parameters
@@ -95,7 +95,7 @@ class DualAscent:
     >>> import numpy as np
     >>> from rbrl.ranking_svm.pairs import FeatureRows, ranking_pairs
     >>> X, Y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1, -1], [-1, 1]])
-    >>> result = DualAscent().solve(FeatureRows(X), ranking_pairs(Y, C=1.0), lift=0.0)
+    >>> result = PairwiseAscent().solve(FeatureRows(X), ranking_pairs(Y, C=1.0), lift=0.0)
     >>> result.weights.round(2), result.gap <= 1e-3
     (array([[ 0.5, -0.5],
            [-0.5,  0.5]]), True)
