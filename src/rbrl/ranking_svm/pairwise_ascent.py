@@ -17,6 +17,9 @@ which both the dual bound and the next estimate come.
 
 Sweeps are cheap and soon near the optimum, unless a large C meets few features: then the last digits would take thousands,
 and an interior point method goes on from where they are (:mod:`rbrl.ranking_svm.interior_point`).
+
+It shares no code with :mod:`rbrl.solvers.dual_ascent`. There, a hinge is squared, and the dual variables of a row are those
+of its labels, without a bound. Here, a hinge is not squared, and each pair has a variable between two bounds.
 """
 
 from dataclasses import dataclass, field
