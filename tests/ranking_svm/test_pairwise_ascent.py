@@ -5,7 +5,6 @@ import pytest
 from scipy.optimize import linprog
 
 from problems import random_labels
-from rbrl.ranking_svm.pairwise_ascent import PairwiseAscent, balance
 from rbrl.ranking_svm.pairs import (
     FeatureRows,
     GramRows,
@@ -14,6 +13,7 @@ from rbrl.ranking_svm.pairs import (
     ranking_pairs,
     zero_label_pairs,
 )
+from rbrl.ranking_svm.pairwise_ascent import PairwiseAscent, balance
 
 BUILDERS = (ranking_pairs, zero_label_pairs, calibrated_pairs)
 every_problem = pytest.mark.parametrize("build", BUILDERS)
@@ -62,7 +62,9 @@ def test_the_dual_value_is_below_every_primal_one(build, lift):
     rng = np.random.default_rng(1)
     best = PairwiseAscent().solve(FeatureRows(X), pairs, lift, tol=1e-8)
     W = best.weights
-    duals = [PairwiseAscent().solve(FeatureRows(X), pairs, lift, tol=1e-8, max_iter=k).dual_objective for k in (1, 3, 30)]
+    duals = [
+        PairwiseAscent().solve(FeatureRows(X), pairs, lift, tol=1e-8, max_iter=k).dual_objective for k in (1, 3, 30)
+    ]
     for size in (0.0, 1e-6, 1e-2, 1.0):
         noisy = primal(X, pairs, lift, W + size * rng.standard_normal(W.shape), best.biases * (1 + size))
         assert max(*duals, best.dual_objective) <= noisy * (1 + 1e-12)

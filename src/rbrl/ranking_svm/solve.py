@@ -7,8 +7,8 @@ import numpy as np
 
 from rbrl._common.typing import FloatArray
 from rbrl.ranking_svm.certificate import Certificate, FeatureSpace, LinearSpace, certify
-from rbrl.ranking_svm.pairwise_ascent import PairwiseAscent, DualResult, Start
 from rbrl.ranking_svm.pairs import GramRows, HingePairs, Rows
+from rbrl.ranking_svm.pairwise_ascent import DualResult, PairwiseAscent, Start
 from rbrl.solvers.base import message_unconverged
 
 REMEDY = "Raise max_iter or tol, scale X, or use a smaller C."
