@@ -66,7 +66,9 @@ def test_its_matrix_scores_other_rows_as_the_model_does(model, rows, weights):
 def test_a_start_is_where_the_solver_begins():
     problem = RBRLClassifier(tol=1e-6).problem(X, Y)
     cold = problem.solve()
-    assert problem.solve(cold.coefficients).result.n_iter <= 2 < cold.result.n_iter
+    again = problem.solve(cold.coefficients, cold.result.dual_scores)
+    assert again.result.n_iter <= 2 < cold.result.n_iter
+    assert problem.solve(cold.coefficients).result.n_iter < cold.result.n_iter
 
 
 def test_a_target_of_classes_and_a_parameter_that_makes_no_sense():

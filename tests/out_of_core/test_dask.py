@@ -35,7 +35,7 @@ def cluster(n_workers, processes=False):
 
 @pytest.fixture(scope="module")
 def expected():
-    return RBRLClassifier(tol=TOL).fit(X, Y)
+    return RBRLClassifier(tol=TOL, solver="quasi-newton").fit(X, Y)
 
 
 def assert_same_model(found, expected):

@@ -38,6 +38,8 @@ def test_the_papers_constant_oscillates_on_the_counterexample():
 @pytest.mark.parametrize("kind", DESIGNS)
 def test_a_result_describes_itself(name, kind):
     objective = random_objective(np.random.default_rng(0), kind, weights=np.arange(12.0) / 6)
+    if name == "dual-ascent" and not isinstance(objective.design, MatrixDesign):
+        pytest.skip("dual ascent visits the rows of features")
     before = objective.evaluations
     result = SOLVERS[name]().solve(objective, tol=1e-6, max_iter=20_000)
     assert result.evaluations == objective.evaluations - before

@@ -8,7 +8,8 @@ import pytest
 from problems import DESIGNS, random_design, random_labels, random_objective, rbrl_loss
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, lower_bound
-from rbrl.solvers.certificate import DualPoint, Mixture, best_mixture, relative_gap
+from rbrl.solvers.certificate import Mixture, best_mixture, relative_gap
+from rbrl.solvers.proof import DualPoint
 
 LAMBDAS = (0.0, 1e-4, 1.0, 1e2)
 

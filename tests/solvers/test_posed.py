@@ -18,9 +18,9 @@ from rbrl.kernels import fit_feature_map, gram
 from rbrl.problem import SpectralDesign
 from rbrl.problem.objective import Objective
 from rbrl.search import PathSearchCV
-from rbrl.solvers import APG, QuasiNewton, certificate, solve_kernel
+from rbrl.solvers import APG, QuasiNewton, proof, solve_kernel
 from rbrl.solvers import solve as posed
-from rbrl.solvers.certificate import prove_function, prove_kernel
+from rbrl.solvers.proof import prove_function, prove_kernel
 
 WEIGHTS = list(itertools.product((1e-4, 1e-2, 1.0, 1e2), (0.0, 1.0), (0.0, 1e-2, 10.0)))
 
@@ -250,7 +250,7 @@ def small_problem(n=30, l=4):
 def test_what_rounding_can_have_added_to_the_objective_is_in_the_gap(monkeypatch, low_rank):
     model = RBRLClassifier(kernel="rbf", low_rank=low_rank, tol=1e-3)
     fitted = model.fit(*small_problem())
-    at = certificate.DualPoint.at
+    at = proof.DualPoint.at
 
     def doubtful(*args):
         point, R = at(*args)
@@ -258,7 +258,7 @@ def test_what_rounding_can_have_added_to_the_objective_is_in_the_gap(monkeypatch
         point.score_sizes = 0.5 * fitted.objective_ * np.linalg.pinv(point.own_rounding[None])[:, 0]
         return point, R
 
-    monkeypatch.setattr(certificate.DualPoint, "at", doubtful)
+    monkeypatch.setattr(proof.DualPoint, "at", doubtful)
     with pytest.warns(ConvergenceWarning):
         assert 0.5 < clone(model).fit(*small_problem()).gap_ < 0.51
 

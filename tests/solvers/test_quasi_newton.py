@@ -15,9 +15,10 @@ from rbrl.problem import MatrixDesign, SpectralDesign, linear_design, with_const
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, QuasiNewton, factored, lbfgs, quasi_newton
 from rbrl.solvers.base import Bound
-from rbrl.solvers.certificate import Mixture, prove_linear
+from rbrl.solvers.certificate import Mixture
 from rbrl.solvers.lbfgs import Iterate
 from rbrl.solvers.newton import newton_cost
+from rbrl.solvers.proof import prove_linear
 from rbrl.solvers.quasi_newton import FEW, QuasiNewtonRun
 
 LAMBDAS = (0.0, 1e-4, 1e-2, 1.0, 1e2)

@@ -302,3 +302,100 @@ def gram_blocks(data: Array, indices: Array, indptr: Array, H: Array, G: Array) 
     for i in range(len(H)):
         x, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
         G[np.ix_(columns, columns)] += np.multiply.outer(np.outer(x, x), H[i])
+
+
+# A row's subproblem is solved until its gradient is this share of the first one.
+ACCURACY = 0.01
+
+
+class _Row:
+    """The subproblem of a row: loss(z) + |z - centre|^2 / (2 q), for a loss of squared hinges."""
+
+    def __init__(
+        self, y: Array, w: Array, of_entries: bool, hinge: float, costs: Array, pairs: float, margin: float
+    ) -> None:
+        self.y, self.margin = y, margin
+        weights = np.where(y != 0, w, 0.0)
+        self.price = hinge * weights * np.where(y > 0, costs, 1.0)
+        self.pos = np.flatnonzero(y > 0)
+        self.neg = np.flatnonzero(y < 0)
+        self.pair_price = np.zeros((len(self.pos), len(self.neg)))
+        if self.pair_price.size:
+            u, v = (
+                (weights[self.pos], weights[self.neg])
+                if of_entries
+                else (np.ones(len(self.pos)), np.ones(len(self.neg)))
+            )
+            whole = (u.sum() + v.sum()) / (len(u) + len(v)) if of_entries else w[0]
+            self.pair_price = pairs * whole * np.outer(u, v) / (u.sum() * v.sum())
+
+    def evaluate(self, z: Array) -> tuple[float, Array, Array]:
+        """Return value, gradient and Hessian of the loss."""
+        slack = np.maximum(np.abs(self.y) - self.y * z, 0.0)
+        pair_slack = np.maximum(self.margin - z[self.pos][:, None] + z[self.neg][None, :], 0.0)
+        pulls = self.pair_price * pair_slack
+        active = self.pair_price * (pair_slack > 0)
+        gradient = -self.price * self.y * slack
+        gradient[self.pos] -= pulls.sum(axis=1)
+        gradient[self.neg] += pulls.sum(axis=0)
+        hessian = np.diag(self.price * (slack > 0))
+        hessian[self.pos, self.pos] += active.sum(axis=1)
+        hessian[self.neg, self.neg] += active.sum(axis=0)
+        hessian[np.ix_(self.pos, self.neg)] -= active
+        hessian[np.ix_(self.neg, self.pos)] -= active.T
+        return 0.5 * float(self.price @ slack**2 + np.sum(pulls * pair_slack)), gradient, hessian
+
+    def minimise(self, z: Array, centre: Array, q: float) -> tuple[Array, Array]:
+        """Return the minimiser, by Newton's method from `z`, and the gradient of its loss."""
+        loss, gradient, hessian = self.evaluate(z)
+        value = loss + np.sum((z - centre) ** 2) / (2 * q)
+        first = np.linalg.norm(gradient + (z - centre) / q)
+        for _ in range(50):
+            residual = gradient + (z - centre) / q
+            if np.linalg.norm(residual) <= ACCURACY * first:
+                break
+            step = np.linalg.solve(hessian + np.eye(len(z)) / q, -residual)
+            length = 1.0
+            for _ in range(31):
+                there = z + length * step
+                loss, gradient, hessian = self.evaluate(there)
+                new = loss + np.sum((there - centre) ** 2) / (2 * q)
+                if new <= value + 1e-4 * length * (step @ residual) + 1e-14 * abs(value):
+                    break
+                length *= 0.5
+            z, value = there, new
+        return z, gradient
+
+
+def dual_ascent_dense(
+    X: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float, margin: float,
+    ridge: float, order: Array, W: Array, Z: Array,
+) -> float:  # fmt: skip
+    """Maximise the dual over one row after the other; return the sum of the rows' losses when they were visited.
+
+    Z has the scores whose loss gradients, times -1, are the dual variables. It changes, and W with it.
+    """
+    visited = 0.0
+    for i in order:
+        w = weights[i] if weights.ndim == 2 else np.full(Y.shape[1], weights[i])
+        row = _Row(Y[i].astype(float), w, weights.ndim == 2, hinge, costs, pairs, margin)
+        q = squares[i] / ridge
+        _, old, _ = row.evaluate(Z[i])
+        scores = X[i] @ W
+        loss, gradient, _ = row.evaluate(scores)
+        visited += loss
+        Z[i] = scores
+        if q > 0:
+            Z[i], gradient = row.minimise(scores, scores + q * old, q)
+        W += np.outer(X[i], old - gradient) / ridge
+    return float(visited)
+
+
+def dual_ascent_sparse(
+    data: Array, indices: Array, indptr: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array,
+    pairs: float, margin: float, ridge: float, order: Array, W: Array, Z: Array,
+) -> float:  # fmt: skip
+    """Do the same for the rows of a sparse matrix."""
+    X = np.zeros((len(Y), len(W)))
+    np.add.at(X, (_row_of(indptr), indices), data)
+    return dual_ascent_dense(X, squares, Y, weights, hinge, costs, pairs, margin, ridge, order, W, Z)

@@ -6,14 +6,15 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any, Self
+from functools import cached_property, partial
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.frames import check_same_columns, check_same_rows
+from rbrl._common.linalg import singular_values
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns
 from rbrl.decision import empty_share
@@ -99,7 +100,6 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
     feature_map_: Any
     objective_: float
     gap_: float
-    rank_: int
     n_iter_: int
     n_evaluations_: float
     history_: FloatArray
@@ -252,7 +252,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         if problem.kind == "linear" and not issparse(X):
             problem.scales.warn_of_spread(type(self).__name__)
         with enough_memory(problem):
-            solution = problem.solve(self._previous(problem) if self.warm_start else None)
+            solution = problem.solve(self._previous(problem), self._dual_scores) if self.warm_start else problem.solve()
         if problem.kind == "linear":
             self._store_linear(solution.coefficients)
         elif problem.kind == "approximation":
@@ -299,9 +299,10 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
                 f"{owner} learns a linear model from rows in blocks. Got kernel={self.kernel!r}; map the features of each "
                 "block first, for example with sklearn.kernel_approximation.Nystroem, and use kernel='linear'."
             )
-        if self.solver != "auto" and not isinstance(self.solver, QuasiNewton):
+        named = isinstance(self.solver, str) and self.solver in ("auto", "quasi-newton")
+        if not (named or isinstance(self.solver, QuasiNewton)):
             raise ValueError(
-                f"The solver parameter of {owner} must be 'auto' or a QuasiNewton for rows in blocks. "
+                f"The solver parameter of {owner} must be 'auto' or 'quasi-newton' for rows in blocks. "
                 f"Got {self.solver!r} instead."
             )
         columns = blocks.columns or Columns()
@@ -345,6 +346,13 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         X, Y, _, weights = found.sample
         return TrainingRows(Y, self._untuned_scores(X), weights, mean_weights(Y, weights))
 
+    # What a warm start goes on from beside the weights; it is in no copy and in no file.
+    _dual_scores: FloatArray | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = cast("dict[str, Any]", super().__getstate__())
+        return {name: value for name, value in state.items() if name != "_dual_scores"}
+
     def _linear_coefficients(self) -> FloatArray | None:
         """Of the features, those of the intercept last, if there was a fit."""
         if not hasattr(self, "coef_"):
@@ -366,6 +374,20 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         self.coef_ = np.ascontiguousarray(W[:n_features].T)
         self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=W.dtype)
 
+    @cached_property
+    def rank_(self) -> int:
+        """Rank of the weights: the number of singular values above 1e-6 of the largest.
+
+        A linear model without a nuclear norm computes it when it is first asked for. With thousands of labels, that takes
+        longer than the fit.
+        """
+        coefficients = self._linear_coefficients()
+        if coefficients is None:
+            raise AttributeError(f"This {type(self).__name__} has no rank_: it is not fitted.")
+        if self.fit_intercept:
+            coefficients[-1] /= intercept_column(self.ridge_, self.intercept_ridge)
+        return _count_rank(singular_values(coefficients))
+
     def _store_solution(self, solution: Solution, started: float) -> None:
         proof, result = solution.proof, solution.result
         for text in solution.messages:
@@ -373,7 +395,12 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         self.objective_, self.gap_ = proof.objective, proof.gap
         self.n_iter_, self.n_evaluations_ = result.n_iter, result.evaluations
         self.history_ = np.append(result.history[:-1], proof.objective)
-        self.rank_ = int(np.count_nonzero(proof.sigma > RANK_FLOOR * proof.sigma.max(initial=0.0)))
+        vars(self).pop("_dual_scores", None)
+        if self.warm_start and isinstance(result.dual_scores, np.ndarray):
+            self._dual_scores = result.dual_scores
+        vars(self).pop("rank_", None)
+        if proof.sigma is not None:
+            self.rank_ = _count_rank(proof.sigma)
         if self.verbose:
             sys.stderr.write(
                 f"{type(self).__name__}: {self.n_iter_} iterations, {self.n_evaluations_:g} evaluations, objective "
@@ -434,3 +461,8 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
                 f"{owner} with approximation={self.approximation!r} needs kernel={' or '.join(map(repr, kernels))}. Got "
                 f"kernel={self.kernel!r}; choose such a kernel, or approximation=None."
             )
+
+
+def _count_rank(sigma: FloatArray) -> int:
+    """Return the number of singular values above the floor."""
+    return int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))

@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,10 +19,21 @@ from rbrl.exceptions import MemoryWarning
 from rbrl.kernels import WITH_WIDTH, check_gram, fit_feature_map
 from rbrl.out_of_core import label_counts
 from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, Design, FeatureMapDesign, Objective, SpectralDesign
-from rbrl.problem.linear import linear_design, with_constant
+from rbrl.problem.linear import linear_design, row_design, with_constant
 from rbrl.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width
-from rbrl.solvers import SOLVERS, KernelBlocks, LowRank, Posed, Solution, Solver, solve_kernel, solve_posed
-from rbrl.solvers.certificate import prove_function, prove_linear
+from rbrl.solvers import (
+    SOLVERS,
+    DualAscent,
+    KernelBlocks,
+    LowRank,
+    Posed,
+    Solution,
+    Solver,
+    choose_solver,
+    solve_kernel,
+    solve_posed,
+)
+from rbrl.solvers.proof import prove_function, prove_linear
 
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ObjectiveClassifier
@@ -224,7 +236,7 @@ class ConvexProblem:
             basis = self.model._gram(X, self.present, self.gamma)
         return design.transform(basis)
 
-    def solve(self, start: FloatArray | None = None) -> Solution:
+    def solve(self, start: FloatArray | None = None, dual_scores: FloatArray | None = None) -> Solution:
         """Solve to the model's tolerance, with a proof.
 
         Parameters
@@ -232,6 +244,8 @@ class ConvexProblem:
         start : array, default=None
             Coefficients as the model stores them: of the features (n_columns, n_labels), those of the intercept last, or of
             the rows that are present (n_rows, n_labels).
+        dual_scores : array (n_rows, n_labels), default=None
+            Scores at which an earlier result found its lower bound, beside its coefficients: dual ascent goes on from them.
 
         Returns
         -------
@@ -244,12 +258,15 @@ class ConvexProblem:
             objective = self.objective(kernel)
             posed = Posed(partial(prove_function, objective, kernel.product_as_posed, kernel.row_norms()), dtype)
             return solve_posed(KernelBlocks(), objective, posed, start, model.tol, model.max_iter)
-        solver = solver_of(model)
+        solver = self.solver
         if self.kind == "kernel":
             K = self._kernel_matrix()
             limits = start, model.tol, model.max_iter
             return solve_kernel(solver, K, model.low_rank, self.ridge, self.objective, dtype, *limits)
-        objective = self.objective()
+        visits_rows = self.kind == "linear" and isinstance(solver, DualAscent)
+        objective = self._row_objective if visits_rows else self.objective()
+        if isinstance(solver, DualAscent):
+            solver = replace(solver, dual_scores=dual_scores)
         start = None if start is None else objective.design.weights(start)
         if self.kind == "linear":
             posed = Posed(partial(prove_linear, objective, self.present), dtype)
@@ -258,6 +275,21 @@ class ConvexProblem:
             design = None if model.low_rank == "function" else objective.design
             posed = Posed(partial(prove_linear, objective, features, design=design), np.dtype(np.float64))
         return solve_posed(solver, objective, posed, start, model.tol, model.max_iter)
+
+    @cached_property
+    def solver(self) -> Solver:
+        """The solver that the model names, or the faster one where it leaves the choice open."""
+        named = solver_of(self.model)
+        if self.kind != "linear" or self.model.solver != "auto" or self.model.max_rank is not None:
+            return named
+        return choose_solver(self._row_objective, self.model.max_iter)
+
+    @cached_property
+    def _row_objective(self) -> Objective:
+        """The objective over the features as they are, for a solver that visits rows."""
+        constant = self._constant(self.model)
+        X = self.present.astype(np.float64, copy=False)
+        return self.objective(row_design(with_constant(X, constant) if self.model.fit_intercept else X, constant))
 
     def _kernel_matrix(self) -> FloatArray:
         K = check_gram(self.model._gram(self.X, width=self.gamma))
@@ -399,6 +431,9 @@ def memory_needed(problem: ConvexProblem) -> Needs:
         return Needs(DOUBLE * n**2 + scores, 4 * DOUBLE * n**2 + 10 * scores)
     if model.max_rank is not None:
         return Needs(weights + scores, 6 * weights + 10 * scores)
+    if isinstance(problem.solver, DualAscent):
+        # Weights of the solver and of the model, their gradient, and copies of them in the proof; scores of both sides.
+        return Needs(2 * weights + 2 * scores, (7 if model.nuclear else 6) * weights + 4 * scores)
     if min(n, m) > LARGEST_DECOMPOSITION:
         return Needs(5 * weights + scores, 22 * weights + 10 * scores)
     square = DOUBLE * min(n, m) ** 2

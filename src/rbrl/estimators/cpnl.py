@@ -61,7 +61,7 @@ class CPNL(ObjectiveClassifier):
     non_empty : bool or "auto", default="auto"
         Give a row without a positive score its best label, as the authors' program does. "auto": if at most 2 % of the
         training rows have no label. The value is in `non_empty_`.
-    solver : {"auto", "apg"} or solver object, default="auto"
+    solver : {"auto", "quasi-newton", "apg"} or solver object, default="auto"
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
     tol : float, default=1e-4
         Stop when the objective is certified to be within this share of its optimum.

@@ -70,12 +70,14 @@ class BRLClassifier(StreamingClassifier):
         Weights of the entries of y, by label. "balanced" gives the relevant and the irrelevant entries of each label the
         same total weight. A dict has a weight of the relevant entries, or a pair of weights (irrelevant, relevant), for
         labels by their column or name; of a 1-D y, a weight for each class. They multiply `sample_weight`.
-    solver : {"auto", "apg", "low-rank"} or solver object, default="auto"
-        "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
+    solver : {"auto", "dual-ascent", "quasi-newton", "low-rank", "apg"} or solver object, default="auto"
+        "dual-ascent" visits the rows of a linear model one at a time. "quasi-newton" serves kernels, rows in blocks and very
+        weak ridges, too. "auto" chooses between the two. "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
     tol : float, default=1e-4
         Stop when the objective is certified to be within this share of its optimum.
     max_iter : int, default=1000
+        Largest number of iterations; one of dual ascent is a pass over all rows.
     warm_start : bool, default=False
         Start from the weights of the previous `fit`. No effect with an approximation, whose features are drawn anew.
     verbose : int, default=0
@@ -207,12 +209,14 @@ class RBRLClassifier(StreamingClassifier):
         Weights of the entries of y, by label. "balanced" gives the relevant and the irrelevant entries of each label the
         same total weight. A dict has a weight of the relevant entries, or a pair of weights (irrelevant, relevant), for
         labels by their column or name; of a 1-D y, a weight for each class. They multiply `sample_weight`.
-    solver : {"auto", "apg", "low-rank"} or solver object, default="auto"
-        "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
+    solver : {"auto", "dual-ascent", "quasi-newton", "low-rank", "apg"} or solver object, default="auto"
+        "dual-ascent" visits the rows of a linear model one at a time. "quasi-newton" serves kernels, rows in blocks and very
+        weak ridges, too. "auto" chooses between the two. "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
     tol : float, default=1e-4
         Stop when the objective is certified to be within this share of its optimum.
     max_iter : int, default=1000
+        Largest number of iterations; one of dual ascent is a pass over all rows.
     warm_start : bool, default=False
         Start from the weights of the previous `fit`. No effect with an approximation, whose features are drawn anew.
     verbose : int, default=0

@@ -45,6 +45,33 @@ class Terms(NamedTuple):
     reach: float = np.inf
 
 
+class RowHinges(NamedTuple):
+    """A loss of squared hinges, by its parameters: the loss of a row that a compiled loop can minimise.
+
+    Attributes
+    ----------
+    hinge : float
+        Weight of the squared hinges of single labels.
+    costs : array (n_labels,)
+        Factors of the hinges of relevant entries.
+    pairs : float
+        Weight of the squared hinges of pairs of a relevant and an irrelevant label.
+    margin : float
+        Margin of the pairs.
+
+    Examples
+    --------
+    >>> from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
+    >>> WeightedSum((1.0, SquaredHinge()), (0.5, PairwiseSquaredHinge())).row_hinges(2)
+    RowHinges(hinge=1.0, costs=array([1., 1.]), pairs=0.5, margin=2.0)
+    """
+
+    hinge: float
+    costs: FloatArray
+    pairs: float
+    margin: float
+
+
 class LineValue(NamedTuple):
     """A loss at F + D diag(t), and its derivatives.
 
@@ -228,6 +255,19 @@ class Loss(ABC):
         columns = [self.hessian_product(Y, F, np.broadcast_to(e, F.shape), weights).sum(axis=0) for e in units]
         return np.array(columns)
 
+    def row_hinges(self, n_labels: int) -> RowHinges | None:
+        """Return the parameters of a loss that is made of squared hinges alone; None for other losses.
+
+        Parameters
+        ----------
+        n_labels : int
+
+        Returns
+        -------
+        RowHinges or None
+        """
+        return None
+
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
         """How far the gradient moves where scores move by a share of themselves, as a multiple of that share: (n, l).
 
@@ -317,6 +357,21 @@ class WeightedSum(Loss):
         """Weighted sum of the terms' bounds: (n,)."""
         return sum((c * loss.curvature(Y, weights) for c, loss in self.terms), np.zeros(len(Y)))
 
+    def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return the weighted sum of the terms' own: (n, l)."""
+        return sum((c * loss.rounding_reach(Y, F, weights) for c, loss in self.terms), np.zeros(F.shape))
+
+    def row_hinges(self, n_labels: int) -> RowHinges | None:
+        """Return the sum of the terms' hinges, if at most one term is of each kind."""
+        parts = [(c, loss.row_hinges(n_labels)) for c, loss in self.terms]
+        of_labels = [(c * part.hinge, part.costs) for c, part in parts if part is not None and part.hinge]
+        of_pairs = [(c * part.pairs, part.margin) for c, part in parts if part is not None and part.pairs]
+        if any(part is None for _, part in parts) or max(len(of_labels), len(of_pairs)) > 1:
+            return None
+        hinge, costs = of_labels[0] if of_labels else (0.0, np.ones(n_labels))
+        pairs, margin = of_pairs[0] if of_pairs else (0.0, 0.0)
+        return RowHinges(hinge, costs, pairs, margin)
+
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         """Weighted sum of the terms' :class:`LineValue`."""
         parts = [(c, loss.line(Y, F, D, t, weights)) for c, loss in self.terms]
@@ -378,6 +433,11 @@ class ClassWeighted(Loss):
         """The loss along directions, one step length per label."""
         Y, weights = self._entries(Y, weights)
         return self.loss.line(Y, F, D, t, weights)
+
+    def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return that of the loss, with these weights: (n, l)."""
+        Y, weights = self._entries(Y, weights)
+        return self.loss.rounding_reach(Y, F, weights)
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
         """The bounds of the loss, with these weights: (n,)."""

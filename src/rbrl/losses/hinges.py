@@ -6,8 +6,8 @@ import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
 from rbrl._loops import rows
-from rbrl.losses.base import LineValue, Loss, Terms
-from rbrl.losses.weights import Weights, mean_weights, row_weights
+from rbrl.losses.base import LineValue, Loss, RowHinges, Terms
+from rbrl.losses.weights import Weights, entry_weights, mean_weights, row_weights
 
 
 class _LabelwiseHinge(Loss):
@@ -40,6 +40,14 @@ class _LabelwiseHinge(Loss):
         """The highest cost in the row."""
         costs, w = np.where(Y > 0, self.costs, np.abs(Y)), row_weights(weights, len(Y))
         return costs.max(axis=1) * w if w.ndim == 1 else (costs * w).max(axis=1)
+
+    def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return the cost of every entry times its score: an inactive hinge may become active."""
+        return entry_weights(Y, weights) * np.where(Y > 0, self.costs, 1.0) * F
+
+    def row_hinges(self, n_labels: int) -> RowHinges:
+        """Return hinges of labels, and none of pairs."""
+        return RowHinges(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0)
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         w, costs = row_weights(weights, len(Y)), np.ones(Y.shape[1]) * self.costs
@@ -162,6 +170,25 @@ class PairwiseSquaredHinge(Loss):
         M = np.zeros((F.shape[1], F.shape[1]))
         rows.pairwise_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, float(self.margin), M)
         return M
+
+    def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return, for each label, the sum over its pairs of their weight times both scores: any pair may become active."""
+        u = entry_weights(Y, weights if weights is not None and weights.ndim == 2 else None)
+        pulls = u * np.abs(F)
+        above = (Y > 0).astype(np.float64)
+        (u_above, u_all), (pull_above, pull_all) = (
+            (np.einsum("ij,ij->i", A, above)[:, None], A.sum(axis=1, keepdims=True)) for A in (u, pulls)
+        )
+        pairs = u_above * (u_all - u_above)
+        # A relevant label is in a pair with each irrelevant one, and the other way round.
+        reach = pulls * (u_above + above * (u_all - 2 * u_above))
+        reach += u * (pull_above + above * (pull_all - 2 * pull_above))
+        reach *= np.divide(mean_weights(Y, weights)[:, None], pairs, out=np.zeros_like(pairs), where=pairs > 0)
+        return reach
+
+    def row_hinges(self, n_labels: int) -> RowHinges:
+        """Return hinges of pairs, and none of labels."""
+        return RowHinges(0.0, np.ones(n_labels), 1.0, float(self.margin))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         """The loss along directions, one step length per label: one pass over the pairs."""

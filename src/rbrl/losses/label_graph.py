@@ -75,6 +75,10 @@ class LabelGraph(Loss):
         """D times L: (n, l)."""
         return mean_weights(Y, weights)[:, None] * (D @ self.matrix)
 
+    def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
+        """Return the sizes of the scores times those of L: (n, l)."""
+        return mean_weights(Y, weights)[:, None] * (np.abs(F) @ np.abs(self.matrix))
+
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
         """L as often as there are rows: (n_labels, n_labels)."""
         return mean_weights(Y, weights).sum() * self.matrix

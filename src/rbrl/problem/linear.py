@@ -69,6 +69,70 @@ class MatrixDesign(RowDesign):
         return self.pulled(self.pulled(gram).T).T
 
 
+class PresentColumns(MatrixDesign):
+    """The columns of a sparse X that are not empty, as they are. The weights of the others are 0 at the optimum.
+
+    Parameters
+    ----------
+    X : CSR matrix (n_samples, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from rbrl.problem.linear import PresentColumns
+    >>> design = PresentColumns(sparse.csr_array(np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])))
+    >>> design.shape, design.coefficients(np.ones((2, 1))).ravel().tolist()
+    ((2, 2), [0.0, 1.0, 1.0])
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.n_features = X.shape[1]
+        self.present = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
+        super().__init__(X if len(self.present) == X.shape[1] else X[:, self.present])
+
+    def coefficients(self, W: FloatArray) -> FloatArray:
+        """Return the coefficients of all features: 0 for those of empty columns."""
+        coefficients = np.zeros((self.n_features, W.shape[1]))
+        coefficients[self.present] = W
+        if self.constant != 1.0:
+            coefficients[-1] *= self.constant
+        return coefficients
+
+    def weights(self, coefficients: FloatArray) -> FloatArray:
+        """Return the weights of the columns that are present."""
+        return super().weights(coefficients)[self.present]
+
+    def transform(self, rows: Matrix) -> Any:
+        """Return the columns of other rows that are present here."""
+        return rows[:, self.present]
+
+
+def row_design(X: Matrix, constant: float = 1.0) -> MatrixDesign:
+    """Return the design whose rows are those of X, for solvers that visit rows one at a time.
+
+    Parameters
+    ----------
+    X : array or CSR matrix (n_samples, n_features), float64
+    constant : float, default=1.0
+        What the last column holds, if it is that of the intercept.
+
+    Returns
+    -------
+    MatrixDesign
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.problem.linear import row_design
+    >>> row_design(np.eye(2)).shape
+    (2, 2)
+    """
+    design = PresentColumns(X.tocsr()) if issparse(X) else MatrixDesign(X)
+    design.constant = constant
+    return design
+
+
 def with_constant(X: Matrix, constant: float = 1.0) -> Matrix:
     """X with a last column of a constant: the intercept as one more feature, with a penalty of its own.
 

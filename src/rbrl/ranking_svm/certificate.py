@@ -32,7 +32,8 @@ from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows as loops
 from rbrl.ranking_svm.pairs import HingePairs
-from rbrl.solvers.certificate import DOUBTFUL, EXTENDED_ENTRIES, ROUNDING, relative_gap
+from rbrl.solvers.certificate import ROUNDING, relative_gap
+from rbrl.solvers.proof import DOUBTFUL, EXTENDED_ENTRIES
 
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps / 2)
 

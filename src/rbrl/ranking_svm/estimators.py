@@ -20,8 +20,8 @@ from rbrl.estimators.kernel_model import KernelModel
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import WITH_WIDTH, check_gram
 from rbrl.ranking_svm.certificate import FeatureSpace, KernelSpace, LinearSpace
-from rbrl.ranking_svm.dual_ascent import Start
 from rbrl.ranking_svm.pairs import GramRows, Rows, calibrated_pairs, feature_rows, ranking_pairs, zero_label_pairs
+from rbrl.ranking_svm.pairwise_ascent import Start
 from rbrl.ranking_svm.solve import PairProblem, solve_and_certify
 from rbrl.scales import Width, kernel_width
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from rbrl._common.typing import FloatArray
 from rbrl.ranking_svm.certificate import Certificate, FeatureSpace, LinearSpace, certify
-from rbrl.ranking_svm.dual_ascent import DualAscent, DualResult, Start
 from rbrl.ranking_svm.pairs import GramRows, HingePairs, Rows
+from rbrl.ranking_svm.pairwise_ascent import DualResult, PairwiseAscent, Start
 from rbrl.solvers.base import message_unconverged
 
 REMEDY = "Raise max_iter or tol, scale X, or use a smaller C."
@@ -103,7 +103,7 @@ def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max
 
 
 def _solve(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
-    result = DualAscent().solve(problem.rows, problem.pairs, problem.lift, start, tol, max_iter)
+    result = PairwiseAscent().solve(problem.rows, problem.pairs, problem.lift, start, tol, max_iter)
     coefficients, biases = problem.to_stored(result)
     duals = result.best_duals
     certificate = certify(problem.space, problem.pairs, problem.lift, coefficients, biases, duals)

@@ -209,7 +209,7 @@ class Run:
 
     def finished(self) -> bool:
         """Whether there is nothing more to do. A tolerance that is rounding asks for steps until the value stands."""
-        stands = self.tol > ROUNDING or self.way[-1][0] >= self.way[1:][-1 - STANDING :][0][0]
+        stands = self.tol > ROUNDING or self.way[-1][0] >= self.way[-1 - STANDING :][0][0]
         proved = stands and self.gap() <= max(self.tol, ROUNDING)
         return proved or bool(self.stopped_by) or self.n_iter >= self.max_iter
 

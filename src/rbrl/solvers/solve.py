@@ -12,7 +12,7 @@ from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray
 from rbrl.problem import Objective, SpectralDesign
 from rbrl.solvers.base import Solver, SolverResult, Start
-from rbrl.solvers.certificate import Proof, prove_function, prove_kernel
+from rbrl.solvers.proof import Proof, prove_function, prove_kernel
 from rbrl.solvers.quasi_newton import QuasiNewton
 
 # A smaller decomposition of a kernel is too cheap to halve by single precision: of 356 rows, at (1, .1, .1), the whole takes
@@ -86,7 +86,7 @@ class Posed:
     >>> from rbrl.losses import SquaredHinge
     >>> from rbrl.problem import Objective, SpectralDesign
     >>> from rbrl.solvers import Posed, QuasiNewton
-    >>> from rbrl.solvers.certificate import prove_kernel
+    >>> from rbrl.solvers.proof import prove_kernel
     >>> K, Y = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1], [-1]])
     >>> objective = Objective(SpectralDesign(K.copy()), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
     >>> posed = Posed(partial(prove_kernel, objective, K), np.dtype(np.float64))
@@ -140,7 +140,7 @@ def solve_posed(
     >>> from rbrl.losses import SquaredHinge
     >>> from rbrl.problem import Objective, SpectralDesign
     >>> from rbrl.solvers import Posed, QuasiNewton, solve_posed
-    >>> from rbrl.solvers.certificate import prove_kernel
+    >>> from rbrl.solvers.proof import prove_kernel
     >>> K, Y = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1], [-1]])
     >>> objective = Objective(SpectralDesign(K.copy()), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
     >>> posed = Posed(partial(prove_kernel, objective, K), np.dtype(np.float64))

@@ -11,6 +11,7 @@
 #include "algebra.hpp"
 #include "hinges.hpp"
 #include "pairs.hpp"
+#include "row_steps.hpp"
 
 namespace nb = nanobind;
 using namespace rbrl;
@@ -401,6 +402,57 @@ void bind_pairs(nb::module_ &m) {
     );
 }
 
+// What is an index into another array must be inside it.
+void require_places(const auto &places, Index most, const char *what) {
+    for (Index k = 0; k < size(places); ++k) require(places.data()[k] >= 0 && places.data()[k] < most, what);
+}
+
+template <class Rows>
+double ascend(
+    const Rows &rows, const In1<double> &squares, const In2<std::int8_t> &Y, const InAny &weights, double hinge,
+    const In1<double> &costs, double pairs, double margin, double ridge, const In1<std::int32_t> &order,
+    const Array<double, 2> &W, const Array<double, 2> &Z
+) {
+    const Index n = size(Y, 0), l = size(Y, 1);
+    const RowLoss loss{weights_of(weights, n, l), hinge, vector(costs, l, "costs"), pairs, margin};
+    require_places(order, n, "order");
+    return RBRL_IF(
+        loss.weights.of_entries(), dual_ascent_pass, rows, vector(squares, n, "squares"), matrix(Y), loss, ridge,
+        Vector<const std::int32_t>{order.data(), size(order)}, matrix(W, size(W, 0), l, "W"), matrix(Z, n, l, "Z")
+    );
+}
+
+template <class I>
+void bind_sparse_ascent(nb::module_ &m) {
+    m.def(
+        "dual_ascent_sparse",
+        [](In1<double> data, In1<I> indices, In1<I> indptr, In1<double> squares, In2<std::int8_t> Y, InAny weights,
+           double hinge, In1<double> costs, double pairs, double margin, double ridge, In1<std::int32_t> order,
+           Array<double, 2> W, Array<double, 2> Z) {
+            require_places(indices, size(W, 0), "indices, W");
+            const SparseRows<I> rows{sparse(data, indices, indptr, size(Y, 0))};
+            return ascend(rows, squares, Y, weights, hinge, costs, pairs, margin, ridge, order, W, Z);
+        },
+        nb::arg("data"), nb::arg("indices"), nb::arg("indptr"), nb::arg("squares"), nb::arg("Y"), nb::arg("weights"),
+        nb::arg("hinge"), nb::arg("costs"), nb::arg("pairs"), nb::arg("margin"), nb::arg("ridge"), nb::arg("order"),
+        nb::arg("W").noconvert(), nb::arg("Z").noconvert(), Released()
+    );
+}
+
+void bind_dense_ascent(nb::module_ &m) {
+    m.def(
+        "dual_ascent_dense",
+        [](In2<double> X, In1<double> squares, In2<std::int8_t> Y, InAny weights, double hinge, In1<double> costs,
+           double pairs, double margin, double ridge, In1<std::int32_t> order, Array<double, 2> W, Array<double, 2> Z) {
+            const DenseRows rows{matrix(X, size(Y, 0), size(W, 0), "X, Y, W")};
+            return ascend(rows, squares, Y, weights, hinge, costs, pairs, margin, ridge, order, W, Z);
+        },
+        nb::arg("X"), nb::arg("squares"), nb::arg("Y"), nb::arg("weights"), nb::arg("hinge"), nb::arg("costs"),
+        nb::arg("pairs"), nb::arg("margin"), nb::arg("ridge"), nb::arg("order"), nb::arg("W").noconvert(),
+        nb::arg("Z").noconvert(), Released()
+    );
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -418,4 +470,7 @@ NB_MODULE(_core, m) {
     bind_sparse_pairs<std::int32_t>(m);
     bind_sparse_pairs<std::int64_t>(m);
     bind_pairs(m);
+    bind_sparse_ascent<std::int32_t>(m);
+    bind_sparse_ascent<std::int64_t>(m);
+    bind_dense_ascent(m);
 }

@@ -17,6 +17,9 @@ which both the dual bound and the next estimate come.
 
 Sweeps are cheap and soon near the optimum, unless a large C meets few features: then the last digits would take thousands,
 and an interior point method goes on from where they are (:mod:`rbrl.ranking_svm.interior_point`).
+
+It shares no code with :mod:`rbrl.solvers.dual_ascent`. There, a hinge is squared, and the dual variables of a row are those
+of its labels, without a bound. Here, a hinge is not squared, and each pair has a variable between two bounds.
 """
 
 from dataclasses import dataclass, field
@@ -81,7 +84,7 @@ class DualResult:
 
 
 @dataclass(frozen=True)
-class DualAscent:
+class PairwiseAscent:
     """Dual coordinate ascent over the pairs of a row at a time.
 
     Parameters
@@ -95,7 +98,7 @@ class DualAscent:
     >>> import numpy as np
     >>> from rbrl.ranking_svm.pairs import FeatureRows, ranking_pairs
     >>> X, Y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1, -1], [-1, 1]])
-    >>> result = DualAscent().solve(FeatureRows(X), ranking_pairs(Y, C=1.0), lift=0.0)
+    >>> result = PairwiseAscent().solve(FeatureRows(X), ranking_pairs(Y, C=1.0), lift=0.0)
     >>> result.weights.round(2), result.gap <= 1e-3
     (array([[ 0.5, -0.5],
            [-0.5,  0.5]]), True)
