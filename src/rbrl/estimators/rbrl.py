@@ -72,7 +72,8 @@ class BRLClassifier(StreamingClassifier):
         labels by their column or name; of a 1-D y, a weight for each class. They multiply `sample_weight`.
     solver : {"auto", "dual-ascent", "quasi-newton", "low-rank", "apg"} or solver object, default="auto"
         "dual-ascent" visits the rows of a linear model one at a time. "quasi-newton" serves kernels, rows in blocks and very
-        weak ridges, too. "auto" chooses between the two. "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
+        weak ridges, too. "auto" chooses between the two. "low-rank" keeps the weights in factors from the start, for ranks
+        far below the number of labels.
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
     tol : float, default=1e-4
         Stop when the objective is certified to be within this share of its optimum.
@@ -211,7 +212,8 @@ class RBRLClassifier(StreamingClassifier):
         labels by their column or name; of a 1-D y, a weight for each class. They multiply `sample_weight`.
     solver : {"auto", "dual-ascent", "quasi-newton", "low-rank", "apg"} or solver object, default="auto"
         "dual-ascent" visits the rows of a linear model one at a time. "quasi-newton" serves kernels, rows in blocks and very
-        weak ridges, too. "auto" chooses between the two. "low-rank" keeps the weights in factors from the start, for ranks far below the number of labels.
+        weak ridges, too. "auto" chooses between the two. "low-rank" keeps the weights in factors from the start, for ranks
+        far below the number of labels.
         ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
     tol : float, default=1e-4
         Stop when the objective is certified to be within this share of its optimum.
