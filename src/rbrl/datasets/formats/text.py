@@ -232,7 +232,8 @@ class Pairs(NamedTuple):
         array([2, 0])
         """
         text = "\n".join(rows) + "\n"
-        if not text.isascii() or not GRAMMARS[mark].fullmatch(text):
+        # NumPy reads 1_0 as 10, as Python does; no such file means that.
+        if not text.isascii() or "_" in text or not GRAMMARS[mark].fullmatch(text):
             return None
         counts = np.array([row.count(mark) for row in rows], dtype=np.int64)
         if mark == ",":  # one more pair than commas, but for a blank row
