@@ -171,6 +171,12 @@ class TestNonEmpty:
         assert model.non_empty_
         assert model.empty_share_ == 1 / 86
 
+    @pytest.mark.parametrize("class_weight", ["balanced", {0: (0.01, 9.0)}])
+    def test_weights_of_classes_do_not_change_the_share_of_empty_rows(self, class_weight):
+        assert RBRLClassifier(class_weight=class_weight).fit(X, EMPTY).empty_share_ == pytest.approx(5 / 90)
+        parts = [(X[:40], EMPTY[:40]), (X[40:], EMPTY[40:])]
+        assert RBRLClassifier(class_weight=class_weight).fit(parts).empty_share_ == pytest.approx(5 / 90)
+
     def test_a_model_of_a_file_from_before_goes_by_all_rows(self):
         model = RBRLClassifier().fit(X, EMPTY)
         del model.empty_share_

@@ -24,6 +24,7 @@ from rbrl.estimators.display import CertifiedDisplay, FitTask, TakesCallbacks, T
 from rbrl.estimators.entries import (
     ClassWeight,
     check_class_weight,
+    check_classes,
     checked_weights,
     known_entries,
     warn_of_unseen,
@@ -36,8 +37,6 @@ from rbrl.estimators.training_scores import (
     LEARNED,
     Threshold,
     TrainingRows,
-    check_classes,
-    check_threshold,
     learn_threshold,
     parameters_of_problem,
     parameters_of_sample,
@@ -224,7 +223,8 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         X, Y, _ = self._checked_data(X, y)
         check_classes(type(self).__name__, self.threshold, self.targets_.kind)
         Y, weights, counted = self._entries(Y, sample_weight, label_mask)
-        self.empty_share_ = empty_share(Y, mean_weights(Y, weights))
+        # Weights of classes do not change the number of rows.
+        self.empty_share_ = empty_share(Y, mean_weights(Y, None) if counted is None else counted)
         warn_of_unseen(Y, getattr(self, "label_names_", None))
         return X, Y, weights, counted
 
@@ -428,7 +428,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         check_number(owner, "tol", self.tol, strict=True)
         check_number(owner, "max_iter", self.max_iter, low=1, integer=True)
         check_choice(owner, "low_rank", self.low_rank, ("coefficients", "function"))
-        check_threshold(owner, self.threshold)
+        check_number(owner, "threshold", self.threshold, low=-np.inf, words=LEARNED)
         check_class_weight(owner, self.class_weight)
         self._check_kernel()
         if isinstance(self.solver, str):

@@ -206,6 +206,24 @@ def check_class_weight(owner: str, class_weight: ClassWeight) -> None:
             )
 
 
+def check_classes(owner: str, threshold: float | str, kind: str) -> None:
+    """Refuse a threshold for a 1-D target of three or more classes, of which the largest score decides.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the class.
+    threshold : float or str
+    kind : {"binary", "multiclass", ...}
+        Kind of the target.
+    """
+    if kind == "multiclass" and threshold != 0:
+        raise ValueError(
+            f"{owner} predicts the class with the largest score, which a threshold does not change. Got "
+            f"threshold={threshold!r} with a 1-D y of three or more classes; leave threshold at 0, or pass a label matrix."
+        )
+
+
 def warn_of_unseen(Y: IntArray, names: Sequence[Any] | Array | None) -> None:
     """Refuse labels that nobody looked at at all, and warn of columns that nobody looked at.
 

@@ -14,7 +14,7 @@ from rbrl.datasets import Columns
 from rbrl.decision import empty_share
 from rbrl.estimators.base import checked_labelled, remember_columns
 from rbrl.estimators.convex import ObjectiveClassifier
-from rbrl.estimators.training_scores import check_classes
+from rbrl.estimators.entries import check_classes
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import label_counts

@@ -12,11 +12,11 @@ such scores are no worse than those of cross-validation: see table `scores` of `
 
 import warnings
 from contextvars import ContextVar
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rbrl._common.checks import check_number, users_level
+from rbrl._common.checks import users_level
 from rbrl._common.linalg import gram_matrix, squares
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.decision import GlobalThreshold, LabelThresholds
@@ -55,36 +55,6 @@ class TrainingRows(NamedTuple):
     scores: FloatArray
     weights: FloatArray | None = None
     counted: FloatArray | None = None
-
-
-def check_threshold(owner: str, threshold: Any) -> None:
-    """Refuse a threshold that is neither a number nor a metric that one can be learned for.
-
-    Parameters
-    ----------
-    owner : str
-        Name of the class.
-    threshold : float or str
-    """
-    check_number(owner, "threshold", threshold, low=-np.inf, words=LEARNED)
-
-
-def check_classes(owner: str, threshold: Threshold, kind: str) -> None:
-    """Refuse a threshold for a 1-D target of three or more classes, of which the largest score decides.
-
-    Parameters
-    ----------
-    owner : str
-        Name of the class.
-    threshold : float or str
-    kind : {"binary", "multiclass", ...}
-        Kind of the target.
-    """
-    if kind == "multiclass" and threshold != 0:
-        raise ValueError(
-            f"{owner} predicts the class with the largest score, which a threshold does not change. Got "
-            f"threshold={threshold!r} with a 1-D y of three or more classes; leave threshold at 0, or pass a label matrix."
-        )
 
 
 def effective_parameters(design: Design, ridge: float, row_squares: FloatArray | None = None) -> float:
