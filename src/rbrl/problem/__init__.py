@@ -1,8 +1,8 @@
 """The problem that every convex model poses: a loss of labels and scores, plus penalties on the weights, over a design."""
 
-from rbrl.problem.design import LARGEST_DECOMPOSITION, DenseDesign, Design, RowDesign, in_single_precision
+from rbrl.problem.design import LARGEST_DECOMPOSITION, DenseDesign, Design, MatrixDesign, RowDesign, in_single_precision
 from rbrl.problem.kernel import BlockKernel, FeatureMapDesign, SpectralDesign
-from rbrl.problem.linear import MatrixDesign, eigen_design, linear_design, with_constant
+from rbrl.problem.linear import eigen_design, linear_design, with_constant
 from rbrl.problem.objective import NuclearNorm, Objective, Point, Ridge
 
 __all__ = [

@@ -10,63 +10,16 @@ from scipy.linalg import lapack, qr
 
 from rbrl._common.linalg import gram_matrix, leading_eigenvectors, projected_gram, squares, whiten
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
-from rbrl.problem.design import LARGEST_DECOMPOSITION, DenseDesign, RowDesign, adjoint, last_row_times, scores
+from rbrl.problem.design import (
+    LARGEST_DECOMPOSITION,
+    DenseDesign,
+    MatrixDesign,
+    RowDesign,
+    adjoint,
+    last_row_times,
+    scores,
+)
 from rbrl.problem.kernel import SpectralDesign
-
-
-class MatrixDesign(RowDesign):
-    """Scores are X @ (turn @ W). A sparse X stays sparse.
-
-    Where columns are correlated `gram_diagonal` is only part of Z'Z and a solver needs more evaluations than in whitened
-    coordinates: for problems whose decomposition does not fit.
-
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-    turn : array or Rotation (n_features, n_columns), default=None
-        Orthonormal columns: ridge and nuclear norm are unitarily invariant and keep their form. None is the identity.
-    gram_diagonal : array (n_columns,), default=None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl.problem import MatrixDesign
-    >>> design = MatrixDesign(np.array([[3.0, 4.0], [0.0, 1.0]]))
-    >>> design.scores(np.array([[1.0], [2.0]])).ravel().tolist(), design.gram_diagonal.tolist()
-    ([11.0, 2.0], [9.0, 17.0])
-    """
-
-    def __init__(self, X: Matrix, turn: Any = None, gram_diagonal: FloatArray | None = None) -> None:
-        self.X, self.turn, self.whitened = X, turn, isinstance(turn, np.ndarray)
-        self.gram_diagonal = squares(X) if gram_diagonal is None else gram_diagonal
-        self.shape = X.shape[0], len(self.gram_diagonal)
-        self._gram: FloatArray | None = None
-
-    def _product(self, W: FloatArray) -> FloatArray:
-        return scores(self.X, W if self.turn is None else self.turn @ W)
-
-    def _adjoint(self, R: FloatArray) -> FloatArray:
-        return self.pulled(adjoint(self.X, R))
-
-    def row_norms(self) -> FloatArray:
-        """Euclidean norms of the rows of X: (n_samples,)."""
-        return np.sqrt(squares(self.X, axis=1))
-
-    def row_gram(self, diagonal: FloatArray) -> FloatArray:
-        """X X' / diagonal, whose entries are equal: (n_samples, n_samples)."""
-        if self._gram is None:
-            self._gram = gram_matrix(self.X.T.tocsr() if issparse(self.X) else self.X.T)
-        return self._gram / diagonal[0]
-
-    def weighted_gram(self, row_curvature: FloatArray) -> FloatArray:
-        """Q' X' diag(row_curvature) X Q, for the turn Q."""
-        if self.whitened:
-            # Two more products with Q would cost more than few rows in dense form.
-            return super().weighted_gram(row_curvature)
-        rows = np.flatnonzero(row_curvature)
-        X, root = self.X[rows], np.sqrt(row_curvature[rows, None])
-        gram = gram_matrix(X.multiply(root).tocsr() if issparse(X) else root * X)
-        return self.pulled(self.pulled(gram).T).T
 
 
 class PresentColumns(MatrixDesign):
