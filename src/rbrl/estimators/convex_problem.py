@@ -418,7 +418,7 @@ def memory_needed(problem: ConvexProblem) -> Needs:
     >>> import numpy as np
     >>> from rbrl import RBRLClassifier
     >>> memory_needed(RBRLClassifier().problem(np.ones((100, 5)), np.eye(100, 3))).least
-    6600
+    5088
     """
     (n, m), n_labels, model = problem.X.shape, problem.Y.shape[1], problem.model
     weights, scores = DOUBLE * (m + model.fit_intercept) * n_labels, DOUBLE * n * n_labels

@@ -39,6 +39,8 @@ from rbrl.losses.weights import row_weights
 from rbrl.problem import MatrixDesign, Objective
 from rbrl.solvers.base import ROUNDING, Bound, Run, SolverResult, Start
 
+# Where more passes are left than were made, after this many at least, the ridge of the proximal problems is multiplied.
+FIRST_FORECAST, STRONGER = 8, 8.0
 # Weights stand still where a pass moves them by this share of their norm at most.
 SETTLED = 1e-13
 
@@ -159,6 +161,9 @@ class Ascent(Run):
         Centre of the proximal problem, and minimiser of the one before.
     momentum : int
         Number of proximal problems since the momentum started.
+    best_rate : float
+        Largest fall of the logarithm of the gap in a pass, over the ridges of proximal problems that were tried; infinite
+        once a larger ridge was no better.
     settled : bool
         Whether the last pass hardly moved the weights, where the tolerance is rounding.
     next_check : int
@@ -185,6 +190,7 @@ class Ascent(Run):
         self.pull_sigma: FloatArray = np.zeros(0)
         self.momentum = 0
         self.settled = False
+        self.best_rate = 0.0
         self.next_check = 2
         self.now = Checked(np.inf, None)
         self.gaps: list[tuple[int, float]] = []
@@ -354,3 +360,28 @@ class Ascent(Run):
         rate = np.log(gap_before / gap) / (n - before)
         left = np.log(gap / self.tol) / rate
         self.next_check = int(np.clip(np.ceil(n + left), n + 1, latest))
+        if self.objective.nuclear.weight and left > n >= FIRST_FORECAST:
+            self.adapt_proximal_ridge(rate)
+
+    def adapt_proximal_ridge(self, rate: float) -> None:
+        """Multiply the ridge of the proximal problems as long as the gap then falls faster; `rate` says how fast it does.
+
+        A strong nuclear norm needs it. N takes up what the rows move in the directions that it holds at zero, so that they
+        move slowly. The more the centre holds the weights, the less there is to take up.
+        """
+        if rate > self.best_rate:
+            self.best_rate = rate
+            self.set_total(self.total * STRONGER)
+        elif np.isfinite(self.best_rate):
+            self.set_total(self.total / STRONGER)
+            self.best_rate = np.inf
+
+    def set_total(self, total: float) -> None:
+        """Change the ridge of the proximal problems, and take the weights as their centre; the dual variables stay."""
+        pull = self.total * self.W
+        if self.centre is not None:
+            pull -= self.kappa * self.centre
+        self.total = total
+        self.centre = self.last = self.W.copy()
+        self.W = (pull + self.kappa * self.centre) / self.total
+        self.momentum = 0
