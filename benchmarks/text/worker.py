@@ -36,8 +36,8 @@ def make(method, X):
 
     if method == "rbrl":
         return RBRLClassifier()
-    if method == "rbrl, nuclear=0":
-        return RBRLClassifier(nuclear=0)
+    if method == "rbrl, nuclear=0.1":
+        return RBRLClassifier(nuclear=0.1)
     C = 1.0 if method == "LinearSVC" else 1 / (2 * ColumnScales.of(X).ridge())
     return OneVsRestClassifier(LinearSVC(C=C))
 

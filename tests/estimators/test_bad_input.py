@@ -91,7 +91,7 @@ def test_bad_sample_weights(weights, message):
         ("ridge", "1", "'auto' or a finite number >= 0"),
         ("threshold", "f1", "'f1_micro' or 'f1_samples' or 'f1_macro' or a finite number"),
         ("ranking", -0.1, "a finite number >= 0"),
-        ("nuclear", np.inf, "a finite number >= 0"),
+        ("nuclear", np.inf, "'auto' or a finite number >= 0"),
         ("gamma", 0.0, "'median' or 'scale' or 'paper' or None or a finite number > 0"),
         ("tol", 0.0, "a finite number > 0"),
         ("max_iter", 0, "an integer >= 1"),

@@ -180,8 +180,9 @@ def test_warm_start_goes_on_where_it_was(options):
 
 def test_linear_kernels_with_the_function_norm_are_the_linear_model():
     K = X @ X.T
-    linear = RBRLClassifier(ridge=1.0, fit_intercept=False, **TIGHT).fit(X, Y)
-    kernel = RBRLClassifier(kernel="precomputed", low_rank="function", fit_intercept=False, **TIGHT).fit(K, Y)
+    options = {"ridge": 1.0, "nuclear": 0.1, "fit_intercept": False, **TIGHT}
+    linear = RBRLClassifier(**options).fit(X, Y)
+    kernel = RBRLClassifier(kernel="precomputed", low_rank="function", **options).fit(K, Y)
     assert kernel.objective_ == pytest.approx(linear.objective_, rel=1e-8)
     np.testing.assert_allclose(kernel.decision_function(K), linear.decision_function(X), atol=1e-4)
     np.testing.assert_allclose(X.T @ kernel.dual_coef_, linear.coef_.T, atol=1e-4)

@@ -35,7 +35,7 @@ PLAN = {
     "splits": {"number": 3},
     "tuning": {"folds": 2},
     "methods": {
-        "rbrl": {"non_empty": True, "grid": {"ridge": [0.1, 1.0], "ranking": [0.1, 1.0]}},
+        "rbrl": {"non_empty": True, "params": {"nuclear": 0.1}, "grid": {"ridge": [0.1, 1.0], "ranking": [0.1, 1.0]}},
         "brl": {"params": {"kernel": "rbf", "nuclear": 0.01}, "grid": {"ridge": [0.1, 1.0]}},
         "forest": {"use": "own.py:Forest", "non_empty": True, "params": {"n_estimators": 5}},
         "broken": {"use": "own.py:Broken"},

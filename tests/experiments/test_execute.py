@@ -60,7 +60,7 @@ def test_rows_have_what_a_table_needs(expected):
     rbrl = ok[ok.method == "rbrl"]
     assert (rbrl.gap <= 1e-4).all()
     assert (rbrl.tune_seconds > 0).all()
-    assert set(json.loads(rbrl.params.iloc[0])) == {"ridge", "ranking"}
+    assert set(json.loads(rbrl.params.iloc[0])) == {"ridge", "ranking", "nuclear"}
     assert set(zip(ok.split, ok.seed)) == {(0, 0), (1, 1), (2, 2)}
 
 
@@ -99,7 +99,7 @@ def test_a_plain_loop_gives_the_same(expected, place):
     Y = data.Y.astype(int)
     train, test = random_split(len(Y), 1, 0.6)
     X_train, X_test = prepare(data.X, train, test, "dense")
-    model = RBRLClassifier(non_empty=True)
+    model = RBRLClassifier(non_empty=True, nuclear=0.1)
     points = list(ParameterGrid({"ridge": [0.1, 1.0], "ranking": [0.1, 1.0]}))
     means = []
     for point in points:
@@ -112,7 +112,7 @@ def test_a_plain_loop_gives_the_same(expected, place):
     best = points[int(ranks.mean(axis=1).argmin())]
     model.set_params(**best).fit(X_train, Y[train])
     rows = expected.rows().query("method == 'rbrl' and split == 1")
-    assert json.loads(rows.params.iloc[0]) == best
+    assert json.loads(rows.params.iloc[0]) == best | {"nuclear": 0.1}
     values = evaluate(Y[test], model.predict(X_test), model.decision_function(X_test))
     np.testing.assert_allclose(rows.value, list(values.values()), atol=1e-9)
 

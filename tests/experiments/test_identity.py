@@ -40,7 +40,7 @@ def keys(method, folder=".", **options):
 
 BRL = {"use": "brl"}
 # What BRL's parameters were by default at first, in a plan's words.
-FIRST = {"ridge": 1.0, "intercept_ridge": "ridge", "gamma": "paper", "non_empty": False}
+FIRST = {"ridge": 1.0, "nuclear": 0.1, "intercept_ridge": "ridge", "gamma": "paper", "non_empty": False}
 BR = {"use": "br", "params": {"scores": "hard"}, "grid": {"C": [0.1, 1.0]}}
 RAKEL = {"use": "rakel", "params": {"estimator": {"use": "br", "params": {"C": 2.0}}}}
 
@@ -59,7 +59,8 @@ def test_keys_are_those_of_the_first_version(method, expected):
 
 # Defaults that fit themselves to the data came later.
 FITTING = {"ridge": "auto", "gamma": "median", "intercept_ridge": 1.0, "non_empty": "auto"}
-CHANGED = {"rbrl": {**FITTING, "ranking": 1.0}, "brl": FITTING, "cpnl": FITTING}
+LOW_RANK = {**FITTING, "nuclear": "auto"}
+CHANGED = {"rbrl": {**LOW_RANK, "ranking": 1.0}, "brl": LOW_RANK, "cpnl": FITTING}
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -84,8 +85,8 @@ def test_what_was_done_by_other_defaults_is_another_run():
 
 
 def test_the_search_of_another_default_grid_is_another_run():
-    searched = {"use": "rbrl", "params": resolved("rbrl", {"ridge": 2.0, "ranking": 2.0}, ".")}
-    del searched["params"]["ridge"], searched["params"]["ranking"]
+    searched = {"use": "rbrl", "params": resolved("rbrl", {"ridge": 2.0, "ranking": 2.0, "nuclear": 2.0}, ".")}
+    del searched["params"]["ridge"], searched["params"]["ranking"], searched["params"]["nuclear"]
     grid = {"ridges": None, "rankings": None, "nuclears": None, "cv": None}
     now = grid | {"estimator": searched}
     assert resolved("rbrl:RBRLClassifierCV", {}, ".") == now
@@ -95,11 +96,11 @@ def test_the_search_of_another_default_grid_is_another_run():
 
 
 def test_a_changed_default_is_a_new_run(change_default):
-    ways = [{}, {"params": {"tol": 0.1}}, {"params": {"nuclear": 0.1}}, {"grid": {"nuclear": [0.1]}}]
+    ways = [{}, {"params": {"tol": 0.1}}, {"params": {"nuclear": "auto"}}, {"grid": {"nuclear": [0.1]}}]
     ways += [{"params": {"nuclear": 1.0}}]
     before = [keys(BRL, **way) for way in ways]
     change_default(BRLClassifier, nuclear=2.0)
-    assert resolved("brl", {"tol": 0.1}, ".") == {**FITTING, "tol": 0.1, "nuclear": 2.0}
+    assert resolved("brl", {"tol": 0.1}, ".") == {**LOW_RANK, "tol": 0.1, "nuclear": 2.0}
     after = [keys(BRL, **way) for way in ways]
     assert before[0] != after[0]
     assert before[1] != after[1]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 STORE = Path(__file__).parent / "store"
 # The answers are those of the first defaults.
-FIRST = "--set ranking=0.1 --set intercept_ridge=null --set gamma=paper --set non_empty=false"
+FIRST = "--set ranking=0.1 --set nuclear=0.1 --set intercept_ridge=null --set gamma=paper --set non_empty=false"
 COMMANDS = {
     "version": "--version",
     **{

@@ -16,10 +16,10 @@ from rbrl.solvers import APG, QuasiNewton
 
 X, Y = make_multilabel_classification(120, 8, n_classes=5, n_labels=2, random_state=0)
 MODELS = (
-    RBRLClassifier(tol=1e-7),
+    RBRLClassifier(nuclear=0.1, tol=1e-7),
     RBRLClassifier(ridge=0.1, ranking=1.0, nuclear=5.0, tol=1e-5),
     RBRLClassifier(fit_intercept=False, nuclear=0, tol=1e-7),
-    BRLClassifier(tol=1e-7),
+    BRLClassifier(nuclear=0.1, tol=1e-7),
     CPNL(tol=1e-7),
 )
 

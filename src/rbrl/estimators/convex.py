@@ -48,7 +48,7 @@ from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.weights import mean_weights
 from rbrl.out_of_core import Block, Blocks, LabelCounts, as_blocks, fit_blocks, label_counts
 from rbrl.out_of_core.design import Survey
-from rbrl.scales import InterceptStrength, Strength, Width, intercept_column
+from rbrl.scales import NUCLEAR_OF_KERNELS, InterceptStrength, Strength, Width, intercept_column
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
 from rbrl.targets import SignedTargets, agreed_names
 
@@ -106,7 +106,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
     pass_seconds_: tuple[float, float]
 
     def __init__(
-        self, ridge: Strength = "auto", nuclear: float = 0.1, kernel: str | Callable[[Any, Any], Any] = "linear",
+        self, ridge: Strength = "auto", nuclear: Strength = "auto", kernel: str | Callable[[Any, Any], Any] = "linear",
         gamma: Width = "median", degree: int = 3, coef0: float = 1.0, low_rank: str = "coefficients",
         max_rank: int | None = None, approximation: str | None = None, n_components: int = 500,
         random_state: int | np.random.RandomState | None = None, fit_intercept: bool = True,
@@ -320,7 +320,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
             return posed
 
         found, solution = fit_blocks(
-            blocks, loss, self.ridge, self.nuclear, intercept=self.fit_intercept,
+            blocks, loss, self.ridge, self.nuclear_, intercept=self.fit_intercept,
             intercept_ridge=self.intercept_ridge, solver=solver_of(self),
             start=self._linear_coefficients() if self.warm_start else None, tol=self.tol, max_iter=self.max_iter,
             verbose=self.verbose, told=told,
@@ -374,6 +374,14 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         self.coef_ = np.ascontiguousarray(W[:n_features].T)
         self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=W.dtype)
 
+    @property
+    def nuclear_(self) -> float:
+        """`nuclear` as a number."""
+        if not isinstance(self.nuclear, str):
+            return float(self.nuclear)
+        plain = self.kernel == "linear" and self.max_rank is None
+        return 0.0 if plain else NUCLEAR_OF_KERNELS
+
     @cached_property
     def rank_(self) -> int:
         """Rank of the weights: the number of singular values above 1e-6 of the largest.
@@ -422,7 +430,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
     def _check_parameters(self) -> None:
         owner = type(self).__name__
         for name in self.non_negative:
-            check_number(owner, name, getattr(self, name), words=("auto",) if name == "ridge" else ())
+            check_number(owner, name, getattr(self, name), words=("auto",) if name in ("ridge", "nuclear") else ())
         check_number(owner, "intercept_ridge", self.intercept_ridge, strict=True, words=("ridge", None))
         check_choice(owner, "non_empty", self.non_empty, (True, False, "auto"))
         check_number(owner, "tol", self.tol, strict=True)

@@ -167,7 +167,7 @@ class ConvexProblem:
         if self.kind == "linear":
             X = self.present.astype(np.float64, copy=False)
             X = with_constant(X, constant) if self.model.fit_intercept else X
-            low_rank = self.model.nuclear > 0 or self.n_problems > 1
+            low_rank = self.model.nuclear_ > 0 or self.n_problems > 1
             return linear_design(X, self.Y.shape[1], self.n_problems, constant, low_rank)
         if self.kind == "approximation":
             return FeatureMapDesign(mapped(self.feature_map, self.present), self.model.low_rank)
@@ -208,7 +208,7 @@ class ConvexProblem:
                 f"The design has an intercept's column of {design.constant:g}, ridge={model.ridge} and "
                 f"intercept_ridge={model.intercept_ridge} need {self._constant(model):g}; take that of design_of."
             )
-        objective = Objective(design, self.Y, loss, self._ridge(model.ridge), model.nuclear, self.weights)
+        objective = Objective(design, self.Y, loss, self._ridge(model.ridge), model.nuclear_, self.weights)
         objective.reached = self.reached
         return objective
 
@@ -433,7 +433,7 @@ def memory_needed(problem: ConvexProblem) -> Needs:
         return Needs(weights + scores, 6 * weights + 10 * scores)
     if isinstance(problem.solver, DualAscent):
         # Weights of the solver and of the model, their gradient, and copies of them in the proof; scores of both sides.
-        return Needs(2 * weights + 2 * scores, (7 if model.nuclear else 6) * weights + 4 * scores)
+        return Needs(2 * weights + 2 * scores, (7 if model.nuclear_ else 6) * weights + 4 * scores)
     if min(n, m) > LARGEST_DECOMPOSITION:
         return Needs(5 * weights + scores, 22 * weights + 10 * scores)
     square = DOUBLE * min(n, m) ** 2

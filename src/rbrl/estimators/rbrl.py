@@ -27,8 +27,10 @@ class BRLClassifier(StreamingClassifier):
         :math:`\lambda_1`. "auto" is, for the linear model, :math:`3\, m \operatorname{median}_j \operatorname{var}(x_j)
         \sqrt{n / \min(n, m + 1)}` over the m features that are not constant (1 if all are), n the sum of the weights of
         the rows; and 1 for other kernels. The value is in `ridge_`.
-    nuclear : float, default=0.1
-        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off.
+    nuclear : float or "auto", default="auto"
+        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off. "auto" is 0 for the
+        linear model without `max_rank`, where the norm gains nothing at the default ridge, and 0.1 elsewhere. The value is
+        in `nuclear_`.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
     gamma : {"median", "scale", "paper"} or float, default="median"
@@ -167,8 +169,10 @@ class RBRLClassifier(StreamingClassifier):
         the rows; and 1 for other kernels. The value is in `ridge_`.
     ranking : float, default=1.0
         :math:`\lambda_2`. Larger values rank relevant labels above irrelevant ones more eagerly; 0 gives BRL.
-    nuclear : float, default=0.1
-        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off.
+    nuclear : float or "auto", default="auto"
+        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off. "auto" is 0 for the
+        linear model without `max_rank`, where the norm gains nothing at the default ridge, and 0.1 elsewhere. The value is
+        in `nuclear_`.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
     gamma : {"median", "scale", "paper"} or float, default="median"
@@ -285,7 +289,7 @@ class RBRLClassifier(StreamingClassifier):
     non_negative = ("ridge", "nuclear", "ranking")
 
     def __init__(
-        self, ridge: Strength = "auto", ranking: float = 1.0, nuclear: float = 0.1,
+        self, ridge: Strength = "auto", ranking: float = 1.0, nuclear: Strength = "auto",
         kernel: str | Callable[[Any, Any], Any] = "linear", gamma: Width = "median", degree: int = 3,
         coef0: float = 1.0, low_rank: str = "coefficients", max_rank: int | None = None,
         approximation: str | None = None, n_components: int = 500,

@@ -153,7 +153,7 @@ class StreamingClassifier(ObjectiveClassifier):
         check_classes(type(self).__name__, self.threshold, self.targets_.kind)
         self.ridge_, self.threshold_ = float(self.ridge), float(self.threshold)
         loss = self.loss(lambda: label_counts(Y, weights))
-        penalties = self.ridge_, self.nuclear, self.fit_intercept, self.intercept_ridge
+        penalties = self.ridge_, self.nuclear_, self.fit_intercept, self.intercept_ridge
         self.stream_ = learn_batch(self.stream_, X.astype(np.float64, copy=False), Y, weights, loss, *penalties)
         self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + X.shape[0]
         for name in _OF_FIT:
@@ -211,6 +211,6 @@ class StreamingClassifier(ObjectiveClassifier):
         if not vars(self).get("stream_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         ridge = self.ridge_ if isinstance(self.ridge, str) else float(self.ridge)
-        penalties = ridge, self.nuclear, intercept_column(ridge, self.intercept_ridge) if self.fit_intercept else 1.0
+        penalties = ridge, self.nuclear_, intercept_column(ridge, self.intercept_ridge) if self.fit_intercept else 1.0
         self._store_linear(streamed_coefficients(self.stream_, self.n_samples_seen_, *penalties))
         return vars(self)[name]
