@@ -109,7 +109,9 @@ class CertifiedDisplay:
         from sklearn.utils._repr_html.estimator import _VisualBlock
 
         facts = {"gap_": "certified gap {:.2g}", "rank_": "rank {}"}
-        caption = ", ".join(words.format(getattr(self, name)) for name, words in facts.items() if hasattr(self, name))
+        # A rank that nobody has asked for yet may take longer than the fit.
+        known = {name: value for name, value in vars(self).items() if name in facts}
+        caption = ", ".join(words.format(known[name]) for name, words in facts.items() if name in known)
         return _VisualBlock(
             "single", self, names=type(self).__name__, name_details=str(self), name_caption=caption or None
         )

@@ -78,8 +78,10 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     >>> load(path).predict(X)[1]
     array([1, 1])
     """
-    facts = ("objective_", "gap_", "rank_", "n_iter_")
+    facts = ("objective_", "gap_", "n_iter_")
     summary = {name: getattr(model, name) for name in facts if hasattr(model, name)}
+    # A rank that nobody has asked for yet may take longer than the fit.
+    summary |= {name: value for name, value in vars(model).items() if name == "rank_"}
     content = {"version": __version__, "versions": VERSIONS, "class": type(model).__name__}
     with _without_callbacks(model):
         archive = skops.io.dumps({**content, "summary": summary, "model": model})
