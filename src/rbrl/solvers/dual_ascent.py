@@ -101,11 +101,12 @@ class DualAscent:
         return Ascent(self, objective, tol, max_iter).run(start)
 
     def proximal_ridge(self, objective: Objective) -> float:
-        """Return the ridge of the proximal problems; the objective's own where it is strong enough.
+        r"""Return the ridge of the proximal problems; the objective's own where it is strong enough.
 
-        With the ridge R, a proximal problem takes some q L = |z|^2 L / R passes, where L is the curvature of the row's loss,
-        and there are some sqrt(R / ridge) of them: the product is smallest where q L is about 1. Few labels of a row have
-        its largest curvature, and most have that of the hinge, 1; the root is between the two.
+        With the ridge R, a proximal problem takes some :math:`qL` passes, where :math:`q = \|z\|^2 / R` and L is the
+        curvature of the row's loss. There are some :math:`\sqrt{R / \lambda_1}` of them: the product is smallest where
+        :math:`qL` is about 1. Few labels of a row have its largest curvature, and most have that of the hinge, 1; the root
+        is between the two.
 
         Parameters
         ----------
