@@ -35,12 +35,12 @@ PROBLEMS = [
     ("tmc2007_500", "tmc2007_500", 0, 0),
 ]
 N_TEST = 2000
-TEXT = """Every fit is in a process of its own, one thread, and of several fits in turns the fastest counts. "s" is
-processor time. "MB" is the peak of the process less what it held before the fit, and "of data" its ratio to the sum
-of X, Y, scores and weights. "AP" is the average precision on 2,000 rows that are not in the training part. Labels are
-the most frequent ones. OneVsRest(LinearSVC()) has the defaults of scikit-learn; "same ridge" has C = 1 / (2 ridge),
-with the ridge that rbrl chooses. The default of rbrl has no nuclear norm here. "times" is the time of the faster
-LinearSVC by that of rbrl: above 1, rbrl is faster."""
+TEXT = """Every fit is in a process of its own, one thread. Methods take turns, and of their `--rounds` fits the
+fastest counts; the rows below are of one round. "s" is processor time. "MB" is the peak of the process less what it
+held before the fit, and "of data" its ratio to the sum of X, Y, scores and weights. "AP" is the average precision on
+2,000 rows that are not in the training part. Labels are the most frequent ones. OneVsRest(LinearSVC()) has the
+defaults of scikit-learn; "same ridge" has C = 1 / (2 ridge), with the ridge that rbrl chooses. The default of rbrl
+has no nuclear norm here. "times" is the time of the faster LinearSVC by that of rbrl: above 1, rbrl is faster."""
 
 
 def load(data, n_labels, n_rows):

@@ -12,7 +12,7 @@ def choose_solver(objective: Objective, max_iter: int = 1000) -> Solver:
 
     Dual ascent serves linear models in memory whose loss is made of squared hinges, if its loop is compiled. It needs a
     ridge that is not too weak for the length of the rows. The quasi-Newton solver serves everything else.
-    `python -m benchmarks.solver` has the times of both.
+    `python -m benchmarks.text` has the times of dual ascent on text.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ from rbrl.solvers.base import ROUNDING, Bound, Run, SolverResult, Start
 # Where more passes are left than were made, after this many at least, the ridge of the proximal problems is multiplied.
 FIRST_FORECAST, STRONGER = 8, 8.0
 # Weights stand still where a pass moves them by this share of their norm at most.
-SETTLED = 1e-13
+STANDSTILL = 1e-13
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Ascent(Run):
                 self.check()
             if before is not None:
                 before -= self.W
-                self.settled = np.linalg.norm(before) <= SETTLED * np.linalg.norm(self.W)
+                self.settled = np.linalg.norm(before) <= STANDSTILL * np.linalg.norm(self.W)
             if self.kappa and self.n_iter % self.settings.passes == 0 and not self.finished():
                 self.move_centre()
         if self.settled:
