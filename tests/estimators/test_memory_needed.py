@@ -1,7 +1,5 @@
 """A fit says what memory it needs before it takes it, and none that works is refused."""
 
-import subprocess
-import sys
 import tracemalloc
 import warnings
 
@@ -93,34 +91,3 @@ def test_twenty_thousand_rows_of_text_with_a_thousand_labels():
     X, Y = sparse.csr_array((20_000, 200_000)), np.zeros((20_000, 1000), dtype=np.int8)
     for model, expected in ((RBRLClassifier(), 10.2e9), (RBRLClassifier(max_rank=50), 11.2e9)):
         assert memory.memory_needed(model.problem(X, Y)).usually == pytest.approx(expected, rel=0.01)
-
-
-def test_limits_of_control_groups(tmp_path):
-    own = tmp_path / "own"
-    group = tmp_path / "root" / "outer" / "inner"
-    group.mkdir(parents=True)
-    own.write_text("0::/outer/inner\n", encoding="utf-8")
-    assert memory.available_bytes(tmp_path / "root", own) > 5000
-    for place, most in ((group, "max"), (group.parent, "5000")):
-        (place / "memory.max").write_text(most + "\n", encoding="utf-8")
-        (place / "memory.current").write_text("3000\n", encoding="utf-8")
-        (place / "memory.stat").write_text("anon 2500\nfile 500\n", encoding="utf-8")
-    assert memory.available_bytes(tmp_path / "root", own) == 2500
-    old = tmp_path / "root" / "memory" / "jobs"
-    old.mkdir(parents=True)
-    own.write_text("4:memory:/jobs\n3:cpu:/jobs\n", encoding="utf-8")
-    (old / "memory.limit_in_bytes").write_text("9000\n", encoding="utf-8")
-    (old / "memory.usage_in_bytes").write_text("10000\n", encoding="utf-8")
-    assert memory.available_bytes(tmp_path / "root", own) == 0
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address space is limited on Linux alone")
-def test_a_limited_address_space_is_seen():
-    program = (
-        "import resource; from rbrl.estimators.convex_problem import available_bytes; "
-        "pages = int(open('/proc/self/statm').read().split()[0]); most = pages * resource.getpagesize() + 2**29; "
-        "resource.setrlimit(resource.RLIMIT_AS, (most, most)); size = available_bytes(); "
-        "block = bytearray(2**28); print(size - available_bytes() >= 2**28, size <= 2**29)"
-    )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["True", "True"]

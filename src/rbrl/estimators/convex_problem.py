@@ -1,12 +1,10 @@
 """The problem that a classifier with an objective poses over given rows, the memory that it needs, and its solution."""
 
-import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from rbrl._common.checks import users_level
+from rbrl._common.memory import available_bytes
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.exceptions import MemoryWarning
 from rbrl.kernels import WITH_WIDTH, check_gram, fit_feature_map
@@ -461,47 +460,3 @@ def _words(problem: ConvexProblem, needs: Needs, available: int | None) -> str:
         f"{type(model).__name__} usually needs about {usually} for {n} rows, {m} features and {problem.Y.shape[1]} labels, "
         f"at least {least}{'' if available is None else f', and {there} are available'}. What needs less: {less}."
     )
-
-
-def available_bytes(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int | None:
-    """Memory that this process may still take, of the machine, its control groups, its address space; None if unknown.
-
-    Parameters
-    ----------
-    groups : Path
-        The folder of all control groups.
-    own : Path
-        A file that names those of this process.
-
-    Returns
-    -------
-    int or None
-    """
-    limits = []
-    free, swap = (_found(Path("/proc/meminfo"), rf"^{name}:\s*(\d+)") for name in ("MemAvailable", "SwapFree"))
-    if free:
-        # Of the machine: what can be had without harm to others, and what can be moved to disk.
-        limits.append(1024 * sum(map(int, free + swap)))
-    for kind, name in _found(own, r"^\d+:(memory|):(.*)"):
-        folder = groups / kind / name.strip("/")
-        # Of both versions of control groups; what is only cached can be given up.
-        files = ("limit_in_bytes", "usage_in_bytes", "total_cache") if kind else ("max", "current", "file")
-        for place in (group for group in (folder, *folder.parents) if group.is_relative_to(groups)):
-            most, used = (_found(place / f"memory.{file}", r"\A\d+") for file in files[:2])
-            cached = _found(place / "memory.stat", rf"^{files[2]} (\d+)")
-            if most and used:
-                limits.append(int(most[0]) - int(used[0]) + sum(map(int, cached)))
-    for pages in _found(Path("/proc/self/statm"), r"\A\d+"):
-        import resource  # not on Windows, which has no such file either
-
-        space, _ = resource.getrlimit(resource.RLIMIT_AS)
-        limits += [] if space == resource.RLIM_INFINITY else [space - int(pages) * resource.getpagesize()]
-    return max(min(limits), 0) if limits else None
-
-
-def _found(path: Path, pattern: str) -> list[Any]:
-    """What a pattern finds in the lines of a file; nothing where there is none to read."""
-    try:
-        return re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
-    except OSError:
-        return []
