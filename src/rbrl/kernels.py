@@ -192,13 +192,20 @@ def _cluster_centres(X: Matrix, n_clusters: int, random_state: Any) -> FloatArra
     return MiniBatchKMeans(n_clusters, random_state=random_state, **options).fit(X).cluster_centers_
 
 
+def check_finite_values(K: FloatArray) -> None:
+    """Refuse kernel values that are not finite numbers."""
+    # The largest and the smallest value show it in one pass each, without an array of truth values.
+    if not (np.isfinite(K.max(initial=0.0)) and np.isfinite(K.min(initial=0.0))):
+        n_missing = np.count_nonzero(~np.isfinite(K))
+        raise ValueError(f"A kernel matrix must be finite. Got {n_missing} NaN or infinite values.")
+
+
 def check_gram(K: FloatArray) -> FloatArray:
     """Return the symmetric part of a training kernel matrix; refuse one that is not square, finite and symmetric."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"A training kernel matrix must be square, one row and one column per sample. Got {K.shape}.")
-    if not np.isfinite(size := max(K.max(initial=0.0), -K.min(initial=0.0))):
-        n_missing = np.count_nonzero(~np.isfinite(K))
-        raise ValueError(f"A kernel matrix must be finite. Got {n_missing} NaN or infinite values.")
+    check_finite_values(K)
+    size = max(K.max(initial=0.0), -K.min(initial=0.0))
     symmetric, skew = np.empty(K.shape), 0.0
     tiles = [slice(start, start + TILE) for start in range(0, len(K), TILE)]
     for rows, columns in product(tiles, tiles):

@@ -29,6 +29,7 @@ OUTPUTS = {
     "ascend_gram": {"alpha", "scores", "biases"}, "ascend_rows": {"alpha", "W", "biases"}, "pair_hinge": set(),
     "pair_sums": {"R"}, "project_pairs": {"new", "r", "H"}, "pair_slacks": {"out"}, "pair_products": {"R"},
     "gram_blocks": {"G"}, "dual_ascent_dense": {"W", "Z"}, "dual_ascent_sparse": {"W", "Z"},
+    "dual_ascent_kernel": {"W", "Z"},
 }  # fmt: skip
 OF_SCORES = [name for name in LOOPS if "hinge" in name and name != "pair_hinge"]
 # Rows shorter and longer than the pieces that a loop takes at a time, and none at all.
@@ -137,8 +138,10 @@ def test_losses(name, shape):
                     assert_equal_loops(name, of_losses(rng, *shape, dtype, weights, missing, ties), dtype)
 
 
-def of_rows(rng, n, l, weights, missing, index_type=np.int32):
+def of_rows(rng, n, l, weights, missing, index_type=np.int32, graph=False):
     """An array for each argument of the loops over rows: rows of zeros, of no label and of all labels are among them."""
+    edges = np.triu(rng.random((l, l)) < 0.3, 1) * rng.random((l, l)) * graph
+    L = sparse.csr_array(np.diag((edges + edges.T).sum(axis=1)) - edges - edges.T)
     X = sparse.random_array((n, 7), density=0.5, rng=rng, format="csr")
     losses = of_losses(rng, n, l, weights=weights, missing=missing)
     dense = X.toarray()
@@ -152,19 +155,25 @@ def of_rows(rng, n, l, weights, missing, index_type=np.int32):
         "order": rng.permutation(n).astype(np.int32),
         "W": rng.standard_normal((7, l)),
         "Z": rng.standard_normal((n, l)),
+        "K": dense @ dense.T,
+        "scores": rng.standard_normal((n, l)),
+        **{"graph_data": L.data, "graph_indices": L.indices, "graph_indptr": L.indptr},
         **{"hinge": 0.8, "pairs": 3.0, "ridge": 0.3},
     }
 
 
 @compiled
 @pytest.mark.parametrize("shape", [(9, 6), (1, 1), (30, 1), (40, 14), (4, 30), (0, 4)])
-@pytest.mark.parametrize("name", ["dual_ascent_dense", "dual_ascent_sparse"])
-def test_rows(name, shape):
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("name", ["dual_ascent_dense", "dual_ascent_sparse", "dual_ascent_kernel"])
+def test_rows(name, shape, graph):
     rng = np.random.default_rng(1)
     for weights in WEIGHTS:
         for missing in (False, True):
             for index_type in (np.int32, np.int64):
-                assert_equal_loops(name, of_rows(rng, *shape, weights, missing, index_type))
+                values = of_rows(rng, *shape, weights, missing, index_type, graph)
+                changes = {"W": np.zeros(values["scores"].shape)} if name == "dual_ascent_kernel" else {}
+                assert_equal_loops(name, values, **changes)
 
 
 @compiled

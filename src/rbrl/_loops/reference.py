@@ -309,13 +309,14 @@ ACCURACY = 0.01
 
 
 class _Row:
-    """The subproblem of a row: loss(z) + |z - centre|^2 / (2 q), for a loss of squared hinges."""
+    """The subproblem of a row: loss(z) + |z - centre|^2 / (2 q), for squared hinges and a quadratic form."""
 
     def __init__(
-        self, y: Array, w: Array, of_entries: bool, hinge: float, costs: Array, pairs: float, margin: float
+        self, y: Array, w: Array, of_entries: bool, hinge: float, costs: Array, pairs: float, margin: float, graph: Array
     ) -> None:
         self.y, self.margin = y, margin
         weights = np.where(y != 0, w, 0.0)
+        self.form = graph * (weights.sum() / max(np.count_nonzero(y), 1))
         self.price = hinge * weights * np.where(y > 0, costs, 1.0)
         self.pos = np.flatnonzero(y > 0)
         self.neg = np.flatnonzero(y < 0)
@@ -343,7 +344,8 @@ class _Row:
         hessian[self.neg, self.neg] += active.sum(axis=0)
         hessian[np.ix_(self.pos, self.neg)] -= active
         hessian[np.ix_(self.neg, self.pos)] -= active.T
-        return 0.5 * float(self.price @ slack**2 + np.sum(pulls * pair_slack)), gradient, hessian
+        value = 0.5 * float(self.price @ slack**2 + np.sum(pulls * pair_slack) + z @ self.form @ z)
+        return value, gradient + self.form @ z, hessian + self.form
 
     def minimise(self, z: Array, centre: Array, q: float) -> tuple[Array, Array]:
         """Return the minimiser, by Newton's method from `z`, and the gradient of its loss."""
@@ -367,35 +369,77 @@ class _Row:
         return z, gradient
 
 
+class _Visit:
+    """Visits of rows: what dual ascent does with the scores of one row, whatever the rows are."""
+
+    def __init__(
+        self, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float, margin: float,
+        graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, Z: Array,
+    ) -> None:  # fmt: skip
+        graph = _dense(graph_data, graph_indices, graph_indptr, (Y.shape[1], Y.shape[1]))
+        self.squares, self.Y, self.weights, self.ridge, self.Z = squares, Y, weights, ridge, Z
+        self.terms = hinge, costs, pairs, margin, graph
+        self.loss = 0.0
+
+    def change(self, i: int, scores: Array) -> Array:
+        """Maximise the dual over row i, and return the change of its dual variables, divided by the ridge."""
+        w = self.weights[i] if self.weights.ndim == 2 else np.full(self.Y.shape[1], self.weights[i])
+        row = _Row(self.Y[i].astype(float), w, self.weights.ndim == 2, *self.terms)
+        q = self.squares[i] / self.ridge
+        _, old, _ = row.evaluate(self.Z[i])
+        loss, gradient, _ = row.evaluate(scores)
+        self.loss += loss
+        self.Z[i] = scores
+        if q > 0:
+            self.Z[i], gradient = row.minimise(scores, scores + q * old, q)
+        return (old - gradient) / self.ridge
+
+
+def _dense(data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Array:
+    """Return a CSR matrix as a dense one."""
+    X = np.zeros(shape)
+    np.add.at(X, (_row_of(indptr), indices), data)
+    return X
+
+
 def dual_ascent_dense(
     X: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float, margin: float,
-    ridge: float, order: Array, W: Array, Z: Array,
+    graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, order: Array, W: Array, Z: Array,
 ) -> float:  # fmt: skip
     """Maximise the dual over one row after the other; return the sum of the rows' losses when they were visited.
 
-    Z has the scores whose loss gradients, times -1, are the dual variables. It changes, and W with it.
+    Z has the scores whose loss gradients, times -1, are the dual variables. It changes, and W with it. The graph is the
+    CSR matrix of a quadratic form in the scores of a row.
     """
-    visited = 0.0
+    graph = graph_data, graph_indices, graph_indptr
+    visit = _Visit(squares, Y, weights, hinge, costs, pairs, margin, *graph, ridge, Z)
     for i in order:
-        w = weights[i] if weights.ndim == 2 else np.full(Y.shape[1], weights[i])
-        row = _Row(Y[i].astype(float), w, weights.ndim == 2, hinge, costs, pairs, margin)
-        q = squares[i] / ridge
-        _, old, _ = row.evaluate(Z[i])
-        scores = X[i] @ W
-        loss, gradient, _ = row.evaluate(scores)
-        visited += loss
-        Z[i] = scores
-        if q > 0:
-            Z[i], gradient = row.minimise(scores, scores + q * old, q)
-        W += np.outer(X[i], old - gradient) / ridge
-    return float(visited)
+        W += np.outer(X[i], visit.change(i, X[i] @ W))
+    return float(visit.loss)
 
 
 def dual_ascent_sparse(
     data: Array, indices: Array, indptr: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array,
-    pairs: float, margin: float, ridge: float, order: Array, W: Array, Z: Array,
+    pairs: float, margin: float, graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, order: Array,
+    W: Array, Z: Array,
 ) -> float:  # fmt: skip
     """Do the same for the rows of a sparse matrix."""
-    X = np.zeros((len(Y), len(W)))
-    np.add.at(X, (_row_of(indptr), indices), data)
-    return dual_ascent_dense(X, squares, Y, weights, hinge, costs, pairs, margin, ridge, order, W, Z)
+    X = _dense(data, indices, indptr, (len(Y), len(W)))
+    graph = graph_data, graph_indices, graph_indptr
+    return dual_ascent_dense(X, squares, Y, weights, hinge, costs, pairs, margin, *graph, ridge, order, W, Z)
+
+
+def dual_ascent_kernel(
+    K: Array, scores: Array, squares: Array, Y: Array, weights: Array, hinge: float, costs: Array, pairs: float,
+    margin: float, graph_data: Array, graph_indices: Array, graph_indptr: Array, ridge: float, order: Array, W: Array,
+    Z: Array,
+) -> float:  # fmt: skip
+    """Do the same for some rows of a kernel model; W has the changes of their coefficients.
+
+    K has the kernel values of these rows with each other, and `scores` their scores before the first of them is visited.
+    """
+    graph = graph_data, graph_indices, graph_indptr
+    visit = _Visit(squares, Y, weights, hinge, costs, pairs, margin, *graph, ridge, Z)
+    for i in order:
+        W[i] += visit.change(i, scores[i] + K[i] @ W)
+    return float(visit.loss)

@@ -15,15 +15,23 @@ from rbrl._common.checks import users_level
 from rbrl._common.memory import available_bytes
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.exceptions import MemoryWarning
-from rbrl.kernels import WITH_WIDTH, check_gram, fit_feature_map
+from rbrl.kernels import WITH_WIDTH, KernelRows, check_gram, fit_feature_map
 from rbrl.out_of_core import label_counts
-from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, Design, FeatureMapDesign, Objective, SpectralDesign
+from rbrl.problem import (
+    LARGEST_DECOMPOSITION,
+    Design,
+    FeatureMapDesign,
+    KernelDesign,
+    MatrixDesign,
+    Objective,
+    SpectralDesign,
+)
+from rbrl.problem.kernel import check_semidefinite, kernel_design, storage_type
 from rbrl.problem.linear import linear_design, row_design, with_constant
 from rbrl.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width
 from rbrl.solvers import (
     SOLVERS,
     DualAscent,
-    KernelBlocks,
     LowRank,
     Posed,
     Solution,
@@ -69,9 +77,8 @@ class ConvexProblem:
         The rows that are present; `Y`, `weights` and `counted` are theirs.
     present : array or CSR matrix
         The rows of X that are present; all of a kernel matrix, which has them in its columns too.
-    kind : {"linear", "kernel", "blocks", "approximation"}
-        How it is solved: over features; over the spectrum of a kernel matrix; over one that is too large to decompose; over
-        features that come near a kernel.
+    kind : {"linear", "kernel", "approximation"}
+        What the model is over: features, a kernel matrix, or features that come near a kernel.
     reached : callable or None
         Told every gap that a solver certifies on the way; True asks it to stop.
 
@@ -111,10 +118,7 @@ class ConvexProblem:
         elif model.approximation is not None:
             self.kind = "approximation"
         else:
-            # The penalty of the function alone can do without a decomposition.
-            free = isinstance(model.solver, str) and model.solver == "auto" and model.max_rank is None
-            large = model.low_rank == "function" and len(self.rows) > LARGEST_DECOMPOSITION
-            self.kind = "blocks" if free and large and model.kernel != "precomputed" else "kernel"
+            self.kind = "kernel"
 
     @cached_property
     def feature_map(self) -> Any:
@@ -250,45 +254,69 @@ class ConvexProblem:
         -------
         Solution
         """
-        model, dtype = self.model, self.X.dtype
-        if self.kind == "blocks":
-            X = self.present
-            kernel = BlockKernel(lambda rows: self.model._gram(X[rows], X, self.gamma), len(self.rows))
-            objective = self.objective(kernel)
-            posed = Posed(partial(prove_function, objective, kernel.product_as_posed, kernel.row_norms()), dtype)
-            return solve_posed(KernelBlocks(), objective, posed, start, model.tol, model.max_iter)
-        solver = self.solver
+        model, dtype, solver = self.model, self.X.dtype, self.solver
+        if isinstance(solver, DualAscent) and self.has_rows:
+            objective = self._row_objective
+            start = None if start is None else objective.design.weights(start)
+            solver = replace(solver, dual_scores=dual_scores)
+            return solve_posed(solver, objective, self._posed(objective), start, model.tol, model.max_iter)
         if self.kind == "kernel":
             K = self._kernel_matrix()
             limits = start, model.tol, model.max_iter
             return solve_kernel(solver, K, model.low_rank, self.ridge, self.objective, dtype, *limits)
-        visits_rows = self.kind == "linear" and isinstance(solver, DualAscent)
-        objective = self._row_objective if visits_rows else self.objective()
-        if isinstance(solver, DualAscent):
-            solver = replace(solver, dual_scores=dual_scores)
+        objective = self.objective()
         start = None if start is None else objective.design.weights(start)
+        return solve_posed(solver, objective, self._posed(objective), start, model.tol, model.max_iter)
+
+    def _posed(self, objective: Objective) -> Posed:
+        """Return the proof of a solution, for an objective over this problem's rows."""
         if self.kind == "linear":
-            posed = Posed(partial(prove_linear, objective, self.present), dtype)
-        else:
-            features = mapped(self.feature_map, self.present)
-            design = None if model.low_rank == "function" else objective.design
-            posed = Posed(partial(prove_linear, objective, features, design=design), np.dtype(np.float64))
-        return solve_posed(solver, objective, posed, start, model.tol, model.max_iter)
+            return Posed(partial(prove_linear, objective, self.present), self.X.dtype)
+        design = objective.design
+        if isinstance(design, KernelDesign):
+            stored = design.K if isinstance(design.K, np.ndarray) and design.K.dtype == np.float64 else None
+            prove = partial(prove_function, objective, design.exact_product, design.exact_row_norms(), K=stored)
+            return Posed(prove, self.X.dtype)
+        features = mapped(self.feature_map, self.present)
+        spectral = design if isinstance(design, FeatureMapDesign) and self.model.low_rank == "coefficients" else None
+        return Posed(partial(prove_linear, objective, features, design=spectral), np.dtype(np.float64))
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a solver may visit the rows one by one: the nuclear norm is that of the weights or of the function."""
+        return self.kind == "linear" or self.model.low_rank == "function" or self.model.nuclear_ == 0
 
     @cached_property
     def solver(self) -> Solver:
         """The solver that the model names, or the faster one where it leaves the choice open."""
-        named = solver_of(self.model)
-        if self.kind != "linear" or self.model.solver != "auto" or self.model.max_rank is not None:
-            return named
-        return choose_solver(self._row_objective, self.model.max_iter)
+        model = self.model
+        if model.solver != "auto" or model.max_rank is not None or not self.has_rows:
+            return solver_of(model)
+        return choose_solver(self._row_objective, model.max_iter)
 
     @cached_property
     def _row_objective(self) -> Objective:
-        """The objective over the features as they are, for a solver that visits rows."""
+        """The objective over the rows as they are, for a solver that visits them."""
+        if self.kind == "approximation":
+            return self.objective(MatrixDesign(mapped(self.feature_map, self.present)))
+        if self.kind == "kernel":
+            return self.objective(self._kernel_design())
         constant = self._constant(self.model)
         X = self.present.astype(np.float64, copy=False)
         return self.objective(row_design(with_constant(X, constant) if self.model.fit_intercept else X, constant))
+
+    def _kernel_design(self) -> KernelDesign:
+        """Return the design of the kernel matrix, which is not decomposed."""
+        model = self.model
+        if model.kernel == "precomputed" or callable(model.kernel):
+            K = self._kernel_matrix()
+            check_semidefinite(K)
+            return KernelDesign(K)
+        values = KernelRows(self.present, **model._kernel_shape() | {"gamma": self.gamma})
+        design = kernel_design(lambda rows: values.values(values.Z[rows]), len(self.rows), available_bytes())
+        if model.kernel == "poly" and (model.coef0 < 0 or model.degree != int(model.degree)):
+            check_semidefinite(design.exact_rows(slice(None)))
+        return design
 
     def _kernel_matrix(self) -> FloatArray:
         K = check_gram(self.model._gram(self.X, width=self.gamma))
@@ -421,11 +449,11 @@ def memory_needed(problem: ConvexProblem) -> Needs:
     """
     (n, m), n_labels, model = problem.X.shape, problem.Y.shape[1], problem.model
     weights, scores = DOUBLE * (m + model.fit_intercept) * n_labels, DOUBLE * n * n_labels
-    if problem.kind == "blocks":
-        return Needs(scores, 10 * scores)
     if problem.kind == "approximation":
         features = DOUBLE * n * min(model.n_components, n)
         return Needs(features + scores, 3 * features + 10 * scores)
+    if problem.kind == "kernel" and problem.has_rows:
+        return Needs(scores, (2 * DOUBLE * n**2 if storage_type(n) == np.float64 else 0) + 10 * scores)
     if problem.kind == "kernel":
         return Needs(DOUBLE * n**2 + scores, 4 * DOUBLE * n**2 + 10 * scores)
     if model.max_rank is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray
 from rbrl.losses.weights import Weights, class_weighted
@@ -45,8 +46,8 @@ class Terms(NamedTuple):
     reach: float = np.inf
 
 
-class RowHinges(NamedTuple):
-    """A loss of squared hinges, by its parameters: the loss of a row that a compiled loop can minimise.
+class RowTerms(NamedTuple):
+    """The terms of a row's loss, by their parameters: dual ascent minimises such a loss over one row at a time.
 
     Attributes
     ----------
@@ -58,18 +59,33 @@ class RowHinges(NamedTuple):
         Weight of the squared hinges of pairs of a relevant and an irrelevant label.
     margin : float
         Margin of the pairs.
+    graph : CSR matrix (n_labels, n_labels)
+        Matrix L of the quadratic form f' L f / 2 of the row's scores; empty where there is no such term.
 
     Examples
     --------
     >>> from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
-    >>> WeightedSum((1.0, SquaredHinge()), (0.5, PairwiseSquaredHinge())).row_hinges(2)
-    RowHinges(hinge=1.0, costs=array([1., 1.]), pairs=0.5, margin=2.0)
+    >>> terms = WeightedSum((1.0, SquaredHinge()), (0.5, PairwiseSquaredHinge())).row_terms(2)
+    >>> terms.hinge, terms.costs.tolist(), terms.pairs, terms.margin, terms.graph.nnz
+    (1.0, [1.0, 1.0], 0.5, 2.0, 0)
     """
 
     hinge: float
     costs: FloatArray
     pairs: float
     margin: float
+    graph: Any
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """The parameters as numbers and arrays, the matrix of the graph by its three arrays."""
+        graph = self.graph
+        return *self[:4], graph.data, graph.indices, graph.indptr
+
+
+def no_graph(n_labels: int) -> Any:
+    """Return the empty matrix that stands for no quadratic form: a CSR matrix (n_labels, n_labels)."""
+    return sparse.csr_array((n_labels, n_labels))
 
 
 class LineValue(NamedTuple):
@@ -255,8 +271,8 @@ class Loss(ABC):
         columns = [self.hessian_product(Y, F, np.broadcast_to(e, F.shape), weights).sum(axis=0) for e in units]
         return np.array(columns)
 
-    def row_hinges(self, n_labels: int) -> RowHinges | None:
-        """Return the parameters of a loss that is made of squared hinges alone; None for other losses.
+    def row_terms(self, n_labels: int) -> RowTerms | None:
+        """Return the terms that the loss of a row is made of; None for a loss that has others.
 
         Parameters
         ----------
@@ -264,7 +280,7 @@ class Loss(ABC):
 
         Returns
         -------
-        RowHinges or None
+        RowTerms or None
         """
         return None
 
@@ -361,16 +377,17 @@ class WeightedSum(Loss):
         """Return the weighted sum of the terms' own: (n, l)."""
         return sum((c * loss.rounding_reach(Y, F, weights) for c, loss in self.terms), np.zeros(F.shape))
 
-    def row_hinges(self, n_labels: int) -> RowHinges | None:
-        """Return the sum of the terms' hinges, if at most one term is of each kind."""
-        parts = [(c, loss.row_hinges(n_labels)) for c, loss in self.terms]
+    def row_terms(self, n_labels: int) -> RowTerms | None:
+        """Return the sum of the terms; None if two of them are hinges of labels, or two hinges of pairs."""
+        parts = [(c, loss.row_terms(n_labels)) for c, loss in self.terms]
         of_labels = [(c * part.hinge, part.costs) for c, part in parts if part is not None and part.hinge]
         of_pairs = [(c * part.pairs, part.margin) for c, part in parts if part is not None and part.pairs]
         if any(part is None for _, part in parts) or max(len(of_labels), len(of_pairs)) > 1:
             return None
         hinge, costs = of_labels[0] if of_labels else (0.0, np.ones(n_labels))
         pairs, margin = of_pairs[0] if of_pairs else (0.0, 0.0)
-        return RowHinges(hinge, costs, pairs, margin)
+        graphs = (c * part.graph for c, part in parts if part is not None)
+        return RowTerms(hinge, costs, pairs, margin, sparse.csr_array(sum(graphs, no_graph(n_labels))))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         """Weighted sum of the terms' :class:`LineValue`."""

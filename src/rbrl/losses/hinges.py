@@ -6,7 +6,7 @@ import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
 from rbrl._loops import rows
-from rbrl.losses.base import LineValue, Loss, RowHinges, Terms
+from rbrl.losses.base import LineValue, Loss, RowTerms, Terms, no_graph
 from rbrl.losses.weights import Weights, entry_weights, mean_weights, row_weights
 
 
@@ -45,9 +45,9 @@ class _LabelwiseHinge(Loss):
         """Return the cost of every entry times its score: an inactive hinge may become active."""
         return entry_weights(Y, weights) * np.where(Y > 0, self.costs, 1.0) * F
 
-    def row_hinges(self, n_labels: int) -> RowHinges:
+    def row_terms(self, n_labels: int) -> RowTerms:
         """Return hinges of labels, and none of pairs."""
-        return RowHinges(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0)
+        return RowTerms(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0, no_graph(n_labels))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         w, costs = row_weights(weights, len(Y)), np.ones(Y.shape[1]) * self.costs
@@ -186,9 +186,9 @@ class PairwiseSquaredHinge(Loss):
         reach *= np.divide(mean_weights(Y, weights)[:, None], pairs, out=np.zeros_like(pairs), where=pairs > 0)
         return reach
 
-    def row_hinges(self, n_labels: int) -> RowHinges:
+    def row_terms(self, n_labels: int) -> RowTerms:
         """Return hinges of pairs, and none of labels."""
-        return RowHinges(0.0, np.ones(n_labels), 1.0, float(self.margin))
+        return RowTerms(0.0, np.ones(n_labels), 1.0, float(self.margin), no_graph(n_labels))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
         """The loss along directions, one step length per label: one pass over the pairs."""

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses.base import Loss, Terms
+from rbrl.losses.base import Loss, RowTerms, Terms
 from rbrl.losses.weights import Weights, mean_weights
 
 # Differences of scores at a time: 32 MB.
@@ -66,6 +67,10 @@ class LabelGraph(Loss):
         diagonal = np.diag(L)
         rest = diagonal - (np.abs(L).sum(axis=1) - np.abs(diagonal))
         return j, k, np.sign(L[j, k]), np.abs(L[j, k]), np.where(np.abs(rest) > 1e-12 * np.abs(diagonal), rest, 0.0)
+
+    def row_terms(self, n_labels: int) -> RowTerms:
+        """Return the quadratic form alone."""
+        return RowTerms(0.0, np.ones(n_labels), 0.0, 0.0, sparse.csr_array(self.matrix))
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
         """The diagonal of L in every row: (n, l)."""

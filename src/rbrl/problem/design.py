@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from rbrl._common.linalg import gram_matrix, largest_eigenvalue, squares
-from rbrl._common.typing import FloatArray, Matrix, issparse
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows
 
 # A decomposition of this size, of features or of a kernel, takes about as much memory as a machine is sure to have:
@@ -290,7 +291,84 @@ class DenseDesign(RowDesign):
         return self.Q * np.ravel(self.stretch)
 
 
-class MatrixDesign(RowDesign):
+class AscentDesign(RowDesign):
+    """A design whose rows dual ascent can visit: its weights are a sum over rows of dual variables.
+
+    Weights may be given in coordinates that are not orthonormal, so that their inner products are for the design to say.
+    """
+
+    @property
+    @abstractmethod
+    def row_squares(self) -> FloatArray:
+        """Squared norms of the rows: (n_samples,)."""
+
+    @abstractmethod
+    def visit_rows(
+        self, order: IntArray, Y: IntArray, weights: FloatArray, terms: tuple[Any, ...], ridge: float,
+        W: FloatArray, dual_scores: FloatArray,
+    ) -> float:  # fmt: skip
+        """Maximise the dual over one row after the other; change W and the dual scores in place.
+
+        Parameters
+        ----------
+        order : array (n_samples,) of int32
+        Y : array (n_samples, n_labels)
+        weights : array (n_samples,) or (n_samples, n_labels)
+        terms : tuple
+            Parameters of the loss, :attr:`rbrl.losses.base.RowTerms.numbers`.
+        ridge : float
+        W : array (n_columns, n_labels)
+        dual_scores : array (n_samples, n_labels)
+            Scores whose loss gradients, times -1, are the dual variables.
+
+        Returns
+        -------
+        float
+            Sum of the losses of the rows when they were visited.
+        """
+
+    @abstractmethod
+    def squared_norm(self, W: FloatArray, scores: FloatArray) -> float:
+        """Return the squared norm of weights W, whose scores are known.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+        scores : array (n_samples, n_labels)
+
+        Returns
+        -------
+        float
+        """
+
+    @abstractmethod
+    def inner(self, U: FloatArray, V: FloatArray) -> float:
+        """Return the inner product of two matrices of weights.
+
+        Parameters
+        ----------
+        U, V : arrays (n_columns, n_labels)
+
+        Returns
+        -------
+        float
+        """
+
+    @abstractmethod
+    def label_gram(self, V: FloatArray) -> FloatArray:
+        """Return the inner products of the columns of V: (n_labels, n_labels).
+
+        Parameters
+        ----------
+        V : array (n_columns, n_labels)
+
+        Returns
+        -------
+        array (n_labels, n_labels)
+        """
+
+
+class MatrixDesign(AscentDesign):
     """Scores are X @ (turn @ W). A sparse X stays sparse.
 
     Where columns are correlated `gram_diagonal` is only part of Z'Z and a solver needs more evaluations than in whitened
@@ -318,6 +396,38 @@ class MatrixDesign(RowDesign):
         self.shape = X.shape[0], len(self.gram_diagonal)
         self._gram: FloatArray | None = None
 
+    @cached_property
+    def row_squares(self) -> FloatArray:
+        """Squared norms of the rows: (n_samples,)."""
+        return squares(self.X, axis=1)
+
+    @cached_property
+    def _rows(self) -> tuple[Array, ...]:
+        """The arrays of X that a loop over rows takes."""
+        X = self.X
+        return (X.data, X.indices, X.indptr) if issparse(X) else (np.ascontiguousarray(X),)
+
+    def visit_rows(
+        self, order: IntArray, Y: IntArray, weights: FloatArray, terms: tuple[Any, ...], ridge: float,
+        W: FloatArray, dual_scores: FloatArray,
+    ) -> float:  # fmt: skip
+        """Maximise the dual over one row after the other; change W and the dual scores in place."""
+        visit = rows.dual_ascent_sparse if issparse(self.X) else rows.dual_ascent_dense
+        self.columns += 2 * W.shape[1]
+        return float(visit(*self._rows, self.row_squares, Y, weights, *terms, ridge, order, W, dual_scores))
+
+    def squared_norm(self, W: FloatArray, scores: FloatArray) -> float:
+        """Return the sum of the squares of W."""
+        return float(np.vdot(W, W))
+
+    def inner(self, U: FloatArray, V: FloatArray) -> float:
+        """Return the sum of the products of the entries of U and V."""
+        return float(np.vdot(U, V))
+
+    def label_gram(self, V: FloatArray) -> FloatArray:
+        """Return V' V."""
+        return V.T @ V
+
     def _product(self, W: FloatArray) -> FloatArray:
         return scores(self.X, W if self.turn is None else self.turn @ W)
 
@@ -326,7 +436,7 @@ class MatrixDesign(RowDesign):
 
     def row_norms(self) -> FloatArray:
         """Euclidean norms of the rows of X: (n_samples,)."""
-        return np.sqrt(squares(self.X, axis=1))
+        return np.sqrt(self.row_squares)
 
     def row_gram(self, diagonal: FloatArray) -> FloatArray:
         """X X' / diagonal, whose entries are equal: (n_samples, n_samples)."""

@@ -9,7 +9,7 @@ from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.descent import Descent
 from rbrl.solvers.dual_ascent import DualAscent
 from rbrl.solvers.factored import LowRank
-from rbrl.solvers.function_space import KernelBlocks
+
 from rbrl.solvers.quasi_newton import QuasiNewton
 from rbrl.solvers.solve import Posed, Solution, solve_kernel, solve_posed
 
@@ -20,7 +20,7 @@ SOLVERS = {
 }  # fmt: skip
 
 __all__ = [
-    "APG", "SOLVERS", "Descent", "DualAscent", "KernelBlocks", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver",
+    "APG", "SOLVERS", "Descent", "DualAscent", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver",
     "SolverResult",
     "choose_solver", "lower_bound", "solve_kernel", "solve_posed",
 ]  # fmt: skip

@@ -17,13 +17,11 @@ A step maximises D over one block, exactly:
 D never falls, and each of its values is a lower bound of the optimum. The dual variables are stored as the scores f whose
 loss gradients they are. So the certificate of every other solver serves here, too.
 
-**Weak ridges.** The number of passes over the rows grows with q. Where q is large, the solver minimises
+The rows may be those of a kernel model. Then W has the coefficients of the function :math:`Z'a / \lambda_1`, and inner
+products are those of functions.
 
-.. math:: \text{objective}(W) + \tfrac{\kappa}{2} \|W - C\|_F^2
-
-for a sequence of centres C, to which it adds momentum (the accelerated proximal point method; Lin, Mairal, Harchaoui:
-Catalyst acceleration, JMLR 2018). Each of these problems has the ridge :math:`\lambda_1 + \kappa` and takes a few passes.
-The momentum starts again whenever it points uphill (O'Donoghue, Candes: Adaptive restart, 2015).
+**Weak ridges.** The number of passes over the rows grows with q. Where q is large, the solver minimises a sequence of
+proximal problems, :mod:`rbrl.solvers.proximal_points`, whose ridge is stronger.
 """
 
 from dataclasses import dataclass, field
@@ -31,25 +29,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rbrl._common.linalg import gram_eigh, gram_singular_values, squares
-from rbrl._common.typing import FloatArray, issparse
+from rbrl._common.linalg import gram_eigh
+from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
 from rbrl.losses import Terms
 from rbrl.losses.weights import row_weights
-from rbrl.problem import MatrixDesign, Objective
+from rbrl.problem import AscentDesign, MatrixDesign, Objective
 from rbrl.solvers.base import ROUNDING, Bound, Run, SolverResult, Start
-
-# Where more passes are left than were made, after this many at least, the ridge of the proximal problems is multiplied.
-FIRST_FORECAST, STRONGER = 8, 8.0
-# Weights stand still where a pass moves them by this share of their norm at most.
-STANDSTILL = 1e-13
+from rbrl.solvers.proximal_points import ProximalPoints
 
 
 @dataclass(frozen=True)
 class DualAscent:
-    """Block dual coordinate ascent over the rows of a linear design.
+    """Block dual coordinate ascent over the rows of a linear model or of a kernel model.
 
-    It needs a ridge, and a loss that is made of squared hinges of labels and of pairs of labels.
+    It needs a ridge, and a loss that is made of squared hinges and quadratic forms.
 
     Parameters
     ----------
@@ -60,6 +54,13 @@ class DualAscent:
         Where the ridge itself is half as large or larger, there are no proximal problems.
     passes : int, default=2
         Number of passes over the rows for each proximal problem.
+    stronger : float, default=8
+        Factor by which the ridge of the proximal problems grows where a nuclear norm makes them slow.
+    first_forecast : int, default=8
+        Number of passes after which the ridge of the proximal problems may grow.
+    standstill : float, default=1e-13
+        Share of the norm of the weights: where a pass moves them by less, they stand still. It matters only where `tol` is
+        rounding.
     dual_scores : array (n_samples, n_labels), default=None
         Scores whose loss gradients are the first dual variables, such as those of an earlier result. They serve whatever the
         penalties and the weights of losses are now.
@@ -79,18 +80,22 @@ class DualAscent:
     seed: int = 0
     proximal_share: float = 0.3
     passes: int = 2
+    stronger: float = 8.0
+    first_forecast: int = 8
+    standstill: float = 1e-13
     dual_scores: FloatArray | None = field(default=None, repr=False, compare=False)
 
     def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
         """Minimise `objective`; return a :class:`SolverResult`. An iteration is a pass over all rows."""
-        if not (isinstance(objective.design, MatrixDesign) and objective.design.turn is None):
+        if not is_visitable(objective):
             raise ValueError(
-                f"Dual ascent visits the rows of a linear model in memory. Got a {type(objective.design).__name__}; use "
-                "kernel='linear', or the solver 'auto'."
+                f"Dual ascent visits the rows of a linear model in memory, or of a kernel model whose nuclear norm is that of "
+                f"the function. Got a {type(objective.design).__name__}; use kernel='linear', low_rank='function', or the "
+                "solver 'auto'."
             )
-        if objective.loss.row_hinges(objective.Y.shape[1]) is None:
+        if objective.loss.row_terms(objective.Y.shape[1]) is None:
             raise ValueError(
-                f"Dual ascent needs a loss of squared hinges of labels and of pairs. Got {objective.loss!r}; use the solver "
+                f"Dual ascent needs a loss of squared hinges and quadratic forms. Got {objective.loss!r}; use the solver "
                 "'auto'."
             )
         if not objective.ridge.weight > 0:
@@ -100,42 +105,19 @@ class DualAscent:
             )
         return Ascent(self, objective, tol, max_iter).run(start)
 
-    def proximal_ridge(self, objective: Objective) -> float:
-        r"""Return the ridge of the proximal problems; the objective's own where it is strong enough.
 
-        With the ridge R, a proximal problem takes some :math:`qL` passes, where :math:`q = \|z\|^2 / R` and L is the
-        curvature of the row's loss. There are some :math:`\sqrt{R / \lambda_1}` of them: the product is smallest where
-        :math:`qL` is about 1. Few labels of a row have its largest curvature, and most have that of the hinge, 1; the root
-        is between the two.
+def is_visitable(objective: Objective) -> bool:
+    """Return whether dual ascent can visit the rows of the objective's design.
 
-        Parameters
-        ----------
-        objective : Objective
+    Parameters
+    ----------
+    objective : Objective
 
-        Returns
-        -------
-        float
-        """
-        ridge = objective.ridge.weight
-        size = float(squares(objective.design.X, axis=1).mean())
-        curvature = float(objective.loss.curvature(objective.Y, objective.sample_weight).mean())
-        wanted = self.proximal_share * size * float(np.sqrt(curvature))
-        return wanted if wanted > 2 * ridge else ridge
-
-    def is_fit_for(self, objective: Objective, max_iter: int) -> bool:
-        """Return whether the ridge is strong enough for so many iterations: momentum needs some sqrt(R / ridge) problems.
-
-        Parameters
-        ----------
-        objective : Objective
-        max_iter : int
-
-        Returns
-        -------
-        bool
-        """
-        n_problems = np.sqrt(self.proximal_ridge(objective) / objective.ridge.weight)
-        return bool(self.passes * n_problems <= max_iter)
+    Returns
+    -------
+    bool
+    """
+    return isinstance(objective.design, AscentDesign) and objective.design.turn is None
 
 
 class Checked(NamedTuple):
@@ -151,17 +133,13 @@ class Ascent(Run):
     Attributes
     ----------
     W : array (n_columns, n_labels)
-        Weights that belong to the dual variables, to N and to the centre.
+        Weights that belong to the dual variables, to N and to the centre of the proximal problem.
     dual_scores : array (n_samples, n_labels)
         Scores whose loss gradients, times -1, are the dual variables.
+    points : ProximalPoints
+        Centres of the proximal problems, and their ridge.
     sigma, pull_sigma : arrays
         Singular values of W and of Z'a; empty without a nuclear norm.
-    total : float
-        Ridge of the proximal problem: the objective's own, plus kappa.
-    centre, last : arrays (n_columns, n_labels), or None
-        Centre of the proximal problem, and minimiser of the one before.
-    momentum : int
-        Number of proximal problems since the momentum started.
     best_rate : float
         Largest fall of the logarithm of the gap in a pass, over the ridges of proximal problems that were tried; infinite
         once a larger ridge was no better.
@@ -173,34 +151,21 @@ class Ascent(Run):
 
     name = "Dual ascent"
     now: Checked
-    centre: Any = None
-    last: Any = None
 
     def __init__(self, settings: DualAscent, objective: Objective, tol: float, max_iter: int) -> None:
         super().__init__(objective, tol, max_iter)
         self.settings = settings
         self.random = np.random.default_rng(settings.seed)
-        X = objective.design.X
-        self.rows = (X.data, X.indices, X.indptr) if issparse(X) else (np.ascontiguousarray(X),)
-        self.squares = squares(X, axis=1)
-        self.loss = (
-            row_weights(objective.sample_weight, len(objective.Y)),
-            *objective.loss.row_hinges(objective.Y.shape[1]),
-        )
+        self.row_weights = row_weights(objective.sample_weight, len(objective.Y))
+        self.terms: Any = objective.loss.row_terms(objective.Y.shape[1])
+        self.points = ProximalPoints.of(objective, settings.proximal_share)
         self.sigma: FloatArray = np.zeros(0)
         self.pull_sigma: FloatArray = np.zeros(0)
-        self.momentum = 0
         self.settled = False
         self.best_rate = 0.0
         self.next_check = 2
         self.now = Checked(np.inf, None)
         self.gaps: list[tuple[int, float]] = []
-        self.total = settings.proximal_ridge(objective)
-
-    @property
-    def kappa(self) -> float:
-        """The weight of the distance from the centre."""
-        return self.total - self.objective.ridge.weight
 
     def run(self, start: Start) -> SolverResult:
         """Ascend from `start`, or from dual variables of zero, until the gap is at most the tolerance."""
@@ -210,14 +175,15 @@ class Ascent(Run):
             visited_loss = self.visit_rows()
             if self.objective.nuclear.weight:
                 self.update_nuclear_block()
-            self.note(visited_loss + self.penalties())
+            # A row's dual scores were its scores when it was visited.
+            self.note(visited_loss + self.penalties(self.dual_scores))
             if self.n_iter >= min(self.next_check, self.max_iter):
                 self.check()
             if before is not None:
                 before -= self.W
-                self.settled = np.linalg.norm(before) <= STANDSTILL * np.linalg.norm(self.W)
-            if self.kappa and self.n_iter % self.settings.passes == 0 and not self.finished():
-                self.move_centre()
+                self.settled = np.linalg.norm(before) <= self.settings.standstill * np.linalg.norm(self.W)
+            if self.points.kappa and self.n_iter % self.settings.passes == 0 and not self.finished():
+                self.points.move(self.W)
         if self.settled:
             self.check()
         return self.result(self.name, self.W, self.gap() <= self.tol)
@@ -229,44 +195,33 @@ class Ascent(Run):
         return self.settled or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
     def begin(self, start: Start) -> None:
-        """Set the first dual variables: those of the scores of `start`, or zero."""
+        """Set the first dual variables: those of the scores of `start`, or those of scores of +1 and -1."""
         objective = self.objective
         known = self.settings.dual_scores
         if start is None:
-            # Scores of +1 and -1 keep every margin: the loss has no gradient there.
+            # These scores keep every margin: hinges have no gradient there.
             self.dual_scores = objective.Y.astype(np.float64)
             self.W = objective.zeros()
         else:
             fits = known is not None and known.shape == objective.Y.shape
             self.dual_scores = np.array(known) if fits else objective.design.scores(start)
-            self.W = self.weights_of_duals(start)
-        if self.kappa:
-            # The weights change in place.
-            self.centre = objective.zeros() if start is None else start
-            self.last = self.centre
+        # The weights change in place.
+        self.points.start(objective.zeros() if start is None else start)
+        if start is not None or self.terms.graph.nnz:
+            V = objective.design.adjoint(-self.dual_gradient()[1])
+            self.W = self.points.add_centre(V) / self.points.total
         if start is not None:
             if objective.nuclear.weight:
                 self.update_nuclear_block()
             self.note(np.inf)
             self.check()
 
-    def weights_of_duals(self, centre: FloatArray) -> FloatArray:
-        """Return the weights that belong to the dual variables and to a centre, with N = 0."""
-        W = self.objective.design.adjoint(-self.dual_gradient()[1])
-        if self.kappa:
-            W += self.kappa * centre
-        W /= self.total
-        return W
-
     def visit_rows(self) -> float:
         """Maximise D over each row in turn; return the sum of the rows' losses when they were visited."""
         objective = self.objective
         order = self.random.permutation(len(objective.Y)).astype(np.int32)
-        data = (*self.rows, self.squares, objective.Y, *self.loss)
-        visit = rows.dual_ascent_sparse if len(self.rows) == 3 else rows.dual_ascent_dense
-        visited_loss = visit(*data, self.total, order, self.W, self.dual_scores)
-        objective.design.columns += 2 * objective.Y.shape[1]
-        return float(visited_loss)
+        loss = self.row_weights, self.terms.numbers
+        return objective.design.visit_rows(order, objective.Y, *loss, self.points.total, self.W, self.dual_scores)
 
     def dual_gradient(self) -> tuple[Terms, FloatArray]:
         """Return the terms of the loss and its gradients at the dual scores: the gradients are minus the dual variables."""
@@ -276,25 +231,26 @@ class Ascent(Run):
     def update_nuclear_block(self) -> None:
         """Maximise D over N: shrink the singular values of Z'a, the centre's part added.
 
-        The Gram matrix is that of the shorter side. Where rows are fewer than columns, it is computed from the rows.
+        They come from a Gram matrix: of the shorter side, and from the rows where these are fewer than columns.
         """
-        objective, design = self.objective, self.objective.design
+        objective, design, points = self.objective, self.objective.design, self.points
         A = -self.dual_gradient()[1]
         V = design.adjoint(A)
-        if self.centre is not None:
-            self.pull_sigma = gram_singular_values(V)
-            V += self.kappa * self.centre
-        by_columns = V.shape[0] < V.shape[1]
-        by_rows = not by_columns and self.centre is None and len(A) < len(V)
+        has_centre = points.centre is not None
+        if has_centre:
+            self.pull_sigma = np.sqrt(gram_eigh(design.label_gram(V))[0])
+            V = points.add_centre(V)
+        by_columns = isinstance(design, MatrixDesign) and V.shape[0] < V.shape[1]
+        by_rows = not by_columns and not has_centre and len(A) < len(V)
         if by_rows:
             gram = A.T @ design.scores(V)
         else:
-            gram = V @ V.T if by_columns else V.T @ V
+            gram = V @ V.T if by_columns else design.label_gram(V)
         values, basis = gram_eigh(gram)
         sigma = np.sqrt(values)
-        if self.centre is None:
+        if not has_centre:
             self.pull_sigma = sigma
-        self.sigma = np.maximum(sigma - objective.nuclear.weight, 0.0) / self.total
+        self.sigma = np.maximum(sigma - objective.nuclear.weight, 0.0) / points.total
         factors = np.divide(self.sigma, sigma, out=np.zeros_like(sigma), where=self.sigma > 0)
         shrink = (basis * factors) @ basis.T
         if by_rows:
@@ -302,29 +258,16 @@ class Ascent(Run):
         else:
             self.W = shrink @ V if by_columns else V @ shrink
 
-    def penalties(self) -> float:
-        """Return the sum of ridge and nuclear norm at the weights."""
-        ridge = 0.5 * self.objective.ridge.weight * float(np.vdot(self.W, self.W))
-        return ridge + self.objective.nuclear.weight * float(self.sigma.sum())
-
-    def move_centre(self) -> None:
-        """Take the weights as minimiser of the proximal problem, and move the centre beyond them."""
-        step = self.W - self.last
-        uphill = np.vdot(self.centre - self.W, step) > 0
-        self.momentum = 1 if uphill else self.momentum + 1
-        root = np.sqrt(self.objective.ridge.weight / self.total)
-        share = min((1 - root) / (1 + root), (self.momentum - 1) / (self.momentum + 2))
-        self.last = self.W.copy()
-        step *= share
-        step += self.W
-        self.W += (self.kappa / self.total) * (step - self.centre)
-        self.centre = step
+    def penalties(self, scores: FloatArray) -> float:
+        """Return the sum of ridge and nuclear norm at the weights, whose scores are known."""
+        square = self.objective.design.squared_norm(self.W, scores)
+        return 0.5 * self.objective.ridge.weight * square + self.objective.nuclear.weight * float(self.sigma.sum())
 
     def check(self) -> None:
         """Compute the objective, and the lower bound that the dual variables give."""
         objective = self.objective
         scores = objective.design.scores(self.W)
-        value = objective.loss.value(objective.Y, scores, objective.sample_weight) + self.penalties()
+        value = objective.loss.value(objective.Y, scores, objective.sample_weight) + self.penalties(scores)
         self.now = Checked(value, scores)
         self.bound = Bound(self.dual_value(), self.dual_scores)
         if self.n_iter:
@@ -335,21 +278,22 @@ class Ascent(Run):
 
     def dual_value(self) -> float:
         """Return the largest value of D over multiples of the dual variables, and over N: a lower bound of the optimum."""
-        objective, ridge = self.objective, self.objective.ridge.weight
+        objective, points = self.objective, self.points
         loss, _ = self.dual_gradient()
         if objective.nuclear.weight:
             sigma = self.pull_sigma
-        elif self.centre is None:
-            sigma = np.array([self.total * np.linalg.norm(self.W)])
+        elif points.centre is None:
+            sigma = np.array([points.total * np.sqrt(objective.design.squared_norm(self.W, self.now.scores))])
         else:
-            sigma = np.array([np.linalg.norm(self.total * self.W - self.kappa * self.centre)])
-        return float(rows.clipped_dual_maximum(sigma, *loss[1:], ridge, objective.nuclear.weight)[0])
+            pull = points.pull(self.W)
+            sigma = np.array([np.sqrt(max(objective.design.inner(pull, pull), 0.0))])
+        return float(rows.clipped_dual_maximum(sigma, *loss[1:], points.ridge, objective.nuclear.weight)[0])
 
     def plan_next_check(self) -> None:
         """Set the iteration of the next check: where the last two gaps say that the tolerance is reached.
 
-        The gap is taken to fall by the same factor in each pass. The next check comes after half as many passes again as
-        there were, at the latest.
+        The gap is taken to fall by the same factor in each pass. The next check comes after twice as many passes as there
+        were, at the latest.
         """
         n, gap = self.n_iter, self.gap()
         self.gaps.append((n, gap))
@@ -361,7 +305,7 @@ class Ascent(Run):
         rate = np.log(gap_before / gap) / (n - before)
         left = np.log(gap / self.tol) / rate
         self.next_check = int(np.clip(np.ceil(n + left), n + 1, latest))
-        if self.objective.nuclear.weight and left > n >= FIRST_FORECAST:
+        if self.objective.nuclear.weight and left > n >= self.settings.first_forecast:
             self.adapt_proximal_ridge(rate)
 
     def adapt_proximal_ridge(self, rate: float) -> None:
@@ -372,17 +316,7 @@ class Ascent(Run):
         """
         if rate > self.best_rate:
             self.best_rate = rate
-            self.set_total(self.total * STRONGER)
+            self.W = self.points.change_ridge(self.points.total * self.settings.stronger, self.W)
         elif np.isfinite(self.best_rate):
-            self.set_total(self.total / STRONGER)
+            self.W = self.points.change_ridge(self.points.total / self.settings.stronger, self.W)
             self.best_rate = np.inf
-
-    def set_total(self, total: float) -> None:
-        """Change the ridge of the proximal problems, and take the weights as their centre; the dual variables stay."""
-        pull = self.total * self.W
-        if self.centre is not None:
-            pull -= self.kappa * self.centre
-        self.total = total
-        self.centre = self.last = self.W.copy()
-        self.W = (pull + self.kappa * self.centre) / self.total
-        self.momentum = 0

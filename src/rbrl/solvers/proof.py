@@ -372,7 +372,9 @@ def _proof(
         in_scores = unit * float(sizes() @ (here.sizes + pull))
     in_loss = float(here.score_sizes @ here.own_rounding)
     doubt = in_scores + in_loss + ROUNDING * np.sqrt(objective.Y.size) * value
-    if extended_loss is not None and doubt > DOUBTFUL * value:
+    # Where there is a bound, rounding that is small beside the gap does not matter.
+    small = NEARLY * (value - bound) if bound > 0 else 0.0
+    if extended_loss is not None and doubt > max(DOUBTFUL * value, small):
         # The doubt stays in the gap: what extended precision is worth depends on the machine.
         value += extended_loss() - here.loss.value
     return Proof(value, relative_gap(value + doubt, bound), sigma)

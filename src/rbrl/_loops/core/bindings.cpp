@@ -410,11 +410,14 @@ void require_places(const auto &places, Index most, const char *what) {
 template <class Rows>
 double ascend(
     const Rows &rows, const In1<double> &squares, const In2<std::int8_t> &Y, const InAny &weights, double hinge,
-    const In1<double> &costs, double pairs, double margin, double ridge, const In1<std::int32_t> &order,
-    const Array<double, 2> &W, const Array<double, 2> &Z
+    const In1<double> &costs, double pairs, double margin, const In1<double> &graph_data,
+    const In1<std::int32_t> &graph_indices, const In1<std::int32_t> &graph_indptr, double ridge,
+    const In1<std::int32_t> &order, const Array<double, 2> &W, const Array<double, 2> &Z
 ) {
     const Index n = size(Y, 0), l = size(Y, 1);
-    const RowLoss loss{weights_of(weights, n, l), hinge, vector(costs, l, "costs"), pairs, margin};
+    require_places(graph_indices, l, "graph_indices");
+    const LabelGraph graph{sparse(graph_data, graph_indices, graph_indptr, l)};
+    const RowLoss loss{weights_of(weights, n, l), hinge, vector(costs, l, "costs"), pairs, margin, graph};
     require_places(order, n, "order");
     return RBRL_IF(
         loss.weights.of_entries(), dual_ascent_pass, rows, vector(squares, n, "squares"), matrix(Y), loss, ridge,
@@ -422,34 +425,47 @@ double ascend(
     );
 }
 
+// What every form of dual ascent takes after its rows.
+#define RBRL_ASCENT_TYPES                                                                                                   \
+    In1<double> squares, In2<std::int8_t> Y, InAny weights, double hinge, In1<double> costs, double pairs, double margin,   \
+        In1<double> graph_data, In1<std::int32_t> graph_indices, In1<std::int32_t> graph_indptr, double ridge,              \
+        In1<std::int32_t> order, Array<double, 2> W, Array<double, 2> Z
+#define RBRL_ASCENT_VALUES                                                                                                  \
+    squares, Y, weights, hinge, costs, pairs, margin, graph_data, graph_indices, graph_indptr, ridge, order, W, Z
+#define RBRL_ASCENT_NAMES                                                                                                   \
+    nb::arg("squares"), nb::arg("Y"), nb::arg("weights"), nb::arg("hinge"), nb::arg("costs"), nb::arg("pairs"),             \
+        nb::arg("margin"), nb::arg("graph_data"), nb::arg("graph_indices"), nb::arg("graph_indptr"), nb::arg("ridge"),      \
+        nb::arg("order"), nb::arg("W").noconvert(), nb::arg("Z").noconvert(), Released()
+
 template <class I>
 void bind_sparse_ascent(nb::module_ &m) {
     m.def(
         "dual_ascent_sparse",
-        [](In1<double> data, In1<I> indices, In1<I> indptr, In1<double> squares, In2<std::int8_t> Y, InAny weights,
-           double hinge, In1<double> costs, double pairs, double margin, double ridge, In1<std::int32_t> order,
-           Array<double, 2> W, Array<double, 2> Z) {
+        [](In1<double> data, In1<I> indices, In1<I> indptr, RBRL_ASCENT_TYPES) {
             require_places(indices, size(W, 0), "indices, W");
-            const SparseRows<I> rows{sparse(data, indices, indptr, size(Y, 0))};
-            return ascend(rows, squares, Y, weights, hinge, costs, pairs, margin, ridge, order, W, Z);
+            return ascend(SparseRows<I>{sparse(data, indices, indptr, size(Y, 0))}, RBRL_ASCENT_VALUES);
         },
-        nb::arg("data"), nb::arg("indices"), nb::arg("indptr"), nb::arg("squares"), nb::arg("Y"), nb::arg("weights"),
-        nb::arg("hinge"), nb::arg("costs"), nb::arg("pairs"), nb::arg("margin"), nb::arg("ridge"), nb::arg("order"),
-        nb::arg("W").noconvert(), nb::arg("Z").noconvert(), Released()
+        nb::arg("data"), nb::arg("indices"), nb::arg("indptr"), RBRL_ASCENT_NAMES
     );
 }
 
-void bind_dense_ascent(nb::module_ &m) {
+void bind_dense_ascents(nb::module_ &m) {
     m.def(
         "dual_ascent_dense",
-        [](In2<double> X, In1<double> squares, In2<std::int8_t> Y, InAny weights, double hinge, In1<double> costs,
-           double pairs, double margin, double ridge, In1<std::int32_t> order, Array<double, 2> W, Array<double, 2> Z) {
-            const DenseRows rows{matrix(X, size(Y, 0), size(W, 0), "X, Y, W")};
-            return ascend(rows, squares, Y, weights, hinge, costs, pairs, margin, ridge, order, W, Z);
+        [](In2<double> X, RBRL_ASCENT_TYPES) {
+            return ascend(DenseRows{matrix(X, size(Y, 0), size(W, 0), "X, Y, W")}, RBRL_ASCENT_VALUES);
         },
-        nb::arg("X"), nb::arg("squares"), nb::arg("Y"), nb::arg("weights"), nb::arg("hinge"), nb::arg("costs"),
-        nb::arg("pairs"), nb::arg("margin"), nb::arg("ridge"), nb::arg("order"), nb::arg("W").noconvert(),
-        nb::arg("Z").noconvert(), Released()
+        nb::arg("X"), RBRL_ASCENT_NAMES
+    );
+    m.def(
+        "dual_ascent_kernel",
+        [](In2<double> K, In2<double> scores, RBRL_ASCENT_TYPES) {
+            const Index n = size(Y, 0);
+            require(size(W, 0) == n, "W, Y");
+            const KernelRows rows{matrix(K, n, n, "K, Y"), matrix(scores, n, size(Y, 1), "scores, Y")};
+            return ascend(rows, RBRL_ASCENT_VALUES);
+        },
+        nb::arg("K"), nb::arg("scores"), RBRL_ASCENT_NAMES
     );
 }
 
@@ -472,5 +488,5 @@ NB_MODULE(_core, m) {
     bind_pairs(m);
     bind_sparse_ascent<std::int32_t>(m);
     bind_sparse_ascent<std::int64_t>(m);
-    bind_dense_ascent(m);
+    bind_dense_ascents(m);
 }

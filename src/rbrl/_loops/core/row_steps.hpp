@@ -9,13 +9,39 @@
 
 namespace rbrl {
 
-// The loss of a row: squared hinges of single labels, and of pairs of a relevant and an irrelevant label.
+// Add a multiple of one vector to another.
+RBRL_INLINE void add_multiple(double factor, const double *RBRL_RESTRICT x, double *RBRL_RESTRICT to, Index size) {
+    for (Index j = 0; j < size; ++j) to[j] += factor * x[j];
+}
+
+// A sparse symmetric matrix over the labels.
+struct LabelGraph {
+    Sparse<double, std::int32_t> L;
+
+    RBRL_INLINE bool empty() const { return L.indptr[L.rows] == 0; }
+
+    RBRL_INLINE double times_row(Index j, const double *x) const {
+        double sum = 0.0;
+        for (std::int32_t at = L.indptr[j]; at < L.indptr[j + 1]; ++at) sum += L.data[at] * x[L.indices[at]];
+        return sum;
+    }
+
+    RBRL_INLINE double diagonal(Index j) const {
+        double sum = 0.0;
+        for (std::int32_t at = L.indptr[j]; at < L.indptr[j + 1]; ++at) sum += L.indices[at] == j ? L.data[at] : 0.0;
+        return sum;
+    }
+};
+
+// The loss of a row: squared hinges of single labels, and of pairs of a relevant and an irrelevant label, and a quadratic
+// form of the scores.
 struct RowLoss {
     Weights weights;
     double hinge;       // weight of the hinges of single labels
     Reals costs;        // what a relevant entry of each label costs beside that
     double pairs;       // weight of the hinges of pairs
     double margin;      // of pairs
+    LabelGraph graph;   // matrix L of a quadratic term f' L f / 2; without entries where there is no such term
 };
 
 // The subproblem of one row: minimise loss(z) + |z - centre|^2 / (2 q).
@@ -28,7 +54,7 @@ public:
     explicit RowProblem(Index l)
         : l(l), padded((l + 3) / 4 * 4), few(l), v(padded), centre(padded), gradient(padded), curvature(padded), price(padded),
           hinge_price(padded), side(padded), pulls(padded), counts(padded), direction(padded), trial(padded), tail(l), tail_pull(l),
-          limit(l), few_price(l), system() {}
+          limit(l), few_price(l), system(), residual(padded), image(padded), solution(padded) {}
 
     // Read the labels and the weights of row i.
     template <bool OfEntries>
@@ -63,6 +89,13 @@ public:
             pair_price = loss.pairs * of_row / (sum_few * sum_many);
         }
         margin = loss.margin;
+        graph = &loss.graph;
+        graph_price = 0.0;
+        if (known > 0) {
+            double sum = 0.0;
+            for (Index j = 0; OfEntries && j < l; ++j) sum += y[j] != 0 ? w[j] : 0.0;
+            graph_price = OfEntries ? sum / static_cast<double>(known) : own;
+        }
     }
 
     // Loss at v; its gradient, and the diagonal of its Hessian.
@@ -75,7 +108,9 @@ public:
             g[j] = -pull * s[j];
             h[j] = on;
         }
-        return 0.5 * (value + (pair_price > 0 ? add_pairs(at, g, h) : 0.0));
+        if (pair_price > 0) value += add_pairs(at, g, h);
+        if (!graph->empty()) value += add_graph(at, g, h);
+        return 0.5 * value;
     }
 
     // Minimise, from `v`; return the loss there. The minimiser is left in `v`, and the gradient of its loss in `gradient`.
@@ -111,9 +146,12 @@ private:
     static constexpr double ACCURACY = 0.01;
     static constexpr int MOST_STEPS = 50;
     static constexpr int MOST_HALVINGS = 30;
+    static constexpr double ROUNDING = 1e-13;
 
-    Buffer price, hinge_price, side, pulls, counts, direction, trial, tail, tail_pull, limit, few_price, system;
-    double pair_price = 0.0, margin = 2.0;
+    Buffer price, hinge_price, side, pulls, counts, direction, trial, tail, tail_pull, limit, few_price, system, residual, image,
+        solution;
+    const LabelGraph *graph = nullptr;
+    double pair_price = 0.0, margin = 2.0, graph_price = 0.0;
     Index n_few = 0;
 
     RBRL_INLINE double distance(const double *RBRL_RESTRICT at) const {
@@ -163,7 +201,20 @@ private:
         return pair_price * value;
     }
 
-    // Newton's direction; return its slope. Labels of the many side are eliminated: each is coupled with the few only.
+    // Add the quadratic form: twice its value is returned. Signs are those of all labels, so that they cancel in it.
+    RBRL_INLINE double add_graph(const double *RBRL_RESTRICT at, double *RBRL_RESTRICT g, double *RBRL_RESTRICT h) {
+        double value = 0.0;
+        for (Index j = 0; j < l; ++j) {
+            const double pull = graph_price * graph->times_row(j, at);
+            value += pull * at[j];
+            g[j] += pull;
+            h[j] += graph_price * graph->diagonal(j);
+        }
+        return value;
+    }
+
+    // Newton's direction; return its slope. Without a graph, labels of the many side are eliminated: each is coupled with the
+    // few only. With one, conjugate gradients find the direction.
     RBRL_INLINE double find_direction(double inverse_q) {
         double *RBRL_RESTRICT d = direction.data(), *RBRL_RESTRICT h = curvature.data();
         const double *RBRL_RESTRICT g = gradient.data(), *RBRL_RESTRICT at = v.data(), *RBRL_RESTRICT c = centre.data();
@@ -171,10 +222,61 @@ private:
             h[j] += inverse_q;
             d[j] = -(g[j] + (at[j] - c[j]) * inverse_q) / h[j];
         }
-        if (pair_price > 0 && n_few > 0) couple();
+        if (!graph->empty()) {
+            iterate();
+        } else if (pair_price > 0 && n_few > 0) {
+            couple();
+        }
         double slope = 0.0;
         for (Index j = 0; j < padded; ++j) slope += d[j] * (g[j] + (at[j] - c[j]) * inverse_q);
         return slope;
+    }
+
+    // Improve the direction that the diagonal of the Hessian gives, by conjugate gradients with that preconditioner.
+    RBRL_INLINE void iterate() {
+        double *RBRL_RESTRICT x = solution.data(), *RBRL_RESTRICT r = residual.data(), *RBRL_RESTRICT p = direction.data();
+        const double *RBRL_RESTRICT h = curvature.data();
+        double size = 0.0;
+        for (Index j = 0; j < padded; ++j) {
+            r[j] = p[j] * h[j];
+            x[j] = 0.0;
+            size += r[j] * p[j];
+        }
+        // Newton's method needs the exact direction, which takes some products with few edges.
+        const double enough = ROUNDING * ROUNDING * size;
+        for (Index step = 0; step < 4 * l && size > enough; ++step) {
+            multiply_hessian(p);
+            double curved = 0.0;
+            for (Index j = 0; j < padded; ++j) curved += p[j] * image[j];
+            const double length = size / curved;
+            double next = 0.0;
+            for (Index j = 0; j < padded; ++j) {
+                x[j] += length * p[j];
+                r[j] -= length * image[j];
+                next += r[j] * r[j] / h[j];
+            }
+            for (Index j = 0; j < padded; ++j) p[j] = r[j] / h[j] + (next / size) * p[j];
+            size = next;
+        }
+        std::copy(solution.begin(), solution.end(), direction.begin());
+    }
+
+    // Multiply the subproblem's Hessian, whose diagonal is in `curvature`, by x; the product is left in `image`.
+    RBRL_INLINE void multiply_hessian(const double *RBRL_RESTRICT x) {
+        double *RBRL_RESTRICT out = image.data();
+        const double *RBRL_RESTRICT h = curvature.data(), *RBRL_RESTRICT at = v.data(), *RBRL_RESTRICT u = price.data();
+        for (Index j = 0; j < padded; ++j) out[j] = h[j] * x[j];
+        for (Index j = 0; j < l; ++j) out[j] += graph_price * (graph->times_row(j, x) - graph->diagonal(j) * x[j]);
+        for (Index a = 0; pair_price > 0 && a < n_few; ++a) {
+            const double own = pair_price * few_price[a], few_x = x[few[a]];
+            double pull = 0.0;
+            for (Index j = 0; j < padded; ++j) {
+                const double on = one_if<double>(at[j] > limit[a]) * u[j] * own;
+                pull += on * x[j];
+                out[j] -= on * few_x;
+            }
+            out[few[a]] -= pull;
+        }
     }
 
     // Solve for the few labels, and move the others accordingly.
@@ -232,22 +334,45 @@ private:
     }
 };
 
-// Rows of a matrix that is sparse or dense, as lists of entries.
+// Rows of a sparse or dense matrix X: scores are X W, and a change of the dual variables of row i adds x_i times it to W.
 template <class I>
 struct SparseRows {
     Sparse<double, I> X;
-    template <class Body>
-    RBRL_INLINE void for_entries(Index i, Body body) const {
-        for (I at = X.indptr[i]; at < X.indptr[i + 1]; ++at) body(static_cast<Index>(X.indices[at]), X.data[at]);
+
+    RBRL_INLINE void add_scores(Index i, Matrix<double> W, double *RBRL_RESTRICT f) const {
+        for (I at = X.indptr[i]; at < X.indptr[i + 1]; ++at) add_multiple(X.data[at], W[X.indices[at]], f, W.columns);
+    }
+
+    RBRL_INLINE void add_change(Index i, const double *change, Matrix<double> W) const {
+        for (I at = X.indptr[i]; at < X.indptr[i + 1]; ++at) add_multiple(X.data[at], change, W[X.indices[at]], W.columns);
     }
 };
 
 struct DenseRows {
     Matrix<const double> X;
-    template <class Body>
-    RBRL_INLINE void for_entries(Index i, Body body) const {
-        const double *x = X[i];
-        for (Index k = 0; k < X.columns; ++k) body(k, x[k]);
+
+    RBRL_INLINE void add_scores(Index i, Matrix<double> W, double *RBRL_RESTRICT f) const {
+        for (Index k = 0; k < X.columns; ++k) add_multiple(X[i][k], W[k], f, W.columns);
+    }
+
+    RBRL_INLINE void add_change(Index i, const double *change, Matrix<double> W) const {
+        for (Index k = 0; k < X.columns; ++k) add_multiple(X[i][k], change, W[k], W.columns);
+    }
+};
+
+// Some rows of a kernel model, by their kernel values with each other and their scores before the first of them is visited.
+// Coefficients take the place of weights: W has the changes of theirs.
+struct KernelRows {
+    Matrix<const double> K;
+    Matrix<const double> scores;
+
+    RBRL_INLINE void add_scores(Index i, Matrix<double> W, double *RBRL_RESTRICT f) const {
+        add_multiple(1.0, scores[i], f, W.columns);
+        for (Index k = 0; k < K.columns; ++k) add_multiple(K[i][k], W[k], f, W.columns);
+    }
+
+    RBRL_INLINE void add_change(Index i, const double *change, Matrix<double> W) const {
+        add_multiple(1.0, change, W[i], W.columns);
     }
 };
 
@@ -271,10 +396,7 @@ RBRL_LOOP double dual_ascent_pass(
         for (Index j = 0; j < l; ++j) row.v[j] = sign * z[j];
         row.evaluate(row.v.data(), old.data(), unused.data());
         std::fill(scores.begin(), scores.end(), 0.0);
-        rows.for_entries(i, [&](Index k, double x) RBRL_INLINED {
-            const double *RBRL_RESTRICT w = W[k];
-            for (Index j = 0; j < l; ++j) f[j] += x * w[j];
-        });
+        rows.add_scores(i, W, f);
         for (Index j = 0; j < l; ++j) {
             row.v[j] = sign * f[j];
             row.centre[j] = row.v[j] + q * old[j];
@@ -285,10 +407,7 @@ RBRL_LOOP double dual_ascent_pass(
             z[j] = sign * row.v[j];
             change[j] = sign * (old[j] - row.gradient[j]) / ridge;
         }
-        rows.for_entries(i, [&](Index k, double x) RBRL_INLINED {
-            double *RBRL_RESTRICT w = W[k];
-            for (Index j = 0; j < l; ++j) w[j] += x * change[j];
-        });
+        rows.add_change(i, change.data(), W);
     }
     return visited;
 }
