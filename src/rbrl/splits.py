@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.model_selection import BaseCrossValidator
 
-from rbrl._common.frames import fill_masked
+from rbrl._common.frames import fill_masked_entries
 from rbrl._common.typing import FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
@@ -244,7 +244,7 @@ def _generator(random_state: RandomState) -> np.random.Generator:
 
 def _relevant(X: MatrixLike, y: Any) -> sparse.csr_array:
     """Positive entries of the labels, as a CSR matrix; 0/1 and -1/+1 are both understood."""
-    Y = y if sparse.issparse(y) else np.asarray(fill_masked(y))
+    Y = y if sparse.issparse(y) else np.asarray(fill_masked_entries(y))
     if Y.ndim != 2:
         raise InvalidLabelsError(
             f"Multi-label stratification needs y of shape n_samples x n_labels. Got shape {Y.shape} instead; "

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from rbrl._common.frames import as_dense, column_names, label_values, missing_entries, says_nothing
+from rbrl._common.frames import as_dense, column_names, label_values, missing_entries, is_missing
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
@@ -155,7 +155,7 @@ def _rows_of_column(y: Any) -> list[Any] | None:
 def _binarised(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list[str]]:
     """A matrix of 0/1, and the names of its columns: those given, or those of all labels in their order."""
     for i, row in enumerate(rows):
-        if not isinstance(row, set | frozenset | list | tuple | np.ndarray) or any(map(says_nothing, row)):
+        if not isinstance(row, set | frozenset | list | tuple | np.ndarray) or any(map(is_missing, row)):
             raise InvalidLabelsError(
                 "Label sets must have a list or a set of labels for each row, empty where there is none. "
                 f"Got {row!r} in row {i}."

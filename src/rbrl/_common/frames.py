@@ -42,12 +42,12 @@ def column_names(frame: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def says_nothing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether a value is missing: None, NaN, or the NA of pandas, which is equal to nothing and has no truth value."""
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def fill_masked(values: Any) -> Any:
+def fill_masked_entries(values: Any) -> Any:
     """Return a masked array of NumPy with NaN for its masked entries; anything else as it is.
 
     NumPy drops the mask of an array without a word where it makes a plain array of it.
@@ -63,7 +63,7 @@ def fill_masked(values: Any) -> Any:
 
     Examples
     --------
-    >>> fill_masked(np.ma.array([1, 2], mask=[False, True]))
+    >>> fill_masked_entries(np.ma.array([1, 2], mask=[False, True]))
     array([ 1., nan])
     """
     if not isinstance(values, np.ma.MaskedArray):
@@ -90,10 +90,10 @@ def as_dense(matrix: Any) -> Array:
     >>> as_dense(sparse.csr_array([[0, 2]]))
     array([[0, 2]])
     """
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(fill_masked(matrix))
+    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(fill_masked_entries(matrix))
 
 
-def refuse_masked(**given: Any) -> None:
+def check_no_mask(**given: Any) -> None:
     """Refuse masked arrays of NumPy of which some entry is masked.
 
     Parameters
@@ -103,7 +103,7 @@ def refuse_masked(**given: Any) -> None:
 
     Examples
     --------
-    >>> refuse_masked(X=np.ma.array([[1.0, 2.0]], mask=[[False, True]]))
+    >>> check_no_mask(X=np.ma.array([[1.0, 2.0]], mask=[[False, True]]))
     Traceback (most recent call last):
     ValueError: X must have a value in every entry. Got a masked array with 1 of 2 entries masked; fill them in first, for \
 example with X.filled(0).
@@ -248,8 +248,8 @@ def label_values(y: Any) -> LabelValues:
         rows = y.tocsr()
         return LabelValues(rows, y.dtype, type(rows))
     if isinstance(y, np.ma.MaskedArray) and y.dtype.kind != "O":
-        return LabelValues(fill_masked(y), y.dtype)
-    values = np.asarray(fill_masked(y))
+        return LabelValues(fill_masked_entries(y), y.dtype)
+    values = np.asarray(fill_masked_entries(y))
     found = _of_objects(values) if values.dtype.kind == "O" else LabelValues(values, values.dtype)
     declared = _declared_type(y) if found.values.dtype.kind in "biuf" else None
     return found if declared is None else found._replace(dtype=declared)
@@ -300,7 +300,7 @@ def _declared_type(y: Any) -> np.dtype[Any] | None:
 
 def _of_objects(values: Array) -> LabelValues:
     """Numbers, where all objects that are there are numbers; the objects as they are otherwise."""
-    missing = np.vectorize(says_nothing, otypes=[bool])(values) if values.size else np.zeros(values.shape, dtype=bool)
+    missing = np.vectorize(is_missing, otypes=[bool])(values) if values.size else np.zeros(values.shape, dtype=bool)
     known = values[~missing]
     dtype = _number_type(set(map(type, known.flat)))
     if dtype is None:

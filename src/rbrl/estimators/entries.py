@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rbrl._common.checks import check_row_weights, users_level
-from rbrl._common.frames import refuse_masked
+from rbrl._common.frames import check_no_mask
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
 from rbrl.exceptions import InvalidLabelsError, MissingLabelsWarning
 from rbrl.losses import class_weighted
@@ -40,7 +40,7 @@ def known_entries(Y: IntArray, label_mask: MatrixLike | None) -> IntArray:
     """
     if label_mask is None:
         return Y
-    refuse_masked(label_mask=label_mask)
+    check_no_mask(label_mask=label_mask)
     mask = label_mask.toarray() if issparse(label_mask) else np.asarray(label_mask)
     if mask.shape != Y.shape:
         raise ValueError(f"label_mask must have the shape of y, {Y.shape}. Got {mask.shape}.")
@@ -74,7 +74,7 @@ def checked_weights(sample_weight: MatrixLike | None, Y: IntArray, is_matrix: bo
     """
     if sample_weight is None:
         return None
-    refuse_masked(sample_weight=sample_weight)
+    check_no_mask(sample_weight=sample_weight)
     weights = np.asarray(sample_weight.toarray() if issparse(sample_weight) else sample_weight, dtype=np.float64)
     if weights.ndim < 2 or not is_matrix:
         return check_row_weights(weights, len(Y))

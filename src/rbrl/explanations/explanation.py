@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.checks import check_number, hint
 from rbrl._common.extras import import_extra
-from rbrl._common.frames import refuse_masked
+from rbrl._common.frames import check_no_mask
 from rbrl._common.typing import Array, FloatArray, IntArray, issparse
 from rbrl.explanations.opened import Opened, Row, refuse
 from rbrl.explanations.undo import NamedTerms
@@ -290,7 +290,7 @@ def called(label: Any) -> str:
 
 def _one_row(x: Any) -> Any:
     """A row as a model takes it: in a matrix, a frame or a list."""
-    refuse_masked(x=x)
+    check_no_mask(x=x)
     if isinstance(x, str | dict):
         return [x]
     if isinstance(x, list | tuple) and len(x) == 1 and isinstance(x[0], str | dict):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import users_level
-from rbrl._common.frames import check_same_columns, check_same_rows, label_values, refuse_masked
+from rbrl._common.frames import check_same_columns, check_same_rows, label_values, check_no_mask
 from rbrl._common.top_k import falling_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
@@ -58,7 +58,7 @@ def check_label_pair(Y: MatrixLike, labels: MatrixLike, convention: str, missing
     _check_options(convention, missing)
     check_same_rows(Y=Y, labels=labels)
     check_same_columns(Y=Y, labels=labels)
-    refuse_masked(labels=labels)
+    check_no_mask(labels=labels)
     (T, unseen), (P, _) = _check_labels(Y, "Y", missing), _check_labels(labels, "labels")
     _check_shapes(T, P, "labels")
     if sparse.issparse(T) or sparse.issparse(P):
@@ -94,7 +94,7 @@ def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: st
     _check_options(convention, missing)
     check_same_rows(**{"Y": Y, name: scores})
     check_same_columns(**{"Y": Y, name: scores})
-    refuse_masked(**{name: scores})
+    check_no_mask(**{name: scores})
     checked, unseen = _check_labels(Y, "Y", missing)
     F: Any = scores
     F = F.tocsr() if sparse.issparse(F) else np.asarray(F)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.extras import import_extra
-from rbrl._common.frames import check_same_rows, column_names, fill_masked, label_values
+from rbrl._common.frames import check_same_rows, column_names, fill_masked_entries, label_values
 from rbrl._common.progress import Passes
 from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns, Dataset, Shards
@@ -307,7 +307,7 @@ def _block(part: Any, name: str) -> Block:
     """The block of a part (X, Y) or (X, Y, weights), its labels in the form that all labels have."""
     X, Y, *weights = part
     check_same_rows(X=X, Y=Y)
-    return Block(fill_masked(X), label_values(Y).values, name, *weights)
+    return Block(fill_masked_entries(X), label_values(Y).values, name, *weights)
 
 
 def _of_dask(name: str, side: Any) -> Any:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_choice, check_row_weights, users_level
-from rbrl._common.frames import check_same_rows, refuse_masked
+from rbrl._common.frames import check_same_rows, check_no_mask
 from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, ZeroThreshold, empty_share, relevant_labels
@@ -126,7 +126,7 @@ class CalibratedMultiLabelClassifier(FillsEmptyRows, NamedAnswers, Estimator):
         check_choice(type(self).__name__, "method", self.method, METHODS)
         check_choice(type(self).__name__, "non_empty", self.non_empty, (True, False, "auto"))
         check_same_rows(X=X, sample_weight=sample_weight)
-        refuse_masked(sample_weight=sample_weight)
+        check_no_mask(sample_weight=sample_weight)
         y, self.targets_, names = checked_targets(self, X, y)
         estimator = hand_on_names(clone(self.estimator), names)
         remember_columns(self, Columns(label_names=names))
@@ -230,7 +230,7 @@ class CalibratedMultiLabelClassifier(FillsEmptyRows, NamedAnswers, Estimator):
 
     def _probabilities(self, X: MatrixLike) -> FloatArray:
         check_is_fitted(self)
-        refuse_masked(X=X)
+        check_no_mask(X=X)
         if getattr(X, "ndim", 2) == 2:  # of anything else the classifier says what is wrong with it
             validate_data(self, X, skip_check_array=True, reset=False)
         return self._mapped(Fitted(self.estimator_, self.columns_).scores(X, self.targets_))

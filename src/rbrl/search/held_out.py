@@ -11,7 +11,7 @@ from sklearn.utils import check_array, column_or_1d, indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import validate_data
 
-from rbrl._common.frames import check_same_rows, label_values, missing_entries, refuse_masked
+from rbrl._common.frames import check_same_rows, label_values, missing_entries, check_no_mask
 from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import Array, FloatArray, IntArray, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
@@ -43,7 +43,7 @@ def checked_targets(owner: Any, X: MatrixLike, y: Any) -> tuple[Any, SignedTarge
     if y is None:
         raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
     check_same_rows(X=X, y=y)
-    refuse_masked(X=X)
+    check_no_mask(X=X)
     given, names = label_matrix(y, given_names(owner))
     values = label_values(given).values
     finite = missing_entries(values) is None or "allow-nan"

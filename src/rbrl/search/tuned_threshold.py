@@ -8,7 +8,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbrl._common.bases import Estimator
-from rbrl._common.frames import refuse_masked
+from rbrl._common.frames import check_no_mask
 from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, GlobalThreshold, relevant_labels
@@ -133,7 +133,7 @@ class TunedThresholdClassifier(NamedAnswers, Estimator):
 
     def _moved_scores(self, X: MatrixLike) -> FloatArray:
         check_is_fitted(self)
-        refuse_masked(X=X)
+        check_no_mask(X=X)
         if getattr(X, "ndim", 2) == 2:  # of anything else the classifier says what is wrong with it
             validate_data(self, X, skip_check_array=True, reset=False)
         return self.rule_.shift(scores_of(self.estimator_, X))
