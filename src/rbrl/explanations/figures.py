@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram
 
-from rbrl._common.extras import explained
+from rbrl._common.extras import explain_import_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ try:
 
     from rbrl.report.figures import ACCENT, CONTRAST, INK, MUTED, RULE, styled
 except ImportError as error:
-    raise explained(error, "report", "Drawing figures") from error
+    raise explain_import_error(error, "report", "Drawing figures") from error
 
 # From opposed to alike, white where there is nothing to say.
 SIGNED = "RdBu"
