@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from rbrl._common.frames import as_dense, column_names, label_values, missing_entries, is_missing
+from rbrl._common.frames import as_dense, column_names, is_missing, label_values, missing_entries
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_row_weights
-from rbrl._common.frames import check_same_rows, label_values, missing_entries, check_no_mask
+from rbrl._common.frames import check_no_mask, check_same_rows, label_values, missing_entries
 from rbrl._common.texts import check_joined_texts, refuse_text
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards

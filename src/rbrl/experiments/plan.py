@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from rbrl._common import checks
-from rbrl._common.checks import Check, check_list, check_one_of, check_text, check_whole, check_with, check_values
+from rbrl._common.checks import Check, check_list, check_one_of, check_text, check_values, check_whole, check_with
 from rbrl.exceptions import PlanError
 from rbrl.experiments.specs import TUNE_ON, DataSpec, MethodSpec
 from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from rbrl._common import checks
-from rbrl._common.checks import Check, check_list, check_one_of, check_table, check_text, check_with, check_values, hint
+from rbrl._common.checks import Check, check_list, check_one_of, check_table, check_text, check_values, check_with, hint
 from rbrl.datasets import CARDS
 from rbrl.datasets.files import ENDINGS
 from rbrl.exceptions import PlanError

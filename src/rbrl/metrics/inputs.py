@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import users_level
-from rbrl._common.frames import check_same_columns, check_same_rows, label_values, check_no_mask
+from rbrl._common.frames import check_no_mask, check_same_columns, check_same_rows, label_values
 from rbrl._common.top_k import falling_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_choice, check_row_weights, users_level
-from rbrl._common.frames import check_same_rows, check_no_mask
+from rbrl._common.frames import check_no_mask, check_same_rows
 from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, ZeroThreshold, empty_share, relevant_labels

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, column_or_1d, indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import validate_data
 
-from rbrl._common.frames import check_same_rows, label_values, missing_entries, check_no_mask
+from rbrl._common.frames import check_no_mask, check_same_rows, label_values, missing_entries
 from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import Array, FloatArray, IntArray, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
