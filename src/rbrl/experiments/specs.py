@@ -121,7 +121,7 @@ def _check_value(where: str, value: Any) -> None:
         _params(f"{where}.params", value.get("params", {}))
     elif not isinstance(value, bool | int | float | str) or (isinstance(value, float) and math.isnan(value)):
         allowed = "numbers, text, true, false, lists of them, and tables with the keys use and params"
-        raise PlanError(f"{where} = {value!r} is not possible. Allowed: {allowed}.")
+        raise PlanError(f"{where} = {value!r} is not allowed. Allowed: {allowed}.")
 
 
 def _grids(where: str, grids: Any) -> list[dict[str, list[Any]]]:
