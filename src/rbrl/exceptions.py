@@ -145,7 +145,7 @@ class PlanError(RBRLError, ValueError):
     ...     Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}}, "splits": {"numbre": 2}})
     ... except PlanError as error:
     ...     print(str(error).partition(" Allowed")[0])
-    the key 'numbre' in splits (value 2) means nothing. Did you mean 'number'?
+    the key 'numbre' in splits (value 2) is unknown. Did you mean 'number'?
     """
 
 
