@@ -323,7 +323,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
             blocks, loss, self.ridge, self.nuclear_, intercept=self.fit_intercept,
             intercept_ridge=self.intercept_ridge, solver=solver_of(self),
             start=self._linear_coefficients() if self.warm_start else None, tol=self.tol, max_iter=self.max_iter,
-            verbose=self.verbose, told=told,
+            verbose=self.verbose, callback=told,
         )  # fmt: skip
         self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
         self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
