@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.frames import check_same_columns, check_same_rows
-from rbrl._common.progress import Models, models_for
+from rbrl._common.progress import PATIENCE_SECONDS, Models, display_for
 from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
 from rbrl.datasets import Columns
@@ -288,7 +288,8 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
         cv = KFold(int(cv), shuffle=True, random_state=self.random_state) if isinstance(cv, int | np.integer) else cv
         splits = list(check_cv(cv, data.y, classifier=True).split(data.X, data.y))
         made = (Fold(estimator, data, train, test, scoring, self.search_tol) for train, test in splits)
-        with models_for(type(self).__name__, self.verbose, told=told) as progress:
+        display = display_for(True, patience=PATIENCE_SECONDS) if self.verbose else None
+        with Models(type(self).__name__, display, callback=told) as progress:
             folds = Folds(made, len(splits), self.n_jobs, progress)
             stages = self._stages(estimator, data, folds)
             stage = next(stages)
