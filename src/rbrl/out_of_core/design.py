@@ -197,7 +197,7 @@ class BlockObjective(SummedObjective):
 
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
-        self.reached, self.known = design.blocks.progress.reached, design.found.known > 0
+        self.reached, self.known = design.blocks.progress.on_gap, design.found.known > 0
 
 
 # Rows that are kept in memory to find step lengths with.

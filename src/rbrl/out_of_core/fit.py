@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.linalg import whiten
-from rbrl._common.progress import passes_for
+from rbrl._common.progress import PATIENCE_SECONDS, Passes, display_for
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.losses import Loss, Terms
 from rbrl.losses.weights import mean_weights
@@ -40,7 +40,7 @@ def fit_blocks(
     blocks: Blocks, loss: Callable[[Callable[[], LabelCounts]], Loss], ridge: Strength, nuclear: float, *,
     intercept: bool = True, intercept_ridge: InterceptStrength = None, solver: Solver | None = None,
     start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000, verbose: int = 0,
-    told: Callable[[float], bool] | None = None,
+    callback: Callable[[float], bool] | None = None,
 ) -> tuple[Survey, Solution]:  # fmt: skip
     """Minimise loss + ridge + nuclear norm over the weights of the features.
 
@@ -63,8 +63,8 @@ def fit_blocks(
     max_iter : int, default=1000
     verbose : int, default=0
         As for the classifiers.
-    told : callable, default=None
-        Told every gap that the solver certifies; True asks it to stop.
+    callback : callable, default=None
+        Function that is called with every certified gap and returns True to stop the solver.
 
     Returns
     -------
@@ -84,7 +84,8 @@ def fit_blocks(
     >>> found.n_samples, solution.coefficients.shape, solution.proof.gap <= 1e-4
     (60, (9, 4), True)
     """
-    with passes_for(tol, verbose, told=told) as blocks.progress:
+    display = display_for(bool(verbose), patience=PATIENCE_SECONDS)
+    with Passes(tol, display, callback) as blocks.progress:
         found = take_survey(blocks, LARGEST_GRAM)
         weight = found.scales.ridge() if isinstance(ridge, str) else float(ridge)
         design = BlockDesign(blocks, intercept, constant=intercept_column(weight, intercept_ridge), found=found)
