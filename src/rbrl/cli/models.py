@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rbrl._common.spreadsheets import escape_formula
+from rbrl._common.texts import escape_formula
 from rbrl.cli import shared
 from rbrl.cli.shared import (
     Base,

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from rbrl._common.checks import users_level
 from rbrl._common.frames import check_no_mask, check_same_columns, check_same_rows, label_values
-from rbrl._common.top_k import falling_order, first_of_tie
+from rbrl._common.top_k import descending_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
@@ -196,7 +196,7 @@ class RowBlock(NamedTuple):
             return F
         if np.isneginf(F[~self.missing]).any():
             # No number is below -inf: negative ranks replace the scores.
-            order = falling_order(F)
+            order = descending_order(F)
             ranks = first_of_tie(np.take_along_axis(F, order, axis=1))
             F = np.empty(F.shape)
             np.put_along_axis(F, order, -ranks.astype(np.float64), axis=1)

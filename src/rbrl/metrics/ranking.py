@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rbrl._common.top_k import best_columns, falling_order, first_of_tie, last_of_tie
+from rbrl._common.top_k import best_columns, descending_order, first_of_tie, last_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.metrics.inputs import Comparison, RowBlock, check_scores, row_blocks, warn_undefined
 
@@ -100,7 +100,7 @@ def _ranks_of_relevant(rows: RowBlock, later_first: bool) -> tuple[IntArray, Int
     tied labels share the last of their ranks.
     """
     F = rows.ranking_scores
-    order = falling_order(F, later_first)
+    order = descending_order(F, later_first)
     T = np.take_along_axis(rows.relevant, order, axis=1)
     position: IntArray
     row, position = np.nonzero(T)
@@ -386,7 +386,7 @@ def _dcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
 
 def _tie_averaged_dcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
     """Compute DCG with the mean discount of its ranks for each member of a tie."""
-    order = falling_order(F)
+    order = descending_order(F)
     falling = np.take_along_axis(F, order, axis=1)
     discounts = np.where(np.arange(F.shape[1]) < k, _discounts(F.shape[1]), 0.0)
     until = np.concatenate([[0.0], np.cumsum(discounts)])

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rbrl._common.linalg import gram_singular_values
-from rbrl._common.threads import one_thread
+from rbrl._common.linalg import gram_singular_values, one_thread
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.decision import empty_share, filling_pays, relevant_labels
 from rbrl.estimators.convex import ObjectiveClassifier
