@@ -114,9 +114,7 @@ class Live(Display):
         from rich.live import Live
 
         if self._live is None and time.perf_counter() >= self._opening_time:
-            self._live = Live(
-                console=self.console, get_renderable=draw, refresh_per_second=4, transient=True
-            )
+            self._live = Live(console=self.console, get_renderable=draw, refresh_per_second=4, transient=True)
             self._live.start()
 
     def close(self) -> None:
@@ -192,7 +190,21 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-class Passes:
+class _Progress:
+    """Context that closes its display at the end."""
+
+    def __init__(self, display: Display | None) -> None:
+        self.display = display or Display()
+        self._start = time.perf_counter()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.display.close()
+
+
+class Passes(_Progress):
     """Passes of a fit over its rows, and the latest certified gap.
 
     Parameters
