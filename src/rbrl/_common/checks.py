@@ -230,9 +230,7 @@ def field_checks(cls: type) -> dict[str, Check]:
     return {one.name: one.metadata["check"] for one in fields(cls) if "check" in one.metadata}
 
 
-def check_values(
-    where: str, table: Any, checks: Mapping[str, Check], required: Iterable[str] = ()
-) -> dict[str, Any]:
+def check_values(where: str, table: Any, checks: Mapping[str, Check], required: Iterable[str] = ()) -> dict[str, Any]:
     """Return a copy of `table` with checked values; raise PlanError if a key has no check.
 
     Parameters
