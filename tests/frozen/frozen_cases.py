@@ -307,7 +307,11 @@ def _rules():
     found |= {f"{name}_labels": rule.labels(scores) for name, rule in rules.items()}
     found["filled"] = decision.non_empty((scores > 0.5).astype(np.int64), scores)
     labels, values = decision.top_labels(scores, 2)
-    return found | {"top_labels": labels, "top_values": values, "ideal_row": decision.ideal_row_thresholds(scores, Y)}
+    return found | {
+        "top_labels": labels,
+        "top_values": values,
+        "ideal_row": decision.thresholds.ideal_row_thresholds(scores, Y),
+    }
 
 
 def _metrics():
