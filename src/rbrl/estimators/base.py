@@ -20,7 +20,7 @@ from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import empty_share, filling_pays, relevant_labels
 from rbrl.estimators.named_answers import NamedAnswers, label_names, parts_of
 from rbrl.exceptions import InvalidLabelsError
-from rbrl.losses.weights import mean_weights
+from rbrl.losses.base import mean_weights
 from rbrl.out_of_core.sources import feature_blocks
 from rbrl.targets import SignedTargets, agreed_names, label_matrix
 

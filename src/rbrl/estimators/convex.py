@@ -45,7 +45,7 @@ from rbrl.estimators.training_scores import (
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import APPROXIMATIONS
 from rbrl.losses import ClassWeighted, Loss
-from rbrl.losses.weights import mean_weights
+from rbrl.losses.base import mean_weights
 from rbrl.out_of_core import Block, Blocks, LabelCounts, as_blocks, fit_blocks, label_counts
 from rbrl.out_of_core.design import Survey
 from rbrl.scales import NUCLEAR_OF_KERNELS, InterceptStrength, Strength, Width, intercept_column

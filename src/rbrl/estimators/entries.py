@@ -10,7 +10,7 @@ from rbrl._common.checks import check_row_weights, users_level
 from rbrl._common.frames import check_no_mask
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
 from rbrl.exceptions import InvalidLabelsError, MissingLabelsWarning
-from rbrl.losses import class_weighted
+from rbrl.losses.base import apply_class_weights
 from rbrl.out_of_core import LabelCounts, label_counts
 from rbrl.targets import SignedTargets
 
@@ -117,7 +117,7 @@ def weighted_entries(
         by_class = _weights_of_classes(class_weight, Y, weights, targets)
         weights = by_class if weights is None else weights * by_class
     elif class_weight is not None:
-        weights = class_weighted(Y, weights, weights_of_labels(class_weight, label_counts(Y, weights), names))
+        weights = apply_class_weights(Y, weights, weights_of_labels(class_weight, label_counts(Y, weights), names))
     if weights is not None and weights.ndim == 2:
         Y = np.where(weights > 0, Y, np.int8(0))
     if weights is not None and not weights.any():

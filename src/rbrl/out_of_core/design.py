@@ -12,7 +12,7 @@ from rbrl._common.linalg import gram_matrix, squares, whiten
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.losses import Loss
-from rbrl.losses.weights import mean_weights
+from rbrl.losses.base import mean_weights
 from rbrl.out_of_core.sources import Block, Blocks
 from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
 from rbrl.problem.design import Design, add_adjoint, last_row_times, scores

@@ -15,7 +15,7 @@ from rbrl._common.linalg import whiten
 from rbrl._common.progress import PATIENCE_SECONDS, Passes, display_for
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.losses import Loss, Terms
-from rbrl.losses.weights import mean_weights
+from rbrl.losses.base import mean_weights
 from rbrl.out_of_core.design import (
     LARGEST_GRAM,
     BlockDesign,

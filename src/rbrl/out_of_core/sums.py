@@ -12,8 +12,7 @@ import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
 from rbrl.losses import Loss, Terms
-from rbrl.losses.base import LineValue
-from rbrl.losses.weights import mean_weights, row_weights
+from rbrl.losses.base import LineValue, mean_weights, row_weights
 from rbrl.out_of_core.sources import Block
 from rbrl.problem.design import Design, add_adjoint, extended_scores, scores
 

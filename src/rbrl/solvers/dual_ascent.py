@@ -35,7 +35,7 @@ from rbrl._common.linalg import gram_eigh, gram_singular_values, squares
 from rbrl._common.typing import FloatArray, issparse
 from rbrl._loops import rows
 from rbrl.losses import Terms
-from rbrl.losses.weights import row_weights
+from rbrl.losses.base import row_weights
 from rbrl.problem import MatrixDesign, Objective
 from rbrl.solvers.base import ROUNDING, Bound, Run, SolverResult, Start
 
