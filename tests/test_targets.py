@@ -141,7 +141,7 @@ def test_a_frame_has_names(library):
         (["sea", ["sun"]], None, "a list or a set of labels for each row.*Got 'sea' in row 0"),
         ([["sea"], None], None, "empty where there is none. Got None in row 1"),
         ([["sea", None]], None, r"Got \['sea', None\] in row 0"),
-        ([[], []], None, "must have a label in some row. Got 2 empty ones; name the labels in label_names"),
+        ([[], []], None, "must have a label in some row. Got 2 empty sets; name the labels in label_names"),
         ([["fog"]], ["sea", "sun"], "among 'sea', 'sun'. Got 'fog'"),
         ([[1, 0]], ["sea"], "a name for each label. Got 1 names for 2 columns"),
         ([[1, 0]], "ab", "a sequence of names. Got the text 'ab'"),

@@ -15,7 +15,7 @@ from rbrl._common.frames import check_same_rows, column_names, fill_masked_entri
 from rbrl._common.progress import Passes
 from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns, Dataset, Shards
-from rbrl.targets import signed
+from rbrl.targets import encode_matrix
 
 # From a block, and other arguments, to a tuple of what can be added: numbers, arrays, lists.
 Summand: TypeAlias = Callable[..., tuple[Any, ...]]
@@ -64,7 +64,7 @@ class Block(NamedTuple):
         Y : array (n_rows, n_labels)
         weights : array (n_rows,) or (n_rows, n_labels), or None
         """
-        Y = signed(self.Y[rows])
+        Y = encode_matrix(self.Y[rows])
         if self.weights is None:
             return Y, None
         weights = self.weights[rows]
