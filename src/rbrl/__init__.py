@@ -3,10 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rbrl._common import old_names
 from rbrl._version import __version__
 
 if TYPE_CHECKING:
-    from rbrl import datasets, decision, experiments, explanations, metrics, report, search, solvers, splits, statistics
+    from rbrl import datasets, decision, experiments, explanations, metrics, search, solvers, splits
     from rbrl.estimators import (
         CPNL,
         MLFE,
@@ -35,7 +36,7 @@ __all__ = [
     "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV",
     "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__", "classification_report", "datasets", "decision",
     "evaluate", "experiments", "explain", "explanations", "info", "label_map", "label_names", "load", "metrics",
-    "predict_sets", "predict_top", "report", "save", "search", "solvers", "splits", "statistics", "to_onnx",
+    "predict_sets", "predict_top", "save", "search", "solvers", "splits", "to_onnx",
 ]  # fmt: skip
 
 # The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost
@@ -55,7 +56,12 @@ _HOMES = {
 }
 
 
+old_names.install()
+
+
 def __getattr__(name: str) -> Any:
+    if f"rbrl.{name}" in old_names.MODULES:
+        return old_names.import_old_module(f"rbrl.{name}", stacklevel=2)
     if name not in __all__:
         raise AttributeError(f"module 'rbrl' has no attribute {name!r}")
     module = import_module(f"rbrl.{_HOMES.get(name, name)}")

@@ -5,11 +5,11 @@ import csv
 import numpy as np
 import pandas as pd
 import pytest
-from rbrl.report import Table, number, to_csv, word
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl import RBRLClassifier, save
 from rbrl._common.texts import FORMULA_STARTS, escape_formula
+from rbrl.experiments.tables import Table, number, to_csv, word
 
 FORMULA = "=cmd|' /C calc'!A0"
 

@@ -326,8 +326,8 @@ def evaluate(
     import numpy as np
     import pandas as pd
 
+    from rbrl.experiments.tables import Table, heading, number, show_tables, word
     from rbrl.metrics import CONVENTIONS, PAPER_METRICS, get_metric
-    from rbrl.report import Table, heading, number, show_tables, word
     from rbrl.search.grid import Predicted
 
     metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)

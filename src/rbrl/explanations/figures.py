@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 try:
     from matplotlib.figure import Figure
 
-    from rbrl.report.figures import ACCENT, CONTRAST, INK, MUTED, RULE, styled
+    from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, RULE, styled
 except ImportError as error:
     raise explain_import_error(error, "report", "Drawing figures") from error
 

@@ -11,7 +11,6 @@ from sklearn.metrics import get_scorer
 from rbrl._common.bases import BaseEstimator, ClassifierMixin
 from rbrl._common.typing import Array, BoolArray, FloatArray
 from rbrl.metrics import METRICS, PAPER_METRICS, Metric, get_metric
-from rbrl.statistics import ranks
 from rbrl.targets import SignedTargets
 
 # What measures: one of our metrics, or a scorer of scikit-learn, by name or itself.
@@ -213,7 +212,7 @@ def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> Fl
     """Rank of each point by the mean over folds; a point without a value comes last."""
     sign = -1.0 if get_metric(name).greater_is_better else 1.0
     means = np.array([np.mean(values[name]) for values in points.values()], dtype=float)
-    return ranks([_rounded(sign * means)], greater_is_better=False)[0]
+    return rankdata(_rounded(sign * means))
 
 
 EXTRA = ("gap", "evaluations", "seconds")

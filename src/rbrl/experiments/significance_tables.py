@@ -6,11 +6,12 @@ from typing import Any
 
 import pandas as pd
 
+from rbrl.experiments.cells import DIGITS, MISSING, Cell, Table, count, heading, number, p_text, word
+from rbrl.experiments.comparison import ALPHA, ONE_DATA_SET, Comparison, compare
+from rbrl.experiments.results import Results
+from rbrl.experiments.statistics import FriedmanResult
+from rbrl.experiments.statistics.pairwise import smallest_wilcoxon_p
 from rbrl.metrics import Metric
-from rbrl.report.comparison import ALPHA, ONE_DATA_SET, Comparison, compare
-from rbrl.report.results import Results, heading
-from rbrl.report.table import DIGITS, MISSING, Cell, Table, count, number, p_text, word
-from rbrl.statistics import FriedmanResult, smallest_wilcoxon_p
 
 
 def friedman_table(results: Results, alpha: float = ALPHA) -> Table:
@@ -30,7 +31,7 @@ def friedman_table(results: Results, alpha: float = ALPHA) -> Table:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, friedman_table
+    >>> from rbrl.experiments import Results, friedman_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -119,7 +120,8 @@ def pairs_table(results: Results, alpha: float = ALPHA) -> Table:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, pairs_table
+    >>> from rbrl.experiments import Results
+    >>> from rbrl.experiments.comparison_tables import pairs_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)

@@ -1,16 +1,17 @@
 """`compare`: who is better than whom on one metric, and is it more than chance?"""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from rbrl import statistics
+from rbrl.experiments import statistics
+from rbrl.experiments.cells import best_of, join, p_text, spread
+from rbrl.experiments.results import Results
+from rbrl.experiments.statistics.pairwise import nemenyi_groups, smallest_wilcoxon_p
 from rbrl.metrics import Metric, get_metric
-from rbrl.report.results import Results, best_of
-from rbrl.report.table import p_text, spread
 
 ALPHA = 0.05
 ONE_DATA_SET = "One data set: its splits share rows, and say little about other data."
@@ -46,7 +47,7 @@ class Comparison:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, compare
+    >>> from rbrl.experiments import Results, compare
     >>> means = {"br": [0.3, 0.2, 0.4], "clr": [0.2, 0.3, 0.3]}
     >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
     ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
@@ -103,7 +104,7 @@ class Comparison:
         Examples
         --------
         >>> import pandas as pd
-        >>> from rbrl.report import Results, compare
+        >>> from rbrl.experiments import Results, compare
         >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
         >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
         ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
@@ -128,7 +129,7 @@ class Comparison:
         Examples
         --------
         >>> import pandas as pd
-        >>> from rbrl.report import Results, compare
+        >>> from rbrl.experiments import Results, compare
         >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
         >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
         ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
@@ -171,7 +172,7 @@ def compare(results: Results, metric: str | Metric, alpha: float = ALPHA) -> Com
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, compare
+    >>> from rbrl.experiments import Results, compare
     >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
     >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
     ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
@@ -185,7 +186,7 @@ def compare(results: Results, metric: str | Metric, alpha: float = ALPHA) -> Com
     if min(values.shape) < 2:
         return Comparison(metric, values, ranks, None, None, [], left_out, without)
     distance = statistics.nemenyi_distance(values.shape[1], len(values), alpha)
-    groups = statistics.nemenyi_groups(ranks, len(values), alpha)
+    groups = nemenyi_groups(ranks, len(values), alpha)
     together = [tuple(values.columns[i] for i in group) for group in groups]
     test = statistics.friedman(values, metric.greater_is_better, alpha)
     return Comparison(metric, values, ranks, test, distance, together, left_out, without)
@@ -263,7 +264,7 @@ def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, rank_table
+    >>> from rbrl.experiments import Results, rank_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -292,7 +293,7 @@ class Verdict:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, compare, verdict
+    >>> from rbrl.experiments import Results, compare, verdict
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["br", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -323,7 +324,7 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, compare, verdict
+    >>> from rbrl.experiments import Results, compare, verdict
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -451,7 +452,7 @@ def _evidence(comparison: Comparison, test: statistics.FriedmanResult) -> Iterat
     too_far = "" if comparison.decides_pairs else ", more than ranks can differ by"
     nemenyi = f"Nemenyi's critical distance {comparison.distance:.2f}{too_far}"
     yield f"Friedman F_F = {f}, critical value {critical}, {p_value}; {nemenyi}."
-    if statistics.smallest_wilcoxon_p(comparison.n_datasets, len(comparison.ranks)) <= ALPHA:
+    if smallest_wilcoxon_p(comparison.n_datasets, len(comparison.ranks)) <= ALPHA:
         pairs, first = comparison.pairs(), comparison.best[0]
         found = pairs[(pairs.method == first) & (pairs.rank_biserial > 0) & (pairs.p_holm <= ALPHA)].against
         yield f"Wilcoxon's test with Holm's correction puts {first} before {join(found) if len(found) else 'none'}."
@@ -461,25 +462,3 @@ def _evidence(comparison: Comparison, test: statistics.FriedmanResult) -> Iterat
         yield f"Without {join(comparison.left_out)}, where a method has no value."
     if comparison.without:
         yield f"Without {join(comparison.without)}, which has no value anywhere."
-
-
-def join(names: Iterable[str]) -> str:
-    """Names as in a sentence.
-
-    Parameters
-    ----------
-    names : iterable of str
-        At least one.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from rbrl.report import join
-    >>> join(["BR", "CLR", "RBRL"])
-    'BR, CLR and RBRL'
-    """
-    names = list(names)
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -9,10 +9,11 @@ import pytest
 from fake_rows import failing, make_rows, published_results
 from rich.console import Console
 
-from rbrl.report import Results, all_tables, friedman_table, pairs_table, render_page, save_table, write_text
-from rbrl.report.comparison_tables import ablation_table, ranks_table, results_table, time_table
-from rbrl.report.table import Cell, Table
-from rbrl.report.table_formats import FORMATS, to_csv, to_json, to_latex, to_markdown, to_terminal
+from rbrl.experiments import Results, all_tables, friedman_table
+from rbrl.experiments.cells import Cell, Table
+from rbrl.experiments.comparison_tables import ablation_table, pairs_table, ranks_table, results_table, time_table
+from rbrl.experiments.page import render_page
+from rbrl.experiments.tables import FORMATS, save_table, to_csv, to_json, to_latex, to_markdown, to_terminal, write_text
 
 HOSTILE = "<script>alert(1)</script>|&_%$#{}\\*[x](y)"
 

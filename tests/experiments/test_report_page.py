@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 from fake_rows import failing, make_rows, published_results
 
-from rbrl.report import Results, Sizes, compare, render_page, verdict, write_page
+from rbrl.experiments import Results, compare, verdict, write_page
+from rbrl.experiments.page import render_page
+from rbrl.experiments.results import Sizes
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 

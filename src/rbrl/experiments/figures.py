@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from rbrl._common.atomic_files import replacing
-from rbrl._common.extras import explained
+from rbrl._common.atomic_files import replace_file
+from rbrl._common.extras import explain_import_error
 from rbrl._common.typing import ArrayLike, MatrixLike
-from rbrl.report.comparison import Comparison
-from rbrl.report.results import SHORTEST, heading
+from rbrl.experiments.cells import heading
+from rbrl.experiments.comparison import Comparison
+from rbrl.experiments.results import SHORTEST
 
 try:
     import matplotlib as mpl
@@ -28,7 +29,7 @@ try:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
     from matplotlib.transforms import Bbox
 except ImportError as error:
-    raise explained(error, "report", "Drawing figures") from error
+    raise explain_import_error(error, "report", "Drawing figures") from error
 
 __all__ = [
     "ACCENT", "CONTRAST", "HEAT", "INK", "MUTED", "draw_average_ranks", "draw_cooccurrence", "draw_critical_difference",
@@ -70,7 +71,7 @@ def styled(more: Mapping[Any, Any] | None = None) -> AbstractContextManager[None
     Examples
     --------
     >>> import matplotlib as mpl
-    >>> from rbrl.report.figures import styled
+    >>> from rbrl.experiments.figures import styled
     >>> with styled({"font.size": 12}):
     ...     mpl.rcParams["svg.hashsalt"], mpl.rcParams["font.size"]
     ('rbrl', 12.0)
@@ -104,7 +105,7 @@ def plain_powers(*axes: Axis) -> None:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from rbrl.report.figures import plain_powers
+    >>> from rbrl.experiments.figures import plain_powers
     >>> axes = Figure().add_subplot(yscale="log", ylim=(1e-6, 1))
     >>> plain_powers(axes.yaxis)
     >>> axes.yaxis.get_major_formatter()(1e-6)
@@ -146,7 +147,7 @@ def draw_average_ranks(ranks: pd.Series, title: str = "Average rank over all met
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report.figures import draw_average_ranks
+    >>> from rbrl.experiments.figures import draw_average_ranks
     >>> figure = draw_average_ranks(pd.Series({"BR": 1.75, "RBRL": 1.25}))
     >>> [float(bar.get_width()) for bar in figure.axes[0].patches]
     [1.75, 1.25]
@@ -188,8 +189,8 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, compare
-    >>> from rbrl.report.figures import draw_critical_difference
+    >>> from rbrl.experiments import Results, compare
+    >>> from rbrl.experiments.figures import draw_critical_difference
     >>> means = {"br": [0.3, 0.2, 0.4, 0.3], "clr": [0.2, 0.3, 0.3, 0.2], "rbrl": [0.1, 0.1, 0.2, 0.1]}
     >>> summary = pd.DataFrame([(f"d{i}", "ranking_loss", method, mean, 0.0) for method, line in means.items()
     ...                         for i, mean in enumerate(line)], columns=["dataset", "metric", "method", "mean", "std"])
@@ -315,7 +316,7 @@ def draw_trade_off(
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report.figures import draw_trade_off
+    >>> from rbrl.experiments.figures import draw_trade_off
     >>> figure = draw_trade_off(pd.Series({"BR": 0.5, "RBRL": 4.0}), pd.Series({"BR": 1.75, "RBRL": 1.25}))
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['BR', 'RBRL']
@@ -380,7 +381,7 @@ def draw_cooccurrence(
 
     Examples
     --------
-    >>> from rbrl.report.figures import draw_cooccurrence
+    >>> from rbrl.experiments.figures import draw_cooccurrence
     >>> figure = draw_cooccurrence([[1, 1], [1, 0], [1, 1]], ["sea", "sand"])
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['sea', 'sand']
@@ -415,7 +416,7 @@ def draw_singular_values(weights: ArrayLike, title: str = "Singular values of th
 
     Examples
     --------
-    >>> from rbrl.report.figures import draw_singular_values
+    >>> from rbrl.experiments.figures import draw_singular_values
     >>> figure = draw_singular_values([[3.0, 0.0], [0.0, 1.5]])
     >>> figure.axes[0].lines[0].get_ydata().tolist()
     [1.0, 0.5]
@@ -447,7 +448,7 @@ def draw_label_quality(
 
     Examples
     --------
-    >>> from rbrl.report.figures import draw_label_quality
+    >>> from rbrl.experiments.figures import draw_label_quality
     >>> figure = draw_label_quality([0.5, 0.1], [0.8, 0.3], ["sea", "sand"])
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['sand', 'sea']
@@ -484,7 +485,7 @@ def save_figure(figure: Figure, path: Path | str, formats: Sequence[str] = ("svg
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
     >>> import pandas as pd
-    >>> from rbrl.report.figures import draw_average_ranks, save_figure
+    >>> from rbrl.experiments.figures import draw_average_ranks, save_figure
     >>> figure = draw_average_ranks(pd.Series({"BR": 1.75, "RBRL": 1.25}))
     >>> [path.name for path in save_figure(figure, Path(mkdtemp(), "ranks"))]
     ['ranks.svg', 'ranks.png']
@@ -494,7 +495,7 @@ def save_figure(figure: Figure, path: Path | str, formats: Sequence[str] = ("svg
     paths = [stem.with_name(f"{stem.name}.{ending}") for ending in formats]
     for target, ending in zip(paths, formats):
         metadata = {"Date": None} if ending == "svg" else {"Software": None}
-        with styled(), replacing(target) as temporary:
+        with styled(), replace_file(target) as temporary:
             figure.savefig(temporary, format=ending, dpi=200, facecolor="white", metadata=metadata)
         figure.set_layout_engine("none")  # what was laid out for the first file serves the others
     return paths

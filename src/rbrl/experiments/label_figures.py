@@ -8,9 +8,9 @@ import numpy as np
 
 from rbrl._common.extras import import_extra
 from rbrl._common.typing import MatrixLike
+from rbrl.experiments.results import Results
 from rbrl.metrics import ReliabilityBins, reliability_bins
 from rbrl.metrics.probabilities import N_BINS
-from rbrl.report.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ def reliability_diagram(
 
     Examples
     --------
-    >>> from rbrl.report import reliability_diagram
+    >>> from rbrl.experiments.label_figures import reliability_diagram
     >>> figure = reliability_diagram([[1, 0], [1, 0]], {"bold": [[0.9, 0.1]] * 2, "shy": [[0.6, 0.4]] * 2})
     >>> [axes.get_title("left") for axes in figure.axes]
     ['bold, ECE 0.100', 'shy, ECE 0.400']
@@ -88,7 +88,7 @@ def draw_reliability(bins: Mapping[str, ReliabilityBins]) -> "Figure":
     -------
     Figure
     """
-    from rbrl.report.figures import ACCENT, MUTED, styled
+    from rbrl.experiments.figures import ACCENT, MUTED, styled
 
     figures = import_extra("matplotlib.figure", "report", "Drawing figures")
     n_columns = min(PER_LINE, len(bins))

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rbrl._common.atomic_files import write_text_atomically
 from rbrl._common.extras import import_extra
-from rbrl.report import comparison_tables as tables
-from rbrl.report.comparison import Comparison, compare, headline, join, lowest, rank_table, verdict
-from rbrl.report.results import Results
-from rbrl.report.significance_tables import friedman_table, pairs_table
-from rbrl.report.table import Table, seconds, word
-from rbrl.report.table_formats import FORMATS, USUAL_FORMATS
+from rbrl.experiments import comparison_tables as tables
+from rbrl.experiments.cells import Table, join, seconds, word
+from rbrl.experiments.comparison import Comparison, compare, headline, lowest, rank_table, verdict
+from rbrl.experiments.results import Results
+from rbrl.experiments.significance_tables import friedman_table, pairs_table
+from rbrl.experiments.tables import USUAL_FORMATS, save_table, write_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -46,7 +45,7 @@ class Report:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from rbrl.report import Report
+    >>> from rbrl.experiments import Report
     >>> report = Report(Path("report.html"), {}, [Path("report.html")])
     >>> report.page.name
     'report.html'
@@ -90,7 +89,7 @@ def write_report(
     --------
     >>> from tempfile import mkdtemp
     >>> import pandas as pd
-    >>> from rbrl.report import Results, write_report
+    >>> from rbrl.experiments import Results, write_report
     >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"], "mean": [0.2, 0.1],
     ...                         "std": 0.0})
     >>> results = Results.from_summary(summary)
@@ -107,64 +106,9 @@ def write_report(
     return Report(page, made, [page, *paths])
 
 
-def save_table(table: Table, folder: Path, formats: Sequence[str] = USUAL_FORMATS) -> list[Path]:
-    """Write `table` into `folder`, one file per format; return the paths.
-
-    Parameters
-    ----------
-    table : Table
-    folder : Path
-        Made where it is missing.
-    formats : sequence of str
-        Keys of `FORMATS`.
-
-    Returns
-    -------
-    list of Path
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> import pandas as pd
-    >>> from rbrl.report import Results, results_table, save_table
-    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-    ...                      "value": [0.2, 0.1], "status": "ok"})
-    >>> results = Results.from_rows(rows)
-    >>> [path.name for path in save_table(results_table(results), Path(mkdtemp()), ["csv", "tex"])]
-    ['results.csv', 'results.tex']
-    """
-    return [write_text(folder / f"{table.name}.{name}", FORMATS[name](table)) for name in formats]
-
-
-def write_text(path: Path, text: str) -> Path:
-    """Write a file, complete or not at all, into a folder that is made where it is missing; return its path.
-
-    Parameters
-    ----------
-    path : Path
-    text : str
-
-    Returns
-    -------
-    Path
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> from rbrl.report import write_text
-    >>> write_text(Path(mkdtemp(), "tables", "note.txt"), "a note").read_text()
-    'a note'
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(path, text)
-    return path
-
-
 def _save_figures(results: Results, folder: Path) -> list[Path]:
     """Write the figures that a run has: ranks, critical differences, time against quality, reliability."""
-    from rbrl.report import figures, reliability
+    from rbrl.experiments import figures, label_figures
 
     drawn, ranks = {}, rank_table(results).loc["Overall"].dropna()
     if len(ranks):
@@ -176,8 +120,8 @@ def _save_figures(results: Results, folder: Path) -> list[Path]:
     seconds = results.training_seconds().reindex(ranks.index).dropna()
     if len(seconds):
         drawn["time-against-quality"] = figures.draw_trade_off(seconds, ranks)
-    if bins := reliability.bins_by_method(results):
-        drawn["reliability"] = reliability.draw_reliability(bins)
+    if bins := label_figures.bins_by_method(results):
+        drawn["reliability"] = label_figures.draw_reliability(bins)
     return [path for name, figure in drawn.items() for path in figures.save_figure(figure, folder / name)]
 
 
@@ -206,7 +150,7 @@ def write_page(
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
     >>> import pandas as pd
-    >>> from rbrl.report import Results, write_page
+    >>> from rbrl.experiments import Results, write_page
     >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"], "mean": [0.2, 0.1],
     ...                         "std": 0.0})
     >>> results = Results.from_summary(summary)
@@ -234,7 +178,8 @@ def render_page(rows: pd.DataFrame | Results, *, title: str = TITLE, command: st
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, render_page
+    >>> from rbrl.experiments import Results
+    >>> from rbrl.experiments.page import render_page
     >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"], "mean": [0.2, 0.1],
     ...                         "std": 0.0})
     >>> results = Results.from_summary(summary)
@@ -255,7 +200,7 @@ def render_page(rows: pd.DataFrame | Results, *, title: str = TITLE, command: st
 
 @cache
 def _part(name: str) -> str:
-    return files("rbrl.report.page").joinpath(name).read_text(encoding="utf-8")
+    return files("rbrl.experiments.page").joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
@@ -319,7 +264,7 @@ def _counts(results: Results) -> list[tuple[str, int]]:
 
 
 def _diagram(comparison: Comparison) -> str:
-    from rbrl.report import figures
+    from rbrl.experiments import figures
 
     metric = comparison.metric
     ranks = comparison.ranks.sort_values(kind="stable")
@@ -332,7 +277,7 @@ def _diagram(comparison: Comparison) -> str:
 
 
 def _trade_off(results: Results, ranks: pd.Series) -> str | None:
-    from rbrl.report import figures
+    from rbrl.experiments import figures
 
     train = results.training_seconds().reindex(ranks.index).dropna()
     if train.empty:
@@ -343,7 +288,7 @@ def _trade_off(results: Results, ranks: pd.Series) -> str | None:
 
 
 def _reliability(results: Results) -> str | None:
-    from rbrl.report.reliability import bins_by_method, draw_reliability
+    from rbrl.experiments.label_figures import bins_by_method, draw_reliability
 
     bins = bins_by_method(results)
     if not bins:
@@ -402,7 +347,7 @@ def inline_svg(figure: "Figure", title: str, description: str, key: str) -> str:
     str
         An svg element.
     """
-    from rbrl.report.figures import ACCENT, INK, MUTED, RULE, styled
+    from rbrl.experiments.figures import ACCENT, INK, MUTED, RULE, styled
 
     stream = io.StringIO()
     with styled({"svg.fonttype": "none"}), warnings.catch_warnings():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from fake_rows import failing, make_rows
 
-from rbrl.report import Results, compare, rank_table
+from rbrl.experiments import Results, compare, rank_table
 
 
 def test_means_are_over_splits(rows):

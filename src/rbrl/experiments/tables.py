@@ -6,14 +6,34 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rbrl._common.spreadsheets import escape_formula
-from rbrl.report.table import Cell, Table
+from rbrl._common.atomic_files import write_text_atomically
+from rbrl._common.texts import escape_formula
+from rbrl.experiments.cells import (
+    MISSING,
+    Cell,
+    Table,
+    best_of,
+    count,
+    heading,
+    join,
+    number,
+    p_text,
+    seconds,
+    spread,
+    word,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table as RichTable
+
+__all__ = [
+    "FORMATS", "MISSING", "Cell", "Table", "best_of", "count", "heading", "join", "number", "p_text", "seconds",
+    "show_tables", "spread", "to_markdown", "word", "write_text",
+]  # fmt: skip
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -40,7 +60,7 @@ def to_csv(table: Table) -> str:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Table, number, to_csv, word
+    >>> from rbrl.experiments.tables import Table, number, to_csv, word
     >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
     >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
     >>> print(to_csv(table), end="")
@@ -65,7 +85,7 @@ def to_json(table: Table) -> str:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Table, number, to_json, word
+    >>> from rbrl.experiments.tables import Table, number, to_json, word
     >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
     >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
     >>> print(to_json(table))
@@ -94,7 +114,7 @@ def to_markdown(table: Table) -> str:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Table, number, to_markdown, word
+    >>> from rbrl.experiments.tables import Table, number, to_markdown, word
     >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
     >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
     >>> print(to_markdown(table), end="")
@@ -129,7 +149,7 @@ def to_latex(table: Table) -> str:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Table, number, to_latex, word
+    >>> from rbrl.experiments.tables import Table, number, to_latex, word
     >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
     >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
     >>> to_latex(table).count("toprule"), "textbf{0.250}" in to_latex(table)
@@ -161,7 +181,7 @@ def to_html(table: Table) -> str:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Table, number, to_html, word
+    >>> from rbrl.experiments.tables import Table, number, to_html, word
     >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
     >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
     >>> print(to_html(table), end="")
@@ -196,6 +216,63 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 USUAL_FORMATS = ("csv", "tex", "md", "html")
 
 
+def save_table(table: Table, folder: Path, formats: Sequence[str] = USUAL_FORMATS) -> list[Path]:
+    """Write `table` into `folder`, one file per format; return the paths.
+
+    Parameters
+    ----------
+    table : Table
+    folder : Path
+        Made where it is missing.
+    formats : sequence of str
+        Keys of `FORMATS`.
+
+    Returns
+    -------
+    list of Path
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import pandas as pd
+    >>> from rbrl.experiments import Results
+    >>> from rbrl.experiments.comparison_tables import results_table
+    >>> from rbrl.experiments.tables import save_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> results = Results.from_rows(rows)
+    >>> [path.name for path in save_table(results_table(results), Path(mkdtemp()), ["csv", "tex"])]
+    ['results.csv', 'results.tex']
+    """
+    return [write_text(folder / f"{table.name}.{name}", FORMATS[name](table)) for name in formats]
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file, complete or not at all, into a folder that is made where it is missing; return its path.
+
+    Parameters
+    ----------
+    path : Path
+    text : str
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> from rbrl.experiments.tables import write_text
+    >>> write_text(Path(mkdtemp(), "tables", "note.txt"), "a note").read_text()
+    'a note'
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(path, text)
+    return path
+
+
 GAP = 3  # columns that Rich puts between two cells
 LONGEST_LINE = 40  # letters of a cell that is not broken into lines
 PIPE_WIDTH = 10_000
@@ -211,7 +288,7 @@ def show_tables(*tables: Table) -> None:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Table, number, show_tables, word
+    >>> from rbrl.experiments.tables import Table, number, show_tables, word
     >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
     >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
     >>> show_tables(table)
@@ -251,7 +328,7 @@ def to_terminal(table: Table, console: "Console") -> "RenderableType":
     >>> import io
     >>> import pandas as pd
     >>> from rich.console import Console
-    >>> from rbrl.report import Table, number, to_terminal, word
+    >>> from rbrl.experiments.tables import Table, number, to_terminal, word
     >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
     >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
     >>> console = Console(file=io.StringIO(), width=40)

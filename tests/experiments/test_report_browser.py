@@ -4,7 +4,7 @@ import chromium
 import pytest
 from fake_rows import failing, make_rows, published_results
 
-from rbrl.report import write_page
+from rbrl.experiments import write_page
 
 pytestmark = pytest.mark.skipif(chromium.path() is None, reason="Chromium is not installed")
 

@@ -1,10 +1,16 @@
 """`Table`: cells for people, and the same figures as a frame for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
+from rbrl._common.extras import explain_import_error
+from rbrl.metrics import Metric
+
+try:
+    import pandas as pd
+except ImportError as error:
+    raise explain_import_error(error, "report", "A table of a comparison") from error
 
 DIGITS = 3
 # What a cell without a value shows.
@@ -17,7 +23,7 @@ class Cell:
 
     Examples
     --------
-    >>> from rbrl.report import Cell
+    >>> from rbrl.experiments.tables import Cell
     >>> Cell("0.125*", 0.125).is_number, Cell("yeast").is_number
     (True, False)
     """
@@ -54,7 +60,7 @@ class Table:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Table, number, to_markdown, word
+    >>> from rbrl.experiments.tables import Table, number, to_markdown, word
     >>> rows = ((word("br"), number(0.25)), (word("rbrl"), number(0.125, best=True)))
     >>> table = Table("losses", "Losses", ("Method", "Loss"), rows, pd.DataFrame({"loss": [0.25, 0.125]}))
     >>> print(to_markdown(table))
@@ -125,7 +131,7 @@ class Table:
         Examples
         --------
         >>> import pandas as pd
-        >>> from rbrl.report import Table, number, word
+        >>> from rbrl.experiments.tables import Table, number, word
         >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
         >>> Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25)),), frame).records()
         [{'dataset': 'sea', 'loss': 0.25}]
@@ -149,7 +155,7 @@ def number(value: float | None, digits: int = DIGITS, best: bool = False) -> Cel
 
     Examples
     --------
-    >>> from rbrl.report import number
+    >>> from rbrl.experiments.tables import number
     >>> number(0.12345).text, number(2 / 3, digits=1).text, number(None).text
     ('0.123', '0.7', '–')
     """
@@ -179,7 +185,7 @@ def spread(mean: float, std: float, digits: int = DIGITS, best: bool = False, ma
 
     Examples
     --------
-    >>> from rbrl.report import spread
+    >>> from rbrl.experiments.tables import spread
     >>> spread(0.1234, 0.0061).text, spread(0.1234, 0.0061, digits=2, mark="*").text
     ('0.123 ± 0.006', '0.12 ± 0.01*')
     >>> spread(0.1234, float("nan")).text
@@ -204,7 +210,7 @@ def word(text: object) -> Cell:
 
     Examples
     --------
-    >>> from rbrl.report import word
+    >>> from rbrl.experiments.tables import word
     >>> word("yeast").text, word("yeast").value is None
     ('yeast', True)
     """
@@ -224,7 +230,7 @@ def count(value: int | None) -> Cell:
 
     Examples
     --------
-    >>> from rbrl.report import count
+    >>> from rbrl.experiments.tables import count
     >>> count(12).text, count(None).text
     ('12', '–')
     """
@@ -244,7 +250,7 @@ def seconds(value: float | None) -> Cell:
 
     Examples
     --------
-    >>> from rbrl.report import seconds
+    >>> from rbrl.experiments.tables import seconds
     >>> [seconds(value).text for value in (1234.0, 12.345, 0.12345, 0.0001, None)]
     ['1234', '12.3', '0.12', '<0.001', '–']
     """
@@ -267,10 +273,102 @@ def p_text(p_value: float) -> str:
 
     Examples
     --------
-    >>> from rbrl.report import p_text
+    >>> from rbrl.experiments.tables import p_text
     >>> p_text(0.0416), p_text(0.0000213), p_text(0.0)
     ('0.042', '2e-05', '<1e-16')
     """
     if p_value >= 0.001:
         return f"{p_value:.3f}"
     return f"{p_value:.0e}" if p_value >= 1e-16 else "<1e-16"
+
+
+def as_shown(values: pd.Series, digits: int) -> pd.Series:
+    """Numbers rounded as text shows them: what looks equal is equal.
+
+    Parameters
+    ----------
+    values : Series
+    digits : int
+        After the point.
+
+    Returns
+    -------
+    Series
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.experiments.cells import as_shown
+    >>> as_shown(pd.Series([0.1881, 0.18839, 0.1885]), 3).tolist()
+    [0.188, 0.188, 0.189]
+    """
+    return values.map(lambda value: float(f"{value:.{digits}f}"))
+
+
+def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) -> set[str]:
+    """Names of the best values as printed: those that look equal are all best.
+
+    Parameters
+    ----------
+    values : Series
+        By method; those that are missing are passed over.
+    greater_is_better : bool
+    digits : int, default=3
+        After the point.
+
+    Returns
+    -------
+    set of str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.experiments.tables import best_of
+    >>> sorted(best_of(pd.Series({"br": 0.1884, "rbrl": 0.1881, "clr": 0.2}), greater_is_better=False))
+    ['br', 'rbrl']
+    """
+    shown = as_shown(values.dropna(), digits)
+    return set(shown.index[shown == (shown.max() if greater_is_better else shown.min())])
+
+
+def heading(metric: Metric) -> str:
+    """A metric's title with its direction, such as "Ranking loss ↓".
+
+    Parameters
+    ----------
+    metric : Metric
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from rbrl.metrics import get_metric
+    >>> from rbrl.experiments.tables import heading
+    >>> heading(get_metric("ranking_loss")), heading(get_metric("average_precision"))
+    ('Ranking loss ↓', 'Average precision ↑')
+    """
+    return f"{metric.title} {metric.arrow}"
+
+
+def join(names: Iterable[str]) -> str:
+    """Names as in a sentence.
+
+    Parameters
+    ----------
+    names : iterable of str
+        At least one.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from rbrl.experiments.tables import join
+    >>> join(["BR", "CLR", "RBRL"])
+    'BR, CLR and RBRL'
+    """
+    names = list(names)
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

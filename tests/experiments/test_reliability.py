@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from fake_rows import make_rows
 
+from rbrl.experiments import Results
+from rbrl.experiments.label_figures import bins_by_method, reliability_diagram
 from rbrl.metrics import expected_calibration_error, reliability_bins
-from rbrl.report import Results, reliability_diagram
-from rbrl.report.reliability import bins_by_method
 
 RNG = np.random.default_rng(0)
 P = RNG.random((300, 3))

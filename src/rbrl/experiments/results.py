@@ -8,13 +8,13 @@ from typing import NamedTuple, Self
 import numpy as np
 import pandas as pd
 
+from rbrl.experiments.cells import DIGITS, as_shown
 from rbrl.metrics import Metric, get_metric
-from rbrl.report.table import DIGITS
 
 # The columns that tell one run from another.
-KEYS = ["dataset", "method", "split"]
-BINNED = [*KEYS, "bin", "n", "foretold", "relevant"]
-NEEDED = [*KEYS, "metric", "value", "status"]
+RUN_KEYS = ["dataset", "method", "split"]
+BINNED = [*RUN_KEYS, "bin", "n", "foretold", "relevant"]
+NEEDED = [*RUN_KEYS, "metric", "value", "status"]
 SMALL = 0.01  # means below it get three digits that count, instead of three after the point
 SHORTEST = 1e-4  # seconds; clocks tell nothing below, and a logarithm needs something above zero
 
@@ -24,7 +24,7 @@ class Sizes(NamedTuple):
 
     Examples
     --------
-    >>> from rbrl.report import Sizes
+    >>> from rbrl.experiments.results import Sizes
     >>> Sizes(1000, 20, 5, 1.5, 0.3).n_labels
     5
     """
@@ -64,7 +64,7 @@ class Results:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results
+    >>> from rbrl.experiments import Results
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["br", "br", "rbrl", "rbrl"], "split": [0, 1, 0, 1],
     ...                      "metric": "hamming_loss", "value": [0.2, 0.3, 0.1, 0.2], "status": "ok"})
     >>> Results.from_rows(rows).means("hamming_loss").round(3).to_dict("index")
@@ -76,7 +76,7 @@ class Results:
     methods: tuple[str, ...]
     metrics: tuple[Metric, ...]
     n_splits: int = 0
-    runs: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*KEYS, "status", "error"]))
+    runs: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*RUN_KEYS, "status", "error"]))
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
     reliability: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=BINNED))
     as_printed: bool = True
@@ -105,7 +105,7 @@ class Results:
         Examples
         --------
         >>> import pandas as pd
-        >>> from rbrl.report import Results
+        >>> from rbrl.experiments import Results
         >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
         ...                      "value": [0.2, 0.1], "status": "ok"})
         >>> results = Results.from_rows(rows)
@@ -127,7 +127,7 @@ class Results:
             methods=_in_order(rows.method),
             metrics=_metrics(rows.metric),
             n_splits=int(rows.split.nunique()),
-            runs=rows.drop(columns=["metric", "value"]).drop_duplicates(KEYS).reset_index(drop=True),
+            runs=rows.drop(columns=["metric", "value"]).drop_duplicates(RUN_KEYS).reset_index(drop=True),
             sizes={} if datasets is None else {row[0]: Sizes(*row[1:]) for row in datasets.itertuples(index=False)},
             reliability=pd.DataFrame(columns=BINNED) if reliability is None else reliability,
         )
@@ -148,7 +148,7 @@ class Results:
         Examples
         --------
         >>> import pandas as pd
-        >>> from rbrl.report import Results
+        >>> from rbrl.experiments import Results
         >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"],
         ...                         "mean": [0.2, 0.1], "std": 0.0})
         >>> Results.from_summary(summary).methods
@@ -172,7 +172,7 @@ class Results:
         Examples
         --------
         >>> import pandas as pd
-        >>> from rbrl.report import Results
+        >>> from rbrl.experiments import Results
         >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
         ...                      "value": [0.2, 0.1], "status": "ok"})
         >>> results = Results.from_rows(rows)
@@ -275,7 +275,7 @@ class Results:
     @property
     def failures(self) -> pd.DataFrame:
         """Runs that failed: dataset, method, split, error."""
-        return self.runs.loc[self.runs.status == "failed", [*KEYS, "error"]].reset_index(drop=True)
+        return self.runs.loc[self.runs.status == "failed", [*RUN_KEYS, "error"]].reset_index(drop=True)
 
     def seconds(self, column: str) -> pd.DataFrame:
         """Mean seconds per run, data sets x methods; `column` is one of tune_seconds, train_seconds, test_seconds.
@@ -320,7 +320,7 @@ class Results:
         Examples
         --------
         >>> import pandas as pd
-        >>> from rbrl.report import Results
+        >>> from rbrl.experiments import Results
         >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
         ...                      "value": [0.2, 0.1], "status": "ok"})
         >>> results = Results.from_rows(rows)
@@ -334,76 +334,6 @@ class Results:
         frames = {"summary": self.summary, "runs": self.runs, "reliability": self.reliability}
         kept = {name: frame[frame.method.isin(methods)] for name, frame in frames.items()}
         return replace(self, methods=methods, **kept, _tables={})
-
-
-def as_shown(values: pd.Series, digits: int) -> pd.Series:
-    """Numbers rounded as text shows them: what looks equal is equal.
-
-    Parameters
-    ----------
-    values : Series
-    digits : int
-        After the point.
-
-    Returns
-    -------
-    Series
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.report import as_shown
-    >>> as_shown(pd.Series([0.1881, 0.18839, 0.1885]), 3).tolist()
-    [0.188, 0.188, 0.189]
-    """
-    return values.map(lambda value: float(f"{value:.{digits}f}"))
-
-
-def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) -> set[str]:
-    """Names of the best values as printed: those that look equal are all best.
-
-    Parameters
-    ----------
-    values : Series
-        By method; those that are missing are passed over.
-    greater_is_better : bool
-    digits : int, default=3
-        After the point.
-
-    Returns
-    -------
-    set of str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.report import best_of
-    >>> sorted(best_of(pd.Series({"br": 0.1884, "rbrl": 0.1881, "clr": 0.2}), greater_is_better=False))
-    ['br', 'rbrl']
-    """
-    shown = as_shown(values.dropna(), digits)
-    return set(shown.index[shown == (shown.max() if greater_is_better else shown.min())])
-
-
-def heading(metric: Metric) -> str:
-    """A metric's title with its direction, such as "Ranking loss ↓".
-
-    Parameters
-    ----------
-    metric : Metric
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from rbrl.metrics import get_metric
-    >>> from rbrl.report import heading
-    >>> heading(get_metric("ranking_loss")), heading(get_metric("average_precision"))
-    ('Ranking loss ↓', 'Average precision ↑')
-    """
-    return f"{metric.title} {metric.arrow}"
 
 
 def _in_order(values: pd.Series) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from fake_rows import make_rows, published_results
 
-from rbrl.report import Results, compare, figures, rank_table
-from rbrl.report.page import inline_svg
+from rbrl.experiments import Results, compare, figures, rank_table
+from rbrl.experiments.page import inline_svg
 
 
 def many(k):

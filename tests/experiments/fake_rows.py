@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rbrl.experiments import Results
 from rbrl.metrics import PAPER_METRICS
-from rbrl.report import Results
 
 TABLE_3 = Path(__file__).parents[1] / "golden" / "paper_table3.csv"
 

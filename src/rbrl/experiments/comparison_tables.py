@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 
 from rbrl.datasets import CARDS, Card
+from rbrl.experiments.cells import Cell, Table, best_of, count, heading, number, seconds, spread, word
+from rbrl.experiments.comparison import complete_part, rank_table
+from rbrl.experiments.results import Results, Sizes
+from rbrl.experiments.significance_tables import friedman_table, pairs_table
 from rbrl.metrics import Metric
-from rbrl.report.comparison import complete_part, rank_table
-from rbrl.report.results import Results, Sizes, best_of, heading
-from rbrl.report.significance_tables import friedman_table, pairs_table
-from rbrl.report.table import Cell, Table, count, number, seconds, spread, word
 
 
 def results_table(results: Results) -> Table:
@@ -32,7 +32,8 @@ def results_table(results: Results) -> Table:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, results_table
+    >>> from rbrl.experiments import Results
+    >>> from rbrl.experiments.comparison_tables import results_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -80,7 +81,8 @@ def metric_table(results: Results, metric: Metric) -> Table:
     --------
     >>> import pandas as pd
     >>> from rbrl.metrics import get_metric
-    >>> from rbrl.report import Results, metric_table
+    >>> from rbrl.experiments import Results
+    >>> from rbrl.experiments.comparison_tables import metric_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -140,7 +142,7 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, ranks_table
+    >>> from rbrl.experiments import Results, ranks_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -190,7 +192,8 @@ def ablation_table(results: Results, first: str, second: str) -> Table:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, ablation_table
+    >>> from rbrl.experiments import Results
+    >>> from rbrl.experiments.comparison_tables import ablation_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -219,7 +222,8 @@ def time_table(results: Results) -> Table:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, time_table
+    >>> from rbrl.experiments import Results
+    >>> from rbrl.experiments.comparison_tables import time_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok", "train_seconds": [0.5, 2.0], "test_seconds": 0.01,
     ...                      "tune_seconds": 0.0})
@@ -254,7 +258,8 @@ def seconds_table(results: Results, column: str) -> Table:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, seconds_table
+    >>> from rbrl.experiments import Results
+    >>> from rbrl.experiments.comparison_tables import seconds_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok", "train_seconds": [0.5, 2.0], "test_seconds": 0.01,
     ...                      "tune_seconds": 0.0})
@@ -282,7 +287,8 @@ def parameters_table(results: Results) -> Table:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, parameters_table
+    >>> from rbrl.experiments import Results
+    >>> from rbrl.experiments.comparison_tables import parameters_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> results = Results.from_rows(rows)
@@ -343,7 +349,7 @@ def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
     Examples
     --------
     >>> from rbrl.datasets import CARDS
-    >>> from rbrl.report import datasets_table
+    >>> from rbrl.experiments import datasets_table
     >>> [cell.text for cell in datasets_table({"yeast": CARDS["yeast"]}).rows[0]]
     ['yeast', '2417', '103', '14', '4.237', '0.303', 'biology']
     """
@@ -377,7 +383,7 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
     Examples
     --------
     >>> import pandas as pd
-    >>> from rbrl.report import Results, all_tables
+    >>> from rbrl.experiments import Results, all_tables
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> list(all_tables(Results.from_rows(rows)))
