@@ -307,7 +307,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
             )
         columns = blocks.columns or Columns()
         if self.label_names is not None:
-            names = agreed_names(self.label_names, columns.label_names, *blocks.first(_n_labels))
+            names = agreed_names(self.label_names, columns.label_names, *blocks.apply_to_first(_n_labels))
             columns = replace(columns, label_names=names)
 
         losses: list[Loss] = []
