@@ -10,7 +10,7 @@ from sklearn.model_selection import ParameterGrid
 
 from rbrl.experiments import RUN_KEYS, Plan, Results, Store
 from rbrl.experiments.tables import Cell, Table, count, number, word
-from rbrl.search import choose
+from rbrl.selection import choose
 from reproduction.cells import COUNTS, cells, counts
 from reproduction.paper import OURS, as_published
 from reproduction.recorded import Source
@@ -47,7 +47,7 @@ def choices(store: Store, plan: Plan, criteria: Sequence[str | Sequence[str]] = 
     store : Store
     plan : Plan
     criteria : sequence
-        Each as `rbrl.search.choose` takes it: a metric, several, or "mean_rank".
+        Each as `rbrl.selection.choose` takes it: a metric, several, or "mean_rank".
 
     Returns
     -------

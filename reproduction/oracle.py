@@ -26,7 +26,7 @@ from rbrl.experiments.tables import MISSING, Cell, Table, count, word
 from rbrl.metrics import PAPER_METRICS
 from rbrl.ranking_svm import HingePairs, zero_label_pairs
 from rbrl.registry import METHODS, REGISTRY
-from rbrl.search import tune
+from rbrl.selection import tune
 from reproduction.causes import explained
 from reproduction.cells import FAR, NEAR, cells, distance
 from reproduction.paper import as_published, key, printed

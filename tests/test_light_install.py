@@ -72,7 +72,7 @@ def test_fit_predict_save_and_load_need_no_extra(tmp_path, monkeypatch):
 
 NEEDED = [
     ("report", "rbrl.experiments.Results"),
-    ("report", "rbrl.search.tune(rbrl.BRLClassifier(), {'ridge': [1]}, X, Y, folds=2)"),
+    ("report", "rbrl.selection.tune(rbrl.BRLClassifier(), {'ridge': [1]}, X, Y, folds=2)"),
     ("report", "rbrl.experiments.Store('store').rows()"),
     ("data", "rbrl.datasets.load('yeast')"),
     ("data", "rbrl.datasets.load('emotions')"),

@@ -11,6 +11,7 @@ from rbrl._common import old_names
 
 # Public names of the modules before they moved.
 PUBLIC = {
+    "rbrl.explanations": "Explanation LabelMap explain label_map",
     "rbrl.report": """
         FORMATS KEYS MISSING Cell Comparison Report Results Sizes Table Verdict ablation_table all_tables as_shown best_of
         compare count datasets_table friedman_table heading join metric_table number p_text pairs_table parameters_table
@@ -20,12 +21,17 @@ PUBLIC = {
     "rbrl.report.figures": """
         ACCENT CONTRAST HEAT INK MUTED draw_average_ranks draw_cooccurrence draw_critical_difference draw_label_quality
         draw_singular_values draw_trade_off plain_powers save_figure styled""",
+    "rbrl.search": """
+        PAPER_GRID CalibratedMultiLabelClassifier PathSearchCV RBRLClassifierCV TunedThresholdClassifier choose solve_grid
+        tune""",
     "rbrl.statistics": """
         FriedmanResult SignedRankProbabilities average_ranks bayesian_signed_rank bonferroni_dunn_distance
         bonferroni_dunn_p_values friedman groups holm mean_std median_differences nemenyi_decidable nemenyi_distance
         nemenyi_groups nemenyi_p_values rank_biserial ranks smallest_wilcoxon_p wilcoxon_holm""",
 }
 SAME = [
+    ("rbrl.explanations", "explain", "rbrl.inspection"),
+    ("rbrl.search", "PathSearchCV", "rbrl.selection"),
     ("rbrl.report", "Results", "rbrl.experiments"),
     ("rbrl.report", "number", "rbrl.experiments.tables"),
     ("rbrl.report.figures", "draw_trade_off", "rbrl.experiments.figures"),

@@ -25,7 +25,7 @@ from rbrl.datasets import Dataset
 from rbrl.decision import LabelThresholds
 from rbrl.exceptions import GuessWarning, InvalidLabelsError
 from rbrl.metrics import brier_score, hamming_loss, ranking_loss
-from rbrl.search import PathSearchCV
+from rbrl.selection import PathSearchCV
 from rbrl.splits import IterativeStratifiedKFold
 
 RNG = np.random.default_rng(0)

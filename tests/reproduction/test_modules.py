@@ -24,7 +24,7 @@ PUBLIC = [
         "rbrl.experiments.statistics",
         "rbrl.datasets",
     ),
-    *("rbrl.search", "rbrl.solvers", "rbrl.estimators", "rbrl.problem", "rbrl.registry", "rbrl.decision"),
+    *("rbrl.selection", "rbrl.solvers", "rbrl.estimators", "rbrl.problem", "rbrl.registry", "rbrl.decision"),
     *("rbrl.exceptions", "rbrl.ranking_svm", "rbrl.splits"),
 ]
 

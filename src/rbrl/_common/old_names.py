@@ -14,19 +14,21 @@ from warnings import warn
 
 # Old module, and the modules in which its names are looked up today, the first of them first.
 MODULES = {
+    "rbrl.explanations": ("rbrl.inspection",),
     "rbrl.report": (
         "rbrl.experiments", "rbrl.experiments.tables", "rbrl.experiments.cells", "rbrl.experiments.comparison",
         "rbrl.experiments.comparison_tables", "rbrl.experiments.results", "rbrl.experiments.page",
         "rbrl.experiments.label_figures",
     ),
     "rbrl.report.figures": ("rbrl.experiments.figures", "rbrl.experiments.label_figures"),
+    "rbrl.search": ("rbrl.selection", "rbrl.selection.path", "rbrl.registry"),
     "rbrl.statistics": (
         "rbrl.experiments.statistics", "rbrl.experiments.statistics.pairwise",
         "rbrl.experiments.statistics.friedman_test",
     ),
 }  # fmt: skip
 # Old name of an attribute, and its name today where it was renamed as well.
-NAMES = {"rbrl.report.KEYS": "RUN_KEYS"}
+NAMES = {"rbrl.report.KEYS": "RUN_KEYS", "rbrl.search.PAPER_GRID": "WEIGHTS"}
 
 
 def import_old_module(name: str, stacklevel: int) -> ModuleType:

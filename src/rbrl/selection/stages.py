@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from rbrl.search.choose import Grid
+from rbrl.selection.choose import Grid
 
 # Values of the weights, by name.
 Point: TypeAlias = dict[str, Any]

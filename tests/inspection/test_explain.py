@@ -524,7 +524,7 @@ def test_bad_arguments_are_named(frames):
 
 def test_without_matplotlib_the_extra_is_named(data, monkeypatch):
     found = explain(BRLClassifier(ridge=1.0).fit(*data), data[0][0])
-    monkeypatch.delitem(sys.modules, "rbrl.explanations.figures", raising=False)
+    monkeypatch.delitem(sys.modules, "rbrl.inspection.figures", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"figures needs matplotlib.*rbrl\[report\]"):
         found.plot()

@@ -10,10 +10,10 @@ from sklearn.model_selection import KFold
 
 from rbrl import RBRLClassifier, RBRLClassifierCV
 from rbrl._common.progress import Lines, Models
-from rbrl.search import PAPER_GRID, PathSearchCV, solve_grid
-from rbrl.search.choose import Scoring
-from rbrl.search.fold import Fold, SearchData
-from rbrl.search.stages import MOST_STEPS, Best, coarse_to_fine
+from rbrl.selection import PAPER_GRID, PathSearchCV, solve_grid
+from rbrl.selection.choose import Scoring
+from rbrl.selection.fold import Fold, SearchData
+from rbrl.selection.stages import MOST_STEPS, Best, coarse_to_fine
 
 X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
 START = {"ridge": 1.0, "ranking": 1.0, "nuclear": 0.1}

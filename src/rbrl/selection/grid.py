@@ -19,8 +19,8 @@ from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, probabilities_of, scores_of
-from rbrl.search.choose import Grid, Scoring, Table
-from rbrl.search.fold import Fold, SearchData
+from rbrl.selection.choose import Grid, Scoring, Table
+from rbrl.selection.fold import Fold, SearchData
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,7 +148,7 @@ def tune(
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import RBRLClassifier
-    >>> from rbrl.search import tune
+    >>> from rbrl.selection import tune
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> table = tune(RBRLClassifier(), {"ridge": [1, 10]}, X, Y, folds=2)
     >>> table[["param_ridge", "fold"]].to_numpy().tolist()

@@ -194,7 +194,7 @@ def choose(
 
     Examples
     --------
-    >>> from rbrl.search import choose
+    >>> from rbrl.selection import choose
     >>> points = {'{"C": 1}': {"hamming_loss": [0.2, 0.3]}, '{"C": 10}': {"hamming_loss": [0.1, 0.2]}}
     >>> choose(points, "hamming_loss", ["hamming_loss"])
     {'C': 10}
@@ -253,7 +253,7 @@ def _loss(results: Mapping[str, Any], scoring: Scoring, metric: str) -> FloatArr
 
 
 def best_point(results: Mapping[str, Any], scoring: Scoring, metric: str) -> int:
-    """Index of the point that a metric chooses; of those of rank 1, that of :func:`rbrl.search.choose.best_index`.
+    """Index of the point that a metric chooses; of those of rank 1, that of :func:`rbrl.selection.choose.best_index`.
 
     Parameters
     ----------

@@ -13,11 +13,11 @@ from sklearn.pipeline import Pipeline
 from rbrl._common.typing import Array, FloatArray
 from rbrl.decision import Chain, DecisionRule, RowThreshold
 from rbrl.estimators import BinaryRelevance
-from rbrl.explanations.undo import Columns, NamedTerms, Terms, flat_steps, forward, named_terms
+from rbrl.inspection.undo import Columns, NamedTerms, Terms, flat_steps, forward, named_terms
 from rbrl.kernels import gram
 from rbrl.metrics import scores_of
 from rbrl.ranking_svm import RankSVM
-from rbrl.search import TunedThresholdClassifier
+from rbrl.selection import TunedThresholdClassifier
 
 # The end of each message about a model that cannot be explained.
 KNOWN = (

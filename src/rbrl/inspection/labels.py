@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from rbrl._common.extras import import_extra
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.estimators import BinaryRelevance
-from rbrl.explanations.explanation import called, score_names
-from rbrl.explanations.opened import Opened, as_dense, coefficients, is_kernel_model, kernel_values, refuse
+from rbrl.inspection.explanation import called, score_names
+from rbrl.inspection.opened import Opened, as_dense, coefficients, is_kernel_model, kernel_values, refuse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -170,7 +170,7 @@ class LabelMap:
         >>> len(found.plot().axes)  # the tree, the matrix, the bar of its colours
         3
         """
-        from rbrl.explanations.figures import draw_label_map
+        from rbrl.inspection.figures import draw_label_map
 
         return draw_label_map(self)
 

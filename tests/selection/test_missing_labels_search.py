@@ -7,9 +7,9 @@ from sklearn.datasets import make_multilabel_classification
 from rbrl import BinaryRelevance, MLkNN, RBRLClassifierCV
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.metrics import METRICS, evaluate
-from rbrl.search import tune
-from rbrl.search.choose import Scoring
-from rbrl.search.cv import SearchData
+from rbrl.selection import tune
+from rbrl.selection.choose import Scoring
+from rbrl.selection.cv import SearchData
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from rbrl._common.extras import explain_import_error
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rbrl.explanations.labels import LabelMap
+    from rbrl.inspection.labels import LabelMap
 
 try:
     from matplotlib.figure import Figure

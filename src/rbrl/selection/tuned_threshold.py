@@ -15,7 +15,7 @@ from rbrl.decision import DecisionRule, GlobalThreshold, relevant_labels
 from rbrl.estimators.base import remember_columns
 from rbrl.estimators.named_answers import NamedAnswers, hand_on_names
 from rbrl.metrics import scores_of
-from rbrl.search.held_out import checked_targets, fit_for_scores, held_out_scores
+from rbrl.selection.held_out import checked_targets, fit_for_scores, held_out_scores
 from rbrl.targets import SignedTargets
 
 

@@ -18,8 +18,8 @@ from rbrl.decision import DecisionRule, ZeroThreshold, empty_share, relevant_lab
 from rbrl.estimators.base import Filling, FillsEmptyRows, remember_columns
 from rbrl.estimators.named_answers import NamedAnswers, hand_on_names
 from rbrl.estimators.probabilities import by_class
-from rbrl.search.held_out import Fitted, checked_targets, fit_known, held_out_scores
-from rbrl.search.probability_maps import Scores, Sigmoids, fit_isotonic, fit_sigmoids
+from rbrl.selection.held_out import Fitted, checked_targets, fit_known, held_out_scores
+from rbrl.selection.probability_maps import Scores, Sigmoids, fit_isotonic, fit_sigmoids
 
 METHODS = ("sigmoid", "isotonic")
 

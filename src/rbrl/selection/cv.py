@@ -28,9 +28,9 @@ from rbrl.estimators.display import FitTask, TakesCallbacks, Told, with_callback
 from rbrl.estimators.named_answers import NamedAnswers, given_names, hand_on_names
 from rbrl.estimators.rbrl import RBRLClassifier
 from rbrl.registry import WEIGHTS
-from rbrl.search.choose import Grid, Scorers, Scoring, Table, best_point, results_table
-from rbrl.search.fold import Fold, SearchData
-from rbrl.search.stages import Best, Stage, Stages, coarse_to_fine, one_grid
+from rbrl.selection.choose import Grid, Scorers, Scoring, Table, best_point, results_table
+from rbrl.selection.fold import Fold, SearchData
+from rbrl.selection.stages import Best, Stage, Stages, coarse_to_fine, one_grid
 from rbrl.targets import label_matrix
 
 # 10^-4, ..., 10^2: what the paper searched for each of the three weights.
@@ -153,7 +153,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import BRLClassifier
-    >>> from rbrl.search import PathSearchCV
+    >>> from rbrl.selection import PathSearchCV
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> search = PathSearchCV(BRLClassifier(), {"ridge": [100, 10, 1]}, cv=3).fit(X, Y)
     >>> list(search.best_params_), search.cv_results_["mean_test_average_precision"].shape

@@ -15,8 +15,8 @@ from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.estimators.entries import checked_weights, known_entries
 from rbrl.estimators.training_scores import TrainingRows, learn_threshold, parameters_of_problem
 from rbrl.losses.base import entry_weights
-from rbrl.search.choose import Grid, Scoring
-from rbrl.search.path import KnownPoints, Solved, solve_grid
+from rbrl.selection.choose import Grid, Scoring
+from rbrl.selection.path import KnownPoints, Solved, solve_grid
 from rbrl.targets import SignedTargets
 
 

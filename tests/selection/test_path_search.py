@@ -15,9 +15,9 @@ from sklearn.utils import get_tags
 from problems import random_objective
 from rbrl import BRLClassifier, RankSVM, RBRLClassifier, RBRLClassifierCV
 from rbrl.metrics import PAPER_METRICS, evaluate, hamming_loss
-from rbrl.search import PAPER_GRID, PathSearchCV, solve_grid, tune
-from rbrl.search.choose import EXTRA, Scoring, best_index, best_point, choose, results_table
-from rbrl.search.path import _best_start
+from rbrl.selection import PAPER_GRID, PathSearchCV, solve_grid, tune
+from rbrl.selection.choose import EXTRA, Scoring, best_index, best_point, choose, results_table
+from rbrl.selection.path import _best_start
 
 X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
 GRID = {"ridges": [0.1, 1, 10], "rankings": [0.01, 1], "nuclears": [0.1, 3]}

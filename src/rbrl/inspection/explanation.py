@@ -12,8 +12,8 @@ from rbrl._common.checks import check_number, hint
 from rbrl._common.extras import import_extra
 from rbrl._common.frames import check_no_mask
 from rbrl._common.typing import Array, FloatArray, IntArray, issparse
-from rbrl.explanations.opened import Opened, Row, refuse
-from rbrl.explanations.undo import NamedTerms
+from rbrl.inspection.opened import Opened, Row, refuse
+from rbrl.inspection.undo import NamedTerms
 from rbrl.metrics import scores_of
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Explanation:
         >>> [text.get_text() for text in why.plot().axes[0].get_yticklabels()]
         ['salt = 1', 'snow = 0.5', 'intercept', 'score']
         """
-        from rbrl.explanations.figures import draw_terms
+        from rbrl.inspection.figures import draw_terms
 
         sides = ("against", "for") if self.against is None else (called(self.against), called(self.label))
         return draw_terms(self.headline, list(self._shown(n_terms)), self.score, len(self._constants()), sides)

@@ -13,7 +13,7 @@ from rbrl._common.typing import FloatArray
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.problem import Design, Objective
 from rbrl.problem.design import in_single_precision
-from rbrl.search.choose import Grid
+from rbrl.selection.choose import Grid
 from rbrl.solvers import Descent, SolverResult
 
 # How far along a grid line the last two solutions are extrapolated. The best combination of all neighbours, by Newton's
@@ -97,7 +97,7 @@ def solve_grid(
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import RBRLClassifier
-    >>> from rbrl.search import solve_grid
+    >>> from rbrl.selection import solve_grid
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> problem = RBRLClassifier().problem(X, Y)
     >>> [solved.params for solved in solve_grid(problem, {"ridge": [10, 1], "nuclear": [0.1]})]
