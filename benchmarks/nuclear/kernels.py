@@ -54,8 +54,8 @@ The rules were written down before the run.
    precision is not lower than that of "coefficients" by .001 or more on any set, and the mean of no
    metric is worse by more than .002."""
 
-AFTERWARDS = """More splits of the sets that broke rule 1 were looked at afterwards. The table has the
-change of the average precision from `nuclear=0.1` to `nuclear=0`: above zero, no norm is better.
+AFTERWARDS = """More splits of the sets that broke rule 1 were looked at afterwards. The table has
+the change of the average precision from `nuclear=0.1` to `nuclear=0`; above zero, 0 is better.
 Splits of one set share rows, so that the standard error is too small. This table does not change
 the decision."""
 

@@ -22,7 +22,7 @@ from sklearn.preprocessing import normalize
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.csv"
 COLUMNS = ("problem", "method", "rows", "columns", "labels", "cpu", "megabytes", "average precision", "gap", "passes",
-           "sum of the data", "version")  # fmt: skip
+           "evaluations", "sum of the data", "version")  # fmt: skip
 NORM = "rbrl, nuclear=0.1"
 LIBMULTILABEL = "LibMultiLabel"
 PEERS = ("LinearSVC", "LinearSVC, same ridge", LIBMULTILABEL)

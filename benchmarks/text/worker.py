@@ -106,6 +106,7 @@ def main(path, method):
     scores = model.decision_function(X_test)
     facts["average precision"] = label_ranking_average_precision_score(Y_test.toarray(), scores)
     facts |= {"gap": getattr(model, "gap_", None), "passes": getattr(model, "n_iter_", None)}
+    facts["evaluations"] = getattr(model, "n_evaluations_", None)
     entries = X.nnz * 1.5 + Y.size / 8 + Y.size + X.shape[1] * Y.shape[1]
     facts["sum of the data"] = 8 * entries / 2**20
     facts["version"] = f"{distribution} {version(distribution)}"
