@@ -46,7 +46,8 @@ from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import APPROXIMATIONS
 from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.base import mean_weights
-from rbrl.out_of_core import Block, Blocks, LabelCounts, as_blocks, fit_blocks, label_counts
+from rbrl.losses.label_graph import LabelCounts, label_counts
+from rbrl.out_of_core import Block, Blocks, as_blocks, fit_blocks
 from rbrl.out_of_core.design import Survey
 from rbrl.scales import NUCLEAR_OF_KERNELS, InterceptStrength, Strength, Width, intercept_column
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver

@@ -16,7 +16,7 @@ from rbrl._common.memory import available_bytes
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.exceptions import MemoryWarning
 from rbrl.kernels import WITH_WIDTH, check_gram, fit_feature_map
-from rbrl.out_of_core import label_counts
+from rbrl.losses.label_graph import label_counts
 from rbrl.problem import LARGEST_DECOMPOSITION, BlockKernel, Design, FeatureMapDesign, Objective, SpectralDesign
 from rbrl.problem.linear import linear_design, row_design, with_constant
 from rbrl.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width

@@ -11,7 +11,7 @@ from rbrl._common.frames import check_no_mask
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
 from rbrl.exceptions import InvalidLabelsError, MissingLabelsWarning
 from rbrl.losses.base import apply_class_weights
-from rbrl.out_of_core import LabelCounts, label_counts
+from rbrl.losses.label_graph import LabelCounts, label_counts
 from rbrl.targets import SignedTargets
 
 # "balanced"; or a weight of the relevant entries, or a pair for irrelevant and relevant ones, by label: column or name; or,
