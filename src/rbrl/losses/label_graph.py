@@ -1,12 +1,13 @@
-"""Quadratic losses on a graph of labels, which make the scores of neighbours similar or opposite."""
+"""Quadratic losses on a graph of labels, and the counts of labels from which the graph is made."""
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses.base import Loss, Terms, Weights, mean_weights
+from rbrl.losses.base import Loss, Terms, Weights, mean_weights, row_weights
 
 # Number of differences of scores that are computed at a time: 32 MB.
 EDGE_BLOCK_ENTRIES = 2**22
@@ -87,6 +88,69 @@ class LabelGraph(Loss):
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
         """Return the largest eigenvalue of L times the weight of each row."""
         return np.linalg.eigvalsh(self.matrix)[-1] * mean_weights(Y, weights)
+
+
+class LabelCounts(NamedTuple):
+    """Weighted counts of labels, for losses that depend on all labels.
+
+    Attributes
+    ----------
+    n_samples : float
+        Number of rows.
+    relevant, irrelevant : arrays (n_labels,)
+        Numbers of rows in which each label is relevant, and irrelevant.
+    products : array (n_labels, n_labels)
+        Matrix Y'Y of labels in {-1, 0, +1}.
+    together : array (n_labels, n_labels)
+        Number of rows in which both labels of each pair are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses.label_graph import label_counts
+    >>> counts = label_counts(np.array([[1, -1], [1, 1], [-1, -1]]))
+    >>> counts.n_samples, counts.relevant.tolist(), counts.products.tolist()
+    (3.0, [2.0, 1.0], [[3.0, 1.0], [1.0, 3.0]])
+    """
+
+    n_samples: float
+    relevant: FloatArray
+    irrelevant: FloatArray
+    products: FloatArray
+    together: FloatArray
+
+
+def label_counts(Y: Array, weights: Weights = None) -> LabelCounts:
+    """Return the weighted counts of labels in {-1, 0, +1}, where 0 is a missing label.
+
+    Parameters
+    ----------
+    Y : array (n_rows, n_labels)
+    weights : array (n_rows,) or (n_rows, n_labels), or None
+        Weights of rows or of entries. A pair of entries has the geometric mean of their weights.
+
+    Returns
+    -------
+    LabelCounts
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses.label_graph import label_counts
+    >>> label_counts(np.array([[1, -1], [1, 1]])).relevant
+    array([2., 1.])
+    """
+    w = row_weights(weights, len(Y))
+    labels = Y.astype(np.float64)
+    known = np.abs(labels)
+    n_samples = float(mean_weights(Y, weights).sum())
+    if w.ndim == 2:
+        relevant, irrelevant = (np.where(side, w, 0.0).sum(axis=0) for side in (Y > 0, Y < 0))
+        labels *= np.sqrt(w)
+        known *= np.sqrt(w)
+        return LabelCounts(n_samples, relevant, irrelevant, labels.T @ labels, known.T @ known)
+    together = np.full((Y.shape[1],) * 2, n_samples) if Y.all() else known.T @ (w[:, None] * known)
+    return LabelCounts(n_samples, w @ (Y > 0), w @ (Y < 0), labels.T @ (w[:, None] * labels), together)
 
 
 def laplacians_of_products(
