@@ -16,6 +16,7 @@ from rbrl._common.progress import PATIENCE_SECONDS, Passes, display_for
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.losses import Loss, Terms
 from rbrl.losses.base import mean_weights
+from rbrl.losses.label_graph import LabelCounts
 from rbrl.out_of_core.design import (
     LARGEST_GRAM,
     BlockDesign,
@@ -26,7 +27,7 @@ from rbrl.out_of_core.design import (
     take_survey,
 )
 from rbrl.out_of_core.sources import Blocks
-from rbrl.out_of_core.sums import BlockResidual, BlockScores, Evaluation, LabelCounts, block_label_counts
+from rbrl.out_of_core.sums import BlockResidual, BlockScores, Evaluation, block_label_counts
 from rbrl.problem import with_constant
 from rbrl.problem.design import last_row_times
 from rbrl.scales import InterceptStrength, Strength, intercept_column
