@@ -13,8 +13,14 @@ import pandas as pd
 from comparison import rules
 from comparison.methods import BY_NAME, METHODS
 from comparison.tasks import kind
+from rbrl.experiments.statistics import (
+    average_ranks,
+    bayesian_signed_rank,
+    median_differences,
+    rank_biserial,
+    wilcoxon_holm,
+)
 from rbrl.metrics import get_metric
-from rbrl.statistics import average_ranks, bayesian_signed_rank, median_differences, rank_biserial, wilcoxon_holm
 
 ROPE = 0.005
 LEVEL = 0.05

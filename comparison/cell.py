@@ -14,8 +14,8 @@ from comparison import rules
 from comparison.methods import Method, Point
 from comparison.tasks import Task
 from rbrl.decision import GlobalThreshold, LabelThresholds, non_empty
+from rbrl.experiments.statistics import ranks
 from rbrl.metrics import evaluate, probabilities_of, scores_of
-from rbrl.statistics import ranks
 
 
 @dataclass

@@ -9,7 +9,7 @@ from comparison import rules
 from comparison.answers import KIND_WORDS, KINDS, LABELS, SCORES, Findings, Judgement, in_sentence, title_of
 from comparison.methods import BY_NAME
 from comparison.tasks import kind
-from rbrl.report.figures import INK, MUTED, draw_trade_off, save_figure, styled
+from rbrl.experiments.figures import INK, MUTED, draw_trade_off, save_figure, styled
 
 # Okabe and Ito's colours; the markers say the same without colour.
 LOOKS = {"dense": ("#d55e00", "s"), "sparse": ("#0072b2", "o"), "many labels": ("#009e73", "^")}

@@ -15,7 +15,7 @@ from comparison.methods import BY_NAME, METHODS
 from comparison.sentences import OTHERS, RBRL, answers, losses_of, paired, sensitivity, studies
 from comparison.tasks import kind
 from rbrl.datasets import CARDS
-from rbrl.report import Cell, Table, count, number, p_text, seconds, to_markdown, word, write_text
+from rbrl.experiments.tables import Cell, Table, count, number, p_text, seconds, to_markdown, word, write_text
 
 FOLDER = Path(__file__).resolve().parent
 DOCS = FOLDER.parent / "docs"

@@ -8,7 +8,7 @@ from comparison import rules
 from comparison.answers import KINDS, LABELS, LEVEL, ROPE, SCORES, Findings, Judgement, in_sentence, names, title_of
 from comparison.methods import BY_NAME
 from rbrl.datasets import CARDS
-from rbrl.report import p_text
+from rbrl.experiments.tables import p_text
 
 OF_KIND = {
     "dense": "**Dense features**",

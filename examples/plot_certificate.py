@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.report.figures import plain_powers, styled
+from rbrl.experiments.figures import plain_powers, styled
 
 train, _ = datasets.load("yeast").split(seed=0)
 X = StandardScaler().fit_transform(train.X)

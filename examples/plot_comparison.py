@@ -13,9 +13,8 @@ from pathlib import Path
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl.datasets import Dataset, save_file
-from rbrl.experiments import Plan, Store, execute
-from rbrl.report import Results, compare, verdict
-from rbrl.report.figures import draw_average_ranks, draw_critical_difference
+from rbrl.experiments import Plan, Results, Store, compare, execute, verdict
+from rbrl.experiments.figures import draw_average_ranks, draw_critical_difference
 
 folder = Path(tempfile.mkdtemp())
 

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rbrl import RBRLClassifier, evaluate
-from rbrl.report.figures import ACCENT, INK, MUTED, styled
+from rbrl.experiments.figures import ACCENT, INK, MUTED, styled
 
 # %%
 # Three labels of points in a square

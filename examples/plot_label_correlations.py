@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rbrl import RBRLClassifier, label_map
-from rbrl.report.figures import ACCENT, CONTRAST, INK, MUTED, styled
+from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, styled
 
 PLACES = {
     "coast": ["sea", "beach", "boat", "sand"],

@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from rbrl import datasets
+from rbrl.experiments.figures import plain_powers, styled
 from rbrl.metrics import ranking_loss
-from rbrl.report.figures import plain_powers, styled
 from rbrl.torch import RBRLHead, RBRLLoss, refit_last_layer
 
 EPOCHS, HIDDEN = 12, 128

@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from rbrl import RBRLClassifier
+from rbrl.experiments.figures import ACCENT, HEAT, styled
 from rbrl.metrics import precision_at_k
-from rbrl.report.figures import ACCENT, HEAT, styled
 
 # %%
 # Rows, and their few labels

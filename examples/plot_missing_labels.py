@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets, evaluate
-from rbrl.report.figures import styled
+from rbrl.experiments.figures import styled
 
 train, test = datasets.load("yeast").split(seed=0)
 scaler = StandardScaler().fit(train.X)

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets, to_onnx
-from rbrl.report.figures import ACCENT, INK, MUTED, plain_powers, styled
+from rbrl.experiments.figures import ACCENT, INK, MUTED, plain_powers, styled
 
 train, test = datasets.load("yeast").split(seed=0)
 scaler = StandardScaler().fit(train.X)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rbrl import RBRLClassifier
 from rbrl.datasets import open_shards, write_shards
-from rbrl.report.figures import styled
+from rbrl.experiments.figures import styled
 
 # %%
 # Batches become files

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets
+from rbrl.experiments.figures import ACCENT, CONTRAST, HEAT, MUTED, plain_powers, styled
 from rbrl.metrics import average_precision
-from rbrl.report.figures import ACCENT, CONTRAST, HEAT, MUTED, plain_powers, styled
 
 train, test = datasets.load("yeast").split(seed=0)
 scaler = StandardScaler().fit(train.X)

@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from rbrl import BinaryRelevance, CalibratedMultiLabelClassifier, RBRLClassifier, datasets, evaluate
-from rbrl.report import reliability_diagram
+from rbrl.experiments.label_figures import reliability_diagram
 
 train, test = datasets.load("yeast").split(seed=0)
 

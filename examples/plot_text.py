@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
 from rbrl import RBRLClassifier, explain, predict_sets, predict_top
-from rbrl.report.figures import INK, styled
+from rbrl.experiments.figures import INK, styled
 
 # %%
 # Messages, and what they are about

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, TunedThresholdClassifier, classification_report, datasets, evaluate, predict_sets
 from rbrl.decision import LabelThresholds
-from rbrl.report.figures import ACCENT, CONTRAST, INK, MUTED, styled
+from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, styled
 
 yeast = datasets.load("yeast")
 train, test = yeast.split(seed=0)

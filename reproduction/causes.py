@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from rbrl.experiments.tables import MISSING, Cell, Table, count, spread, word
 from rbrl.metrics import get_metric
-from rbrl.report import MISSING, Cell, Table, count, spread, word
 from reproduction.cells import CELL, FAR, NEAR, cells, short_title, signed
 from reproduction.paper import OURS, as_published
 from reproduction.recorded import Source, by_hand, stem

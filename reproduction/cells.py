@@ -11,24 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import spearmanr, wilcoxon
 
 from rbrl.datasets import table as catalogue
+from rbrl.experiments import Results, friedman_table, rank_table, ranks_table
+from rbrl.experiments.tables import MISSING, Cell, Table, best_of, count, heading, number, p_text, seconds, spread, word
 from rbrl.metrics import PAPER_METRICS, Metric, get_metric
-from rbrl.report import (
-    MISSING,
-    Cell,
-    Results,
-    Table,
-    best_of,
-    count,
-    friedman_table,
-    heading,
-    number,
-    p_text,
-    rank_table,
-    ranks_table,
-    seconds,
-    spread,
-    word,
-)  # fmt: skip
 from reproduction.paper import ABLATION, OURS, OVERALL, key, paper_methods, printed, published, published_results
 
 # The paper prints three digits, and standard deviations of 0.000 where they are smaller than this.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from rbrl.experiments import Results, compare, rank_table
+from rbrl.experiments.tables import MISSING, Cell, Table, best_of, heading, join, number, word
 from rbrl.metrics import PAPER_METRICS, Metric, get_metric
-from rbrl.report import MISSING, Cell, Results, Table, best_of, compare, heading, join, number, rank_table, word
 from reproduction.paper import OURS, OVERALL, paper_methods
 
 LABELS, SCORES = (tuple(m.name for m in PAPER_METRICS if m.needs == needs) for needs in ("labels", "scores"))

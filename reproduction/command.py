@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rbrl.exceptions import RBRLError
-from rbrl.report import show_tables
+from rbrl.experiments.tables import show_tables
 from reproduction import cells as beside
 from reproduction.causes import effect_table, explained, far_table
 from reproduction.claims import beaten_table, claim_table, metric_ranks, overall_ranks, verdict_table

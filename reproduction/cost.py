@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbrl.experiments import Plan, PlanError, Store, execute
-from rbrl.report import KEYS, MISSING, Cell, Table, count, number, seconds, word
+from rbrl.experiments import RUN_KEYS, Plan, PlanError, Store, execute
+from rbrl.experiments.tables import MISSING, Cell, Table, count, number, seconds, word
 from reproduction.paper import OURS, key
 
 TIMES = ["tune_seconds", "train_seconds", "test_seconds"]
@@ -41,7 +41,7 @@ def cost(rows: pd.DataFrame, effort: pd.DataFrame, by: str = "dataset") -> pd.Da
         the other), evaluations (mean per fit of tuning), certified (share of the fits of tuning), share (of hours).
         Where the two kinds of hours differ, the truth is between them: see `spent`.
     """
-    runs = rows.drop_duplicates(KEYS)
+    runs = rows.drop_duplicates(RUN_KEYS)
     runs = runs[runs.status == "ok"]
     runs = runs.assign(wall=runs[TIMES].sum(axis=1), spent=spent(runs, effort))
     groups = runs.groupby(by, sort=False)
@@ -62,7 +62,7 @@ def spent(runs: pd.DataFrame, effort: pd.DataFrame) -> pd.Series:
     before and not counted: then all that its clock counted is taken, the most that one thread can have used.
     """
     known = effort if "processor_seconds" in effort else effort.assign(processor_seconds=np.nan)
-    searched = runs.merge(known, on=KEYS, how="left", suffixes=("", "_of_search"))
+    searched = runs.merge(known, on=RUN_KEYS, how="left", suffixes=("", "_of_search"))
     unsure = (searched.tune_seconds > 0) & searched.processor_seconds_of_search.isna()
     most = searched[TIMES].sum(axis=1).clip(lower=searched.processor_seconds)
     return searched.processor_seconds.where(~unsure, most).set_axis(runs.index)
@@ -182,7 +182,7 @@ def draw(rows: pd.DataFrame, n: int, seed: int | None = None, patience: float = 
 
     They are drawn from different methods as far as there are several, so that two results are two kinds of evidence.
     """
-    runs = rows.drop_duplicates(KEYS)
+    runs = rows.drop_duplicates(RUN_KEYS)
     runs = runs[(runs.status == "ok") & (runs.train_seconds + runs.test_seconds <= patience)]
     if runs.empty:
         raise ValueError(f"No recorded result took at most {patience:g} seconds. There are {len(rows)} rows.")

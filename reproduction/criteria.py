@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import ParameterGrid
 
-from rbrl.experiments import Plan, Store
-from rbrl.report import KEYS, Cell, Results, Table, count, number, word
-from rbrl.search import choose
+from rbrl.experiments import RUN_KEYS, Plan, Results, Store
+from rbrl.experiments.tables import Cell, Table, count, number, word
+from rbrl.selection import choose
 from reproduction.cells import COUNTS, cells, counts
 from reproduction.paper import OURS, as_published
 from reproduction.recorded import Source
@@ -47,7 +47,7 @@ def choices(store: Store, plan: Plan, criteria: Sequence[str | Sequence[str]] = 
     store : Store
     plan : Plan
     criteria : sequence
-        Each as `rbrl.search.choose` takes it: a metric, several, or "mean_rank".
+        Each as `rbrl.selection.choose` takes it: a metric, several, or "mean_rank".
 
     Returns
     -------
@@ -69,7 +69,7 @@ def choices(store: Store, plan: Plan, criteria: Sequence[str | Sequence[str]] = 
                     params = json.dumps(choose(points, criterion, plan.metrics), sort_keys=True)
                     means = [float(np.mean(values)) for values in points[params].values()]
                     records.append((data.name, method.name, split, name_of(criterion), params, *means))
-    return pd.DataFrame(records, columns=[*KEYS, "criterion", "params", *plan.metrics])
+    return pd.DataFrame(records, columns=[*RUN_KEYS, "criterion", "params", *plan.metrics])
 
 
 def _complete_points(tuning: pd.DataFrame, grid: Sequence[str], plan: Plan) -> dict[str, dict[str, list[float]]]:
@@ -96,8 +96,8 @@ def name_of(criterion: str | Sequence[str]) -> str:
 
 def summarise_choices(frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """One row per data set, method and criterion: n_tunings, same (share that the first criterion chooses too), means."""
-    first = frame[frame.criterion == frame.criterion.iloc[0]].set_index(KEYS).params
-    reference = first.reindex(pd.MultiIndex.from_frame(frame[KEYS])).to_numpy()
+    first = frame[frame.criterion == frame.criterion.iloc[0]].set_index(RUN_KEYS).params
+    reference = first.reindex(pd.MultiIndex.from_frame(frame[RUN_KEYS])).to_numpy()
     frame = frame.assign(same=frame.params.to_numpy() == reference, n_tunings=1)
     groups = frame.groupby(["dataset", "method", "criterion"], sort=False)
     parts = [groups.n_tunings.sum(), groups.same.mean(), groups[list(metrics)].mean()]

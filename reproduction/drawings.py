@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from rbrl.experiments.figures import HEAT, INK, MUTED, plain_powers, styled
+from rbrl.experiments.tables import heading
 from rbrl.metrics import Metric, get_metric
-from rbrl.report import heading
-from rbrl.report.figures import HEAT, INK, MUTED, plain_powers, styled
 
 # Okabe and Ito's colours without black and yellow, in an order whose neighbours differ in lightness, too.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from rbrl.experiments import Plan
+from rbrl.experiments import Plan, Results
+from rbrl.experiments.tables import Cell, Table, best_of, heading, join, number, word
 from rbrl.metrics import PAPER_METRICS, Metric
-from rbrl.report import Cell, Results, Table, best_of, heading, join, number, word
 from reproduction.paper import FURTHER, by_decision_values, key, titles
 
 EVERY, FIRST = "every", "first"

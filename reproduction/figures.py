@@ -10,9 +10,9 @@ import pandas as pd
 
 from rbrl import RankSVM, RBRLClassifier
 from rbrl.datasets import CARDS, Dataset, load, load_file
+from rbrl.experiments import Results, compare, rank_table
+from rbrl.experiments.figures import draw_average_ranks, draw_critical_difference, save_figure
 from rbrl.metrics import get_metric
-from rbrl.report import Results, compare, rank_table
-from rbrl.report.figures import draw_average_ranks, draw_critical_difference, save_figure
 from reproduction import studies
 from reproduction.drawings import draw_convergence, draw_gamma, draw_leads, draw_pairs
 from reproduction.paper import OVERALL, as_published, by_decision_values, key, published_results

@@ -4,8 +4,8 @@ import sys
 
 import pandas as pd
 
+from rbrl.experiments.tables import Table, to_markdown, word
 from rbrl.registry import METHODS, Grid, Method
-from rbrl.report import Table, to_markdown, word
 from reproduction.paper import published
 
 PAGE = """# Methods

@@ -22,11 +22,11 @@ from sklearn.base import clone
 from rbrl import RankSVMz
 from rbrl.datasets import CARDS, Dataset, load
 from rbrl.experiments import Plan
+from rbrl.experiments.tables import MISSING, Cell, Table, count, word
 from rbrl.metrics import PAPER_METRICS
 from rbrl.ranking_svm import HingePairs, zero_label_pairs
 from rbrl.registry import METHODS, REGISTRY
-from rbrl.report import MISSING, Cell, Table, count, word
-from rbrl.search import tune
+from rbrl.selection import tune
 from reproduction.causes import explained
 from reproduction.cells import FAR, NEAR, cells, distance
 from reproduction.paper import as_published, key, printed

@@ -9,23 +9,10 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
+from rbrl.experiments import RUN_KEYS, Results, compare, rank_table
+from rbrl.experiments.tables import MISSING, Cell, Table, count, join, number, to_markdown, word, write_text
 from rbrl.metrics import get_metric
 from rbrl.registry import METHODS
-from rbrl.report import (
-    KEYS,
-    MISSING,
-    Cell,
-    Results,
-    Table,
-    compare,
-    count,
-    join,
-    number,
-    rank_table,
-    to_markdown,
-    word,
-    write_text,
-)
 from reproduction import cells as beside
 from reproduction import claims, equal, verdicts
 from reproduction.causes import Explained, effect_table, explained, far_table
@@ -188,7 +175,7 @@ def _equal_terms(recorded: Recorded) -> dict[str, Any]:
     plan, rows = read_plan("paper-fair"), recorded.rows("paper-fair")
     dates = recorded.dates("paper-fair")
     return {
-        "n_runs": int((rows.drop_duplicates(KEYS).status == "ok").sum()),
+        "n_runs": int((rows.drop_duplicates(RUN_KEYS).status == "ok").sum()),
         "n_all": plan.n_runs,
         "recorded": join([f"{n:,} on {date}" for date, n in dates.items()]) if dates else "not dated",
         "searches": _bare(equal.search_table(plan)),
@@ -257,7 +244,7 @@ def _note(name: str) -> str:
 def _state(recorded: Recorded, rows: pd.DataFrame) -> str:
     """What is recorded, when and with what, in a sentence."""
     facts, plan = recorded.facts("paper"), read_plan("paper")
-    runs = rows.drop_duplicates(KEYS)
+    runs = rows.drop_duplicates(RUN_KEYS)
     machines = " and ".join(value for name, value in facts.items() if name.startswith("machine"))
     link = "[reproduction/plans/paper.toml](../reproduction/plans/paper.toml)"
     versions = ", ".join(dict.fromkeys(map(str, runs.version)))
@@ -329,7 +316,7 @@ def _gap(value: float) -> Cell:
 
 def _commands(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """For each data set the commands that repeat one split of its cells, with the seconds that they took."""
-    runs = rows[rows.split == 0].drop_duplicates(KEYS)
+    runs = rows[rows.split == 0].drop_duplicates(RUN_KEYS)
     for dataset, part in runs.groupby("dataset", sort=False):
         options = [f"--dataset {dataset} --method {name} --split 0 --store runs/one" for name in part.method]
         lines = [f"$ rbrl compare reproduction/plans/paper.toml {one}" for one in options]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from rbrl.experiments import Results
 from rbrl.metrics import get_metric
-from rbrl.report import Results
 
 PUBLISHED = Path(__file__).parent / "published"
 TABLES = ("datasets", "hyper-parameters", "results", "average-ranks", "friedman", "ablation", "time")

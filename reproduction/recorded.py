@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from rbrl import __version__
-from rbrl.experiments import Plan, Shelf, Store, expand, machine
-from rbrl.report import KEYS, write_text
+from rbrl.experiments import RUN_KEYS, Plan, Shelf, Store, expand, machine
+from rbrl.experiments.tables import write_text
 
 # Plans and results lie here, the pages that are written about them in docs beside it.
 FOLDER = Path(__file__).resolve().parent
@@ -88,21 +88,21 @@ def completed(own: pd.DataFrame, keys: Mapping[Place, str], kept: Iterable[pd.Da
     DataFrame
         In the order of `keys`, with both columns.
     """
-    own = own.assign(key=[keys[place] for place in own[KEYS].itertuples(index=False, name=None)], recorded=date)
+    own = own.assign(key=[keys[place] for place in own[RUN_KEYS].itertuples(index=False, name=None)], recorded=date)
     parts: dict[str, pd.DataFrame] = {}
     for frame in (own, *kept):
         parts |= {key: part for key, part in frame.groupby("key") if key not in parts}
     # Another plan may have another name for the method.
-    found = [parts[key].assign(**dict(zip(KEYS, place))) for place, key in keys.items() if key in parts]
+    found = [parts[key].assign(**dict(zip(RUN_KEYS, place))) for place, key in keys.items() if key in parts]
     return pd.concat(found, ignore_index=True).reindex(columns=list(own)) if found else own
 
 
 def write_rows(path: Path, rows: pd.DataFrame, said: Facts) -> Path:
     """Write rows of a store, a line per run: a column for each metric, and machines by number."""
     machines = list(dict.fromkeys(rows.machine))
-    runs = rows.drop(columns=["metric", "value"]).drop_duplicates(KEYS).set_index(KEYS)
+    runs = rows.drop(columns=["metric", "value"]).drop_duplicates(RUN_KEYS).set_index(RUN_KEYS)
     runs["machine"] = [machines.index(name) + 1 for name in runs.machine]
-    values = rows.pivot(index=KEYS, columns="metric", values="value").reindex(runs.index)
+    values = rows.pivot(index=RUN_KEYS, columns="metric", values="value").reindex(runs.index)
     values = values[list(dict.fromkeys(rows.metric))]
     numbered = {f"machine {i}": name for i, name in enumerate(machines, 1)}
     said = {name: value for name, value in said.items() if name != "machine"} | numbered
@@ -119,7 +119,7 @@ def read_rows(path: Path) -> tuple[pd.DataFrame, Facts]:
     rows = frame.assign(place=range(len(frame))).melt([*others, "place"], metrics, var_name="metric")
     # A stable sort: of each run the metrics stay in the order of their columns.
     rows = rows.sort_values("place", kind="stable")
-    columns = [*KEYS, "metric", "value", *(name for name in others if name not in KEYS)]
+    columns = [*RUN_KEYS, "metric", "value", *(name for name in others if name not in RUN_KEYS)]
     return rows[columns].reset_index(drop=True), said
 
 
@@ -195,7 +195,7 @@ class Recorded:
 
     def dates(self, plan: str) -> dict[str, int]:
         """How many runs of a plan were recorded on which day; nothing where a file does not say so."""
-        rows = read_rows(self._path(stem(plan)))[0].drop_duplicates(KEYS)
+        rows = read_rows(self._path(stem(plan)))[0].drop_duplicates(RUN_KEYS)
         return rows.recorded.value_counts().sort_index().to_dict() if "recorded" in rows else {}
 
     def kept(self) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:

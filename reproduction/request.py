@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from rbrl.report import Results, Table, show_tables
+from rbrl.experiments import Results
+from rbrl.experiments.tables import Table, show_tables
 from reproduction.paper import PAPER, SOURCES, as_published, key, published_results
 from reproduction.recorded import Recorded, Source, Stored, results_folder
 

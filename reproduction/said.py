@@ -3,8 +3,8 @@
 import pandas as pd
 
 from rbrl.datasets import CARDS
+from rbrl.experiments.tables import Table, join, p_text, to_markdown
 from rbrl.registry import METHODS
-from rbrl.report import Table, join, p_text, to_markdown
 from reproduction import oracle, verdicts
 from reproduction.paper import as_published, paper_methods
 from reproduction.recorded import Recorded, read_plan

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rbrl.experiments import execute, progress_for
-from rbrl.report import write_page
+from rbrl.experiments import execute, progress_for, write_page
 from reproduction.criteria import choices, summarise_choices
 from reproduction.figures import STUDIES, NotRecorded
 from reproduction.page import write_pages

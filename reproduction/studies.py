@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_limits
 from rbrl import RBRLClassifier
 from rbrl.datasets import Dataset, Part
 from rbrl.exceptions import ConvergenceWarning
+from rbrl.experiments.tables import Cell, Table, count, heading, number, seconds, word
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
-from rbrl.report import Cell, Table, count, heading, number, seconds, word
 from rbrl.solvers import APG, QuasiNewton, SolverResult
 
 # The names under which the figures show the solvers: the paper's first, ours last.

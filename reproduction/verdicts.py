@@ -11,9 +11,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
+from rbrl.experiments import Results
+from rbrl.experiments.statistics import bayesian_signed_rank, median_differences, rank_biserial, wilcoxon_holm
+from rbrl.experiments.tables import MISSING, Cell, Table, heading, p_text, word
 from rbrl.metrics import PAPER_METRICS, Metric, get_metric
-from rbrl.report import MISSING, Cell, Results, Table, heading, p_text, word
-from rbrl.statistics import bayesian_signed_rank, median_differences, rank_biserial, wilcoxon_holm
 from reproduction.paper import OURS
 
 # Differences up to this size do not matter; the same for all six metrics, which lie between 0 and 1.

@@ -21,11 +21,11 @@ from rbrl.decision import (
     best_label_thresholds,
     empty_share,
     filling_pays,
-    ideal_row_thresholds,
     non_empty,
     relevant_labels,
     top_labels,
 )
+from rbrl.decision.thresholds import ideal_row_thresholds
 from rbrl.metrics import METRICS
 
 RULES = [
@@ -269,10 +269,10 @@ def test_a_chain_learns_each_rule_from_the_one_before():
     ("call", "message"),
     [
         (lambda F, Y: NonEmpty().shift([1.0, 2.0]), r"shape \(2,\)"),
-        (lambda F, Y: NonEmpty().shift([[np.nan]]), "NaN in 1 places"),
+        (lambda F, Y: NonEmpty().shift([[np.nan]]), "NaN in 1 entries"),
         (lambda F, Y: LabelThresholds().fit(F, Y[:, :2]), r"\(40, 2\) and \(40, 5\)"),
-        (lambda F, Y: LabelThresholds().fit(F, Y).shift(F[:, :2]), "knows 5 labels. Got scores of 2"),
-        (lambda F, Y: RowThreshold().fit(F, Y).shift(F[:, :2]), "knows 5 labels. Got scores of 2"),
+        (lambda F, Y: LabelThresholds().fit(F, Y).shift(F[:, :2]), "learned for 5 labels. Got scores of 2"),
+        (lambda F, Y: RowThreshold().fit(F, Y).shift(F[:, :2]), "learned for 5 labels. Got scores of 2"),
         (lambda F, Y: RowThreshold().fit(F, np.ones_like(Y)), "Got 40 samples"),
         (lambda F, Y: RowThreshold("largest").fit(F, Y), "Got 'largest'"),
         (lambda F, Y: LabelThresholds("subset").fit(F, Y), "Got 'subset'"),
@@ -280,7 +280,7 @@ def test_a_chain_learns_each_rule_from_the_one_before():
         (lambda F, Y: TopK(-1).shift(F), "Got -1"),
         (lambda F, Y: GlobalThreshold().fit(F[:0], Y[:0]), "at least one sample"),
         (lambda F, Y: non_empty(Y, F[:, :2]), r"\(40, 5\) and \(40, 2\)"),
-        (lambda F, Y: relevant_labels([[1.0, np.nan]]), "NaN in 1 places"),
+        (lambda F, Y: relevant_labels([[1.0, np.nan]]), "NaN in 1 entries"),
         (lambda F, Y: top_labels(F, 6), "between 1 and the number of labels, 5. Got 6"),
     ],
 )
@@ -412,7 +412,7 @@ def test_weights_of_samples_are_repetitions(metric, never_empty):
 def test_weights_need_a_metric_that_is_solved_exactly():
     scores, Y = problem()
     with pytest.raises(
-        ValueError, match=r"sample_weight needs a metric that is solved exactly: .* Got subset_accuracy"
+        ValueError, match=r"sample_weight needs a metric that is optimised exactly: .* Got subset_accuracy"
     ):
         best_global_threshold(scores, Y, METRICS["subset_accuracy"], sample_weight=np.ones(len(Y)))
     with pytest.raises(ValueError, match=r"a weight for each of the 40 samples. Got shape \(3,\)"):

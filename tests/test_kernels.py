@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rbrl.kernels import TILE, _is_far, check_gram, gram
+from rbrl.kernels import SYMMETRY_TILE, _far_columns, check_gram, gram
 
 X = np.random.default_rng(0).standard_normal((5, 3))
 Z = np.random.default_rng(1).standard_normal((4, 3))
@@ -59,7 +59,7 @@ def test_a_bad_training_matrix_is_refused(K, message):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_a_large_matrix_is_mirrored_in_squares(order):
     """All of it, without a change to what was given, and what is wrong is found in any square."""
-    n = 2 * TILE + 3
+    n = 2 * SYMMETRY_TILE + 3
     K = np.asarray(np.random.default_rng(2).standard_normal((n, n)), order=order)
     K += 1e8 * np.eye(n)
     given = K.copy()
@@ -86,5 +86,5 @@ def test_a_kernel_function_must_return_one_value_per_pair():
 
 def test_a_column_is_far_where_its_squares_reach_the_bound():
     X = np.array([[0.0, 99.0, -101.0], [1.0, 98.0, 7.0]])
-    np.testing.assert_array_equal(_is_far(1.0, X), [False, False, True])
-    np.testing.assert_array_equal(_is_far(1.0, sparse.csr_array(X)), [False, False, True])
+    np.testing.assert_array_equal(_far_columns(1.0, X), [False, False, True])
+    np.testing.assert_array_equal(_far_columns(1.0, sparse.csr_array(X)), [False, False, True])

@@ -59,7 +59,7 @@ rbrl.RBRLClassifierCV(cv=2).fit(X, Y)
 rbrl.save(rbrl.RBRLClassifier(verbose=1).fit(X, Y), "model.rbrl")
 rbrl.load("model.rbrl").predict(X)
 rbrl.evaluate(Y, labels, model.decision_function(X))
-rbrl.statistics, rbrl.solvers, rbrl.splits, rbrl.decision, rbrl.datasets, rbrl.experiments
+rbrl.experiments.statistics, rbrl.solvers, rbrl.splits, rbrl.decision, rbrl.datasets, rbrl.experiments
 print("done")
 """
 
@@ -71,8 +71,8 @@ def test_fit_predict_save_and_load_need_no_extra(tmp_path, monkeypatch):
 
 
 NEEDED = [
-    ("report", "import rbrl.report"),
-    ("report", "rbrl.search.tune(rbrl.BRLClassifier(), {'ridge': [1]}, X, Y, folds=2)"),
+    ("report", "rbrl.experiments.Results"),
+    ("report", "rbrl.selection.tune(rbrl.BRLClassifier(), {'ridge': [1]}, X, Y, folds=2)"),
     ("report", "rbrl.experiments.Store('store').rows()"),
     ("data", "rbrl.datasets.load('yeast')"),
     ("data", "rbrl.datasets.load('emotions')"),

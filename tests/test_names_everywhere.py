@@ -29,7 +29,7 @@ MODELS = [
     found
     for name in rbrl.__all__
     if inspect.isclass(found := getattr(rbrl, name)) and issubclass(found, BaseEstimator) and hasattr(found, "predict")
-] + [rbrl.search.PathSearchCV]
+] + [rbrl.selection.PathSearchCV]
 # What a classifier needs to be made, and what makes it quick.
 GIVEN = {
     "estimator": rbrl.BRLClassifier(), "param_grid": {"ridge": [10.0, 1.0]}, "ridges": [10.0], "rankings": [1.0],

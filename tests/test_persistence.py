@@ -8,6 +8,7 @@ import pickle
 import tracemalloc
 import warnings
 import zipfile
+from itertools import product
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ MODELS = {
     "clr-rbf": REGISTRY["clr"](kernel="rbf"),
     "thresholds": TunedThresholdClassifier(RBRLClassifier()),
     "row-threshold": TunedThresholdClassifier(RBRLClassifier(), decision.RowThreshold()),
+    "calibrated": rbrl.CalibratedMultiLabelClassifier(RBRLClassifier(), cv=2),
     "pipeline": make_pipeline(StandardScaler(), RBRLClassifier()),
 }
 
@@ -288,13 +290,16 @@ def test_a_kernel_function_cannot_be_saved_and_the_old_file_stays(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_a_class_is_found_under_the_name_it_had_in_the_first_release(tmp_path):
-    """Archives whose schema names every class of ours as version 0.1.0 did."""
-    homes = {name: home for home, names in persistence.FIRST_HOMES.items() for name in names}
-    for key in ("br", "rank-svm", "search", "thresholds", "paper", "pipeline"):
+def test_a_class_is_found_under_its_earlier_names(tmp_path):
+    """Archives whose schema names every class of ours by an earlier module: the first one, and the last one."""
+    pairs = [(name, home) for home, names in persistence.FIRST_HOMES.items() for name in names]
+    for homes, key in product(
+        (dict(pairs), dict(reversed(pairs))),
+        ("br", "rank-svm", "search", "thresholds", "calibrated", "paper", "pipeline"),
+    ):
         model = MODELS[key].fit(X, Y)
 
-        def renamed(name, content):
+        def renamed(name, content, homes=homes):
             schema = json.loads(content) if name == "schema.json" else None
             for node in nodes(schema):
                 if node.get("__class__") in homes:

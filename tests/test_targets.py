@@ -141,12 +141,12 @@ def test_a_frame_has_names(library):
         (["sea", ["sun"]], None, "a list or a set of labels for each row.*Got 'sea' in row 0"),
         ([["sea"], None], None, "empty where there is none. Got None in row 1"),
         ([["sea", None]], None, r"Got \['sea', None\] in row 0"),
-        ([[], []], None, "must have a label in some row. Got 2 empty ones; name the labels in label_names"),
+        ([[], []], None, "must have a label in some row. Got 2 empty sets; name the labels in label_names"),
         ([["fog"]], ["sea", "sun"], "among 'sea', 'sun'. Got 'fog'"),
         ([[1, 0]], ["sea"], "a name for each label. Got 1 names for 2 columns"),
         ([[1, 0]], "ab", "a sequence of names. Got the text 'ab'"),
         ([[1, 0]], ["sea", "sea"], "differ from each other. Got 'sea' more than once"),
-        ([1, 0], ["sea", "sun"], r"columns of a label matrix. Got y of shape \(2,\)"),
+        ([1, 0], ["sea", "sun"], r"label_names need a label matrix, with a column for each name. Got y of shape \(2,\)"),
     ],
 )
 def test_names_and_sets_that_cannot_be_are_refused(y, names, message):

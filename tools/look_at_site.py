@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "docs/_build/html"
-sys.path.insert(0, str(ROOT / "tests/report"))
+sys.path.insert(0, str(ROOT / "tests/experiments"))
 
 import chromium  # noqa: E402 - found by the line above
 

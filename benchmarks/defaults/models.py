@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 
 from rbrl import RBRLClassifier, decision
 from rbrl.metrics import average_precision, evaluate
-from rbrl.search.path import solve_grid
+from rbrl.selection.path import solve_grid
 
 FIRST = {"ridge": 1, "ranking": 0.1, "nuclear": 0.1, "intercept_ridge": None}
 # Labels on which the two solvers of logistic regression are timed.

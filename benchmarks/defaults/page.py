@@ -214,7 +214,7 @@ better."""
 TEXT_B = "At most 1,000 rows to train on, 1,000 to test on. Ours / theirs."
 TEXT_C = """Distance from the best *test* value of a grid, so that 0 is hardly in reach: ridge (10, 3, 1, .3, .1, .03 times
 the default) x ranking (.1, 1, 10) x nuclear (.1; .03 and .1 of the spectral norm of the gradient at constant scores), 54
-points, solved along a path with tol=1e-3 (`rbrl.search.path`); the defaults are fitted as they are. At most 2,000 rows to
+points, solved along a path with tol=1e-3 (`rbrl.selection.path`); the defaults are fitted as they are. At most 2,000 rows to
 train on. First defaults: ridge 1, ranking .1, nuclear .1, intercept penalised as the rest. "ridge x": the defaults with
 another constant in the rule of the ridge."""
 TEXT_D = """As C, on the reporting sets, with at most 5,000 rows to train on. Added after C was seen: the bar was set for C

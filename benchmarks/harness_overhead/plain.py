@@ -16,7 +16,7 @@ from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.experiments import Plan
 from rbrl.metrics import evaluate
 from rbrl.registry import REGISTRY
-from rbrl.search import tune
+from rbrl.selection import tune
 from rbrl.splits import random_split
 
 

@@ -17,7 +17,7 @@ from benchmarks.problems import first_model, part, write_results
 from sklearn.model_selection import KFold
 
 from rbrl import RBRLClassifierCV
-from rbrl.search import PAPER_GRID
+from rbrl.selection import PAPER_GRID
 
 KERNEL = {"emotions": "rbf", "yeast": "rbf", "arts": "linear"}
 REPEATS = 2

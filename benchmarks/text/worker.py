@@ -1,20 +1,25 @@
-"""Fit one method to one problem, in a process of its own: ``python worker.py FILE METHOD``. Prints facts as JSON.
+"""Fit one method to one problem, in a process of its own: ``python worker.py FILE METHOD``.
 
-FILE has the rows and labels that the benchmark wrote. Memory is that of the fit: the peak of the process, less what Python,
-its libraries and the data take.
+FILE holds the rows and labels that the benchmark wrote. The facts of the fit are printed as JSON.
+Memory is the peak of the process during the fit, less the memory of Python, its libraries and the
+data. Each method imports its own library only: the Python of LibMultiLabel needs no rbrl.
 """
 
 import json
+import os
 import resource
 import sys
 import time
 import warnings
+from importlib.metadata import version
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics import label_ranking_average_precision_score
 
 
 def read(path):
+    """Return the matrices X, Y, X_test and Y_test that the benchmark wrote."""
     parts = np.load(path)
     # LIBLINEAR takes indices of 32 bits.
     return [
@@ -26,43 +31,85 @@ def read(path):
     ]
 
 
-def make(method, X):
-    """The unfitted model, and what it is called by the table."""
+class LibMultiLabelOneVsRest:
+    """LibMultiLabel's one-vs-rest, with the methods of a scikit-learn classifier."""
+
+    # LibMultiLabel's own solver (dual coordinate descent) and C; the intercept of LinearSVC.
+    OPTIONS = "-s 1 -c 1 -B 1 -m 1"
+
+    def fit(self, X, Y):
+        """Train one LIBLINEAR model for each label."""
+        from libmultilabel.linear import train_1vsrest
+
+        # Its threads, one for each core, share a single core here.
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        Y = sparse.csr_matrix(Y)
+        X = sparse.csr_matrix(X)
+        self.model_ = train_1vsrest(Y, X, options=self.OPTIONS, verbose=False)
+        return self
+
+    def decision_function(self, X):
+        """Return the scores of rows."""
+        return self.model_.predict_values(sparse.csr_matrix(X))
+
+
+def make_rbrl(**parameters):
+    """Return an unfitted RBRLClassifier."""
+    from rbrl import RBRLClassifier
+
+    return RBRLClassifier(**parameters)
+
+
+def make_linear_svc(C):
+    """Return an unfitted one-vs-rest of LinearSVC."""
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.svm import LinearSVC
 
-    from rbrl import RBRLClassifier
-    from rbrl.scales import ColumnScales
-
-    if method == "rbrl":
-        return RBRLClassifier()
-    if method == "rbrl, nuclear=0.1":
-        return RBRLClassifier(nuclear=0.1)
-    C = 1.0 if method == "LinearSVC" else 1 / (2 * ColumnScales.of(X).ridge())
     return OneVsRestClassifier(LinearSVC(C=C))
 
 
+def same_ridge_C(X):
+    """Return the C that corresponds to the ridge that rbrl chooses for these rows."""
+    from rbrl.scales import ColumnScales
+
+    return 1 / (2 * ColumnScales.of(X).ridge())
+
+
+# By method: the function that makes the unfitted model from X, and the distribution of its library.
+METHODS = {
+    "rbrl": (lambda X: make_rbrl(), "rbrl"),
+    "rbrl, nuclear=0.1": (lambda X: make_rbrl(nuclear=0.1), "rbrl"),
+    "LinearSVC": (lambda X: make_linear_svc(1.0), "scikit-learn"),
+    "LinearSVC, same ridge": (lambda X: make_linear_svc(same_ridge_C(X)), "scikit-learn"),
+    "LibMultiLabel": (lambda X: LibMultiLabelOneVsRest(), "libmultilabel"),
+}
+
+
 def peak():
+    """Return the peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main(path, method):
+    """Fit the method and print the facts of the fit."""
     X, Y, X_test, Y_test = read(path)
     Y = Y.toarray()
-    model = make(method, X)
+    make, distribution = METHODS[method]
+    model = make(X)
     rng = np.random.default_rng(0)
     small = rng.random((40, 5))
-    make(method, small).fit(small, rng.random((40, 3)) < 0.5)
-    before, started = peak(), time.process_time()
+    make(small).fit(small, rng.random((40, 3)) < 0.5)
+    before = peak()
+    started = time.process_time()
     model.fit(X, Y)
     facts = {"cpu": time.process_time() - started, "megabytes": peak() - before}
-    from sklearn.metrics import label_ranking_average_precision_score
-
     scores = model.decision_function(X_test)
     facts["average precision"] = label_ranking_average_precision_score(Y_test.toarray(), scores)
     facts |= {"gap": getattr(model, "gap_", None), "passes": getattr(model, "n_iter_", None)}
+    facts["evaluations"] = getattr(model, "n_evaluations_", None)
     entries = X.nnz * 1.5 + Y.size / 8 + Y.size + X.shape[1] * Y.shape[1]
     facts["sum of the data"] = 8 * entries / 2**20
+    facts["version"] = f"{distribution} {version(distribution)}"
     print(json.dumps(facts))
 
 

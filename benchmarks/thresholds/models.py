@@ -13,7 +13,7 @@ from rbrl.decision import (
 )
 from rbrl.estimators.training_scores import TrainingRows, held_out_estimates, parameters_of_problem
 from rbrl.metrics import evaluate
-from rbrl.search.held_out import held_out_scores
+from rbrl.selection.held_out import held_out_scores
 from rbrl.targets import SignedTargets
 
 TOL = 1e-3

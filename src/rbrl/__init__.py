@@ -3,10 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rbrl._common import old_names
 from rbrl._version import __version__
 
 if TYPE_CHECKING:
-    from rbrl import datasets, decision, experiments, explanations, metrics, report, search, solvers, splits, statistics
+    from rbrl import datasets, decision, experiments, inspection, metrics, selection, solvers, splits
     from rbrl.estimators import (
         CPNL,
         MLFE,
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
         predict_sets,
         predict_top,
     )
-    from rbrl.explanations import explain, label_map
+    from rbrl.inspection import explain, label_map
     from rbrl.installation import info
     from rbrl.metrics import classification_report, evaluate
     from rbrl.onnx import to_onnx
     from rbrl.persistence import load, save
     from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
-    from rbrl.search import CalibratedMultiLabelClassifier, RBRLClassifierCV, TunedThresholdClassifier
+    from rbrl.selection import CalibratedMultiLabelClassifier, RBRLClassifierCV, TunedThresholdClassifier
 
 __all__ = [
     "CPNL", "MLFE", "BRLClassifier", "BinaryRelevance", "CalibratedLabelRanking", "CalibratedMultiLabelClassifier",
     "CalibratedRankSVM", "EnsembleOfChains", "LabelPowerset", "MLkNN", "RAkEL", "RBRLClassifier", "RBRLClassifierCV",
     "RankSVM", "RankSVMz", "TunedThresholdClassifier", "__version__", "classification_report", "datasets", "decision",
-    "evaluate", "experiments", "explain", "explanations", "info", "label_map", "label_names", "load", "metrics",
-    "predict_sets", "predict_top", "report", "save", "search", "solvers", "splits", "statistics", "to_onnx",
+    "evaluate", "experiments", "explain", "info", "inspection", "label_map", "label_names", "load", "metrics",
+    "predict_sets", "predict_top", "save", "selection", "solvers", "splits", "to_onnx",
 ]  # fmt: skip
 
 # The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost
@@ -44,10 +45,10 @@ _HOMES = {
     **dict.fromkeys(("BRLClassifier", "BinaryRelevance", "CPNL", "CalibratedLabelRanking"), "estimators"),
     **dict.fromkeys(("EnsembleOfChains", "LabelPowerset", "MLFE", "MLkNN", "RAkEL", "RBRLClassifier"), "estimators"),
     **dict.fromkeys(("CalibratedRankSVM", "RankSVM", "RankSVMz"), "ranking_svm"),
-    **dict.fromkeys(("CalibratedMultiLabelClassifier", "RBRLClassifierCV", "TunedThresholdClassifier"), "search"),
+    **dict.fromkeys(("CalibratedMultiLabelClassifier", "RBRLClassifierCV", "TunedThresholdClassifier"), "selection"),
     **dict.fromkeys(("label_names", "predict_sets", "predict_top"), "estimators"),
     **dict.fromkeys(("classification_report", "evaluate"), "metrics"),
-    **dict.fromkeys(("explain", "label_map"), "explanations"),
+    **dict.fromkeys(("explain", "label_map"), "inspection"),
     "info": "installation",
     "load": "persistence",
     "save": "persistence",
@@ -55,7 +56,12 @@ _HOMES = {
 }
 
 
+old_names.install()
+
+
 def __getattr__(name: str) -> Any:
+    if f"rbrl.{name}" in old_names.MODULES:
+        return old_names.import_old_module(f"rbrl.{name}", stacklevel=2)
     if name not in __all__:
         raise AttributeError(f"module 'rbrl' has no attribute {name!r}")
     module = import_module(f"rbrl.{_HOMES.get(name, name)}")

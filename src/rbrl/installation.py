@@ -1,4 +1,4 @@
-"""What is installed: versions, linear algebra, extras, and whether the loops are compiled."""
+"""Report of the installation: versions, linear algebra, extras, and compiled loops."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -10,19 +10,14 @@ from rbrl._common.extras import EXTRAS
 from rbrl._loops import COMPILED, WHY_PLAIN
 from rbrl._version import __version__
 
-__all__ = ["core", "info"]
+__all__ = ["info"]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "skops")
 ALL_EXTRAS = {**EXTRAS, "onnx": ("onnx", "onnxruntime"), "torch": ("torch",)}
 
 
 def core() -> str:
-    """How the loops run.
-
-    Returns
-    -------
-    str
-        "compiled", or "plain NumPy" with the reason and what would help.
+    """Return "compiled", or "plain NumPy" with the reason and the way to compile the loops.
 
     Examples
     --------
@@ -34,14 +29,15 @@ def core() -> str:
 
 
 def info() -> dict[str, str]:
-    """Say what runs here, for a report of a problem or of a measurement.
+    """Describe the installation, for a report of a problem or of a measurement.
 
     Returns
     -------
     dict
-        `core` is "compiled", or "plain NumPy" with the reason and what would help; `cores` is what this process may use,
-        `blas` the libraries of linear algebra with their threads, `extras` those of which every package is there. The rest
-        are versions.
+        `core` is "compiled", or "plain NumPy" with the reason and the way to compile the loops.
+        `cores` is the number of processor cores that this process may use, `blas` lists the
+        linear algebra libraries with their threads, and `extras` the complete extras. All other
+        entries are versions.
 
     Examples
     --------
@@ -59,16 +55,20 @@ def info() -> dict[str, str]:
 
 
 def _linear_algebra() -> str:
-    """Its libraries with version, kernel and threads, each once: NumPy and SciPy may have one each, loaded here."""
+    """Return the BLAS libraries with version, kernel and threads."""
+    # NumPy and SciPy may bring a library each. This import loads SciPy's.
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info
 
-    words = []
-    for found in (library for library in threadpool_info() if library["user_api"] == "blas"):
-        kernel, n_threads = found.get("architecture") or "unknown kernel", found["num_threads"]
-        threads = f"{n_threads} thread{'' if n_threads == 1 else 's'}"
-        words.append(f"{found['internal_api']} {found['version'] or 'of unknown version'} ({kernel}, {threads})")
-    return "; ".join(dict.fromkeys(words)) or "unknown"
+    descriptions = []
+    for library in threadpool_info():
+        if library["user_api"] == "blas":
+            kernel = library.get("architecture") or "unknown kernel"
+            n_threads = library["num_threads"]
+            threads = f"{n_threads} thread{'' if n_threads == 1 else 's'}"
+            version_text = library["version"] or "of unknown version"
+            descriptions.append(f"{library['internal_api']} {version_text} ({kernel}, {threads})")
+    return "; ".join(dict.fromkeys(descriptions)) or "unknown"
 
 
 def _version(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Kernel values between rows, and features whose inner products come near them."""
+"""Kernel values between rows, and feature maps whose inner products approximate them."""
 
 from collections.abc import Callable
 from itertools import product
@@ -10,14 +10,15 @@ from scipy.spatial.distance import cdist
 from rbrl._common.linalg import squares
 from rbrl._common.typing import BoolArray, FloatArray, Matrix, issparse
 
-# A kernel value is off by up to a few 1e-16 times this, where gamma times the square of a feature is as large.
-FAR = 1e4
-# Side of the squares in which a matrix is compared with its mirror image: 0.5 MB, in the processor's cache.
-TILE = 256
+# Largest gamma times squared feature for which squared norms are accurate enough: the rounding error
+# of a kernel value is a few 1e-16 times this product.
+LARGEST_SCALED_SQUARE = 1e4
+# Side of the tiles in which a matrix is compared with its transpose: 0.5 MB, in the processor's cache.
+SYMMETRY_TILE = 256
 KERNELS = ("linear", "rbf", "poly", "precomputed")
-# Those that have a gamma.
+# Kernels with the parameter gamma.
 WITH_WIDTH = ("rbf", "poly")
-# Approximations, and the kernels that each of them has.
+# Kernels that each approximation supports.
 APPROXIMATIONS = {"nystroem": ("rbf", "poly"), "fourier": ("rbf",)}
 
 
@@ -25,14 +26,14 @@ def gram(
     X: Matrix, Z: Matrix | None = None, *, kernel: str | Callable[..., Any], gamma: float | None = None, degree: float = 3,
     coef0: float = 1.0,
 ) -> FloatArray:  # fmt: skip
-    """Kernel values between the rows of X and of Z (of X itself if Z is None), in float64.
+    """Return the kernel values between the rows of X and of Z, or of X itself, in float64.
 
     Parameters
     ----------
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable
-        A callable takes two arrays of rows and returns the matrix of their kernel values.
+        Kernel. A callable takes two arrays of rows and returns the matrix of their kernel values.
     gamma : float or None
-        None means 1 / n_features.
+        Factor of squared distances or of inner products; None means 1 / n_features.
 
     Examples
     --------
@@ -46,17 +47,18 @@ def gram(
 
 
 class KernelRows:
-    r"""Kernel values with rows that stay: what depends on these alone is computed once, and nothing is checked again.
+    r"""Kernel values between fixed rows Z and any other rows.
 
-    A single row is then as quick as its product with the others. The squared distances of "rbf",
-    :math:`|x|^2 + |z|^2 - 2x'z`, are off by the rounding of :math:`|x|^2`, all of the distance where a column is far from
-    0: such columns have a factor of their own, from differences.
+    Values that depend only on Z are computed once, so that a single row costs no more than its
+    product with Z. The squared distances of "rbf", :math:`|x|^2 + |z|^2 - 2x'z`, have the rounding
+    error of :math:`|x|^2`, which may exceed the distance if a column is far from 0. The distances in
+    such columns are computed from differences.
 
     Parameters
     ----------
     Z : array or CSR matrix (n_rows, n_features)
     kernel, gamma, degree, coef0
-        As for :func:`gram`.
+        Parameters of :func:`gram`.
 
     Examples
     --------
@@ -73,15 +75,17 @@ class KernelRows:
     ) -> None:  # fmt: skip
         self.shape: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": degree, "coef0": coef0}
         self._gamma = 1.0 / Z.shape[1] if gamma is None else gamma
-        # Of features in single precision the values are in double, too: they are what a certificate speaks of.
+        # Kernel values are in double precision even for features in single precision, because the
+        # certificate refers to them.
         self.Z: Any = Z if callable(kernel) else Z.astype(np.float64, copy=False)
-        # Of a sparse row only the features that it has are looked up.
+        # With this format, only the features of a sparse row are visited.
         self._transposed = self.Z.T.tocsr() if issparse(self.Z) else self.Z.T
         if kernel == "rbf":
-            self._squares, self._far = squares(self.Z, axis=1), _reaches_far(self._gamma, self.Z)
+            self._squares = squares(self.Z, axis=1)
+            self._has_far_columns = _has_far_columns(self._gamma, self.Z)
 
     def values(self, X: Any) -> FloatArray:
-        """Kernel values between the rows of X and these.
+        """Return the kernel values between the rows of X and those of Z.
 
         Parameters
         ----------
@@ -93,16 +97,17 @@ class KernelRows:
         """
         kernel = self.shape["kernel"]
         if callable(kernel):
-            given, shape = np.asarray(kernel(X, self.Z), dtype=np.float64), (X.shape[0], self.Z.shape[0])
-            if given.shape != shape:
+            K = np.asarray(kernel(X, self.Z), dtype=np.float64)
+            shape = (X.shape[0], self.Z.shape[0])
+            if K.shape != shape:
                 raise ValueError(
-                    f"The kernel function must return one value per pair of rows, shape {shape}. Got {given.shape}."
+                    f"The kernel function must return one value per pair of rows, shape {shape}. Got {K.shape}."
                 )
-            return given
+            return K
         if kernel == "precomputed":
             return _dense(X)
         X = X.astype(np.float64, copy=False)
-        if kernel == "rbf" and (self._far or _reaches_far(self._gamma, X)):
+        if kernel == "rbf" and (self._has_far_columns or _has_far_columns(self._gamma, X)):
             return self._from_differences(X)
         K = _dense(X @ self._transposed)
         if kernel == "poly":
@@ -121,23 +126,23 @@ class KernelRows:
         return K
 
     def _from_differences(self, X: Matrix) -> FloatArray:
-        """Values of "rbf" where columns are far from 0: a factor for these columns, and one for the others."""
-        far = _is_far(self._gamma, X) | _is_far(self._gamma, self.Z)
+        """Return the values of "rbf" as a product: a factor of the columns far from 0, and of the others."""
+        far = _far_columns(self._gamma, X) | _far_columns(self._gamma, self.Z)
         K = cdist(*(_dense(side[:, np.flatnonzero(far)]) for side in (X, self.Z)), "sqeuclidean")
         K = np.exp(np.multiply(K, -self._gamma, out=K), out=K)
         near = np.flatnonzero(~far)
         return K * gram(X[:, near], self.Z[:, near], kernel="rbf", gamma=self._gamma) if len(near) else K
 
 
-def _reaches_far(gamma: float, X: Matrix) -> bool:
-    """Whether any column is far from 0: in one pass, without a copy."""
+def _has_far_columns(gamma: float, X: Matrix) -> bool:
+    """Return True if any column is far from 0, in one pass and without a copy of X."""
     values = X.data if issparse(X) else X
-    return bool(values.size and gamma * max(values.max(), -values.min()) ** 2 > FAR)
+    return bool(values.size and gamma * max(values.max(), -values.min()) ** 2 > LARGEST_SCALED_SQUARE)
 
 
-def _is_far(gamma: float, X: Matrix) -> BoolArray:
-    """Whether each column holds values so far from 0 that the rounding of their squares shows in the kernel."""
-    return gamma * _dense(abs(X).max(axis=0)).ravel() ** 2 > FAR
+def _far_columns(gamma: float, X: Matrix) -> BoolArray:
+    """Return the mask of columns so far from 0 that their squares are too inaccurate."""
+    return gamma * _dense(abs(X).max(axis=0)).ravel() ** 2 > LARGEST_SCALED_SQUARE
 
 
 def _dense(X: Matrix) -> FloatArray:
@@ -148,14 +153,15 @@ def fit_feature_map(
     X: Matrix, approximation: str, n_components: int, *, kernel: str, gamma: float | None = None, degree: float = 3,
     coef0: float = 1.0, random_state: Any = None,
 ) -> Any:  # fmt: skip
-    """A fitted scikit-learn transformer to features whose inner products are near the kernel values.
+    """Fit a scikit-learn transformer whose features have inner products near the kernel values.
 
     Parameters
     ----------
     approximation : {"nystroem", "fourier"}
-        `sklearn.kernel_approximation.Nystroem` over landmarks, or its `RBFSampler`.
+        Approximation: scikit-learn's `Nystroem` over landmarks, or its `RBFSampler`. Landmarks are
+        centres of clusters of rows.
     n_components : int
-        Features; landmarks, the centres of clusters of the rows, are no more than there are rows.
+        Number of features. There are at most as many landmarks as rows.
 
     Examples
     --------
@@ -165,29 +171,30 @@ def fit_feature_map(
     >>> fit_feature_map(X, "nystroem", 3, kernel="rbf", random_state=0).transform(X).shape
     (6, 3)
     """
-    # Here, and in the next function: few ask for them, and a third of the time to import rbrl would be theirs.
+    # These imports, which few users need, would take a third of the time to import rbrl.
     from sklearn.kernel_approximation import Nystroem, RBFSampler
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    gamma, before = 1.0 / X.shape[1] if gamma is None else gamma, []
-    if kernel == "rbf" and not issparse(X) and _reaches_far(gamma, X):
-        # Distances do not notice a shift, their rounding does.
-        before = [StandardScaler(with_std=False).fit(X)]
-        X = before[0].transform(X)
+    gamma = 1.0 / X.shape[1] if gamma is None else gamma
+    scaler = None
+    if kernel == "rbf" and not issparse(X) and _has_far_columns(gamma, X):
+        # A shift does not change distances, but reduces their rounding errors.
+        scaler = StandardScaler(with_std=False).fit(X)
+        X = scaler.transform(X)
     if approximation == "fourier":
-        fitted = RBFSampler(gamma=gamma, n_components=n_components, random_state=random_state).fit(X)
+        feature_map = RBFSampler(gamma=gamma, n_components=n_components, random_state=random_state).fit(X)
     else:
         X = _cluster_centres(X, n_components, random_state) if n_components < X.shape[0] else X
         shape = {} if kernel == "rbf" else {"degree": degree, "coef0": coef0}
-        fitted = Nystroem(kernel, gamma=gamma, n_components=X.shape[0], random_state=random_state, **shape).fit(X)
-    return make_pipeline(*before, fitted) if before else fitted
+        feature_map = Nystroem(kernel, gamma=gamma, n_components=X.shape[0], random_state=random_state, **shape).fit(X)
+    return make_pipeline(scaler, feature_map) if scaler else feature_map
 
 
 def _cluster_centres(X: Matrix, n_clusters: int, random_state: Any) -> FloatArray:
     from sklearn.cluster import MiniBatchKMeans
 
-    # Ten rows for each centre are enough to place it.
+    # Few iterations suffice, because a centre needs only about ten rows.
     options = {"init": "random", "n_init": 1, "max_iter": 10, "batch_size": max(1024, n_clusters)}
     return MiniBatchKMeans(n_clusters, random_state=random_state, **options).fit(X).cluster_centers_
 
@@ -201,15 +208,17 @@ def check_finite_values(K: FloatArray) -> None:
 
 
 def check_gram(K: FloatArray) -> FloatArray:
-    """Return the symmetric part of a training kernel matrix; refuse one that is not square, finite and symmetric."""
+    """Return the symmetric part of a training kernel matrix, after checking its shape and values."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"A training kernel matrix must be square, one row and one column per sample. Got {K.shape}.")
     check_finite_values(K)
     size = max(K.max(initial=0.0), -K.min(initial=0.0))
-    symmetric, skew = np.empty(K.shape), 0.0
-    tiles = [slice(start, start + TILE) for start in range(0, len(K), TILE)]
+    symmetric = np.empty(K.shape)
+    skew = 0.0
+    tiles = [slice(start, start + SYMMETRY_TILE) for start in range(0, len(K), SYMMETRY_TILE)]
     for rows, columns in product(tiles, tiles):
-        tile, mirrored = K[rows, columns], K[columns, rows].T
+        tile = K[rows, columns]
+        mirrored = K[columns, rows].T
         symmetric[rows, columns] = 0.5 * (tile + mirrored)
         skew = max(skew, float(np.max(np.abs(tile - mirrored))))
     if skew > 1e-6 * size:

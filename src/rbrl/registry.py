@@ -1,4 +1,4 @@
-"""Every method: its name, its class, and the grids that the paper searched, of which this is the one home."""
+"""The list of all methods: name, class, and the grids that the paper searched."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,28 +15,30 @@ from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
 
 __all__ = ["METHODS", "REGISTRY", "Grid", "Method"]
 
-# Parameters, each with the values that were tried; every combination is a candidate.
+# Values of parameters; every combination of the values is a candidate.
 Grid: TypeAlias = Mapping[str, Sequence[float]]
-# The paper's values for weights of penalties and losses, and for the C of SVMs.
+# Values of the paper for the weights of penalties and losses, and for the C of SVMs.
 WEIGHTS = tuple(10.0**k for k in range(-4, 3))
 COSTS = tuple(10.0**k for k in range(-4, 5))
 
 
 @dataclass(frozen=True)
 class Method:
-    """One method.
+    """A method of the package.
 
     Parameters
     ----------
     name : str
-        In plans and on the command line.
+        Name in plans and on the command line.
     estimator : class
+        Class of the classifier.
     title : str
-        In tables.
+        Name in tables.
     page : str
-        Its page in docs/methods, without ending; empty for the models of the paper, which the README describes.
+        Page in docs/methods, without its ending. It is empty for the models of the paper, which
+        the README describes.
     grids : tuple of dict
-        What the paper searched, Table 2: each dict is a grid of its own. Empty for a method that it does not have.
+        Grids of Table 2 of the paper. It is empty for a method that the paper does not have.
 
     Examples
     --------
@@ -52,7 +54,7 @@ class Method:
     grids: tuple[Grid, ...] = ()
 
 
-# Every method, those of the paper first.
+# All methods, those of the paper first.
 METHODS = (
     Method("rbrl", RBRLClassifier, "RBRL", grids=({"ridge": WEIGHTS, "ranking": WEIGHTS, "nuclear": WEIGHTS},)),
     Method("brl", BRLClassifier, "BRL", grids=({"ridge": WEIGHTS, "nuclear": WEIGHTS},)),
@@ -74,5 +76,5 @@ METHODS = (
     Method("label-powerset", LabelPowerset, "Label powerset", "label-powerset"),
     Method("ecc", EnsembleOfChains, "Ensemble of chains", "ensemble-of-chains"),
 )
-# The class of each method, by the name that plans and the command line have for it.
+# Class of each method, by its name in plans and on the command line.
 REGISTRY: dict[str, type[MultiLabelClassifier]] = {method.name: method.estimator for method in METHODS}

@@ -1,4 +1,4 @@
-"""Seeded splits of samples: at random, or with the frequency of every label kept."""
+"""Seeded splits of samples: at random, or stratified by label."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -8,22 +8,22 @@ import numpy as np
 from scipy import sparse
 from sklearn.model_selection import BaseCrossValidator
 
-from rbrl._common.frames import fill_masked
+from rbrl._common.frames import fill_masked_entries
 from rbrl._common.typing import FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
 __all__ = ["IterativeStratifiedKFold", "IterativeStratifiedShuffleSplit", "RandomSplits", "random_split"]
 
-# Training rows and test rows.
+# Indices of the training samples and of the test samples.
 Split: TypeAlias = tuple[IntArray, IntArray]
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
-# Samples of each part that an exchange between two parts looks at, and rounds over all pairs of parts.
-# On arts and on 50,000 x 500 random labels, more candidates or rounds hardly changed the result.
-_CANDIDATES = 50
-_ROUNDS = 3
-# Exchanges visit every pair of parts: with more parts than this they are left out, for the time they would take.
-_MOST_PARTS = 30
+# Number of samples of each part that an exchange between two parts considers, and number of rounds
+# over all pairs of parts.
+_EXCHANGE_CANDIDATES = 50
+_EXCHANGE_ROUNDS = 3
+# Exchanges visit every pair of parts. With more parts than this they would take too long.
+_MAX_EXCHANGE_PARTS = 30
 
 
 def random_split(n_samples: int, seed: int | np.random.Generator, train_fraction: float = 0.6) -> Split:
@@ -34,7 +34,7 @@ def random_split(n_samples: int, seed: int | np.random.Generator, train_fraction
     n_samples : int
         Number of samples.
     seed : int or numpy.random.Generator
-        The same seed gives the same split on every machine.
+        Seed of the split. The same seed gives the same split on every machine.
     train_fraction : float, default=0.6
         Share of the training part, rounded to whole samples.
 
@@ -56,7 +56,7 @@ def random_split(n_samples: int, seed: int | np.random.Generator, train_fraction
 
 
 def _train_size(n_samples: int, train_fraction: float) -> int:
-    """Whole number of training samples; refuse a part without samples."""
+    """Return the number of training samples; reject a split with an empty part."""
     if not 0 < train_fraction < 1:
         raise ValueError(f"train_fraction must lie between 0 and 1, both excluded. Got {train_fraction!r} instead.")
     n_train = round(train_fraction * n_samples)
@@ -69,7 +69,7 @@ def _train_size(n_samples: int, train_fraction: float) -> int:
 
 
 class _Splitter(BaseCrossValidator):
-    """What the splitters have in common: a number of splits."""
+    """Base class of the splitters, with a fixed number of splits."""
 
     def __init__(self, n_splits: int, at_least: int = 1):
         if n_splits != int(n_splits) or n_splits < at_least:
@@ -77,14 +77,14 @@ class _Splitter(BaseCrossValidator):
         self.n_splits = int(n_splits)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of splits; nothing else is looked at."""
+        """Return the number of splits; the arguments are ignored."""
         return self.n_splits
 
 
 class RandomSplits(_Splitter):
-    """Repeated random splits, the paper's protocol: ten of 60 % for training and 40 % for testing.
+    """Repeated random splits. The paper uses ten, with 60 % of the samples for training.
 
-    Split i is ``random_split(n_samples, random_state + i, train_fraction)``, so each can be had alone.
+    Split i is ``random_split(n_samples, random_state + i, train_fraction)``.
 
     Parameters
     ----------
@@ -108,14 +108,14 @@ class RandomSplits(_Splitter):
         self.random_state = random_state
 
     def split(self, X: MatrixLike, y: Any = None, groups: Any = None) -> Iterator[Split]:
-        """Yield (train, test) indices; y and groups are not looked at.
+        """Yield the indices of the training and of the test samples.
 
         Parameters
         ----------
         X : array-like or sparse matrix
-            Of which only the number of rows matters.
+            Samples; only their number is used.
         y, groups : Any
-            For scikit-learn.
+            Ignored.
 
         Yields
         ------
@@ -126,18 +126,19 @@ class RandomSplits(_Splitter):
 
 
 class IterativeStratifiedKFold(_Splitter):
-    """Folds in which every label is as frequent as in the whole, by iterative stratification.
+    """Folds with the same label frequencies as the whole data, by iterative stratification.
 
-    The samples of the rarest label are dealt out first, each to the fold that still lacks it most; then those of the
-    label that is then rarest, and so on. Where that leaves a label uneven, samples of two folds change places as long
-    as it helps. Folds differ by at most one sample in size.
+    The samples of the rarest label are distributed first, each to the fold that lacks most samples
+    of this label. The next label is the rarest one among the remaining samples, and so on. Then
+    samples of two folds are exchanged as long as this makes the frequencies more equal. The sizes
+    of the folds differ by at most one sample.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds.
     random_state : int, Generator, RandomState or None, default=None
-        Decides ties and the order of samples. An int gives the same folds at every call.
+        Seed for ties and for the order of samples. An int gives the same folds at every call.
 
     References
     ----------
@@ -158,16 +159,16 @@ class IterativeStratifiedKFold(_Splitter):
         self.random_state = random_state
 
     def split(self, X: MatrixLike, y: MatrixLike, groups: Any = None) -> Iterator[Split]:
-        """Yield (train, test) indices, sorted; y holds the labels, dense or sparse, and groups are not looked at.
+        """Yield the sorted indices of the training and of the test samples.
 
         Parameters
         ----------
         X : array-like or sparse matrix
-            Of which only the number of rows matters.
+            Samples; only their number is used.
         y : array-like or sparse matrix of shape (n_samples, n_labels)
-            0/1 or -1/+1; NaN, a label that nobody looked at, is not relevant.
+            Labels, 0/1 or -1/+1; a missing label (NaN) counts as irrelevant.
         groups : Any
-            For scikit-learn.
+            Ignored.
 
         Yields
         ------
@@ -184,9 +185,9 @@ class IterativeStratifiedKFold(_Splitter):
 
 
 class IterativeStratifiedShuffleSplit(_Splitter):
-    """Repeated splits in which every label is as frequent in both parts as in the whole.
+    """Repeated splits whose parts have the same label frequencies as the whole data.
 
-    See `IterativeStratifiedKFold` for the method. The parts have exactly the sizes of `random_split`.
+    See `IterativeStratifiedKFold` for the method. The sizes of the parts are those of `random_split`.
 
     Parameters
     ----------
@@ -195,7 +196,8 @@ class IterativeStratifiedShuffleSplit(_Splitter):
     train_fraction : float, default=0.6
         Share of the training part.
     random_state : int, Generator, RandomState or None, default=None
-        An int gives the same splits at every call; the splits of one call differ from each other.
+        Seed of the splits. An int gives the same splits at every call; the splits of one call
+        differ from each other.
 
     Examples
     --------
@@ -213,21 +215,7 @@ class IterativeStratifiedShuffleSplit(_Splitter):
         self.random_state = random_state
 
     def split(self, X: MatrixLike, y: MatrixLike, groups: Any = None) -> Iterator[Split]:
-        """Yield (train, test) indices, sorted; y holds the labels, dense or sparse, and groups are not looked at.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix
-            Of which only the number of rows matters.
-        y : array-like or sparse matrix of shape (n_samples, n_labels)
-            0/1 or -1/+1; NaN, a label that nobody looked at, is not relevant.
-        groups : Any
-            For scikit-learn.
-
-        Yields
-        ------
-        train, test : ndarray of int
-        """
+        """Yield the sorted indices; see :meth:`IterativeStratifiedKFold.split`."""
         Y = _relevant(X, y)
         n_train = _train_size(Y.shape[0], self.train_fraction)
         rng = _generator(self.random_state)
@@ -243,34 +231,24 @@ def _generator(random_state: RandomState) -> np.random.Generator:
 
 
 def _relevant(X: MatrixLike, y: Any) -> sparse.csr_array:
-    """Positive entries of the labels, as a CSR matrix; 0/1 and -1/+1 are both understood."""
-    Y = y if sparse.issparse(y) else np.asarray(fill_masked(y))
+    """Return the mask of the positive labels as a CSR matrix, from 0/1 or -1/+1."""
+    Y = y if sparse.issparse(y) else np.asarray(fill_masked_entries(y))
     if Y.ndim != 2:
         raise InvalidLabelsError(
             f"Multi-label stratification needs y of shape n_samples x n_labels. Got shape {Y.shape} instead; "
             "for one label per sample use scikit-learn's StratifiedKFold."
         )
     if np.shape(X)[0] != Y.shape[0]:
-        raise ValueError(f"X and y must have as many rows. Got {np.shape(X)[0]} and {Y.shape[0]} instead.")
+        raise ValueError(f"X and y must have the same number of rows. Got {np.shape(X)[0]} and {Y.shape[0]} instead.")
     return sparse.csr_array(Y > 0)
 
 
 def _deal_samples(Y: sparse.csr_array, sizes: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return the part of each sample, so that parts of these sizes have every label in proportion.
-
-    Parameters
-    ----------
-    Y : CSR array of bool, shape (n_samples, n_labels)
-        Relevant labels.
-    sizes : array of int, shape (n_parts,)
-        Sizes of the parts; their sum is n_samples.
-    rng : Generator
-        Decides ties and the order of samples.
-    """
+    """Return the part of each sample, for parts of given sizes with proportional label counts."""
     totals = np.asarray(Y.sum(axis=0)).ravel().astype(np.int64)
     demand = np.outer(sizes / Y.shape[0], totals)
     part = _deal_by_label(Y, sizes, totals, demand, rng)
-    if len(sizes) <= _MOST_PARTS:
+    if len(sizes) <= _MAX_EXCHANGE_PARTS:
         _exchange_samples(Y.astype(np.float64), part, -demand)
     return part
 
@@ -278,12 +256,14 @@ def _deal_samples(Y: sparse.csr_array, sizes: IntArray, rng: np.random.Generator
 def _deal_by_label(
     Y: sparse.csr_array, sizes: IntArray, remaining: IntArray, demand: FloatArray, rng: np.random.Generator
 ) -> IntArray:
-    """Deal the samples of one label after the other; `demand` becomes what the parts still lack.
+    """Distribute the samples of one label after the other, and update `demand` in place.
 
-    Within one label's turn only its own demand and the free places change what is decided, so the demand for the
-    other labels is brought up to date once per turn.
+    Only the demand of the current label and the free places influence its distribution. Therefore
+    the demand of the other labels is updated once for each label.
     """
-    part, free, by_label = np.full(Y.shape[0], -1), sizes.astype(float), Y.tocsc()
+    part = np.full(Y.shape[0], -1)
+    free = sizes.astype(float)
+    by_label = Y.tocsc()
     tie_break = rng.random(Y.shape[1])
     while np.any(remaining > 0):
         rarest = remaining == remaining[remaining > 0].min()
@@ -291,7 +271,8 @@ def _deal_by_label(
         rows = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
         rows = rng.permutation(rows[part[rows] < 0])
         part[rows] = _deal(demand[:, label], free, rng.random((len(rows), len(sizes))))
-        columns, owners = Y[rows].indices, np.repeat(part[rows], np.diff(Y.indptr)[rows])
+        columns = Y[rows].indices
+        owners = np.repeat(part[rows], np.diff(Y.indptr)[rows])
         np.subtract.at(demand, (owners, columns), 1.0)
         np.subtract.at(remaining, columns, 1)
     unlabelled = rng.permutation(np.flatnonzero(part < 0))
@@ -300,12 +281,17 @@ def _deal_by_label(
 
 
 def _deal(demand: FloatArray, free: FloatArray, tie_break: FloatArray, wanted: float = 1.0) -> list[int]:
-    """Give each sample to the part that wants it most, then to the emptiest, then at random; `free` is updated."""
-    wishes, places, chosen = demand.tolist(), free.tolist(), []
+    """Assign each sample to the part with the largest demand, and update `free` in place.
+
+    Ties go to the part with the most free places, then to a random one.
+    """
+    demands = demand.tolist()
+    places = free.tolist()
+    chosen = []
     for random in tie_break.tolist():
         open_parts = [j for j, n in enumerate(places) if n > 0]
-        best = max(open_parts, key=lambda j: (wishes[j], places[j], random[j]))
-        wishes[best] -= wanted
+        best = max(open_parts, key=lambda j: (demands[j], places[j], random[j]))
+        demands[best] -= wanted
         places[best] -= 1
         chosen.append(best)
     free[:] = places
@@ -313,23 +299,25 @@ def _deal(demand: FloatArray, free: FloatArray, tie_break: FloatArray, wanted: f
 
 
 def _exchange_samples(Y: sparse.csr_array, part: IntArray, surplus: FloatArray) -> None:
-    """Let samples of two parts change places while that lowers the sum of squared surpluses; `part` is updated."""
-    for _ in range(_ROUNDS):
+    """Exchange samples of two parts while this lowers the sum of squared surpluses, in place."""
+    for _ in range(_EXCHANGE_ROUNDS):
         pairs = combinations(range(len(surplus)), 2)
         if not sum(_exchange_between(Y, part, surplus, p, q) for p, q in pairs):
             break
 
 
 def _exchange_between(Y: sparse.csr_array, part: IntArray, surplus: FloatArray, p: int, q: int) -> int:
-    """Exchange samples of parts p and q, and return how many.
+    """Exchange samples of parts p and q, and return the number of exchanges.
 
-    With u the difference of the two surpluses, an exchange of a (in p) for b (in q) changes the sum of squares by
-    twice u'(b - a) + |b - a|^2.
+    With u the difference of the two surpluses, an exchange of a (in p) for b (in q) changes the sum
+    of squares by twice u'(b - a) + |b - a|^2.
     """
     pull = Y @ (surplus[p] - surplus[q])
-    rows_p, rows_q = _largest(pull, np.flatnonzero(part == p)), _largest(-pull, np.flatnonzero(part == q))
-    A, B = Y[rows_p].toarray(), Y[rows_q].toarray()  # of 0 and 1, so that |a|^2 is the sum of a
-    for n_exchanges in range(_CANDIDATES):
+    rows_p = _largest(pull, np.flatnonzero(part == p))
+    rows_q = _largest(-pull, np.flatnonzero(part == q))
+    # The entries are 0 and 1, so that |a|^2 is the sum of a.
+    A, B = (Y[rows].toarray() for rows in (rows_p, rows_q))
+    for n_exchanges in range(_EXCHANGE_CANDIDATES):
         u = surplus[p] - surplus[q]
         change = B @ u - (A @ u)[:, None] + (A.sum(axis=1)[:, None] + B.sum(axis=1) - 2 * A @ B.T)
         i, j = np.unravel_index(np.argmin(change), change.shape)
@@ -341,9 +329,9 @@ def _exchange_between(Y: sparse.csr_array, part: IntArray, surplus: FloatArray, 
         A[i], B[j] = B[j].copy(), A[i].copy()
         part[rows_p[i]], part[rows_q[j]] = q, p
         rows_p[i], rows_q[j] = rows_q[j], rows_p[i]
-    return _CANDIDATES
+    return _EXCHANGE_CANDIDATES
 
 
 def _largest(values: FloatArray, members: IntArray) -> IntArray:
-    """The members with the largest values."""
-    return members[np.argsort(-values[members], kind="stable")[:_CANDIDATES]]
+    """Return the members with the largest values."""
+    return members[np.argsort(-values[members], kind="stable")[:_EXCHANGE_CANDIDATES]]

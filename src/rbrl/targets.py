@@ -1,6 +1,6 @@
-"""Labels are translated once, at the edge: any scikit-learn target to and from signed Y in {-1, 0, +1}.
+"""Conversion of any scikit-learn target to signed labels in {-1, 0, +1}, and back.
 
-Inside, 0 is an entry of a label matrix that nobody looked at: outside it is NaN.
+A missing label is NaN in the target, and 0 in the signed labels.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,27 +10,28 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from rbrl._common.frames import as_dense, column_names, label_values, missing_entries, says_nothing
+from rbrl._common.frames import as_dense, column_names, is_missing, label_values, missing_entries
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
 
 def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[Any, list[str] | None]:
-    """Labels as scikit-learn takes them, and the names of their columns: of a data frame, of label sets, or as given.
+    """Return labels in a form that scikit-learn accepts, and the names of their columns.
 
     Parameters
     ----------
     y : array, sparse matrix, data frame or list (n_samples, n_labels), or (n_samples,), classes; or label sets
-        Label sets have a list or a set of labels for each row: lists, tuples, sets and arrays of text, or sets of anything,
-        in a list, a series or an array. They become a matrix of 0/1.
+        Labels. Label sets are a list, a series or an array with one element for each row: a list,
+        tuple, set or array of strings, or a set of any objects. They become a matrix of 0/1.
     label_names : sequence of str, default=None
-        Names of all labels, in the order of the columns. With a data frame they must be its own.
+        Names of all labels, in the order of the columns. If y is a data frame, they must be its
+        column names.
 
     Returns
     -------
-    y : as it came, but for label sets
+    y : matrix of 0/1 for label sets, otherwise y unchanged
     names : list of str or None
-        None: the labels have no names.
+        Names of the labels; None if the labels have no names.
 
     Examples
     --------
@@ -41,27 +42,24 @@ def label_matrix(y: Any, label_names: Iterable[object] | None = None) -> tuple[A
     >>> label_matrix([[1, 0]], label_names=["sea", "sun"])
     ([[1, 0]], ['sea', 'sun'])
     """
-    given = None if label_names is None else _checked_names(label_names)
-    if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":  # neither label sets nor names
-        return y, None if given is None else _agreed(given, None, y)
-    rows = _label_sets(y)
+    given = None if label_names is None else _check_names(label_names)
+    is_numeric = isinstance(y, np.ndarray) and y.dtype.kind in "biuf"
+    rows = None if is_numeric else _label_sets(y)
     if rows is not None:
-        return _binarised(rows, given)
-    found = column_names(y)
-    return y, found if given is None else _agreed(given, found, y)
+        return _binarise(rows, given)
+    found = None if is_numeric else column_names(y)
+    if given is None:
+        return y, found
+    shape = y.shape if hasattr(y, "shape") else np.shape(y)
+    if len(shape) != 2:
+        raise InvalidLabelsError(
+            f"label_names need a label matrix, with a column for each name. Got y of shape {shape}."
+        )
+    return y, list(agreed_names(given, found, shape[1]) or ())
 
 
 def are_label_sets(y: Any) -> bool:
-    """Whether y has a list or a set of labels for each row, as `label_matrix` takes them.
-
-    Parameters
-    ----------
-    y : object
-        What the user gave as labels.
-
-    Returns
-    -------
-    bool
+    """Return True if y has a list or a set of labels for each row; see `label_matrix`.
 
     Examples
     --------
@@ -72,16 +70,7 @@ def are_label_sets(y: Any) -> bool:
 
 
 def agreed_names(given: Iterable[object] | None, found: Sequence[str] | None, n_labels: int) -> Sequence[str] | None:
-    """The names of labels that came with names of their own, and with names that the user gave, which must be the same.
-
-    Parameters
-    ----------
-    given, found : sequence of str or None
-    n_labels : int
-
-    Returns
-    -------
-    sequence of str or None
+    """Return the names of labels; the names that the user gave must equal those found in y.
 
     Examples
     --------
@@ -90,27 +79,20 @@ def agreed_names(given: Iterable[object] | None, found: Sequence[str] | None, n_
     """
     if given is None:
         return found
-    names = _checked_names(given)
+    names = _check_names(given)
     if len(names) != n_labels:
         raise InvalidLabelsError(
             f"label_names must have a name for each label. Got {len(names)} names for {n_labels} columns of y."
         )
     if found is not None and list(found) != names:
         raise InvalidLabelsError(
-            f"label_names must be the names of y's columns, {_some(found)}. Got {_some(names)}; leave label_names out, or "
-            "put the columns in that order."
+            f"label_names must be the names of y's columns, {_abbreviate(found)}. Got {_abbreviate(names)}; leave "
+            "label_names out, or put the columns in that order."
         )
     return names
 
 
-def _agreed(given: list[str], found: list[str] | None, y: Any) -> list[str]:
-    shape = y.shape if hasattr(y, "shape") else np.shape(y)
-    if len(shape) != 2:
-        raise InvalidLabelsError(f"label_names are of the columns of a label matrix. Got y of shape {shape}.")
-    return list(agreed_names(given, found, shape[1]) or ())
-
-
-def _checked_names(names: Iterable[object]) -> list[str]:
+def _check_names(names: Iterable[object]) -> list[str]:
     if isinstance(names, str):
         raise InvalidLabelsError(f"label_names must be a sequence of names. Got the text {names!r}.")
     texts = [str(name) for name in names]
@@ -120,19 +102,19 @@ def _checked_names(names: Iterable[object]) -> list[str]:
     return texts
 
 
-def _some(names: Sequence[str]) -> str:
+def _abbreviate(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "")
 
 
 def _label_sets(y: Any) -> list[Any] | None:
-    """The rows of label sets; None for everything else that labels may be."""
+    """Return the rows of label sets, or None if y is another form of labels."""
     rows = y if isinstance(y, list | tuple) else _rows_of_column(y)
     if rows is None:
         return None
     lists = [row for row in rows if isinstance(row, list | tuple | np.ndarray)]
-    of_text = any(isinstance(label, str) for row in lists for label in row[:1])
+    have_strings = any(isinstance(label, str) for row in lists for label in row[:1])
     all_empty = bool(lists) and not any(map(len, lists))
-    if of_text or all_empty or any(isinstance(row, set | frozenset) for row in rows):
+    if have_strings or all_empty or any(isinstance(row, set | frozenset) for row in rows):
         return list(rows)
     if (rows is not y and lists) or len({len(row) for row in lists}) > 1:
         raise InvalidLabelsError(
@@ -144,7 +126,7 @@ def _label_sets(y: Any) -> list[Any] | None:
 
 
 def _rows_of_column(y: Any) -> list[Any] | None:
-    """What a series or a 1-D array holds, if that may be anything."""
+    """Return the elements of a series or 1-D array of objects, or else None."""
     if len(getattr(y, "shape", ())) != 1 or getattr(y, "dtype", None) is None:
         return None
     if isinstance(y.dtype, np.dtype):
@@ -152,10 +134,10 @@ def _rows_of_column(y: Any) -> list[Any] | None:
     return y.to_list() if hasattr(y, "to_list") else None
 
 
-def _binarised(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list[str]]:
-    """A matrix of 0/1, and the names of its columns: those given, or those of all labels in their order."""
+def _binarise(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list[str]]:
+    """Return a matrix of 0/1 and the names of its columns: the given names, or all sorted labels."""
     for i, row in enumerate(rows):
-        if not isinstance(row, set | frozenset | list | tuple | np.ndarray) or any(map(says_nothing, row)):
+        if not isinstance(row, set | frozenset | list | tuple | np.ndarray) or any(map(is_missing, row)):
             raise InvalidLabelsError(
                 "Label sets must have a list or a set of labels for each row, empty where there is none. "
                 f"Got {row!r} in row {i}."
@@ -167,12 +149,12 @@ def _binarised(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list
         found = sorted(map(str, labels))
     names = list(dict.fromkeys(found)) if given is None else given
     columns = {name: j for j, name in enumerate(names)}
-    strange = [name for name in found if name not in columns]
-    if strange:
-        raise InvalidLabelsError(f"Label sets must have labels among {_some(names)}. Got {_some(strange)}.")
+    unknown = [name for name in found if name not in columns]
+    if unknown:
+        raise InvalidLabelsError(f"Label sets must have labels among {_abbreviate(names)}. Got {_abbreviate(unknown)}.")
     if not names:
         raise InvalidLabelsError(
-            f"Label sets must have a label in some row. Got {len(rows)} empty ones; name the labels in label_names."
+            f"Label sets must have a label in some row. Got {len(rows)} empty sets; name the labels in label_names."
         )
     Y = np.zeros((len(rows), len(names)), dtype=np.int64)
     for i, row in enumerate(rows):
@@ -180,20 +162,12 @@ def _binarised(rows: list[Any], given: list[str] | None) -> tuple[IntArray, list
     return Y, names
 
 
-def signed(Y: MatrixLike) -> Array:
-    """A label matrix in {-1, 0, +1} of int8, from 0/1 or -1/+1; 0 where it is NaN.
-
-    Parameters
-    ----------
-    Y : array or sparse matrix (n_samples, n_labels)
-
-    Returns
-    -------
-    array (n_samples, n_labels)
+def encode_matrix(Y: MatrixLike) -> Array:
+    """Return a label matrix of 0/1 or -1/+1 as int8 in {-1, 0, +1}, with 0 for NaN.
 
     Examples
     --------
-    >>> signed(np.array([[1.0, 0.0, np.nan]]))
+    >>> encode_matrix(np.array([[1.0, 0.0, np.nan]]))
     array([[ 1, -1,  0]], dtype=int8)
     """
     Y = as_dense(Y)
@@ -202,21 +176,22 @@ def signed(Y: MatrixLike) -> Array:
 
 
 class SignedTargets:
-    """Encoder of targets; remembers the coding it was given and answers in it.
+    """Encoder of targets that remembers the coding of `fit`, and decodes predictions to it.
 
     Attributes
     ----------
     kind : {"binary", "multiclass", "multilabel"}
+        Kind of the target.
     classes_ : array
-        The classes of a 1-D target; the column indices of a label matrix.
+        Classes of a 1-D target, or column indices of a label matrix.
     is_matrix : bool
-        Whether the target is a label matrix.
+        True if the target is a label matrix.
     low : {0, -1}
-        Label matrices: how an irrelevant label is coded.
+        Code of an irrelevant label in a label matrix.
     dtype : dtype
-        Label matrices: type of the predictions, that of the known labels.
+        Type of the known labels of a label matrix, and of its predictions.
     sparse_container : type or None
-        `csr_array` or `csr_matrix` where labels were sparse, of whatever format: the class of the predictions.
+        Class of the predictions for sparse labels of any format: `csr_array` or `csr_matrix`.
 
     Examples
     --------
@@ -262,15 +237,16 @@ class SignedTargets:
             raise InvalidLabelsError(f"Unknown label type: {target}. Labels are 0/1 or -1/+1, or classes of a 1-D y.")
         known = np.unique(y.data if sparse.issparse(y) else y)
         values = set(known.tolist())
-        # One column of 0/1 is a label, one of other classes a 1-D target in disguise.
+        # One column of 0/1 is a label matrix. One column of other classes is treated as a 1-D target.
         self.is_matrix = y.ndim == 2 and (y.shape[1] > 1 or (target == "binary" and values <= {-1, 0, 1}))
         if not self.is_matrix:
             if missing is not None:
                 raise InvalidLabelsError(
                     f"Classes must be known in every row; only labels of 0/1 or -1/+1 may be missing. Got the classes "
-                    f"{known[:6]}, and {np.count_nonzero(missing)} rows without any."
+                    f"{known[:6]}, and {np.count_nonzero(missing)} rows without a class."
                 )
-            self.classes_, self.kind = known, "multiclass" if len(known) > 2 else "binary"
+            self.classes_ = known
+            self.kind = "multiclass" if len(known) > 2 else "binary"
             return self
         if sparse.issparse(y) and y.nnz < np.prod(y.shape):
             values |= {0}
@@ -280,19 +256,21 @@ class SignedTargets:
                 f"A label matrix must hold 0/1 or -1/+1. Got the values {shown}"
                 f"{', ...' if len(values) > 6 else ''} in a matrix of {y.shape[1]} columns."
             )
-        self.kind, self.classes_ = "multilabel", np.arange(y.shape[1])
-        self.low, self.dtype = (-1 if -1 in values else 0), dtype
+        self.kind = "multilabel"
+        self.classes_ = np.arange(y.shape[1])
+        self.low = -1 if -1 in values else 0
+        self.dtype = dtype
         return self
 
     @classmethod
     def of_matrix(cls, n_labels: int, low: int, dtype: Any, is_sparse: bool = False) -> Self:
-        """The encoder of label matrices that are not at hand, from what is known about them.
+        """Return an encoder of label matrices, from a description instead of a matrix.
 
         Parameters
         ----------
         n_labels : int
         low : {0, -1}
-            How an irrelevant label is coded.
+            Code of an irrelevant label.
         dtype : dtype
         is_sparse : bool, default=False
 
@@ -301,8 +279,11 @@ class SignedTargets:
         SignedTargets
         """
         targets = cls()
-        targets.is_matrix, targets.kind, targets.classes_ = True, "multilabel", np.arange(n_labels)
-        targets.low, targets.dtype = low, np.dtype(dtype)
+        targets.is_matrix = True
+        targets.kind = "multilabel"
+        targets.classes_ = np.arange(n_labels)
+        targets.low = low
+        targets.dtype = np.dtype(dtype)
         targets.sparse_container = sparse.csr_array if is_sparse else None
         return targets
 
@@ -312,12 +293,13 @@ class SignedTargets:
         return 1 if self.kind == "binary" else len(self.classes_)
 
     def sklearn_classes(self) -> Array:
-        """Return the `classes_` that a classifier of these targets shows to scikit-learn.
+        """Return the attribute `classes_` of a scikit-learn classifier of these targets.
 
-        A 1-D target has its classes, and three or more labels have the numbers of their columns. The numbers of one or two
-        columns look like the classes of a binary target: scorers would then negate the scores of a single label, and keep
-        one of two columns of probabilities. One or two labels have a row (irrelevant, relevant) each, as in scikit-learn's
-        classifiers of several outputs.
+        The result has the classes of a 1-D target, or the column numbers of three or more labels.
+        The numbers of one or two columns would look like the classes of a binary target: scorers
+        would negate the scores of a single label, and drop one of two columns of probabilities.
+        Therefore one or two labels have a row (irrelevant, relevant) each, as in scikit-learn's
+        multi-output classifiers.
 
         Returns
         -------
@@ -335,21 +317,22 @@ class SignedTargets:
         return np.tile(np.array([self.low, 1], dtype=self.dtype), (len(self.classes_), 1))
 
     def encode(self, y: Any) -> IntArray:
-        """Signed labels, (n_samples, n_columns) of int8; 0 where nobody looked.
+        """Return signed labels, with 0 for a missing label.
 
         Parameters
         ----------
         y : array, sparse matrix, data frame, series or list
-            In the coding that `fit` received.
+            Targets in the coding of `fit`.
 
         Returns
         -------
-        ndarray of int8
+        array of int8 (n_samples, n_columns)
         """
         y = label_values(y).values
         if self.is_matrix and sparse.issparse(y):
-            # One byte each: the only dense copy.
-            Y, entries = np.full(y.shape, -1, dtype=np.int8), y.tocoo()
+            # The only dense copy needs one byte for each entry.
+            Y = np.full(y.shape, -1, dtype=np.int8)
+            entries = y.tocoo()
             relevant = entries.data > 0
             Y[entries.row[relevant], entries.col[relevant]] = 1
             return Y
@@ -360,7 +343,7 @@ class SignedTargets:
         return Y if missing is None else np.where(missing, np.int8(0), Y)
 
     def encode_batch(self, y: Any) -> IntArray:
-        """Signed labels of further rows; refused where they are not coded as those that `fit` received.
+        """Return signed labels of further rows, which must be coded as those of `fit`.
 
         Parameters
         ----------
@@ -368,38 +351,38 @@ class SignedTargets:
 
         Returns
         -------
-        ndarray of int8
+        array of int8 (n_samples, n_columns)
         """
         if not self.is_matrix:
-            strange = np.setdiff1d(np.ravel(y), self.classes_)
-            if len(strange):
+            unknown = np.setdiff1d(np.ravel(y), self.classes_)
+            if len(unknown):
                 raise InvalidLabelsError(
-                    f"y must hold classes among {self.classes_}. Got {strange[:5]} in this batch; a model cannot learn new "
-                    "classes: begin another, with all that there will be as classes= in its first call."
+                    f"y must hold classes among {self.classes_}. Got {unknown[:5]} in this batch. A model cannot learn new "
+                    "classes: start a new model, and pass all classes as classes= in its first call."
                 )
             return self.encode(y)
         batch = SignedTargets().fit(y)
         if not batch.is_matrix or len(batch.classes_) != len(self.classes_) or batch.low < self.low:
             raise InvalidLabelsError(
-                f"Labels must come as in the first batch: {len(self.classes_)} columns of {self.low}/1. Got a batch of "
-                f"{batch.n_columns} columns{f' of {batch.low}/1' if batch.is_matrix else ''}; a model cannot learn new "
-                "labels: begin another, and give each batch a column for every label there will be."
+                f"Labels must be coded as in the first batch: {len(self.classes_)} columns of {self.low}/1. Got a batch "
+                f"of {batch.n_columns} columns{f' of {batch.low}/1' if batch.is_matrix else ''}. A model cannot learn new "
+                "labels: start a new model, and give each batch a column for every label."
             )
         return batch.encode(y)
 
     def decode(self, relevant: BoolArray, scores: FloatArray) -> Any:
-        """Targets in the coding that `fit` received.
+        """Return predictions in the coding of `fit`.
 
         Parameters
         ----------
         relevant : array (n_samples, n_columns)
-            The labels that :mod:`rbrl.decision` calls relevant.
+            Mask of the relevant labels; see :func:`rbrl.decision.relevant_labels`.
         scores : array (n_samples, n_columns)
-            Of several classes that with the largest is the answer.
+            Scores. Of three or more classes, the one with the largest score is predicted.
 
         Returns
         -------
-        ndarray, or sparse matrix where the labels were sparse
+        array, or sparse matrix if the labels of `fit` were sparse
         """
         if self.kind == "multiclass":
             return self.classes_[scores.argmax(axis=1)]

@@ -8,8 +8,8 @@ import pytest
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl import RBRLClassifier, save
-from rbrl._common.spreadsheets import FORMULA_STARTS, escape_formula
-from rbrl.report import Table, number, to_csv, word
+from rbrl._common.texts import FORMULA_STARTS, escape_formula
+from rbrl.experiments.tables import Table, number, to_csv, word
 
 FORMULA = "=cmd|' /C calc'!A0"
 

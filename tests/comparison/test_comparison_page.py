@@ -14,7 +14,7 @@ from comparison.sentences import answers, losses_of, studies
 from scipy import stats
 
 from comparison import rows, rules
-from rbrl.statistics import wilcoxon_holm
+from rbrl.experiments.statistics import wilcoxon_holm
 
 # Five standard errors of the difference of two shares, of 5,000 and of 50,000 draws.
 FIVE_ERRORS = 5 * np.sqrt(0.25 / 5_000 + 0.25 / 50_000)

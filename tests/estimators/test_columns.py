@@ -111,7 +111,7 @@ def test_a_stream_keeps_to_the_labels_of_its_first_batch():
     ):
         model.partial_fit(X, frame[frame.columns[::-1]])
     with pytest.raises(
-        InvalidLabelsError, match=r"Got a batch of 5 columns.*begin another, and give each batch a column"
+        InvalidLabelsError, match=r"Got a batch of 5 columns.*start a new model, and give each batch a column"
     ):
         model.partial_fit(X, np.hstack([Y, Y[:, :1]]))
     classes = RBRLClassifier(ridge=1.0).partial_fit(X, Y[:, 0], classes=[0, 1])

@@ -8,8 +8,7 @@ import pytest
 from rbrl import evaluate
 from rbrl.estimators import CPNL
 from rbrl.losses.hinges import costs_of_counts
-from rbrl.losses.label_graph import laplacians_of_products
-from rbrl.out_of_core import label_counts
+from rbrl.losses.label_graph import label_counts, laplacians_of_products
 from rbrl.solvers import APG
 
 FOLDER = "cpnl_kernel_1_0.1_0.1"

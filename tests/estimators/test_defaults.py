@@ -15,7 +15,7 @@ from rbrl import CPNL, BinaryRelevance, BRLClassifier, RankSVM, RBRLClassifier, 
 from rbrl.exceptions import ScalingWarning
 from rbrl.metrics import evaluate
 from rbrl.scales import ColumnScales
-from rbrl.search import PathSearchCV, tune
+from rbrl.selection import PathSearchCV, tune
 
 X, Y = make_multilabel_classification(90, 7, n_classes=4, random_state=0, allow_unlabeled=False)
 # Five of ninety rows, more than one in fifty.

@@ -25,7 +25,7 @@ from rbrl.datasets import Dataset
 from rbrl.decision import LabelThresholds
 from rbrl.exceptions import GuessWarning, InvalidLabelsError
 from rbrl.metrics import brier_score, hamming_loss, ranking_loss
-from rbrl.search import PathSearchCV
+from rbrl.selection import PathSearchCV
 from rbrl.splits import IterativeStratifiedKFold
 
 RNG = np.random.default_rng(0)
@@ -189,7 +189,7 @@ def test_decision_rules_and_splits_take_masks():
     masked = np.ma.array(Y, mask=UNKNOWN)
     rules = (LabelThresholds().fit(X[:, :3], labels) for labels in (masked, NAN))
     np.testing.assert_array_equal(*(rule.thresholds_ for rule in rules))
-    with pytest.raises(ValueError, match=r"scores must be numbers\. Got NaN in 2 places"):
+    with pytest.raises(ValueError, match=r"scores must be numbers\. Got NaN in 2 entries"):
         LabelThresholds().fit(np.ma.array(X[:, :3], mask=UNKNOWN), Y)
     everywhere = np.ma.array(np.ones((30, 1), dtype=int), mask=np.arange(30)[:, None] >= 10)
     for _, test in IterativeStratifiedKFold(5).split(X, everywhere):

@@ -19,7 +19,7 @@ from rbrl import (
 )
 from rbrl.persistence import load, save
 from rbrl.registry import REGISTRY
-from rbrl.search import PathSearchCV, RBRLClassifierCV
+from rbrl.selection import PathSearchCV, RBRLClassifierCV
 
 # Parameters that keep a method quick here.
 SMALL = {"ecc": {"n_chains": 2, "random_state": 0}, "rakel": {"random_state": 0}, "ml-knn": {"n_neighbors": 3}}

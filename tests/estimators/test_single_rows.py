@@ -9,7 +9,7 @@ from sklearn.utils.validation import validate_data
 from rbrl import RBRLClassifier, RBRLClassifierCV
 from rbrl.estimators.base import FLOATS, needs_no_check
 from rbrl.estimators.kernel_model import linear_scores
-from rbrl.kernels import FAR, KernelRows, gram
+from rbrl.kernels import LARGEST_SCALED_SQUARE, KernelRows, gram
 
 X, Y = make_multilabel_classification(n_samples=60, n_features=6, n_classes=3, random_state=0)
 
@@ -89,7 +89,7 @@ def test_a_search_takes_single_rows_the_same_way():
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 @pytest.mark.parametrize("gamma", [None, 0.01])
-@pytest.mark.parametrize("offset", [0.0, 1e3 * np.sqrt(FAR)], ids=["near", "far"])
+@pytest.mark.parametrize("offset", [0.0, 1e3 * np.sqrt(LARGEST_SCALED_SQUARE)], ids=["near", "far"])
 def test_prepared_rows_give_the_values_of_gram(container, kernel, gamma, offset):
     Z, rows, shape = container(X + offset), container(X[:4] + offset), {"kernel": kernel, "gamma": gamma, "degree": 2}
     np.testing.assert_allclose(KernelRows(Z, **shape).values(rows), gram(rows, Z, **shape), rtol=1e-12, atol=1e-14)

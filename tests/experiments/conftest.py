@@ -1,13 +1,19 @@
-"""Fixtures of the small comparison."""
+"""Fixtures of the small comparison, and of rows that were made up."""
 
 import copy
 
 import pytest
+from fake_rows import make_rows
 from sklearn.datasets import make_multilabel_classification
 from small_comparison import METHODS, PLAN
 
 from rbrl.datasets import Dataset, save_file
 from rbrl.experiments import Plan, Store, execute
+
+
+@pytest.fixture
+def rows():
+    return make_rows()
 
 
 @pytest.fixture

@@ -479,7 +479,7 @@ def test_a_file_that_cannot_be_read_is_refused(table, place, tmp_path):
 
 @pytest.mark.parametrize("options", [{"jobs": 0}, {"backend": "dusk"}])
 def test_odd_options_are_refused(plan, tmp_path, options):
-    with pytest.raises(PlanError, match=r"0|'dusk' is not possible. Did you mean 'dask'"):
+    with pytest.raises(PlanError, match=r"0|'dusk' is not allowed. Did you mean 'dask'"):
         execute(plan, tmp_path, **options)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rbrl.experiments import Plan, Store, execute
-from rbrl.search.grid import Predicted
+from rbrl.selection.grid import Predicted
 
 METHOD = """
 import numpy as np

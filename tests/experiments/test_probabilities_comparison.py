@@ -5,9 +5,9 @@ import pytest
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl.datasets import Dataset, save_file
-from rbrl.experiments import Plan, PlanError, Store, execute
+from rbrl.experiments import Plan, PlanError, Results, Store, execute, ranks_table, write_report
+from rbrl.experiments.page import render_page
 from rbrl.metrics import ReliabilityBins
-from rbrl.report import Results, ranks_table, render_page, write_report
 
 METRICS = ["hamming_loss", "log_loss", "expected_calibration_error"]
 METHODS = {

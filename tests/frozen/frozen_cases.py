@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rbrl
-from rbrl import datasets, decision, metrics, search, solvers, splits
+from rbrl import datasets, decision, metrics, selection, solvers, splits
 
 TIGHT = 1e-11
 # Answers that do not tell their iterations must agree wherever the solver stops: to the root of the gap.
@@ -216,7 +216,7 @@ def _cross_validated():
 
 
 def _path_searched():
-    model = search.PathSearchCV(
+    model = selection.PathSearchCV(
         cpnl_classifier(tol=TIGHT, max_iter=20000), {"ridge": [1.0, 10.0], "positive": [0.1, 1.0]}, cv=3
     )
     made = text()
@@ -231,7 +231,7 @@ def _search_answers(model, problem):
 
 def _tuned():
     made = yeast()
-    found = search.tune(rbrl.MLkNN(), {"n_neighbors": [4, 8]}, made.X, made.Y, folds=3)
+    found = selection.tune(rbrl.MLkNN(), {"n_neighbors": [4, 8]}, made.X, made.Y, folds=3)
     return {name: found[name].to_numpy() for name in found if name not in ("fit_seconds", "gap", "evaluations")}
 
 
@@ -307,7 +307,11 @@ def _rules():
     found |= {f"{name}_labels": rule.labels(scores) for name, rule in rules.items()}
     found["filled"] = decision.non_empty((scores > 0.5).astype(np.int64), scores)
     labels, values = decision.top_labels(scores, 2)
-    return found | {"top_labels": labels, "top_values": values, "ideal_row": decision.ideal_row_thresholds(scores, Y)}
+    return found | {
+        "top_labels": labels,
+        "top_values": values,
+        "ideal_row": decision.thresholds.ideal_row_thresholds(scores, Y),
+    }
 
 
 def _metrics():
@@ -376,7 +380,7 @@ def models():
         "ml-knn": rbrl.MLkNN(n_neighbors=4),
         "mlfe": rbrl.MLFE(),
         "rbrl-cv": rbrl.RBRLClassifierCV((1.0, 10.0), (0.1,), (0.0, 1.0), estimator=rbrl_classifier(), cv=2),
-        "path-search": search.PathSearchCV(brl_classifier(), {"ridge": [1.0, 10.0]}, cv=2),
+        "path-search": selection.PathSearchCV(brl_classifier(), {"ridge": [1.0, 10.0]}, cv=2),
         "thresholds": rbrl.TunedThresholdClassifier(brl_classifier(), rule=decision.LabelThresholds(), cv=2),
         "thresholds-chain": rbrl.TunedThresholdClassifier(brl_classifier(), rule=rule, cv=2),
         "thresholds-global": rbrl.TunedThresholdClassifier(brl_classifier(), rule=decision.GlobalThreshold(), cv=2),

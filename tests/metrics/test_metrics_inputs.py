@@ -96,7 +96,7 @@ def test_label_type_does_not_matter(metric, dtype, prediction):
 def test_blocks_do_not_matter(metric, convention, prediction, monkeypatch):
     options = {"convention": convention, "probabilities": expit(prediction[2])}
     expected = metric.value(*prediction, **options)
-    monkeypatch.setattr(_inputs, "BLOCK_ENTRIES", 20)
+    monkeypatch.setattr(_inputs, "METRIC_BLOCK_ENTRIES", 20)
     assert metric.value(*prediction, **options) == pytest.approx(expected, rel=1e-12)
 
 

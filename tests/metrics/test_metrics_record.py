@@ -13,7 +13,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
-from rbrl.metrics import METRICS, PAPER_METRICS, Metric, evaluate, get_metric, metric_at_k, scores_of
+from rbrl.metrics import METRICS, PAPER_METRICS, Metric, evaluate, get_metric, ndcg_at_k, scores_of
 
 CLASSIFIERS = [
     OneVsRestClassifier(LogisticRegression()),
@@ -88,7 +88,7 @@ def test_an_estimator_without_scores_is_named(problem):
 
 
 def test_evaluate_follows_the_order_asked_for(prediction):
-    values = evaluate(*prediction, metrics=["Ap", "hamming_loss", "ndcg_at_2", metric_at_k("recall", 2)])
+    values = evaluate(*prediction, metrics=["Ap", "hamming_loss", "ndcg_at_2", get_metric("recall_at_2")])
     assert list(values) == ["average_precision", "hamming_loss", "ndcg_at_2", "recall_at_2"]
     assert list(evaluate(*prediction)) == [metric.name for metric in PAPER_METRICS]
 
@@ -98,10 +98,12 @@ def test_what_is_missing_is_named():
         evaluate([[1, 0]], labels=[[1, 0]], metrics=["coverage"])
     with pytest.raises(ValueError, match="Got 'accuracy'"):
         get_metric("accuracy")
-    with pytest.raises(ValueError, match="Got 'f1'"):
-        metric_at_k("f1", 3)
+    with pytest.raises(ValueError, match="Got 'f1_at_3'"):
+        get_metric("f1_at_3")
+    with pytest.raises(ValueError, match="Got 'ndcg_at_0'"):
+        get_metric("ndcg_at_0")
     with pytest.raises(ValueError, match="Got 0"):
-        metric_at_k("ndcg", 0).value([[1, 0]], scores=[[1, 0]])
+        ndcg_at_k([[1, 0]], [[1, 0]], k=0)
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=list(METRICS))
@@ -114,5 +116,5 @@ def test_records_travel_to_other_processes(metric, prediction):
 
 def test_direction():
     loss, gain = METRICS["hamming_loss"], METRICS["subset_accuracy"]
-    assert (loss.better(0.1, 0.2), gain.better(0.1, 0.2)) == (True, False)
+    assert (loss.greater_is_better, gain.greater_is_better) == (False, True)
     assert (loss.arrow, gain.arrow) == ("↓", "↑")

@@ -120,7 +120,7 @@ def test_the_certificate_is_that_of_arrays(seed):
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_line_is_exact_where_it_starts_and_everywhere_if_the_sample_is_whole(whole, monkeypatch):
     if not whole:
-        monkeypatch.setattr("rbrl.out_of_core.design.SAMPLE_ROWS", 20)
+        monkeypatch.setattr("rbrl.out_of_core.design.SURVEY_ROWS", 20)
     arrays, blocks = pair()
     W, D, t = weights(blocks.design), weights(blocks.design, seed=5), np.linspace(0.1, 2, 5)
     X, Y = arrays.design.transform(with_constant(rows()[0])), arrays.Y
@@ -161,7 +161,7 @@ def test_a_step_that_misleads_is_shortened(joint):
 
 
 def test_a_sample_of_few_rows_still_finds_the_way(monkeypatch):
-    monkeypatch.setattr("rbrl.out_of_core.design.SAMPLE_ROWS", 5)
+    monkeypatch.setattr("rbrl.out_of_core.design.SURVEY_ROWS", 5)
     arrays, blocks = pair()
     found = QuasiNewton().solve(blocks, tol=1e-6)
     assert len(blocks.design.sample[1]) <= 10
@@ -208,7 +208,7 @@ def test_only_a_few_points_are_remembered():
     _, blocks = pair()
     for k in range(6):
         blocks.at((k + 1.0) * weights(blocks.design))
-    assert len(blocks.loss._known) == 3
+    assert len(blocks.loss._evaluations) == 3
     assert isinstance(blocks.loss, BlockLoss)
 
 

@@ -83,9 +83,13 @@ def test_masks_and_weights_of_rows_multiply():
 
 
 def test_weights_that_do_not_fit_are_named():
-    with pytest.raises(ValueError, match=r"With X of Dask, sample_weight must be so too. Got ndarray"):
+    with pytest.raises(
+        ValueError, match=r"If X is a Dask array or data frame, sample_weight must be one, too. Got ndarray"
+    ):
         RBRLClassifier().fit(*arrays(), np.ones(len(Y)))
-    with pytest.raises(ValueError, match=r"X and sample_weight must have the same rows in each block. .* would do"):
+    with pytest.raises(
+        ValueError, match=r"X and sample_weight must have the same rows in each block. .* use sample_weight.rechunk"
+    ):
         RBRLClassifier().fit(*arrays(), da.ones(len(Y), chunks=7))
 
 
@@ -175,9 +179,9 @@ def test_bad_arrays_are_named():
         RBRLClassifier().fit(Xd, Yd.rechunk((50, 5)))
     with pytest.raises(ValueError, match=r"two dimensions. Got shapes \(200, 8\) and \(200,\)"):
         RBRLClassifier().fit(Xd, Yd[:, 0])
-    with pytest.raises(ValueError, match=r"With X of Dask, y must be so too. Got NoneType"):
+    with pytest.raises(ValueError, match=r"If X is a Dask array or data frame, y must be one, too. Got NoneType"):
         RBRLClassifier().fit(Xd)
-    with pytest.raises(ValueError, match=r"y must be so too. Got ndarray"):
+    with pytest.raises(ValueError, match=r"y must be one, too. Got ndarray"):
         RBRLClassifier().fit(Xd, Y)
     with pytest.raises(ValueError, match="block 2 of 12 holds NaN"):
         RBRLClassifier().fit(da.where(da.arange(200, chunks=17)[:, None] == 40, np.nan, Xd), Yd)
@@ -199,7 +203,7 @@ def test_data_frames_cut_differently_are_refused_with_a_way_out():
     frames = [dd.from_pandas(pd.DataFrame(side), npartitions=n) for side, n in ((X, 4), (Y, 3))]
     with pytest.raises(ValueError, match=r"same rows in each block.*y\.repartition\(divisions=X\.divisions\)"):
         RBRLClassifier().fit(*frames)
-    with pytest.raises(ValueError, match=r"y must be so too. Got ndarray; .*dask\.dataframe\.from_pandas"):
+    with pytest.raises(ValueError, match=r"y must be one, too. Got ndarray; .*dask\.dataframe\.from_pandas"):
         RBRLClassifier().fit(frames[0], Y)
 
 

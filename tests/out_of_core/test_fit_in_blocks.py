@@ -150,10 +150,14 @@ def test_what_blocks_cannot_do_is_said():
     for solver in ("apg", APG()):
         with pytest.raises(ValueError, match="must be 'auto' or 'quasi-newton' for rows in blocks"):
             RBRLClassifier(solver=solver).fit(parts(X, Y))
-    with pytest.raises(ValueError, match=r"have their labels with them: pass no y. Got y of type ndarray"):
+    with pytest.raises(
+        ValueError, match=r"y must be None for blocks of rows, which contain their labels. Got y of type ndarray"
+    ):
         RBRLClassifier().fit(parts(X, Y), Y)
     for name in ("sample_weight", "label_mask"):
-        with pytest.raises(ValueError, match=rf"{name} goes with arrays. Rows in 5 blocks .* of type ndarray"):
+        with pytest.raises(
+            ValueError, match=rf"{name} must be None for rows in blocks. Got .* of type ndarray and 5 blocks"
+        ):
             RBRLClassifier().fit(parts(X, Y), **{name: np.ones(Y.shape)})
     with pytest.raises(ValueError, match="requires y"):
         RBRLClassifier().fit(X)

@@ -8,7 +8,7 @@ from rich.console import Console
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl import RBRLClassifier
-from rbrl._common.progress import Display, Lines, Live, Passes, duration, passes_for
+from rbrl._common.progress import Display, Lines, Live, Passes, display_for, duration
 
 X, Y = make_multilabel_classification(60, 5, n_classes=4, random_state=0)
 PARTS = [(X[:30], Y[:30]), (X[30:], Y[30:])]
@@ -23,7 +23,7 @@ def run(progress, gaps=(1.0, 0.1, 0.01, 0.001)):
     for gap in gaps:
         progress.advance(1, 2)
         progress.advance(2, 2)
-        progress.reached(gap)
+        progress.on_gap(gap)
     return progress
 
 
@@ -53,10 +53,10 @@ def test_a_bar_on_a_terminal_that_vanishes():
     assert "certified gap 1.0e-03" in stream.getvalue()
 
 
-def test_who_is_told():
-    assert isinstance(passes_for(1e-3, 0, Terminal()).display, Live)
-    assert isinstance(passes_for(1e-3, 1, io.StringIO()).display, Lines)
-    assert type(passes_for(1e-3, 0, io.StringIO()).display) is Display
+def test_the_display_depends_on_the_stream_and_on_verbose():
+    assert isinstance(display_for(False, Terminal()), Live)
+    assert isinstance(display_for(True, io.StringIO()), Lines)
+    assert type(display_for(False, io.StringIO())) is Display
 
 
 def test_what_is_quick_opens_no_view():

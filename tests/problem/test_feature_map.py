@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from rbrl import BRLClassifier, RBRLClassifier, load, save
 from rbrl.kernels import fit_feature_map, gram
 from rbrl.problem import FeatureMapDesign, SpectralDesign
-from rbrl.search import RBRLClassifierCV
+from rbrl.selection import RBRLClassifierCV
 
 TIGHT = {"tol": 1e-8, "max_iter": 5000}
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from reproduction.drawings import draw_convergence, draw_gamma, draw_pairs
 
+from rbrl.experiments.figures import save_figure
 from rbrl.metrics import PAPER_METRICS
-from rbrl.report.figures import save_figure
 
 NAMES = [metric.name for metric in PAPER_METRICS]
 

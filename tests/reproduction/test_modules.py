@@ -17,14 +17,14 @@ FILES = [
 PUBLIC = [
     *(
         "rbrl",
-        "rbrl.report",
-        "rbrl.report.figures",
         "rbrl.experiments",
+        "rbrl.experiments.figures",
+        "rbrl.experiments.tables",
         "rbrl.metrics",
-        "rbrl.statistics",
+        "rbrl.experiments.statistics",
         "rbrl.datasets",
     ),
-    *("rbrl.search", "rbrl.solvers", "rbrl.estimators", "rbrl.problem", "rbrl.registry", "rbrl.decision"),
+    *("rbrl.selection", "rbrl.solvers", "rbrl.estimators", "rbrl.problem", "rbrl.registry", "rbrl.decision"),
     *("rbrl.exceptions", "rbrl.ranking_svm", "rbrl.splits"),
 ]
 

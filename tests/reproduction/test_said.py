@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from rbrl.statistics import bayesian_signed_rank
+from rbrl.experiments.statistics import bayesian_signed_rank
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "reproduction" / "results"

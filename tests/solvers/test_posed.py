@@ -17,7 +17,7 @@ from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import fit_feature_map, gram
 from rbrl.problem import SpectralDesign
 from rbrl.problem.objective import Objective
-from rbrl.search import PathSearchCV
+from rbrl.selection import PathSearchCV
 from rbrl.solvers import APG, QuasiNewton, proof, solve_kernel
 from rbrl.solvers import solve as posed
 from rbrl.solvers.proof import prove_function, prove_kernel

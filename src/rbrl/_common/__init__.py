@@ -1,1 +1,1 @@
-"""What every package may use: checks, files, threads, progress, small linear algebra."""
+"""Tools that every package may use: checks, files, data frames, progress and linear algebra."""

@@ -1,4 +1,7 @@
-"""Files: written so that a reader sees the old one or the new one, and arrays in them that may claim what is not there."""
+"""Atomic writing of files, and checked reading of array headers.
+
+A file is written atomically: a reader sees either the complete old file or the complete new file.
+"""
 
 import math
 import os
@@ -11,18 +14,21 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-# Of the target's name, in that of the temporary file: file systems allow 255 bytes, and a letter may have four.
-KEPT_LETTERS = 50
+# Number of characters of the target's name that the name of the temporary file repeats. File systems
+# allow names of 255 bytes, and a character may take four bytes.
+MAX_PREFIX_LENGTH = 50
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path in the same folder; it becomes `path` at the end, or vanishes if an error was raised.
+def replace_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path in the same folder, which replaces `path` at the end.
+
+    The temporary file is removed if an error is raised.
 
     Parameters
     ----------
     path : path
-        Its folder must exist. A file that is there is replaced.
+        File to write. Its folder must exist. An existing file is replaced.
 
     Yields
     ------
@@ -33,7 +39,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     --------
     >>> from tempfile import mkdtemp
     >>> target = Path(mkdtemp(), "numbers.txt")
-    >>> with replacing(target) as temporary:
+    >>> with replace_file(target) as temporary:
     ...     _ = temporary.write_text("1 2 3")
     ...     target.exists()
     False
@@ -41,9 +47,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
     '1 2 3'
     """
     path = Path(path)
-    # Not `tempfile.mkstemp`, whose files are for their owner alone: the mode would have to be corrected by the umask,
-    # and to ask for the umask is to change it for all threads.
-    temporary = path.with_name(f".{path.name[:KEPT_LETTERS]}.{secrets.token_hex(8)}.tmp")
+    # `tempfile.mkstemp` creates files that only their owner may read. Correcting the mode would need
+    # the umask, and reading the umask changes it for all threads.
+    temporary = path.with_name(f".{path.name[:MAX_PREFIX_LENGTH]}.{secrets.token_hex(8)}.tmp")
     temporary.touch(exist_ok=False)
     try:
         yield temporary
@@ -53,35 +59,42 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def write_text_atomically(path: str | Path, text: str) -> None:
-    """Write a text file in UTF-8 with plain line ends, whole or not at all; its folder must exist.
+    """Write a text file in UTF-8 with plain line feeds, completely or not at all.
 
     Parameters
     ----------
     path : path
+        File to write. Its folder must exist.
     text : str
     """
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def array_head(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the head of an array in NumPy's format; raises ValueError if it claims more than there is.
+def read_array_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header of an array in NumPy's format and check it against the size of the file.
 
     Parameters
     ----------
     stream : binary file
-        It stands at the array's first byte afterwards.
+        The position is at the first byte of the array afterwards.
     size : int
-        The bytes that the array has in its file.
+        Number of bytes that the array has in its file.
 
     Returns
     -------
     shape : tuple of int
     fortran_order : bool
     dtype : dtype
+
+    Raises
+    ------
+    ValueError
+        The header declares more bytes than the file has.
     """
     version = npy.read_magic(stream)
-    shape, fortran, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream)
+    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = read_header(stream)
     if math.prod(shape) * dtype.itemsize > size:
         raise ValueError(f"an array of shape {shape} does not fit in {size} bytes")
     return shape, fortran, dtype

@@ -1,6 +1,6 @@
-"""The base classes of our estimators: scikit-learn's, as mypy sees them, and a `fit` that succeeds as a whole or not at all.
+"""Base classes of the estimators: scikit-learn's classes with types, and an atomic `fit`.
 
-They are apart, so that a module that needs arrays only does not wait for scikit-learn.
+They have a module of their own, so that a module that only needs arrays does not import scikit-learn.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from rbrl._common.typing import ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
-    # scikit-learn has no types: with its own classes as bases every attribute would be Any, a misspelt one too.
+    # scikit-learn has no types. If its classes were the bases, every attribute would have the type
+    # Any, and mypy would not find a misspelt attribute.
     class BaseEstimator:
-        """What our estimators inherit from scikit-learn."""
+        """Methods that the estimators inherit from scikit-learn."""
 
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_params(self, **params: Any) -> Self: ...
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
         def __sklearn_tags__(self) -> Any: ...
 
     class ClassifierMixin:
-        """What our classifiers inherit from scikit-learn."""
+        """Methods that the classifiers inherit from scikit-learn."""
 
         def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float: ...
 
@@ -31,22 +32,22 @@ else:
 __all__ = ["BaseEstimator", "ClassifierMixin", "Estimator", "all_or_nothing"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-# The methods of an estimator that learn.
-LEARNING = ("fit", "partial_fit")
+# Methods that set the fitted attributes of an estimator.
+FIT_METHODS = ("fit", "partial_fit")
 
 
 def all_or_nothing(method: Method) -> Method:
-    """Let a method that learns set all attributes together at its end, or none.
+    """Make a method such as `fit` set all attributes together at its end, or none if it fails.
 
-    The method works on a copy of the estimator, which shares the values of the attributes. Only a method that returns
-    replaces the attributes of the estimator, in one assignment. After an exception, KeyboardInterrupt included, the
-    estimator is as it was. Parameters that are set on the estimator in the meantime are kept.
+    The method works on a shallow copy of the estimator. When the method returns, the attributes of the
+    estimator are replaced in one assignment. If the method raises an exception, KeyboardInterrupt
+    included, the estimator does not change. Parameters that are set during the fit are kept.
 
-    Another thread may predict with the estimator meanwhile. It sees the old model until the assignment and the new model
-    after it; only a prediction that is under way at the moment of the assignment may read attributes of both. A callback
-    of the fit sees the copy.
+    Another thread may predict with the estimator during the fit. It uses the old model before the
+    assignment and the new model after it. Only a prediction that is running at the moment of the
+    assignment may read attributes of both models. A callback of the fit receives the copy.
 
-    The method must not change the values of old attributes in place: it replaces them.
+    The method must replace the values of old attributes and never change them in place.
 
     Parameters
     ----------
@@ -74,22 +75,22 @@ def all_or_nothing(method: Method) -> Method:
     """
 
     @wraps(method)
-    def learn(self: Any, *args: Any, **options: Any) -> Any:
+    def fit_copy(self: Any, *args: Any, **options: Any) -> Any:
         before = vars(self).copy()
-        learner = object.__new__(type(self))
-        vars(learner).update(before)
-        answer = method(learner, *args, **options)
-        learned = vars(learner)
-        kept = {name: value for name, value in vars(self).items() if name in learned or name not in before}
-        changed = {name: value for name, value in learned.items() if name not in before or value is not before[name]}
+        copy = object.__new__(type(self))
+        vars(copy).update(before)
+        result = method(copy, *args, **options)
+        after = vars(copy)
+        kept = {k: v for k, v in vars(self).items() if k in after or k not in before}
+        changed = {k: v for k, v in after.items() if k not in before or v is not before[k]}
         self.__dict__ = kept | changed
-        return self if answer is learner else answer
+        return self if result is copy else result
 
-    return cast(Method, learn)
+    return cast(Method, fit_copy)
 
 
 class Estimator(BaseEstimator):
-    """An estimator whose `fit` and `partial_fit`, and those of its subclasses, are :func:`all_or_nothing`.
+    """Estimator whose `fit` and `partial_fit`, also in subclasses, are :func:`all_or_nothing`.
 
     Examples
     --------
@@ -108,7 +109,7 @@ class Estimator(BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in LEARNING:
+        for name in FIT_METHODS:
             method = vars(cls).get(name)
             if isfunction(method):
                 setattr(cls, name, all_or_nothing(method))

@@ -1,7 +1,8 @@
-"""Checks of arguments and of what plans say; the wording of their messages lives here.
+"""Checks of parameters and of the values in a plan, with their error messages.
 
-There are two families. Parameters of classes are named with their owner and refused by `ValueError`. Keys of a plan are
-named by their place in the file and refused by `PlanError`, with a guess at what was meant, since they are typed by hand.
+There are two families. A wrong parameter of a class raises `ValueError`, and the message names the
+class and the parameter. A wrong value in a plan raises `PlanError`. Its message names the place in the
+file and suggests the closest allowed key or value, because plans are typed by hand.
 """
 
 import difflib
@@ -18,23 +19,25 @@ from numpy.typing import ArrayLike, NDArray
 from rbrl.exceptions import PlanError
 
 T = TypeVar("T")
-# Of a value in a plan: from its place, for messages, and the value to what is read.
+# Check of a value in a plan: takes the place of the value, for messages, and the value, and returns
+# the checked value.
 Check: TypeAlias = Callable[[str, Any], Any]
 
 
-def _required(ok: object, what: str, rule: str, value: T, error: type[Exception] = PlanError) -> T:
-    """Return `value` if it is `ok`; say what it must do otherwise."""
-    if not ok:
-        raise error(f"{what} must {rule}. Got {value!r} instead.")
+def _require(condition: object, subject: str, rule: str, value: T, error: type[Exception] = PlanError) -> T:
+    """Return `value` if the condition holds; raise an error that states the rule otherwise."""
+    if not condition:
+        raise error(f"{subject} must {rule}. Got {value!r} instead.")
     return value
 
 
-# Packages with frames between a user's call and a warning: scikit-learn's callbacks wrap `fit`, and joblib calls it.
-BETWEEN = ("rbrl", "sklearn", "contextlib", "joblib")
+# Packages whose frames lie between the user's call and a warning: scikit-learn's callbacks wrap `fit`,
+# and joblib calls it.
+INNER_PACKAGES = ("rbrl", "sklearn", "contextlib", "joblib")
 
 
 def users_level() -> int:
-    """The `stacklevel` with which a warning given by the caller of this function points at the user's own line.
+    """Return the `stacklevel` with which a warning of the calling function points at the user's line.
 
     Returns
     -------
@@ -46,9 +49,11 @@ def users_level() -> int:
     >>> users_level() >= 1
     True
     """
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
-        frame, level = frame.f_back, level + 1
+    frame = sys._getframe(1)
+    level = 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in INNER_PACKAGES:
+        frame = frame.f_back
+        level += 1
     return level
 
 
@@ -56,20 +61,21 @@ def check_number(
     owner: str, name: str, value: Any, *, low: float = 0.0, strict: bool = False, integer: bool = False,
     words: tuple[str | None, ...] = (),
 ) -> Any:  # fmt: skip
-    """Return `value` if it is a finite number above `low`; name owner, rule and value otherwise.
+    """Return `value` if it is a finite number of at least `low`; raise ValueError otherwise.
 
     Parameters
     ----------
     owner, name : str
-        The class, and its parameter.
+        Class and name of the parameter.
     value : object
     low : float, default=0.0
+        Lower bound of the number.
     strict : bool, default=False
-        Whether `low` itself is refused.
+        Whether the number must be larger than `low`.
     integer : bool, default=False
-        Whether only whole numbers are allowed.
+        Whether the number must be an integer.
     words : tuple of str or None
-        What is allowed instead of a number.
+        Values that are allowed instead of a number.
 
     Returns
     -------
@@ -90,16 +96,16 @@ def check_number(
     number = "an integer" if integer else "a finite number"
     number += f" {'>' if strict else '>='} {low:g}" if low > -np.inf else ""
     rule = f"be {' or '.join([*map(repr, words), number])}"
-    return _required(False, f"The {name} parameter of {owner}", rule, value, ValueError)
+    return _require(False, f"The {name} parameter of {owner}", rule, value, ValueError)
 
 
 def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
-    """Return `value` if it is one of `choices`; list them otherwise.
+    """Return `value` if it is one of `choices`; raise ValueError with the choices otherwise.
 
     Parameters
     ----------
     owner, name : str
-        The class, and its parameter.
+        Class and name of the parameter.
     value : object
     choices : collection
 
@@ -113,18 +119,17 @@ def check_choice(owner: str, name: str, value: T, choices: Collection[T]) -> T:
     Traceback (most recent call last):
     ValueError: The stop parameter of APG must be one of 'gap', 'paper'. Got 'never' instead.
     """
-    if value in choices:
-        return value
     rule = f"be one of {', '.join(map(repr, choices))}"
-    return _required(False, f"The {name} parameter of {owner}", rule, value, ValueError)
+    return _require(value in choices, f"The {name} parameter of {owner}", rule, value, ValueError)
 
 
 def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
-    """Row weights as float64, or ones; refuse negative ones and an all-zero vector.
+    """Return row weights as float64; raise ValueError if one is negative or if all are zero.
 
     Parameters
     ----------
     weights : array of shape (n_samples,), number or None
+        Weight of each row, one weight for all rows, or None for weights of 1.
     n_samples : int
 
     Returns
@@ -141,17 +146,17 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
     if not np.isfinite(weights).all() or weights.min() < 0:
         raise ValueError(f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}.")
     if not weights.any():
-        raise ValueError(f"sample_weight is zero for all {n_samples} rows: nothing is left to learn from.")
+        raise ValueError(f"sample_weight must be > 0 for at least one row. Got 0 for all {n_samples} rows.")
     return weights
 
 
 def hint(value: object, allowed: Iterable[object]) -> str:
-    """The end of a message: the close match if there is one, and everything that is allowed.
+    """Return the end of a message: the closest allowed value, if one is close, and all of them.
 
     Parameters
     ----------
     value : object
-        What was given.
+        Value that the user gave.
     allowed : iterable
 
     Returns
@@ -170,37 +175,38 @@ def hint(value: object, allowed: Iterable[object]) -> str:
 
 
 def check_table(where: str, value: Any) -> dict[str, Any]:
-    """Return `value` if it is a table (a dict with text keys)."""
-    return _required(isinstance(value, dict), where, "be a table", value)
+    """Return `value` if it is a table, which is a dict."""
+    return _require(isinstance(value, dict), where, "be a table", value)
 
 
 def check_keys(where: str, table: Any, allowed: Iterable[str], required: Iterable[str] = ()) -> None:
-    """Refuse keys that mean nothing here, and the absence of those that must be there.
+    """Raise PlanError if a table has an unknown key or lacks a required key.
 
     Parameters
     ----------
     where : str
-        The table's place in the plan; empty for the plan itself.
+        Place of the table in the plan; empty for the plan itself.
     table : object
     allowed, required : iterable of str
     """
     inside = f" in {where}" if where else ""
     for key in check_table(where or "a plan", table):
         if key not in allowed:
-            raise PlanError(f"the key {key!r}{inside} (value {table[key]!r}) means nothing.{hint(key, allowed)}")
+            raise PlanError(f"the key {key!r}{inside} (value {table[key]!r}) is unknown.{hint(key, allowed)}")
     for key in required:
         if key not in table:
             raise PlanError(f"the key {key!r}{inside} is missing. There are: {', '.join(map(str, table)) or 'none'}.")
 
 
-def checked(check: Callable[..., Any], **options: Any) -> dict[str, Check]:
-    """Metadata of a dataclass's field whose value in a plan is checked; `options` are those of the check.
+def check_with(check: Callable[..., Any], **options: Any) -> dict[str, Check]:
+    """Return the metadata of a dataclass field whose value in a plan is checked.
 
     Parameters
     ----------
     check : callable
-        From the place and the value to what is read.
+        Check of the value; see :data:`Check`.
     **options : object
+        Keyword arguments of the check.
 
     Returns
     -------
@@ -209,28 +215,28 @@ def checked(check: Callable[..., Any], **options: Any) -> dict[str, Check]:
     return {"check": partial(check, **options)}
 
 
-def checked_fields(cls: type) -> dict[str, Check]:
-    """The checks of a dataclass by the name of the field, in the order of the fields.
+def field_checks(cls: type) -> dict[str, Check]:
+    """Return the checks of a dataclass by the name of the field, in the order of the fields.
 
     Examples
     --------
     >>> from dataclasses import dataclass, field
     >>> @dataclass
     ... class Splits:
-    ...     number: int = field(default=10, metadata=checked(check_whole, at_least=1))
+    ...     number: int = field(default=10, metadata=check_with(check_whole, at_least=1))
     >>> read_as("splits", {"number": 3}, Splits)
     Splits(number=3)
     """
     return {one.name: one.metadata["check"] for one in fields(cls) if "check" in one.metadata}
 
 
-def checked_table(where: str, table: Any, checks: Mapping[str, Check], required: Iterable[str] = ()) -> dict[str, Any]:
-    """Return a copy of `table` in which every value is what the check of its key returns; refuse other keys.
+def check_values(where: str, table: Any, checks: Mapping[str, Check], required: Iterable[str] = ()) -> dict[str, Any]:
+    """Return a copy of `table` with checked values; raise PlanError if a key has no check.
 
     Parameters
     ----------
     where : str
-        Its place in the plan, for messages.
+        Place of the table in the plan, for messages.
     table : object
     checks : mapping of str to callable
     required : iterable of str
@@ -241,9 +247,9 @@ def checked_table(where: str, table: Any, checks: Mapping[str, Check], required:
 
     Examples
     --------
-    >>> checked_table("splits", {"stratified": True}, {"stratified": check_flag})
+    >>> check_values("splits", {"stratified": True}, {"stratified": check_flag})
     {'stratified': True}
-    >>> checked_table("splits", {"stratified": 1}, {"stratified": check_flag})
+    >>> check_values("splits", {"stratified": 1}, {"stratified": check_flag})
     Traceback (most recent call last):
     rbrl.exceptions.PlanError: splits.stratified must be true or false. Got 1 instead.
     """
@@ -252,25 +258,25 @@ def checked_table(where: str, table: Any, checks: Mapping[str, Check], required:
 
 
 def read_as(where: str, table: Any, cls: type[T]) -> T:
-    """Return a dataclass made of a table whose values its fields check.
+    """Return an instance of a dataclass with the checked values of a table.
 
     Parameters
     ----------
     where : str
-        Its place in the plan, for messages.
+        Place of the table in the plan, for messages.
     table : object
     cls : type
-        The dataclass.
+        Dataclass whose fields declare checks.
 
     Returns
     -------
     object
     """
-    return cls(**checked_table(where, table, checked_fields(cls)))
+    return cls(**check_values(where, table, field_checks(cls)))
 
 
-def unchecked(where: str, value: T) -> T:
-    """Return `value`; who uses it knows better."""
+def accept_any(where: str, value: T) -> T:
+    """Return `value` unchecked, because the code that uses the value checks it."""
     return value
 
 
@@ -280,7 +286,7 @@ def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
     Parameters
     ----------
     where : str
-        Its place in the plan, for messages.
+        Place of the value in the plan, for messages.
     value : object
     allowed : iterable of str
 
@@ -289,17 +295,17 @@ def check_one_of(where: str, value: Any, allowed: Iterable[str]) -> str:
     str
     """
     if not isinstance(value, str) or value not in allowed:
-        raise PlanError(f"{where} = {value!r} is not possible.{hint(value, allowed)}")
+        raise PlanError(f"{where} = {value!r} is not allowed.{hint(value, allowed)}")
     return value
 
 
 def check_whole(where: str, value: Any, at_least: int) -> int:
-    """Return `value` if it is a whole number that is large enough.
+    """Return `value` if it is an integer of at least `at_least`.
 
     Parameters
     ----------
     where : str
-        Its place in the plan, for messages.
+        Place of the value in the plan, for messages.
     value : object
     at_least : int
 
@@ -308,25 +314,27 @@ def check_whole(where: str, value: Any, at_least: int) -> int:
     int
     """
     ok = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
-    return _required(ok, where, f"be a whole number >= {at_least}", value)
+    return _require(ok, where, f"be a whole number >= {at_least}", value)
 
 
 def check_share(where: str, value: Any) -> float:
     """Return `value` if it lies between 0 and 1, both excluded."""
     ok = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < 1
-    return float(_required(ok, where, "lie between 0 and 1, both excluded", value))
+    return float(_require(ok, where, "lie between 0 and 1, both excluded", value))
 
 
 def check_flag(where: str, value: Any) -> bool:
     """Return `value` if it is true or false."""
-    return _required(isinstance(value, bool), where, "be true or false", value)
+    return _require(isinstance(value, bool), where, "be true or false", value)
 
 
 def check_text(where: str, value: Any) -> str:
     """Return `value` if it is text that is not empty."""
-    return _required(isinstance(value, str) and value.strip(), where, "be text that is not empty", value)
+    ok = isinstance(value, str) and value.strip()
+    return _require(ok, where, "be text that is not empty", value)
 
 
 def check_list(where: str, value: Any) -> list[Any]:
     """Return `value` if it is a list that is not empty."""
-    return list(_required(isinstance(value, list | tuple) and value, where, "be a list that is not empty", value))
+    ok = isinstance(value, list | tuple) and value
+    return list(_require(ok, where, "be a list that is not empty", value))

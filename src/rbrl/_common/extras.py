@@ -1,9 +1,9 @@
-"""Packages that only some need: imported when they are used; where one is missing, a line names the extra that brings it."""
+"""Import of optional packages, with an error that names the extra to install."""
 
 from importlib import import_module
 from typing import Any
 
-# What each extra of pyproject.toml brings that is imported.
+# Modules that each extra of pyproject.toml installs and that the library imports.
 EXTRAS = {
     "cli": ("typer", "rich"),
     "report": ("matplotlib", "jinja2", "pandas"),
@@ -12,40 +12,16 @@ EXTRAS = {
 }
 
 
-def missing_extra(what: str, extra: str, module: str) -> ImportError:
-    """The error for something that cannot be had without an extra.
-
-    Parameters
-    ----------
-    what : str
-        What was asked for, as the subject of a sentence.
-    extra : str
-        One of `EXTRAS`.
-    module : str
-        What is not installed.
-
-    Returns
-    -------
-    ImportError
-
-    Examples
-    --------
-    >>> print(missing_extra("Reading Parquet files", "data", "pyarrow"))
-    Reading Parquet files needs pyarrow, which is not installed: pip install "rbrl[data]".
-    """
-    return ImportError(f'{what} needs {module}, which is not installed: pip install "rbrl[{extra}]".', name=module)
-
-
-def import_extra(module: str, extra: str, what: str) -> Any:
-    """Import a module of an extra, or say how to get it.
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """Import a module of an extra.
 
     Parameters
     ----------
     module : str
     extra : str
-        One of `EXTRAS`.
-    what : str
-        What it is needed for, as the subject of a sentence.
+        Name of the extra, a key of `EXTRAS`.
+    purpose : str
+        Task that needs the module, as the subject of a sentence.
 
     Returns
     -------
@@ -54,7 +30,7 @@ def import_extra(module: str, extra: str, what: str) -> Any:
     Raises
     ------
     ImportError
-        It is not installed; the message names the extra.
+        The module is not installed; the message names the extra.
 
     Examples
     --------
@@ -64,19 +40,19 @@ def import_extra(module: str, extra: str, what: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise explained(error, extra, what) from error
+        raise explain_import_error(error, extra, purpose) from error
 
 
-def explained(error: ImportError, extra: str, what: str) -> ImportError:
-    """The error that names the extra if one of its modules is missing; any other import error as it is.
+def explain_import_error(error: ImportError, extra: str, purpose: str) -> ImportError:
+    """Return an error that names the extra to install; return any other import error unchanged.
 
     Parameters
     ----------
     error : ImportError
     extra : str
-        One of `EXTRAS`.
-    what : str
-        What was being imported, as the subject of a sentence.
+        Name of the extra, a key of `EXTRAS`.
+    purpose : str
+        Task that needs the module, as the subject of a sentence.
 
     Returns
     -------
@@ -84,8 +60,12 @@ def explained(error: ImportError, extra: str, what: str) -> ImportError:
 
     Examples
     --------
-    >>> print(explained(ModuleNotFoundError(name="typer"), "cli", "The command line"))
+    >>> error = ModuleNotFoundError(name="typer")
+    >>> print(explain_import_error(error, "cli", "The command line"))
     The command line needs typer, which is not installed: pip install "rbrl[cli]".
     """
     name = (error.name or "").partition(".")[0]
-    return missing_extra(what, extra, name) if name in EXTRAS[extra] else error
+    if name not in EXTRAS[extra]:
+        return error
+    message = f'{purpose} needs {name}, which is not installed: pip install "rbrl[{extra}]".'
+    return ImportError(message, name=name)

@@ -1,6 +1,6 @@
-"""Data of every form: names of columns, order of rows, masks, labels as plain arrays, and frames as answers.
+"""Data frames, masked arrays and sparse matrices: checks of their rows and columns, and conversions.
 
-pandas and polars are imported where a frame of theirs is asked for, and nowhere else.
+pandas and polars are imported only when a data frame of theirs is created.
 """
 
 import numbers
@@ -16,12 +16,12 @@ from rbrl._common.checks import check_choice
 from rbrl._common.typing import Array, BoolArray
 from rbrl.exceptions import InvalidLabelsError
 
-# What answers may come in; the first is what scikit-learn's classifiers give.
+# Containers of predictions; "default" gives NumPy arrays, as scikit-learn does.
 CONTAINERS = ("default", "pandas", "polars")
 
 
 def column_names(frame: Any) -> list[str] | None:
-    """The names of the columns of a data frame, if they are text; None for anything else.
+    """Return the column names of a data frame if they are strings, and None otherwise.
 
     Parameters
     ----------
@@ -42,15 +42,16 @@ def column_names(frame: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def says_nothing(value: Any) -> bool:
-    """Whether a value is missing: None, NaN, or the NA of pandas, which is equal to nothing and has no truth value."""
+def is_missing(value: Any) -> bool:
+    """Tell whether a value is None, NaN or the NA of pandas."""
+    # NA has no truth value and its comparisons return NA, so that only its type identifies it.
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def fill_masked(values: Any) -> Any:
-    """Return a masked array of NumPy with NaN for its masked entries; anything else as it is.
+def fill_masked_entries(values: Any) -> Any:
+    """Return a masked array of NumPy as an array with NaN for masked entries; return anything else unchanged.
 
-    NumPy drops the mask of an array without a word where it makes a plain array of it.
+    `np.asarray` would drop the mask silently.
 
     Parameters
     ----------
@@ -59,23 +60,24 @@ def fill_masked(values: Any) -> Any:
     Returns
     -------
     object
-        An array without a mask, of floats if an entry of a number was masked.
+        Array without a mask. Its entries are floats if numbers are masked.
 
     Examples
     --------
-    >>> fill_masked(np.ma.array([1, 2], mask=[False, True]))
+    >>> fill_masked_entries(np.ma.array([1, 2], mask=[False, True]))
     array([ 1., nan])
     """
     if not isinstance(values, np.ma.MaskedArray):
         return values
-    data, mask = np.ma.getdata(values), np.ma.getmaskarray(values)
+    data = np.ma.getdata(values)
+    mask = np.ma.getmaskarray(values)
     if not mask.any():
         return data
     return np.where(mask, np.nan, data if data.dtype.kind in "biuf" else data.astype(object))
 
 
 def as_dense(matrix: Any) -> Array:
-    """Return a matrix of any form as an array: zeros of a sparse matrix are filled in, and masked entries are NaN.
+    """Return a matrix of any form as a dense array, with NaN for masked entries.
 
     Parameters
     ----------
@@ -90,44 +92,47 @@ def as_dense(matrix: Any) -> Array:
     >>> as_dense(sparse.csr_array([[0, 2]]))
     array([[0, 2]])
     """
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(fill_masked(matrix))
+    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(fill_masked_entries(matrix))
 
 
-def refuse_masked(**given: Any) -> None:
-    """Refuse masked arrays of NumPy of which some entry is masked.
+def check_no_mask(**arguments: Any) -> None:
+    """Raise ValueError if an argument is a masked array of NumPy with a masked entry.
 
     Parameters
     ----------
-    **given : object
+    **arguments : object
         Arguments of the user, by their names.
 
     Examples
     --------
-    >>> refuse_masked(X=np.ma.array([[1.0, 2.0]], mask=[[False, True]]))
+    >>> check_no_mask(X=np.ma.array([[1.0, 2.0]], mask=[[False, True]]))
     Traceback (most recent call last):
     ValueError: X must have a value in every entry. Got a masked array with 1 of 2 entries masked; fill them in first, for \
 example with X.filled(0).
     """
-    for name, values in given.items():
-        if isinstance(values, np.ma.MaskedArray) and (n_masked := int(np.ma.getmaskarray(values).sum())):
+    for name, values in arguments.items():
+        if isinstance(values, np.ma.MaskedArray) and (n_masked := np.ma.count_masked(values)):
             raise ValueError(
                 f"{name} must have a value in every entry. Got a masked array with {n_masked} of {values.size} entries "
                 f"masked; fill them in first, for example with {name}.filled(0)."
             )
 
 
-def check_same_rows(**given: Any) -> None:
-    """Refuse pandas objects whose indexes say that their rows are not in one order; rows are joined by position.
+def check_same_rows(**arguments: Any) -> None:
+    """Raise InvalidLabelsError if the indexes of pandas objects show that their rows differ.
 
-    Equal indexes are right. Refused are the same index values in another order, and other values that sort the rows
-    differently, as when the labels of the test rows go with the training rows. Other values may come without a mistake,
-    and are allowed, if one index is 0, 1, 2, ..., which pandas gives to whatever has none, if the types differ, such as
-    names and numbers, or if both indexes sort the rows alike: a split of such rows gives this.
+    The library joins rows by position. Two indexes show a mistake if they hold the same values in
+    another order, or if they hold different values that sort the rows differently. An example is the
+    labels of the test rows given with the training rows.
+
+    Different values are no mistake, and are allowed, in three cases: one index is 0, 1, 2, ..., which
+    is the default of pandas; the indexes have different types, such as names and numbers; or both
+    indexes sort the rows alike, which happens when rows with different indexes are split together.
 
     Parameters
     ----------
-    **given : object
-        Arguments of the user, by their names. Objects without an index are not looked at.
+    **arguments : object
+        Arguments of the user, by their names. Objects without an index are ignored.
 
     Examples
     --------
@@ -140,9 +145,9 @@ def check_same_rows(**given: Any) -> None:
 'Tuesday' in y, in row 0; pass y.loc[X.index]. If the rows belong together by their position, pass both with \
 reset_index(drop=True).
     """
-    indexes = {name: _index(values) for name, values in given.items()}
-    (first, expected), *others = [(name, index) for name, index in indexes.items() if index is not None] or [("", None)]
-    for name, index in others:
+    indexes = [(name, values.index) for name, values in arguments.items() if _has_index(values)]
+    for name, index in indexes[1:]:
+        first, expected = indexes[0]
         if len(index) == len(expected) and _name_other_rows(expected, index):
             pairs = enumerate(zip(map(repr, expected.tolist()), map(repr, index.tolist())))
             row, (one, other) = next((row, pair) for row, pair in pairs if pair[0] != pair[1])
@@ -153,13 +158,15 @@ reset_index(drop=True).
             )
 
 
-def check_same_columns(**given: Any) -> None:
-    """Refuse data frames that have the same columns in another order; columns are joined by position.
+def check_same_columns(**arguments: Any) -> None:
+    """Raise InvalidLabelsError if data frames have the same columns in another order.
+
+    The library joins columns by position.
 
     Parameters
     ----------
-    **given : object
-        Arguments of the user, by their names. Objects without names of columns are not looked at.
+    **arguments : object
+        Arguments of the user, by their names. Objects without column names are ignored.
 
     Examples
     --------
@@ -170,7 +177,7 @@ def check_same_columns(**given: Any) -> None:
     rbrl.exceptions.InvalidLabelsError: Y and labels must have their columns in the same order. Got 'sea' in Y and 'sun' \
 in labels, as column 0; pass labels[Y.columns].
     """
-    named = [(name, names) for name, values in given.items() if (names := column_names(values)) is not None]
+    named = [(name, names) for name, values in arguments.items() if (names := column_names(values))]
     for name, names in named[1:]:
         first, expected = named[0]
         if names != expected and sorted(names) == sorted(expected):
@@ -181,13 +188,13 @@ in labels, as column 0; pass labels[Y.columns].
             )
 
 
-def _index(values: Any) -> Any:
-    """The index of an object of pandas, or None."""
-    index = getattr(values, "index", None)
-    return index if hasattr(values, "iloc") and hasattr(index, "inferred_type") else None
+def _has_index(values: Any) -> bool:
+    """Tell whether an object has an index as pandas objects do."""
+    return hasattr(values, "iloc") and hasattr(getattr(values, "index", None), "inferred_type")
 
 
 def _name_other_rows(one: Any, other: Any) -> bool:
+    """Tell whether two indexes show that their rows differ, by the rules of `check_same_rows`."""
     if one.equals(other):
         return False
     if Counter(one) == Counter(other):
@@ -200,16 +207,17 @@ def _name_other_rows(one: Any, other: Any) -> bool:
 
 
 class LabelValues(NamedTuple):
-    """Labels in one form, and the form that predictions are given back in.
+    """Labels as an array or CSR matrix, with the type and container that predictions will have.
 
     Attributes
     ----------
     values : array or CSR matrix
-        NaN stands for a missing label.
+        Labels, with NaN for a missing label.
     dtype : dtype
-        Type of the known labels: missing labels do not make an integer a float.
+        Type of the known labels. Integers remain integers if labels are missing.
     container : type or None
-        `csr_array` or `csr_matrix` for sparse labels. The metrics of scikit-learn do not take every other format.
+        Class of sparse labels, `csr_array` or `csr_matrix`. Some metrics of scikit-learn reject other
+        formats.
     """
 
     values: Any
@@ -220,8 +228,8 @@ class LabelValues(NamedTuple):
 def label_values(y: Any) -> LabelValues:
     """Return labels of any form as an array or a CSR matrix.
 
-    Numbers that came as objects, such as columns of pandas that can hold NA, become numbers. A masked entry, None and NA
-    become NaN.
+    Numbers in arrays of objects, such as pandas columns that can hold NA, become numeric arrays. A masked
+    entry, None and NA become NaN.
 
     Parameters
     ----------
@@ -248,9 +256,9 @@ def label_values(y: Any) -> LabelValues:
         rows = y.tocsr()
         return LabelValues(rows, y.dtype, type(rows))
     if isinstance(y, np.ma.MaskedArray) and y.dtype.kind != "O":
-        return LabelValues(fill_masked(y), y.dtype)
-    values = np.asarray(fill_masked(y))
-    found = _of_objects(values) if values.dtype.kind == "O" else LabelValues(values, values.dtype)
+        return LabelValues(fill_masked_entries(y), y.dtype)
+    values = np.asarray(fill_masked_entries(y))
+    found = _convert_objects(values) if values.dtype.kind == "O" else LabelValues(values, values.dtype)
     declared = _declared_type(y) if found.values.dtype.kind in "biuf" else None
     return found if declared is None else found._replace(dtype=declared)
 
@@ -281,14 +289,14 @@ def missing_entries(values: Any) -> BoolArray | None:
 
 
 def _is_sparse_frame(y: Any) -> bool:
-    """Tell whether y is a pandas frame of which every column is sparse."""
+    """Tell whether y is a pandas frame whose columns are all sparse."""
     if getattr(y, "ndim", 0) != 2 or not hasattr(y, "sparse"):
         return False
     return all(hasattr(dtype, "fill_value") for dtype in y.dtypes)
 
 
 def _declared_type(y: Any) -> np.dtype[Any] | None:
-    """The type of numbers that a frame or series declares, whose missing entries make floats or objects of an array."""
+    """Return the numeric type that a frame or series declares, which an array with missing entries loses."""
     if hasattr(y, "null_count") and hasattr(y, "clear"):  # polars
         declared: list[Any] = [np.asarray(y.clear()).dtype]
     else:
@@ -298,9 +306,9 @@ def _declared_type(y: Any) -> np.dtype[Any] | None:
     return np.result_type(*declared) if numeric else None
 
 
-def _of_objects(values: Array) -> LabelValues:
-    """Numbers, where all objects that are there are numbers; the objects as they are otherwise."""
-    missing = np.vectorize(says_nothing, otypes=[bool])(values) if values.size else np.zeros(values.shape, dtype=bool)
+def _convert_objects(values: Array) -> LabelValues:
+    """Return an array of objects as numbers if all objects that are not missing are numbers."""
+    missing = np.reshape([is_missing(value) for value in values.flat], values.shape).astype(bool)
     known = values[~missing]
     dtype = _number_type(set(map(type, known.flat)))
     if dtype is None:
@@ -313,7 +321,7 @@ def _of_objects(values: Array) -> LabelValues:
 
 
 def _number_type(types: Iterable[type]) -> np.dtype[Any] | None:
-    """The type of numbers that can hold objects of these types; None if some are no numbers, or none is there."""
+    """Return the numeric type that can hold objects of these types; None if one is not numeric or there are none."""
     types = set(types)
     boolean = (bool, np.bool_)
     if not types:
@@ -329,12 +337,12 @@ def _number_type(types: Iterable[type]) -> np.dtype[Any] | None:
 
 
 def check_container(owner: str, container: str) -> str:
-    """Return the name of a container that answers may come in; refuse others, and a library that is not installed.
+    """Return the name of a container of predictions; raise an error if it is unknown or not installed.
 
     Parameters
     ----------
     owner : str
-        Whose answers they are.
+        Method that sets the container, for messages.
     container : str
 
     Returns
@@ -359,22 +367,21 @@ def check_container(owner: str, container: str) -> str:
 
 
 def as_frame(values: Any, names: Sequence[Any], container: str, like: Any = None) -> Any:
-    """Values in a data frame; one column of them, not in a matrix, in a series.
+    """Return a matrix as a data frame, or a vector as a series.
 
     Parameters
     ----------
-    values : array or sparse matrix
-        Of shape (n_rows, n_columns), or (n_rows,).
+    values : array or sparse matrix of shape (n_rows, n_columns), or array of shape (n_rows,)
     names : sequence
-        Of the columns; polars has text only.
+        Names of the columns. They become strings in polars.
     container : {"pandas", "polars"}
     like : object, default=None
-        What the rows were given in: a frame of pandas hands on its index.
+        Input data of the rows. The result has its index if it is a pandas object.
 
     Returns
     -------
     data frame or series
-        Of a sparse matrix, pandas has a frame of sparse columns, and polars a dense one.
+        A sparse matrix becomes sparse columns in pandas and dense columns in polars.
 
     Examples
     --------

@@ -1,40 +1,88 @@
-"""Small spectral tools: singular values and thresholding of tall matrices, largest eigenvalues."""
+"""Linear algebra: singular values, eigenvalues and Gram matrices, and a limit on the number of threads."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dsyevd
 from scipy.sparse.linalg import LinearOperator, eigsh
+from threadpoolctl import threadpool_limits
 
 from rbrl._common.typing import FloatArray, Matrix, issparse
 
-# Below this share of the largest singular value, squaring (the Gram matrix) has lost the digits.
+# A Gram matrix squares the singular values. Below this share of the largest one, their digits are lost.
 GRAM_FLOOR = 1e-4
-# The decomposition of a matrix with a shorter side than this is cheap beside what else is done with it.
+# Matrices whose shorter side is at most this long are decomposed exactly, which is cheap enough.
 EXACT_BELOW = 1000
+# Number of entries of a dense block of rows of a projected Gram matrix: 32 MB.
+GRAM_BLOCK_ENTRIES = 2**22
+# Eigenvalues above this share of the largest one are accurate to four digits in double precision.
+# Smaller ones are computed again from the rest of the matrix.
+ACCURATE_SHARE = 1e-11
+# An eigenvalue below this share of the largest one is a rounding error. The square root of this share
+# is 1e-14 of the largest singular value.
+NOISE_SHARE = 1e-28
+# The same limit if only the Gram matrix is known, whose own rounding is larger.
+GRAM_NOISE_SHARE = 1e-14
+
+_lock = threading.Lock()
+_n_users = 0
+_limits: threadpool_limits | None = None
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit BLAS and OpenMP to one thread, so that a run gives the same digits whatever runs beside it.
+
+    The limit belongs to the whole process. It is lifted when the last of the concurrent users leaves.
+
+    Examples
+    --------
+    >>> from threadpoolctl import threadpool_info
+    >>> import numpy
+    >>> with one_thread():
+    ...     max(library["num_threads"] for library in threadpool_info())
+    1
+    """
+    global _n_users, _limits
+    with _lock:
+        _n_users += 1
+        if _n_users == 1:
+            _limits = threadpool_limits(1)
+    try:
+        yield
+    finally:
+        with _lock:
+            _n_users -= 1
+            if _n_users == 0 and _limits is not None:
+                _limits.restore_original_limits()
 
 
 def gram_eigh(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues (ascending, not negative) and eigenvectors of a positive semidefinite matrix, without the checks that cost
-    more than a small one."""
+    """Return eigenvalues (ascending, not negative) and eigenvectors of a positive semidefinite matrix.
+
+    LAPACK is called directly, because the checks of NumPy cost more than a small decomposition.
+    """
     if not gram.size:
         return np.zeros(0), gram
     values, V, failed = dsyevd(gram)
-    values, V = np.linalg.eigh(gram) if failed else (values, V)
+    if failed:
+        values, V = np.linalg.eigh(gram)
     return np.maximum(values, 0.0), V
 
 
 def small_gram(W: FloatArray) -> tuple[FloatArray, bool]:
-    """The smaller of W'W and WW', and whether it is the latter; of no rows nothing is asked."""
-    wide = 0 < W.shape[0] < W.shape[1]
-    return W @ W.T if wide else W.T @ W, wide
+    """Return the smaller of W'W and WW', and whether it is WW'; return W'W if W has no rows."""
+    is_wide = 0 < W.shape[0] < W.shape[1]
+    return W @ W.T if is_wide else W.T @ W, is_wide
 
 
 def gram_singular_values(W: FloatArray) -> FloatArray:
-    """Singular values, ascending, from the smaller Gram matrix: quick, with eight digits of the largest."""
-    # All of them even for the largest alone: LAPACK's routine for one eigenvalue gives up on matrices whose entries differ
-    # by many orders of magnitude.
+    """Return singular values in ascending order, to eight digits of the largest, from the smaller Gram matrix."""
+    # All values are computed even if only the largest is needed: LAPACK's routine for one eigenvalue
+    # fails for matrices whose entries differ by many orders of magnitude.
     gram = small_gram(W)[0]
     if not gram.size:
         return np.zeros(0)
@@ -43,75 +91,78 @@ def gram_singular_values(W: FloatArray) -> FloatArray:
 
 
 def singular_values(W: FloatArray) -> FloatArray:
-    """Return singular values, largest first, to the digits of the largest: norms of W times each eigenvector of W'W.
+    """Return singular values in descending order, as the norms of W times each eigenvector of W'W.
 
-    The Gram matrix blurs the eigenvectors of small singular values. What W has along those is decomposed again, by itself.
-    The sum of the result is never below that of the singular values. An SVD takes several times as long.
+    The errors are rounding errors of the largest singular value. The Gram matrix does not resolve the
+    eigenvectors of small singular values, so that the projection of W on these is decomposed again. The
+    sum of the result is never below the sum of the exact singular values. This is faster than an SVD.
     """
     tall = W if W.shape[0] >= W.shape[1] else W.T
     _, V = gram_eigh(tall.T @ tall)
-    images = tall @ V
-    sizes = np.sqrt(squares(images))
-    blurred = sizes < GRAM_FLOOR * sizes.max(initial=0.0)
-    if blurred.any():
-        sizes[blurred] = singular_values(images[:, blurred])
-    return np.sort(sizes)[::-1]
+    projections = tall @ V
+    sigma = np.sqrt(squares(projections))
+    is_small = sigma < GRAM_FLOOR * sigma.max(initial=0.0)
+    if is_small.any():
+        sigma[is_small] = singular_values(projections[:, is_small])
+    return np.sort(sigma)[::-1]
 
 
 def leading_singular(
     W: FloatArray, most: int, above: float = 0.0, near: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Left singular vectors, singular values (descending) and right ones of W: the `most` largest that exceed `above`.
+    """Return left singular vectors, singular values (descending) and right singular vectors of W.
 
-    Exact where all are asked for, or the shorter side is moderate; by subspace iteration else, which finds what stands
-    out. It starts from the columns of `near`, where right singular vectors are expected, and as many others as are asked
-    for.
+    The result has the `most` largest singular values that exceed `above`. It is exact if all are asked
+    for or if the shorter side of W is at most `EXACT_BELOW`. Otherwise, subspace iteration starts from
+    the columns of `near`, which approximate right singular vectors, and from `most` random columns.
     """
     if min(W.shape) > max(EXACT_BELOW, most):
         P, sigma, Q = _subspace_iteration(W, most, near)
         keep = (sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0))
         return P[:, keep], sigma[keep], Q[:, keep]
-    gram, wide = small_gram(W)
+    gram, is_wide = small_gram(W)
     values, V = gram_eigh(gram)
-    sigma, V = np.sqrt(values[::-1]), V[:, ::-1]
-    largest = np.flatnonzero((sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0)))[:most]
-    sigma, V = sigma[largest], V[:, largest]
-    return (V, sigma, (W.T @ V) / sigma) if wide else ((W @ V) / sigma, sigma, V)
+    sigma = np.sqrt(values)
+    ascending = np.flatnonzero((sigma > above) & (sigma > 1e-8 * sigma.max(initial=0.0)))
+    largest = ascending[::-1][:most]
+    sigma = sigma[largest]
+    V = V[:, largest]
+    return (V, sigma, (W.T @ V) / sigma) if is_wide else ((W @ V) / sigma, sigma, V)
 
 
 def _subspace_iteration(
     W: FloatArray, size: int, near: FloatArray | None = None, spare: int = 10
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The `size` largest singular triples, approximately."""
+    """Return approximations of the `size` largest singular values with their vectors."""
     Q = np.random.default_rng(0).standard_normal((W.shape[1], size + spare))
     Q = (Q if near is None else np.hstack([near, Q]))[:, : min(W.shape)]
     for _ in range(6):
         P = np.linalg.qr(W @ Q)[0]
         Q = np.linalg.qr(W.T @ P)[0]
-    left, sigma, turn = np.linalg.svd(W @ Q, full_matrices=False)
-    return left[:, :size], sigma[:size], (Q @ turn.T)[:, :size]
+    left, sigma, right = np.linalg.svd(W @ Q, full_matrices=False)
+    return left[:, :size], sigma[:size], (Q @ right.T)[:, :size]
 
 
 def leading_eigenvectors(
     product: Callable[[FloatArray], FloatArray], size: int, most: int, extra: int = 8, rounds: int = 3
 ) -> tuple[FloatArray, FloatArray]:
-    """Orthonormal directions in which a positive semidefinite matrix is largest, `most` of them, and how large, nearly.
+    """Return approximate leading eigenvectors and eigenvalues of a positive semidefinite matrix.
 
-    By subspace iteration on its product with a matrix of few columns; so many `extra` ones make the last directions good,
-    too.
+    Subspace iteration multiplies the matrix by `most` columns and `extra` columns, which improve the
+    accuracy of the last eigenvectors.
     """
     V = np.random.default_rng(0).standard_normal((size, min(most + extra, size)))
     for _ in range(rounds):
         V = np.linalg.qr(product(V))[0]
-    values, turn = np.linalg.eigh(V.T @ product(V))
-    return V @ turn[:, ::-1][:, :most], np.maximum(values[::-1][:most], 0.0)
+    values, rotation = np.linalg.eigh(V.T @ product(V))
+    return V @ rotation[:, ::-1][:, :most], np.maximum(values[::-1][:most], 0.0)
 
 
 def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:
-    """Shrink every singular value by `amount`, to no less than zero: eq. (24) of the paper.
+    """Reduce every singular value by `amount`, but not below zero: eq. (24) of the paper.
 
-    W V (1 - amount / sigma)_+ V' needs only the small Gram matrix, and is accurate for singular values above
-    `GRAM_FLOOR` of the largest. Where smaller ones must be kept, the full SVD is used.
+    W V (1 - amount / sigma)_+ V' needs only the small Gram matrix. It is accurate for singular values
+    above `GRAM_FLOOR` of the largest. If smaller singular values remain, the full SVD is used.
     """
     if amount == 0 or W.size == 0:
         return W.copy()
@@ -127,23 +178,27 @@ def threshold_singular_values(W: FloatArray, amount: float) -> FloatArray:
 
 
 def clip_singular_values(W: FloatArray, limit: float) -> FloatArray:
-    """The nearest matrix with no singular value above `limit`."""
+    """Return the nearest matrix with no singular value above `limit`."""
     if 0 < W.shape[0] < W.shape[1]:
         return clip_singular_values(W.T, limit).T
-    clip, clipped, far = np.eye(W.shape[1]), W, True
-    while far:
+    clip = np.eye(W.shape[1])
+    clipped = W
+    while True:
         values, V = gram_eigh(clipped.T @ clipped)
         sigma = np.sqrt(values)
         clip = clip @ ((V * (limit / np.maximum(sigma, max(limit, np.finfo(float).tiny)))) @ V.T)
-        # The Gram matrix of a W far outside blurs singular values near the limit: what it gives is clipped once more.
-        clipped, far = W @ clip, bool(sigma[-1] > 10 * limit > 0)
-    return clipped
+        clipped = W @ clip
+        # If the largest singular value is far above the limit, the Gram matrix does not resolve those
+        # near the limit, and the result is clipped once more.
+        if not sigma[-1] > 10 * limit > 0:
+            return clipped
 
 
 def largest_eigenvalue(product: Callable[[FloatArray], FloatArray], size: int, exact_below: int = 500) -> float:
-    """Largest eigenvalue of a symmetric positive semidefinite operator, given its product with a matrix.
+    """Return the largest eigenvalue of a positive semidefinite operator, given its product with a matrix.
 
-    Small operators are formed and solved; for large ones the Lanczos value is raised by its residual.
+    A small operator is formed and decomposed. For a large one, the residual is added to the Lanczos
+    value, so that the result is not too small.
     """
     if size == 0:
         return 0.0
@@ -157,49 +212,43 @@ def largest_eigenvalue(product: Callable[[FloatArray], FloatArray], size: int, e
     return float(value[0] + residual)
 
 
-# Entries of a dense block of rows: 32 MB.
-BLOCK_ENTRIES = 2**22
-# A decomposition in double precision knows eigenvalues above this share of its largest to four digits; what is below
-# is decomposed again by itself.
-SURE = 1e-11
-# Below this share of the largest eigenvalue a direction is the rounding of the others: 1e-14 of the largest singular value.
-NOISE = 1e-28
-# Where the Gram matrix is all that is left of the rows, its own rounding is the limit.
-GRAM_NOISE = 1e-14
-
-
 def whiten(
     gram: FloatArray, projected: Callable[[FloatArray], FloatArray] | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Orthonormal directions V with :math:`V'X'XV = \operatorname{diag}(c)`, and c, largest first.
+    r"""Return orthonormal directions V with :math:`V'X'XV = \operatorname{diag}(c)`, and c, largest first.
 
-    The Gram matrix of columns of very different size holds nothing of the small ones: a column of 1e9 leaves of the others
-    what :math:`10^{18}` in double precision leaves of 1. The directions without the large part are right all the same, and
-    X times these is computed with the rounding of X, not of its square: its Gram matrix tells the rest, and so on.
+    If the columns of X differ much in size, the Gram matrix does not resolve the small columns: beside
+    the square of a column of size 1e9, a column of size 1 is lost in double precision. The span of the
+    remaining directions is accurate nevertheless. X times these directions has the rounding error of X
+    and not of its square. Its Gram matrix is therefore decomposed in the same way, and so on.
 
     Parameters
     ----------
     gram : array (n_columns, n_columns)
-        :math:`X'X`; its memory is reused.
+        Gram matrix :math:`X'X`; its memory is reused.
     projected : callable, default=None
-        From directions V (n_columns, k) to :math:`(XV)'(XV)`, computed from XV. None where the rows are gone.
+        Function that returns :math:`(XV)'(XV)`, computed from XV, for directions V (n_columns, k). None if
+        the rows are not available.
     """
-    sure, noise = (GRAM_NOISE, 0.0) if projected is None else (SURE, NOISE)
+    shares = (GRAM_NOISE_SHARE, 0.0) if projected is None else (ACCURATE_SHARE, NOISE_SHARE)
+    accurate_share, noise_share = shares
     c, V = eigh(gram, driver="evd", overwrite_a=True)
-    largest, found = c[-1], []
+    largest = c[-1]
+    found = []
     while True:
-        first = int(np.searchsorted(c, max(sure * c[-1], noise * largest, 0.0), side="right"))
+        limit = max(accurate_share * c[-1], noise_share * largest, 0.0)
+        first = int(np.searchsorted(c, limit, side="right"))
         found.append((V[:, first:][:, ::-1], c[first:][::-1]))
         if projected is None or first in (0, len(c)):
             break
-        c, turn = eigh(projected(V[:, :first]), driver="evd", overwrite_a=True)
-        V = V[:, :first] @ turn
+        c, rotation = eigh(projected(V[:, :first]), driver="evd", overwrite_a=True)
+        V = V[:, :first] @ rotation
     directions, diagonals = zip(*found)
     return np.ascontiguousarray(np.hstack(directions)), np.concatenate(diagonals)
 
 
 def squares(X: Matrix, axis: int = 0) -> FloatArray:
-    """Sums of squares of the columns; of the rows with ``axis=1``."""
+    """Return the sums of squares of the columns, or of the rows with ``axis=1``."""
     if issparse(X):
         X = X.tocsr(copy=not X.has_canonical_format)
         X.sum_duplicates()
@@ -209,14 +258,15 @@ def squares(X: Matrix, axis: int = 0) -> FloatArray:
 
 
 def gram_matrix(X: Matrix) -> FloatArray:
-    """X'X, dense."""
+    """Return X'X as a dense array."""
     G = X.T @ X
     return G.toarray() if issparse(G) else np.asarray(G)
 
 
 def projected_gram(X: Matrix, V: FloatArray) -> FloatArray:
-    """(XV)'(XV), some rows at a time."""
-    step, total = max(1, BLOCK_ENTRIES // V.shape[1]), np.zeros((V.shape[1], V.shape[1]))
+    """Return (XV)'(XV), computed in blocks of rows."""
+    step = max(1, GRAM_BLOCK_ENTRIES // V.shape[1])
+    total = np.zeros((V.shape[1], V.shape[1]))
     for start in range(0, X.shape[0], step):
         Z = np.asarray(X[start : start + step] @ V)
         total += Z.T @ Z

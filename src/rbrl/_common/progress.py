@@ -1,6 +1,6 @@
-"""How far long work has come: told to a display, which is silent, writes lines, or is a live view in a terminal.
+"""Progress of long computations, shown as nothing, as lines of a log or as a live view in a terminal.
 
-Each kind of work keeps its own account and says what happens once, in the words of every display: `Passes` of a fit,
+A class counts the progress of each kind of work and sends it to a :class:`Display`: `Passes` of a fit,
 `Models` of a search, `Transfer` of a download, and `rbrl.experiments.Progress` of a comparison.
 """
 
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-# Passes that the speed of convergence is judged by.
-RECENT = 6
-# A fit that takes less shows nothing.
+# Number of the latest gaps from which the speed of convergence is estimated.
+N_RECENT_GAPS = 6
+# Seconds before the live view of a fit or a search opens.
 PATIENCE_SECONDS = 1.0
-# A search writes its next line after this share of its time so far, so that long ones do not fill a log.
+# Share of the elapsed time after which a search writes its next line, so that a long search does not
+# fill a log.
 LINE_SHARE = 0.1
 
 
 class Display:
-    """Where progress is shown; this one shows nothing.
+    """Display that shows nothing; base class of the displays of progress.
 
     Examples
     --------
@@ -37,7 +38,7 @@ class Display:
     """
 
     def line(self, text: str) -> None:
-        """Something happened, in the words of a log.
+        """Write a line of a log.
 
         Parameters
         ----------
@@ -45,28 +46,29 @@ class Display:
         """
 
     def above(self, text: str, style: str) -> None:
-        """Something happened that stays to be read above a live view.
+        """Print a text that remains above a live view.
 
         Parameters
         ----------
         text, style : str
-            The style is one of Rich's.
+            Text, and a style of Rich.
         """
 
     def view(self, draw: "Callable[[], RenderableType]") -> None:
-        """Something has changed; `draw` returns what a live view shows now.
+        """Update a live view.
 
         Parameters
         ----------
         draw : callable
+            Function that returns the current content of the view.
         """
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Close the display."""
 
 
 class Lines(Display):
-    """A line for everything that happens, for logs and pipes; standard error by default.
+    """Display that writes lines, for logs and pipes.
 
     Parameters
     ----------
@@ -77,41 +79,41 @@ class Lines(Display):
         self.stream = stream or sys.stderr
 
     def line(self, text: str) -> None:
-        """Write the line, at once."""
+        """Write the line and flush the stream."""
         self.stream.write(f"{text}\n")
         self.stream.flush()
 
 
 class Live(Display):
-    """A live view in a terminal, which vanishes at the end.
+    """Live view in a terminal, which is removed at the end.
 
     Parameters
     ----------
     console : rich.console.Console, optional
-        Standard error by default, so that standard output can be piped.
+        Console of the view. The default is standard error, so that standard output can be piped.
     patience : float, default=0
-        Seconds before which nothing is shown: what is quick needs no view.
+        Seconds before the view opens, so that quick work shows none.
     """
 
     def __init__(self, console: "Console | None" = None, patience: float = 0.0) -> None:
-        # Here, and not above: whoever is silent need not wait for Rich, nor have it.
+        # Rich is optional and slow to import: only a live view imports it.
         from rich.console import Console
 
         self.console = console or Console(stderr=True)
-        self._from = time.perf_counter() + patience
+        self._opening_time = time.perf_counter() + patience
         self._live: RichLive | None = None
 
     def above(self, text: str, style: str) -> None:
-        """Print the text, which scrolls."""
+        """Print the text above the view."""
         from rich.text import Text
 
         self.console.print(Text(text, style=style))
 
     def view(self, draw: "Callable[[], RenderableType]") -> None:
-        """Open the view if it is time; it then draws itself."""
+        """Open the view if `patience` seconds have passed; an open view refreshes itself."""
         from rich.live import Live
 
-        if self._live is None and time.perf_counter() >= self._from:
+        if self._live is None and time.perf_counter() >= self._opening_time:
             self._live = Live(console=self.console, get_renderable=draw, refresh_per_second=4, transient=True)
             self._live.start()
 
@@ -123,7 +125,7 @@ class Live(Display):
 
 
 def display_for(verbose: bool = True, stream: TextIO | None = None, patience: float = 0.0) -> Display:
-    """A live view if `stream` (standard error by default) is a terminal, else lines if `verbose`, else silence.
+    """Return a live view if `stream` is a terminal, else lines if `verbose`, else a silent display.
 
     Parameters
     ----------
@@ -137,7 +139,7 @@ def display_for(verbose: bool = True, stream: TextIO | None = None, patience: fl
     Display
     """
     stream = stream or sys.stderr
-    # A terminal without Rich, which comes with the extra `cli`, is served like a file.
+    # Without Rich, which the extra `cli` installs, a terminal gets lines, as a file does.
     if not stream.isatty() or find_spec("rich") is None:
         return Lines(stream) if verbose else Display()
     from rich.console import Console
@@ -146,14 +148,14 @@ def display_for(verbose: bool = True, stream: TextIO | None = None, patience: fl
 
 
 def bar(done: float, total: float, text: str, space: int = 1) -> "Table":
-    """A bar with a text beside it, for a live view.
+    """Return a progress bar with a text beside it, for a live view.
 
     Parameters
     ----------
     done, total : float
     text : str
     space : int, default=1
-        Columns between the two.
+        Number of blank columns between bar and text.
 
     Returns
     -------
@@ -168,7 +170,7 @@ def bar(done: float, total: float, text: str, space: int = 1) -> "Table":
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them.
+    """Return a number of seconds as text, in seconds, minutes or hours.
 
     Parameters
     ----------
@@ -188,34 +190,12 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-class Passes:
-    """The passes of a fit over its rows, and the gap that it has certified.
+class _Progress:
+    """Context that closes its display at the end."""
 
-    Parameters
-    ----------
-    tol : float
-        The gap at which training ends.
-    display : Display, optional
-        Default: a silent one.
-    told : callable, optional
-        Told every gap too; what it answers is whether to stop.
-
-    Examples
-    --------
-    >>> passes = Passes(1e-3)
-    >>> passes.advance(1, 2)
-    >>> passes.advance(2, 2)
-    >>> passes.reached(0.5)
-    False
-    >>> passes.text()
-    'pass 1, certified gap 5.0e-01'
-    """
-
-    def __init__(self, tol: float, display: Display | None = None, told: Callable[[float], bool] | None = None) -> None:
-        self.tol, self.display, self.told = tol, display or Display(), told
-        self.n_passes, self.gap = 0, math.inf
-        self._share, self._began = 0.0, time.perf_counter()
-        self._gaps: list[tuple[int, float]] = []
+    def __init__(self, display: Display | None) -> None:
+        self.display = display or Display()
+        self._start = time.perf_counter()
 
     def __enter__(self) -> Self:
         return self
@@ -223,20 +203,55 @@ class Passes:
     def __exit__(self, *error: object) -> None:
         self.display.close()
 
+
+class Passes(_Progress):
+    """Passes of a fit over its rows, and the latest certified gap.
+
+    Parameters
+    ----------
+    tol : float
+        Gap at which the fit ends.
+    display : Display, optional
+        Display of the progress; the default is silent.
+    callback : callable, optional
+        Function that is called with every certified gap and returns True to stop the fit.
+
+    Examples
+    --------
+    >>> passes = Passes(1e-3)
+    >>> passes.advance(1, 2)
+    >>> passes.advance(2, 2)
+    >>> passes.on_gap(0.5)
+    False
+    >>> passes.text()
+    'pass 1, certified gap 5.0e-01'
+    """
+
+    def __init__(
+        self, tol: float, display: Display | None = None, callback: Callable[[float], bool] | None = None
+    ) -> None:
+        super().__init__(display)
+        self.tol = tol
+        self.callback = callback
+        self.n_passes = 0
+        self.gap = math.inf
+        self._share = 0.0
+        self._gaps: list[tuple[int, float]] = []  # number of passes and logarithm of the gap
+
     def advance(self, n_done: int, n_blocks: int) -> None:
-        """Some blocks of a pass are done.
+        """Count blocks of the current pass.
 
         Parameters
         ----------
         n_done, n_blocks : int
-            Of this pass.
+            Numbers of finished blocks and of all blocks of the pass.
         """
         self.n_passes += n_done == n_blocks
         self._share = n_done / n_blocks
-        self.display.view(self._drawn)
+        self.display.view(self._draw)
 
-    def reached(self, gap: float) -> bool:
-        """The solver has certified this gap.
+    def on_gap(self, gap: float) -> bool:
+        """Show a gap that the solver has certified.
 
         Parameters
         ----------
@@ -245,69 +260,53 @@ class Passes:
         Returns
         -------
         bool
-            Whether it is asked to stop here.
+            Whether the solver shall stop.
         """
-        self.gap, self._share = gap, 1.0
+        self.gap = gap
+        self._share = 1.0
         if 0 < gap < math.inf:
-            self._gaps = [*self._gaps[-RECENT:], (self.n_passes, math.log(gap))]
+            self._gaps = [*self._gaps[-N_RECENT_GAPS:], (self.n_passes, math.log(gap))]
         self.display.line(self.text())
-        self.display.view(self._drawn)
-        return self.told is not None and self.told(gap)
+        self.display.view(self._draw)
+        return self.callback is not None and self.callback(gap)
 
     def seconds_left(self) -> float | None:
-        """An estimate from the pace so far, or None: gaps shrink by about the same factor in every pass."""
+        """Return an estimate of the remaining seconds, or None if the gaps are too few or do not fall.
+
+        The estimate assumes that every pass reduces the gap by the same factor.
+        """
         if len(self._gaps) < 3 or not 0 < self.tol < self.gap:
             return None
-        (first, start), (last, end) = self._gaps[0], self._gaps[-1]
-        if end >= start or last == first:
+        first_pass, first_gap = self._gaps[0]
+        last_pass, last_gap = self._gaps[-1]
+        if last_gap >= first_gap or last_pass == first_pass:
             return None
-        passes = (end - math.log(self.tol)) * (last - first) / (start - end)
-        return passes * (time.perf_counter() - self._began) / self.n_passes
+        passes = (last_gap - math.log(self.tol)) * (last_pass - first_pass) / (first_gap - last_gap)
+        return passes * (time.perf_counter() - self._start) / self.n_passes
 
     def text(self) -> str:
-        """One line about where training is."""
+        """Return the progress as one line."""
         gap = f", certified gap {self.gap:.1e}" if self.gap < math.inf else ""
-        left = self.seconds_left()
-        return f"pass {self.n_passes}{gap}" + (f", about {duration(left)} left" if left is not None else "")
+        seconds = self.seconds_left()
+        return f"pass {self.n_passes}{gap}" + ("" if seconds is None else f", about {duration(seconds)} left")
 
-    def _drawn(self) -> "Table":
+    def _draw(self) -> "Table":
         return bar(self._share, 1.0, self.text())
 
 
-def passes_for(
-    tol: float, verbose: bool | int, stream: TextIO | None = None, told: Callable[[float], bool] | None = None
-) -> Passes:
-    """Passes with a bar on a terminal, with lines elsewhere if `verbose`, silent otherwise.
-
-    Parameters
-    ----------
-    tol : float
-        The gap at which training ends.
-    verbose : bool or int
-    stream : text stream, default=sys.stderr
-    told : callable, optional
-        As for :class:`Passes`.
-
-    Returns
-    -------
-    Passes
-    """
-    return Passes(tol, display_for(bool(verbose), stream, PATIENCE_SECONDS), told)
-
-
-class Models:
-    """The models of a search, of which more may be wanted as it goes on.
+class Models(_Progress):
+    """Number of models that a search has fitted, of a total that may grow during the search.
 
     Parameters
     ----------
     owner : str
-        Whose search it is.
+        Class that runs the search.
     display : Display, optional
-        Default: a silent one.
+        Display of the progress; the default is silent.
     pause : float, default=1
-        Seconds between two lines, but for the last; more in long searches.
-    told : callable, optional
-        Called as models are solved, for others who watch.
+        Seconds between two lines. The pause grows in a long search, and the last line has none.
+    callback : callable, optional
+        Function that is called when models are fitted.
 
     Examples
     --------
@@ -323,20 +322,18 @@ class Models:
 
     def __init__(
         self, owner: str, display: Display | None = None, pause: float = PATIENCE_SECONDS,
-        told: Callable[[], object] | None = None,
+        callback: Callable[[], object] | None = None,
     ) -> None:  # fmt: skip
-        self.owner, self.display, self.pause, self.told = owner, display or Display(), pause, told
-        self.n_done, self.n_models = 0, 0
-        self._began = self._said = time.perf_counter()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.display.close()
+        super().__init__(display)
+        self.owner = owner
+        self.pause = pause
+        self.callback = callback
+        self.n_done = 0
+        self.n_models = 0
+        self._last_line = self._start
 
     def expect(self, n_further: int) -> None:
-        """So many will follow, as far as is known.
+        """Set the number of models that are still to be fitted.
 
         Parameters
         ----------
@@ -345,7 +342,7 @@ class Models:
         self.n_models = self.n_done + n_further
 
     def advance(self, n_solved: int) -> None:
-        """So many more are solved.
+        """Count models that were fitted.
 
         Parameters
         ----------
@@ -353,49 +350,30 @@ class Models:
         """
         self.n_done += n_solved
         now = time.perf_counter()
-        pause = self.pause + LINE_SHARE * (now - self._began)
-        if now - self._said >= pause or self.n_done >= self.n_models:
-            self._said = now
+        pause = self.pause + LINE_SHARE * (now - self._start)
+        if now - self._last_line >= pause or self.n_done >= self.n_models:
+            self._last_line = now
             self.display.line(self.text())
-        self.display.view(self._drawn)
-        if self.told is not None:
-            self.told()
+        self.display.view(self._draw)
+        if self.callback is not None:
+            self.callback()
 
     def text(self) -> str:
-        """One line about where the search is."""
-        seconds, n_left = time.perf_counter() - self._began, max(self.n_models - self.n_done, 0)
-        done = f"{self.owner}: {self.n_done} of {self.n_models} models, "
-        return done + (
-            f"about {duration(seconds / max(self.n_done, 1) * n_left)} left" if n_left else duration(seconds)
-        )
+        """Return the progress as one line."""
+        seconds = time.perf_counter() - self._start
+        n_left = self.n_models - self.n_done
+        if n_left > 0:
+            time_text = f"about {duration(seconds / max(self.n_done, 1) * n_left)} left"
+        else:
+            time_text = duration(seconds)
+        return f"{self.owner}: {self.n_done} of {self.n_models} models, {time_text}"
 
-    def _drawn(self) -> "Table":
+    def _draw(self) -> "Table":
         return bar(self.n_done, max(self.n_models, 1), self.text())
 
 
-def models_for(
-    owner: str, verbose: bool | int, stream: TextIO | None = None, told: Callable[[], object] | None = None
-) -> Models:
-    """Models with a bar on a terminal and lines elsewhere if `verbose`, silent otherwise.
-
-    Parameters
-    ----------
-    owner : str
-        Whose search it is.
-    verbose : bool or int
-    stream : text stream, default=sys.stderr
-    told : callable, optional
-        As for :class:`Models`.
-
-    Returns
-    -------
-    Models
-    """
-    return Models(owner, display_for(True, stream, PATIENCE_SECONDS) if verbose else None, told=told)
-
-
 class Transfer:
-    """A file on its way, with a bar on terminals and nothing elsewhere.
+    """Download of a file, with a bar in a terminal and nothing elsewhere.
 
     Parameters
     ----------
@@ -403,16 +381,18 @@ class Transfer:
     """
 
     def __init__(self, name: str) -> None:
-        self._display, self._columns = display_for(verbose=False), None
+        self._display = display_for(verbose=False)
+        self._columns = None
         if isinstance(self._display, Live):
             from rich.progress import Progress
 
-            self._columns = Progress(auto_refresh=False)  # it draws, and never starts itself
+            # The live view draws these columns; they never start a view themselves.
+            self._columns = Progress(auto_refresh=False)
             self._task = self._columns.add_task(name, total=None)
             self._display.view(self._columns.get_renderable)
 
-    def received(self, done: int | None = None, total: int | None = None) -> None:
-        """So many bytes are there; so many there will be.
+    def update(self, done: int | None = None, total: int | None = None) -> None:
+        """Show the numbers of received bytes and of all bytes.
 
         Parameters
         ----------
@@ -422,5 +402,5 @@ class Transfer:
             self._columns.update(self._task, completed=done, total=total)
 
     def close(self) -> None:
-        """It is there, or failed."""
+        """Close the bar."""
         self._display.close()

@@ -1,4 +1,4 @@
-"""Text where numbers or lists of labels must be: refuse it, and show the way out."""
+"""Text in features, in labels and in the cells of CSV files: checks, and protection against formulas."""
 
 import re
 import warnings
@@ -10,27 +10,73 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import users_level
-from rbrl._common.spreadsheets import is_number
 from rbrl._common.typing import Array
 from rbrl.exceptions import GuessWarning, InvalidFeaturesError, InvalidLabelsError
 
-# A text of more words is a sentence, not a category.
-WORDS_OF_A_CATEGORY = 3
+# A text with more words than this is a sentence and not a category.
+MAX_CATEGORY_WORDS = 3
 # Number of columns that a message names.
-NAMED = 3
+MAX_NAMED_COLUMNS = 3
 # Characters that join the labels of a row in one text.
 SEPARATORS = (",", ";", "|")
+# First characters of a cell that a spreadsheet program runs as a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def escape_formula(cell: Any) -> Any:
+    """Return a cell of a CSV file with an apostrophe before text that a spreadsheet would run as a formula.
+
+    Parameters
+    ----------
+    cell : object
+        Cell of the table. Only text that is not a number is changed.
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
+    >>> from rbrl._common.texts import escape_formula
+    >>> [escape_formula(cell) for cell in ("=1+1", "sea", "-1.5", -1.5)]
+    ["'=1+1", 'sea', '-1.5', -1.5]
+    """
+    is_text = isinstance(cell, str) and not is_number(cell)
+    return f"'{cell}" if is_text and cell.lstrip(" ").startswith(FORMULA_STARTS) else cell
+
+
+def is_number(text: str) -> bool:
+    """Tell whether `float` can read a text.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_number("-1.5"), is_number("1+1")
+    (True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def refuse_text(X: Any, owner: str) -> None:
-    """Refuse features of which some are text: name the columns, and the encoders that turn them into numbers.
+    """Raise InvalidFeaturesError if features are text; the message suggests an encoder for each column.
 
     Parameters
     ----------
     X : object
-        What was given as features.
+        Features as the user gave them.
     owner : str
-        Who needs numbers.
+        Class that needs numbers.
 
     Examples
     --------
@@ -39,38 +85,40 @@ def refuse_text(X: Any, owner: str) -> None:
     rbrl.exceptions.InvalidFeaturesError: MLkNN needs numbers. Got text in column 0 of X, such as 'red'; encode it first: \
 make_pipeline(ColumnTransformer([('0', OneHotEncoder(handle_unknown='ignore'), [0])], remainder='passthrough'), MLkNN()).
     """
-    if (texts := _text_alone(X)) is not None:
+    if (text := _longest_text(X)) is not None:
         raise InvalidFeaturesError(
-            f"{owner} needs a matrix of numbers. Got a text for each row, such as {_short(texts)!r}; turn them into numbers "
-            f"first: make_pipeline(TfidfVectorizer(), {owner}())."
+            f"{owner} needs a matrix of numbers. Got a text for each row, such as {_shorten(text)!r}; turn them into "
+            f"numbers first: make_pipeline(TfidfVectorizer(), {owner}())."
         )
     found = list(_text_columns(X))
     if not found:
         return
-    more = ["..."] if len(found) > NAMED else []
-    names = ", ".join([*(repr(name) for name, _ in found[:NAMED]), *more])
-    coders = ", ".join([*(_encoder(name, text) for name, text in found[:NAMED]), *more])
-    which, them = ("columns", "them") if len(found) > 1 else ("column", "it")
+    named = found[:MAX_NAMED_COLUMNS]
+    more = ["..."] if len(found) > len(named) else []
+    names = ", ".join([*(repr(name) for name, _ in named), *more])
+    encoders = ", ".join([*(_encoder(name, text) for name, text in named), *more])
+    columns, them = ("columns", "them") if len(found) > 1 else ("column", "it")
     raise InvalidFeaturesError(
-        f"{owner} needs numbers. Got text in {which} {names} of X, such as {_short(found[0][1])!r}; encode {them} first: "
-        f"make_pipeline(ColumnTransformer([{coders}], remainder='passthrough'), {owner}())."
+        f"{owner} needs numbers. Got text in {columns} {names} of X, such as {_shorten(found[0][1])!r}; encode {them} "
+        f"first: make_pipeline(ColumnTransformer([{encoders}], remainder='passthrough'), {owner}())."
     )
 
 
 def check_joined_texts(y: Any) -> None:
-    """Refuse classes that are texts which join several labels, such as "sea,sun"; warn if they may be.
+    """Raise InvalidLabelsError if the classes are texts that join labels, such as "sea,sun".
 
-    Class names may contain a separator, too: "Smith, John", "Pain, chronic". Their parts keep their places, while a label
-    may stand anywhere. Texts are therefore refused only if more than half of those with the separator have a part after
-    the first that is also the first part, or the whole, of another text.
+    A class name may contain a separator, too, as in "Smith, John" and "Pain, chronic". The parts of a
+    class name keep their places, while a label may stand at any place. Texts are therefore rejected only
+    if more than half of the texts with the separator have a part after the first part that is also the
+    first part, or the whole, of another text.
 
-    Few rows tell nothing. A warning is given if some texts have the separator and others do not, and no text with the
-    separator occurs in a second row, as the name of a class would. Decimal numbers and texts that repeat a part are never
-    taken for joined labels.
+    A few rows do not show this. The function warns if only some texts have the separator and none of
+    them occurs in two rows, as the name of a class would. Decimal numbers and texts that repeat a part
+    are never taken for joined labels.
 
     Parameters
     ----------
-    y : series, array or list of texts; anything else is let through
+    y : series, array or list of texts, or another target, which is accepted
 
     Warns
     -----
@@ -94,7 +142,7 @@ names of classes, replace the ',' in them.
             continue
         row = next(i for i, text in enumerate(texts) if text in joined)
         split = f"pass y.str.split({separator!r}) of a series, or [text.split({separator!r}) for text in y]"
-        if _are_joined(parts, joined):
+        if _are_label_lists(parts, joined):
             raise InvalidLabelsError(
                 f"y must have one class, or a list of labels, for each row. Got {texts[row]!r} in row {row}, which looks "
                 f"like labels joined by {separator!r}; {split}. If these are names of classes, replace the {separator!r} in "
@@ -110,14 +158,15 @@ names of classes, replace the ',' in them.
 
 
 def _encoder(name: Any, text: str) -> str:
-    """The line of a ColumnTransformer for a column; a vectoriser takes a column, an encoder a list of them."""
-    if len(text.split()) > WORDS_OF_A_CATEGORY:
+    """Return the code of the transformer of a column."""
+    # A vectorizer takes the name of a column, an encoder takes a list of names.
+    if len(text.split()) > MAX_CATEGORY_WORDS:
         return f"({str(name)!r}, TfidfVectorizer(), {name!r})"
     return f"({str(name)!r}, OneHotEncoder(handle_unknown='ignore'), [{name!r}])"
 
 
-def _text_alone(X: Any) -> str | None:
-    """The longest of the first texts, if X is a sequence of texts and no matrix."""
+def _longest_text(X: Any) -> str | None:
+    """Return the longest of the first texts if X is a sequence of texts, and None otherwise."""
     if isinstance(X, str) or len(getattr(X, "shape", (0,))) != 1:
         return None
     rows = list(X[:10]) if hasattr(X, "__getitem__") else []
@@ -125,7 +174,7 @@ def _text_alone(X: Any) -> str | None:
 
 
 def _text_columns(X: Any) -> Iterator[tuple[Any, str]]:
-    """Columns with a text that is no number: their name, or place, and the longest such text among the first rows."""
+    """Yield the name or number of each column with text that is not a number, and its longest example."""
     if sparse.issparse(X):
         return
     names = getattr(X, "columns", None)
@@ -147,18 +196,18 @@ def _as_array(X: Any) -> Array:
         return np.empty(0)
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return str(text) if len(text) <= 40 else text[:39] + "…"
 
 
 def _texts(y: Any) -> list[str]:
-    """The texts of a target of texts alone, by row; empty for anything else."""
+    """Return the texts of a target in which every row is a text; return an empty list for other targets."""
     if isinstance(y, list | tuple):
         values = list(y)
     else:
         shape: tuple[int, ...] = getattr(y, "shape", ())
         one_column = len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
-        # Numbers are left alone; columns of text are objects, or have a type of pandas or polars.
+        # Columns of text have the type object, or a type of pandas or polars.
         if sparse.issparse(y) or not one_column or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
             return []
         values = np.asarray(y).ravel().tolist()
@@ -170,13 +219,13 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _are_names(parts: Mapping[str, list[str]], joined: Collection[str]) -> bool:
-    """Tell whether texts with a separator are decimal numbers, or repeat a part, as labels of a row never do."""
+    """Tell whether texts with a separator are decimal numbers or repeat a part, which joined labels never do."""
     if all(re.fullmatch(r"[+-]?\d+,\d+", text.strip()) for text in joined):
         return True
     return any(len(set(parts[text])) < len(parts[text]) for text in joined)
 
 
-def _are_joined(parts: Mapping[str, list[str]], joined: Collection[str]) -> bool:
+def _are_label_lists(parts: Mapping[str, list[str]], joined: Collection[str]) -> bool:
     """Tell whether most texts with a separator have a part after the first that also begins another text."""
     first = {own[0] for own in parts.values() if own}
     return 2 * sum(not first.isdisjoint(parts[text][1:]) for text in joined) > len(joined)

@@ -1,4 +1,4 @@
-"""The order that scores give the columns of each row: the best ones, all of them, and where ties begin and end."""
+"""Order of the columns of each row by their scores, and positions of ties."""
 
 import numpy as np
 
@@ -6,7 +6,9 @@ from rbrl._common.typing import Array, FloatArray, IntArray
 
 
 def best_columns(F: FloatArray, k: int) -> IntArray:
-    """Columns of the k largest scores of each row, best first, of equal ones the first; all if there are fewer than k.
+    """Return the columns of the k largest scores of each row, best first.
+
+    Of equal scores, the first column comes first. All columns are returned if there are at most k.
 
     Parameters
     ----------
@@ -26,29 +28,30 @@ def best_columns(F: FloatArray, k: int) -> IntArray:
            [0, 2]])
     """
     k = min(k, F.shape[1])
-    # A partition and a sort of k columns: sorting all of them costs several times as much where labels are many.
-    bar = np.partition(F, F.shape[1] - k, axis=1)[:, F.shape[1] - k, None]
-    above, level = bar < F, bar == F
-    room = k - np.count_nonzero(above, axis=1, keepdims=True)
-    crowded = np.flatnonzero(np.count_nonzero(level, axis=1, keepdims=True) > room)
-    level[crowded] &= level[crowded].cumsum(axis=1) <= room[crowded]
-    columns = np.nonzero(above | level)[1].reshape(-1, k)
+    # If there are many labels, a partition and a sort of k columns cost much less than a sort of all.
+    kth_score = np.partition(F, F.shape[1] - k, axis=1)[:, F.shape[1] - k, None]
+    above = kth_score < F
+    tied = kth_score == F
+    n_free = k - np.count_nonzero(above, axis=1, keepdims=True)
+    rows = np.flatnonzero(np.count_nonzero(tied, axis=1, keepdims=True) > n_free)
+    tied[rows] &= tied[rows].cumsum(axis=1) <= n_free[rows]
+    columns = np.nonzero(above | tied)[1].reshape(-1, k)
     order = np.argsort(-np.take_along_axis(F, columns, axis=1), axis=1, kind="stable")
     return np.take_along_axis(columns, order, axis=1)
 
 
-def falling_order(F: FloatArray, later_first: bool = False) -> IntArray:
-    """Columns of each row from the largest score down, the members of a tie in any order, or the later column first.
+def descending_order(F: FloatArray, later_first: bool = False) -> IntArray:
+    """Return the columns of each row in the order of descending scores.
 
-    The quick sort leaves ties in any order. They are put right by sorting integers, which is several times faster than a
-    stable sort of the scores.
+    Columns with equal scores come in any order, or the later column comes first. For the second, the
+    tied columns are sorted as integers, which is faster than a stable sort of the scores.
 
     Parameters
     ----------
     F : array (n_rows, n_columns)
         Scores.
     later_first : bool, default=False
-        Whether of equal scores the later column comes first.
+        Whether the later one of two columns with equal scores comes first.
 
     Returns
     -------
@@ -57,12 +60,12 @@ def falling_order(F: FloatArray, later_first: bool = False) -> IntArray:
     order = np.argsort(-F, axis=1)
     if not later_first:
         return order
-    falling = np.take_along_axis(F, order, axis=1)
-    tied = np.flatnonzero((falling[:, 1:] == falling[:, :-1]).any(axis=1))
-    # The keys are (number of the tie, columns from the right) as one integer.
+    scores = np.take_along_axis(F, order, axis=1)
+    tied = np.flatnonzero((scores[:, 1:] == scores[:, :-1]).any(axis=1))
+    # A key is the pair (number of the tie, column counted from the right) as one integer.
     n_columns = F.shape[1]
     tie = np.zeros((len(tied), n_columns), dtype=np.int32 if n_columns**2 < 2**31 else np.int64)
-    np.cumsum(falling[tied, 1:] != falling[tied, :-1], axis=1, out=tie[:, 1:])
+    np.cumsum(scores[tied, 1:] != scores[tied, :-1], axis=1, out=tie[:, 1:])
     tie *= n_columns
     keys = tie + (n_columns - 1 - order[tied]).astype(tie.dtype)
     keys.sort(axis=1)
@@ -70,13 +73,13 @@ def falling_order(F: FloatArray, later_first: bool = False) -> IntArray:
     return order
 
 
-def last_of_tie(falling: Array) -> IntArray:
-    """Position of the last member of each entry's tie, in rows that are sorted.
+def last_of_tie(scores: Array) -> IntArray:
+    """Return the position of the last score that equals each score.
 
     Parameters
     ----------
-    falling : array (n_rows, n_columns)
-        Scores, each row sorted from the largest down.
+    scores : array (n_rows, n_columns)
+        Scores in descending order in each row.
 
     Returns
     -------
@@ -88,9 +91,9 @@ def last_of_tie(falling: Array) -> IntArray:
     >>> last_of_tie(np.array([[3.0, 2.0, 2.0, 1.0]]))
     array([[0, 2, 2, 3]])
     """
-    n_columns = falling.shape[1]
-    position = np.broadcast_to(np.arange(n_columns), falling.shape)
-    tied = falling[:, 1:] == falling[:, :-1]
+    n_columns = scores.shape[1]
+    position = np.broadcast_to(np.arange(n_columns), scores.shape)
+    tied = scores[:, 1:] == scores[:, :-1]
     if not tied.any():
         return position
     position = position.copy()
@@ -98,16 +101,16 @@ def last_of_tie(falling: Array) -> IntArray:
     return np.minimum.accumulate(position[:, ::-1], axis=1)[:, ::-1]
 
 
-def first_of_tie(falling: Array) -> IntArray:
-    """Position of the first member of each entry's tie, in rows that are sorted.
+def first_of_tie(scores: Array) -> IntArray:
+    """Return the position of the first score that equals each score.
 
     Parameters
     ----------
-    falling : array (n_rows, n_columns)
-        Scores, each row sorted from the largest down.
+    scores : array (n_rows, n_columns)
+        Scores in descending order in each row.
 
     Returns
     -------
     array (n_rows, n_columns) of int
     """
-    return falling.shape[1] - 1 - last_of_tie(falling[:, ::-1])[:, ::-1]
+    return scores.shape[1] - 1 - last_of_tie(scores[:, ::-1])[:, ::-1]

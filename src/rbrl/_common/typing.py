@@ -1,4 +1,4 @@
-"""Types that signatures share: arrays, and what users may give as features or labels."""
+"""Types of arrays, and of the features and labels that users may pass."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
@@ -11,17 +11,17 @@ Array: TypeAlias = NDArray[Any]
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.integer[Any]]
 BoolArray: TypeAlias = NDArray[np.bool_]
-# What a user may give where rows of features or labels are asked for; frames have `__array__` and are array-like.
+# Features or labels as users may pass them. Data frames have `__array__` and are array-like.
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
-# The same after it was checked: dense, or in compressed sparse rows.
+# Checked matrix: dense, or in compressed sparse rows.
 Matrix: TypeAlias = FloatArray | sparse.csr_array | sparse.csr_matrix
-# Names of labels as a user may give them, or none.
+# Names of labels as users may pass them, or None.
 LabelNames: TypeAlias = Sequence[str] | NDArray[np.str_] | None
 
 if TYPE_CHECKING:
 
     def issparse(X: object) -> TypeGuard[sparse.csr_array]:
-        """SciPy's, of which mypy learns that what is not sparse is an array."""
+        """Function of SciPy, with a type from which mypy learns that other matrices are arrays."""
 
 else:
     from scipy.sparse import issparse

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from rbrl._common.extras import explained
+from rbrl._common.extras import explain_import_error
 
 __all__ = ["main"]
 
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         from rbrl.cli import app
     except ImportError as error:
-        if (reason := explained(error, "cli", "The command line")) is error:
+        if (reason := explain_import_error(error, "cli", "The command line")) is error:
             raise
         sys.stderr.write(f"rbrl: {reason}\n")
         raise SystemExit(2) from None

@@ -151,7 +151,7 @@ def report(
 
 def _formats(text: str) -> tuple[str, ...]:
     """Endings of the tables' files, with commas."""
-    from rbrl.report import FORMATS
+    from rbrl.experiments.tables import FORMATS
 
     formats = tuple(name.strip().lstrip(".") for name in text.split(",") if name.strip())
     unknown = [name for name in formats if name not in FORMATS]
@@ -171,7 +171,8 @@ def _pair(text: str | None) -> tuple[str, str] | None:
 
 def _report(store: "Store", folder: Path, json: bool, quiet: bool, facts: dict[str, Any], **options: Any) -> None:
     """Write the report of a store and show its tables, or print them as JSON beside some facts."""
-    from rbrl.report import show_tables, write_report
+    from rbrl.experiments import write_report
+    from rbrl.experiments.tables import show_tables
 
     plan = store.plan()
     if plan is None:

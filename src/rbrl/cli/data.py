@@ -33,7 +33,8 @@ def list_(json: Json = False) -> None:
     Example: `rbrl data list`
     """
     from rbrl.datasets import CARDS
-    from rbrl.report import datasets_table, show_tables
+    from rbrl.experiments import datasets_table
+    from rbrl.experiments.tables import show_tables
 
     table = datasets_table(CARDS)
     if json:

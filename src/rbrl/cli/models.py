@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rbrl._common.spreadsheets import escape_formula
+from rbrl._common.texts import escape_formula
 from rbrl.cli import shared
 from rbrl.cli.shared import (
     Base,
@@ -159,7 +159,7 @@ def _make_model(method: str, params: dict[str, Any], standardise: bool, calibrat
         raise ValueError(f"{method} has the parameters {known}. Got {', '.join(unknown)} instead.")
     model.set_params(**params)
     if calibrate:
-        from rbrl.search import CalibratedMultiLabelClassifier
+        from rbrl.selection import CalibratedMultiLabelClassifier
 
         model = CalibratedMultiLabelClassifier(model, method=calibrate.value)
     if not standardise:
@@ -240,7 +240,7 @@ def predict(
 
     `rbrl predict yeast.rbrl new.csv --top 3`
     """
-    from rbrl.datasets.formats.text import writing_text
+    from rbrl.datasets.formats import create_text
 
     if top and write is not Answer.labels:
         raise ValueError(f"--top writes names and scores of its own; leave out --write {write}.")
@@ -248,7 +248,7 @@ def predict(
         shared.check_output(output, [model, *shared.input_files(data, labels, data_home)])
     fitted = shared.load_model(model)
     options, n_rows = shared.parse_options(index_base, ignore=ignore), 0
-    with writing_text(output) if output else nullcontext(sys.stdout) as stream:
+    with create_text(output) if output else nullcontext(sys.stdout) as stream:
         rows = csv.writer(stream, lineterminator="\n")
         for X in shared.load_blocks(data, fitted, labels, block_size, data_home, options):
             answers = _answers(fitted, X, Answer.scores if top else write)
@@ -326,9 +326,9 @@ def evaluate(
     import numpy as np
     import pandas as pd
 
+    from rbrl.experiments.tables import Table, heading, number, show_tables, word
     from rbrl.metrics import CONVENTIONS, PAPER_METRICS, get_metric
-    from rbrl.report import Table, heading, number, show_tables, word
-    from rbrl.search.grid import Predicted
+    from rbrl.selection.grid import Predicted
 
     metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
     fitted = shared.load_model(model)

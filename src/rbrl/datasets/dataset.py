@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.frames import check_same_rows, fill_masked
+from rbrl._common.frames import check_same_rows, fill_masked_entries
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix, MatrixLike
 from rbrl.datasets.catalogue import Card, canonical_order, row_digests
 from rbrl.datasets.columns import PREFIXES, Columns, NumberedNames, find_names
@@ -346,7 +346,7 @@ class Dataset:
 
 def _stored(A: Any, rule: str, dtype: type) -> Matrix:
     """A matrix of features, or of labels as int8 or with NaN, checked and in the form that a data set keeps."""
-    A = A if sparse.issparse(A) else np.asarray(fill_masked(A))
+    A = A if sparse.issparse(A) else np.asarray(fill_masked_entries(A))
     if A.ndim != 2 or A.dtype.kind not in "biuf":
         raise DataFormatError(f"{rule}; got shape {A.shape} of type {A.dtype}.")
     if dtype is np.int8 and (odd := ((values := stored_values(A)) != 0) & (values != 1)).any():

@@ -300,7 +300,7 @@ class _Bar:
             raise DownloadError(f"{self.url} is larger than {self.max_bytes} bytes")
         if time.monotonic() > self.end:
             raise DownloadError(f"{self.url} sent only {self.done} bytes within the time allowed")
-        self._progress.received(self.done, self.total)
+        self._progress.update(self.done, self.total)
 
     def reset(self) -> None:
         """Count from the beginning."""

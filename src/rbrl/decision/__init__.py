@@ -1,30 +1,25 @@
-"""Where scores become labels: plain functions, and rules that can be learned, chained, and used with any scores.
+"""Decision rules that turn scores into labels.
 
-`relevant_labels` is the one meaning of scores: positive, or the best where none is. `non_empty` fills labels that came
-another way. Every rule moves scores so that `relevant_labels` of them are its labels.
+A label is relevant if its score is positive; see `relevant_labels`. Every other rule shifts the
+scores so that the relevant labels have the positive scores.
 """
 
-from rbrl.decision.cuts import best_global_threshold, best_label_thresholds
-from rbrl.decision.filling import empty_share, filling_pays
+from rbrl.decision.best_thresholds import best_global_threshold, best_label_thresholds
 from rbrl.decision.rules import (
     Chain,
     DecisionRule,
     NonEmpty,
     TopK,
     ZeroThreshold,
+    empty_share,
+    filling_pays,
     non_empty,
     relevant_labels,
     top_labels,
 )
-from rbrl.decision.thresholds import (
-    GlobalThreshold,
-    LabelThresholds,
-    RowThreshold,
-    ideal_row_thresholds,
-)
+from rbrl.decision.thresholds import GlobalThreshold, LabelThresholds, RowThreshold
 
 __all__ = [
     "Chain", "DecisionRule", "GlobalThreshold", "LabelThresholds", "NonEmpty", "RowThreshold", "TopK", "ZeroThreshold",
-    "best_global_threshold", "best_label_thresholds", "empty_share", "filling_pays", "ideal_row_thresholds", "non_empty",
-    "relevant_labels", "top_labels",
+    "best_global_threshold", "best_label_thresholds", "empty_share", "filling_pays", "non_empty", "relevant_labels", "top_labels",
 ]  # fmt: skip

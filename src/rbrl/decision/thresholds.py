@@ -1,9 +1,8 @@
-"""Learned thresholds: one for all labels, or one for each, best for a metric on given scores; or one for each sample.
+"""Learned thresholds: one for all labels, one for each label, or one for each sample.
 
-Learn from scores of samples that the model was not trained on, such as those of cross-validation: a model looks better
-than it is on its own training samples, and the thresholds come out wrong.
-
-Missing labels, NaN, are left out: a threshold is best for the entries that are known.
+Learn them from scores of samples that the model was not trained on, such as those of
+cross-validation. The scores of training samples are too good, and thresholds learned from them are
+wrong. Missing labels (NaN) are left out.
 """
 
 from typing import Any, Self
@@ -12,11 +11,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, MatrixLike
-from rbrl.decision.cuts import Tuned, best_global_threshold, best_label_thresholds
-from rbrl.decision.rules import DecisionRule, as_known, as_relevant, as_scores, make_positive
+from rbrl.decision.best_thresholds import ThresholdMetric, best_global_threshold, best_label_thresholds
+from rbrl.decision.rules import DecisionRule, as_labels, as_scores, make_positive
 
-# How far beyond the lowest and the highest score the outer candidates of a sample's threshold lie.
-_BEYOND = 0.1
+# Distance of the outer candidates of a sample's threshold from its lowest and its highest score.
+_OUTER_DISTANCE = 0.1
 
 
 class GlobalThreshold(DecisionRule):
@@ -27,15 +26,16 @@ class GlobalThreshold(DecisionRule):
     metric : {"f1_micro", "f1_samples", "hamming_loss"} or record of `rbrl.metrics`, default="f1_micro"
         Metric that the threshold is best for; see `best_global_threshold`.
     start : float, default=0
-        The cut that the scores are made for: 0.5 for probabilities.
+        Natural threshold of the scores; 0.5 for probabilities.
     never_empty : bool, default=False
-        Learn the threshold for a use in which a sample without a label gets its best one. The rule itself leaves such
-        a sample empty: put :class:`NonEmpty` behind it.
+        If True, learn the threshold for predictions in which a sample without a label gets its
+        best label. The rule itself leaves such a sample empty: let :class:`NonEmpty` follow it in
+        a :class:`Chain`.
 
     Attributes
     ----------
     threshold_ : float
-        Subtracted from all scores.
+        Threshold that is subtracted from all scores.
 
     Examples
     --------
@@ -48,19 +48,19 @@ class GlobalThreshold(DecisionRule):
     threshold_: float
     never_empty: bool = False  # the value in a model file from before this parameter
 
-    def __init__(self, metric: Tuned = "f1_micro", start: float = 0.0, never_empty: bool = False):
+    def __init__(self, metric: ThresholdMetric = "f1_micro", start: float = 0.0, never_empty: bool = False):
         self.metric = metric
         self.start = start
         self.never_empty = never_empty
 
     def fit(self, scores: MatrixLike, Y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the threshold, best from scores of samples that the model has not seen.
+        """Learn the threshold from scores of samples that the model has not seen.
 
         Parameters
         ----------
         scores : array or sparse matrix, shape (n_samples, n_labels)
         Y : array or sparse matrix, shape (n_samples, n_labels)
-            True labels, 0/1 or -1/+1; NaN where a label is missing.
+            True labels, 0/1 or -1/+1; NaN for a missing label.
         sample_weight : array, shape (n_samples,), default=None
             Weights of the samples in the metric.
 
@@ -73,16 +73,7 @@ class GlobalThreshold(DecisionRule):
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Scores less the threshold.
-
-        Parameters
-        ----------
-        scores : array or sparse matrix, shape (n_samples, n_labels)
-
-        Returns
-        -------
-        array, shape (n_samples, n_labels)
-        """
+        """Subtract the threshold from the scores."""
         check_is_fitted(self, "threshold_")
         return as_scores(scores) - np.float64(self.threshold_)
 
@@ -90,19 +81,19 @@ class GlobalThreshold(DecisionRule):
 class LabelThresholds(DecisionRule):
     """One learned threshold for each label.
 
-    The threshold of a label moves its scores against those of other labels, so the ranking of labels changes, too.
+    The thresholds change the ranking of the labels of a sample.
 
     Parameters
     ----------
     metric : {"f1_macro", "f1_weighted", "hamming_loss"} or record of `rbrl.metrics`, default="f1_macro"
-        What the thresholds are best for; see `best_label_thresholds`.
+        Metric that the thresholds are best for; see `best_label_thresholds`.
     start : float, default=0
-        The cut that the scores are made for: 0.5 for probabilities.
+        Natural threshold of the scores; 0.5 for probabilities.
 
     Attributes
     ----------
     thresholds_ : array, shape (n_labels,)
-        Subtracted from the scores of each label.
+        Thresholds that are subtracted from the scores of each label.
 
     Examples
     --------
@@ -114,39 +105,17 @@ class LabelThresholds(DecisionRule):
 
     thresholds_: FloatArray
 
-    def __init__(self, metric: Tuned = "f1_macro", start: float = 0.0):
+    def __init__(self, metric: ThresholdMetric = "f1_macro", start: float = 0.0):
         self.metric = metric
         self.start = start
 
     def fit(self, scores: MatrixLike, Y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the thresholds, best from scores of samples that the model has not seen.
-
-        Parameters
-        ----------
-        scores : array or sparse matrix, shape (n_samples, n_labels)
-        Y : array or sparse matrix, shape (n_samples, n_labels)
-            True labels, 0/1 or -1/+1; NaN where a label is missing.
-        sample_weight : array, shape (n_samples,), default=None
-            Weights of the samples in the metric.
-
-        Returns
-        -------
-        self
-        """
+        """Learn the thresholds; the parameters are those of :meth:`GlobalThreshold.fit`."""
         self.thresholds_ = best_label_thresholds(scores, Y, self.metric, self.start, sample_weight=sample_weight)
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Scores less the thresholds.
-
-        Parameters
-        ----------
-        scores : array or sparse matrix, shape (n_samples, n_labels)
-
-        Returns
-        -------
-        array, shape (n_samples, n_labels)
-        """
+        """Subtract the threshold of each label from its scores."""
         check_is_fitted(self, "thresholds_")
         return as_scores(scores, len(self.thresholds_)) - self.thresholds_
 
@@ -156,22 +125,24 @@ class RowThreshold(DecisionRule):
 
     .. math:: t(f) = \langle a, f \rangle + c
 
-    where a and c fit, by least squares, the threshold that makes the fewest errors on each training sample. Samples
-    whose labels are all relevant or all irrelevant tell nothing, and are left out.
+    where a and c fit, by least squares, the threshold with the fewest errors of each training
+    sample. Samples whose labels are all relevant or all irrelevant are left out.
 
     Parameters
     ----------
     rule : {"middle", "smallest"}, default="middle"
-        Which of the best thresholds of a sample is meant; see `ideal_row_thresholds`.
+        Choice among several best thresholds of a training sample. "middle": the middle of the
+        widest gap between scores. "smallest": the lowest best threshold, as in the widely used
+        program.
     ties_relevant : bool, default=False
-        Whether a score equal to the threshold counts as relevant, as in the widely used program.
+        If True, a score equal to the threshold is relevant, as in the widely used program.
 
     Attributes
     ----------
     coef_ : array, shape (n_labels,)
-        a.
+        Coefficients a of the scores.
     intercept_ : float
-        c.
+        Constant c.
 
     Examples
     --------
@@ -190,21 +161,12 @@ class RowThreshold(DecisionRule):
         self.ties_relevant = ties_relevant
 
     def fit(self, scores: MatrixLike, Y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the threshold model to the best threshold of each sample, samples weighted if weights are given.
+        """Fit the linear function to the best thresholds of the samples.
 
-        Parameters
-        ----------
-        scores : array or sparse matrix, shape (n_samples, n_labels)
-        Y : array or sparse matrix, shape (n_samples, n_labels)
-            True labels, 0/1 or -1/+1; NaN where nobody looked.
-        sample_weight : array, shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
+        The parameters are those of :meth:`GlobalThreshold.fit`.
         """
         F = as_scores(scores)
-        T, known = as_relevant(Y, F), as_known(Y)
+        T, known = as_labels(Y, F)
         has_pair = T.any(axis=1) & (known & ~T).any(axis=1)
         if not has_pair.any():
             raise ValueError(
@@ -212,26 +174,19 @@ class RowThreshold(DecisionRule):
                 f"Got {len(F)} samples, none of which has both."
             )
         weights = np.ones(len(F)) if sample_weight is None else np.asarray(sample_weight, float)
-        F, weights = F[has_pair], weights[has_pair]
+        F = F[has_pair]
+        weights = weights[has_pair]
         target = ideal_row_thresholds(F, np.where(known, T, np.nan)[has_pair], self.rule)
-        # Centred, because scores may share a large constant in which the differences would drown.
-        centre, level = np.average(F, axis=0, weights=weights), np.average(target, weights=weights)
+        # The data are centred, because rounding of a large common constant would hide differences.
+        centre = np.average(F, axis=0, weights=weights)
+        level = np.average(target, weights=weights)
         root = np.sqrt(weights)
         self.coef_ = np.linalg.lstsq(root[:, None] * (F - centre), root * (target - level), rcond=None)[0]
         self.intercept_ = float(level - centre @ self.coef_)
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
-        """Scores less the threshold of their row.
-
-        Parameters
-        ----------
-        scores : array or sparse matrix, shape (n_samples, n_labels)
-
-        Returns
-        -------
-        array, shape (n_samples, n_labels)
-        """
+        """Subtract the threshold of each sample from its scores."""
         check_is_fitted(self, "coef_")
         F = as_scores(scores, len(self.coef_))
         shifted = F - (F @ self.coef_ + self.intercept_)[:, None]
@@ -239,53 +194,42 @@ class RowThreshold(DecisionRule):
 
 
 def ideal_row_thresholds(scores: MatrixLike, Y: MatrixLike, rule: str = "middle") -> FloatArray:
-    """The threshold of each sample that makes the fewest errors.
+    """Return the threshold of each sample that makes the fewest errors; NaN without known labels.
 
-    Every gap between neighbouring scores, and the two outer sides, is a candidate; its threshold is the middle of the
-    gap, or lies 0.1 beyond the outermost score.
-
-    Parameters
-    ----------
-    scores : array, shape (n_samples, n_labels)
-        Scores.
-    Y : array, shape (n_samples, n_labels)
-        True labels, 0/1 or -1/+1; NaN where nobody looked.
-    rule : {"middle", "smallest"}
-        Which of several best gaps is taken: "middle" the widest one, the outer sides only if no other is best;
-        "smallest" the lowest one, and tied scores are thought of as a gap, too.
-
-    Returns
-    -------
-    array, shape (n_samples,)
-        NaN where nothing is known of the sample.
+    Every gap between neighbouring scores, and the two outer sides, is a candidate. Its threshold is
+    the middle of the gap, or lies 0.1 beyond the outermost score. Of several best gaps, the rule
+    "middle" takes the widest one, and an outer side only if no other is best. The rule "smallest"
+    takes the lowest one, and counts tied scores as a gap.
 
     Examples
     --------
-    >>> from rbrl.decision import ideal_row_thresholds
     >>> ideal_row_thresholds([[1.0, 2.0, 4.0]], [[0, 0, 1]])
     array([3.])
     """
     if rule not in ("middle", "smallest"):
         raise ValueError(f"rule must be 'middle' or 'smallest'. Got {rule!r} instead.")
     F = as_scores(scores)
-    T, known = as_relevant(Y, F), as_known(Y)
+    T, known = as_labels(Y, F)
     if not known.all():
         rows = [(f[None, k], t[None, k]) for f, t, k in zip(F, T, known)]
         return np.array([ideal_row_thresholds(f, t, rule)[0] if f.size else np.nan for f, t in rows])
     order = np.argsort(F, axis=1, kind="stable")
     rising = np.take_along_axis(F, order, axis=1)
-    # Errors of a cut below the j-th label of rising score: relevant ones below it and irrelevant ones above.
+    # Errors of a threshold below the j-th score: relevant labels below it, irrelevant ones above.
     relevant_below = np.pad(np.cumsum(np.take_along_axis(T, order, axis=1), axis=1), ((0, 0), (1, 0)))
     irrelevant_below = np.arange(F.shape[1] + 1) - relevant_below
     errors = relevant_below + irrelevant_below[:, -1:] - irrelevant_below
     gap = np.argmin(errors, axis=1) if rule == "smallest" else _widest_best(errors, np.diff(rising, axis=1))
     middles = (rising[:, 1:] + rising[:, :-1]) / 2
-    candidates = np.hstack([rising[:, :1] - _BEYOND, middles, rising[:, -1:] + _BEYOND])
+    candidates = np.hstack([rising[:, :1] - _OUTER_DISTANCE, middles, rising[:, -1:] + _OUTER_DISTANCE])
     return candidates[np.arange(len(F)), gap]
 
 
 def _widest_best(errors: IntArray, width: FloatArray) -> IntArray:
-    """Index of the widest gap among those with the fewest errors; a tie is no gap, an outer side the narrowest."""
+    """Return the index of the widest gap with the fewest errors.
+
+    Tied scores are not a gap, and an outer side is the narrowest gap.
+    """
     is_gap = np.pad(width > 0, ((0, 0), (1, 1)), constant_values=True)
     errors = np.where(is_gap, errors, errors.shape[1])
     best = errors == errors.min(axis=1, keepdims=True)

@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_row_weights
-from rbrl._common.frames import check_same_rows, label_values, missing_entries, refuse_masked
+from rbrl._common.frames import check_no_mask, check_same_rows, label_values, missing_entries
 from rbrl._common.texts import check_joined_texts, refuse_text
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.datasets import Columns, Dataset, Shards
 from rbrl.decision import empty_share, filling_pays, relevant_labels
 from rbrl.estimators.named_answers import NamedAnswers, label_names, parts_of
 from rbrl.exceptions import InvalidLabelsError
-from rbrl.losses.weights import mean_weights
+from rbrl.losses.base import mean_weights
 from rbrl.out_of_core.sources import feature_blocks
 from rbrl.targets import SignedTargets, agreed_names, label_matrix
 
@@ -227,7 +227,7 @@ class MultiLabelClassifier(FillsEmptyRows, NamedAnswers, Estimator):
             check_same_rows(X=X, y=y, sample_weight=sample_weight)
             y, names = label_matrix(y, self.label_names)
             columns = Columns(label_names=names)
-        refuse_masked(sample_weight=sample_weight)
+        check_no_mask(sample_weight=sample_weight)
         given = y
         X, y = checked_labelled(self, X, given)
         self.targets_ = SignedTargets().fit(given)
@@ -354,7 +354,7 @@ def validated(model: Any, X: Any, *y: Any, **options: Any) -> Any:
     -------
     X, a float array or CSR matrix; or X and y
     """
-    refuse_masked(X=X)
+    check_no_mask(X=X)
     try:
         return validate_data(model, X, *y, accept_sparse="csr", dtype=FLOATS, **options)
     except (TypeError, ValueError):

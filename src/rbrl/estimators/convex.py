@@ -45,8 +45,9 @@ from rbrl.estimators.training_scores import (
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import APPROXIMATIONS
 from rbrl.losses import ClassWeighted, Loss
-from rbrl.losses.weights import mean_weights
-from rbrl.out_of_core import Block, Blocks, LabelCounts, as_blocks, fit_blocks, label_counts
+from rbrl.losses.base import mean_weights
+from rbrl.losses.label_graph import LabelCounts, label_counts
+from rbrl.out_of_core import Block, Blocks, as_blocks, fit_blocks
 from rbrl.out_of_core.design import Survey
 from rbrl.scales import NUCLEAR_OF_KERNELS, InterceptStrength, Strength, Width, intercept_column
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
@@ -307,7 +308,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
             )
         columns = blocks.columns or Columns()
         if self.label_names is not None:
-            names = agreed_names(self.label_names, columns.label_names, *blocks.first(_n_labels))
+            names = agreed_names(self.label_names, columns.label_names, *blocks.apply_to_first(_n_labels))
             columns = replace(columns, label_names=names)
 
         losses: list[Loss] = []
@@ -323,7 +324,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
             blocks, loss, self.ridge, self.nuclear_, intercept=self.fit_intercept,
             intercept_ridge=self.intercept_ridge, solver=solver_of(self),
             start=self._linear_coefficients() if self.warm_start else None, tol=self.tol, max_iter=self.max_iter,
-            verbose=self.verbose, told=told,
+            verbose=self.verbose, callback=told,
         )  # fmt: skip
         self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
         self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features

@@ -16,7 +16,7 @@ from rbrl._common.memory import available_bytes
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.exceptions import MemoryWarning
 from rbrl.kernels import WITH_WIDTH, KernelRows, check_gram, fit_feature_map
-from rbrl.out_of_core import label_counts
+from rbrl.losses.label_graph import label_counts
 from rbrl.problem import (
     LARGEST_DECOMPOSITION,
     Design,

@@ -10,8 +10,7 @@ from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.training_scores import Threshold
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, Loss, WeightedSum
 from rbrl.losses.hinges import costs_of_counts
-from rbrl.losses.label_graph import laplacians_of_products
-from rbrl.out_of_core import LabelCounts
+from rbrl.losses.label_graph import LabelCounts, laplacians_of_products
 from rbrl.scales import InterceptStrength, Strength, Width
 from rbrl.solvers import Solver
 

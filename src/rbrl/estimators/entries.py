@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rbrl._common.checks import check_row_weights, users_level
-from rbrl._common.frames import refuse_masked
+from rbrl._common.frames import check_no_mask
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike, issparse
 from rbrl.exceptions import InvalidLabelsError, MissingLabelsWarning
-from rbrl.losses import class_weighted
-from rbrl.out_of_core import LabelCounts, label_counts
+from rbrl.losses.base import apply_class_weights
+from rbrl.losses.label_graph import LabelCounts, label_counts
 from rbrl.targets import SignedTargets
 
 # "balanced"; or a weight of the relevant entries, or a pair for irrelevant and relevant ones, by label: column or name; or,
@@ -40,7 +40,7 @@ def known_entries(Y: IntArray, label_mask: MatrixLike | None) -> IntArray:
     """
     if label_mask is None:
         return Y
-    refuse_masked(label_mask=label_mask)
+    check_no_mask(label_mask=label_mask)
     mask = label_mask.toarray() if issparse(label_mask) else np.asarray(label_mask)
     if mask.shape != Y.shape:
         raise ValueError(f"label_mask must have the shape of y, {Y.shape}. Got {mask.shape}.")
@@ -74,7 +74,7 @@ def checked_weights(sample_weight: MatrixLike | None, Y: IntArray, is_matrix: bo
     """
     if sample_weight is None:
         return None
-    refuse_masked(sample_weight=sample_weight)
+    check_no_mask(sample_weight=sample_weight)
     weights = np.asarray(sample_weight.toarray() if issparse(sample_weight) else sample_weight, dtype=np.float64)
     if weights.ndim < 2 or not is_matrix:
         return check_row_weights(weights, len(Y))
@@ -117,7 +117,7 @@ def weighted_entries(
         by_class = _weights_of_classes(class_weight, Y, weights, targets)
         weights = by_class if weights is None else weights * by_class
     elif class_weight is not None:
-        weights = class_weighted(Y, weights, weights_of_labels(class_weight, label_counts(Y, weights), names))
+        weights = apply_class_weights(Y, weights, weights_of_labels(class_weight, label_counts(Y, weights), names))
     if weights is not None and weights.ndim == 2:
         Y = np.where(weights > 0, Y, np.int8(0))
     if weights is not None and not weights.any():

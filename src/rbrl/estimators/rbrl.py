@@ -11,7 +11,7 @@ from rbrl.estimators.entries import ClassWeight
 from rbrl.estimators.streaming import StreamingClassifier
 from rbrl.estimators.training_scores import Threshold
 from rbrl.losses import Loss, PairwiseSquaredHinge, SquaredHinge, WeightedSum
-from rbrl.out_of_core import LabelCounts
+from rbrl.losses.label_graph import LabelCounts
 from rbrl.scales import InterceptStrength, Strength, Width
 from rbrl.solvers import Solver
 

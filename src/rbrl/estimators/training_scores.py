@@ -23,7 +23,7 @@ from rbrl.decision import GlobalThreshold, LabelThresholds
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.exceptions import EmptyPredictionsWarning
 from rbrl.losses import Loss
-from rbrl.losses.weights import mean_weights
+from rbrl.losses.base import mean_weights
 from rbrl.out_of_core.design import Survey
 from rbrl.problem import Design
 

@@ -1,4 +1,6 @@
-"""Comparisons: a plan, its runs, and a store of rows; resumable, on one core or many machines.
+"""Comparison of methods on data sets: plan, runs, store, statistics, tables, figures and a page.
+
+A comparison can be stopped and resumed. It runs on one core, on several, or on a Dask cluster.
 
 Examples
 --------
@@ -14,8 +16,10 @@ Examples
 (6, 17)
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rbrl._common.extras import import_extra
 from rbrl.exceptions import CommandError, PlanError, StoreError
 from rbrl.experiments.execute import Summary, execute
 from rbrl.experiments.plan import Plan
@@ -24,18 +28,35 @@ from rbrl.experiments.runs import Shelf, expand, machine
 from rbrl.experiments.store import Store
 
 if TYPE_CHECKING:
+    from rbrl.experiments import figures, statistics, tables
     from rbrl.experiments.command import CommandClassifier
+    from rbrl.experiments.comparison import Comparison, Verdict, compare, rank_table, verdict
+    from rbrl.experiments.comparison_tables import all_tables, datasets_table, friedman_table, ranks_table
+    from rbrl.experiments.page import Report, write_page, write_report
+    from rbrl.experiments.results import RUN_KEYS, Results
 
 __all__ = [
-    "CommandClassifier", "CommandError", "PlainProgress", "Plan", "PlanError", "Progress", "RichProgress", "Shelf",
-    "Store", "StoreError", "Summary", "execute", "expand", "machine", "progress_for",
+    "RUN_KEYS", "CommandClassifier", "CommandError", "Comparison", "PlainProgress", "Plan", "PlanError", "Progress",
+    "Report", "Results", "RichProgress", "Shelf", "Store", "StoreError", "Summary", "Verdict", "all_tables", "compare",
+    "datasets_table", "execute", "expand", "figures", "friedman_table", "machine", "progress_for", "rank_table",
+    "ranks_table", "statistics", "tables", "verdict", "write_page", "write_report",
 ]  # fmt: skip
+
+# The module of each name that is imported when it is first used: a program that only runs a plan or reads a store
+# needs neither scikit-learn nor the packages of the extra `report`.
+_HOMES = {
+    "CommandClassifier": "command",
+    **dict.fromkeys(("Comparison", "Verdict", "compare", "rank_table", "verdict"), "comparison"),
+    **dict.fromkeys(("all_tables", "datasets_table", "friedman_table", "ranks_table"), "comparison_tables"),
+    **dict.fromkeys(("Report", "write_page", "write_report"), "page"),
+    **dict.fromkeys(("RUN_KEYS", "Results"), "results"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    # A classifier: whoever only reads a store should not wait for scikit-learn.
-    if name != "CommandClassifier":
+    if name in ("figures", "statistics", "tables"):
+        return import_module(f"rbrl.experiments.{name}")
+    if name not in _HOMES:
         raise AttributeError(f"module 'rbrl.experiments' has no attribute {name!r}")
-    from rbrl.experiments.command import CommandClassifier
-
-    return CommandClassifier
+    module = import_extra(f"rbrl.experiments.{_HOMES[name]}", "report", f"rbrl.experiments.{name}")
+    return getattr(module, name)

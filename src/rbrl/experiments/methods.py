@@ -28,7 +28,7 @@ from rbrl.experiments.plan import Plan
 from rbrl.experiments.specs import DataSpec, MethodSpec
 from rbrl.metrics import get_metric, probabilities_of, scores_of
 from rbrl.registry import REGISTRY
-from rbrl.search.cv import RBRLClassifierCV
+from rbrl.selection.cv import RBRLClassifierCV
 
 # A plan has no None; these words say what it means for parameters of these names.
 NONE_IN_WORDS = {"gamma": "paper", "intercept_ridge": "ridge"}

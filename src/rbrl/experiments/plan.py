@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from rbrl._common import checks
-from rbrl._common.checks import Check, check_list, check_one_of, check_text, check_whole, checked, checked_table
+from rbrl._common.checks import Check, check_list, check_one_of, check_text, check_values, check_whole, check_with
 from rbrl.exceptions import PlanError
 from rbrl.experiments.specs import TUNE_ON, DataSpec, MethodSpec
 from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric
@@ -35,10 +35,10 @@ class Splits:
         Numbers of the splits that are used; all if there are none.
     """
 
-    number: int = field(default=10, metadata=checked(check_whole, at_least=1))
-    seed: int = field(default=0, metadata=checked(check_whole, at_least=0))
-    train_fraction: float = field(default=0.6, metadata=checked(checks.check_share))
-    stratified: bool = field(default=False, metadata=checked(checks.check_flag))
+    number: int = field(default=10, metadata=check_with(check_whole, at_least=1))
+    seed: int = field(default=0, metadata=check_with(check_whole, at_least=0))
+    train_fraction: float = field(default=0.6, metadata=check_with(checks.check_share))
+    stratified: bool = field(default=False, metadata=check_with(checks.check_flag))
     only: tuple[int, ...] = ()
 
     def part(self, only: Collection[int]) -> Self:
@@ -78,10 +78,10 @@ class Tuning:
     on : {"every", "first"}
     """
 
-    folds: int = field(default=5, metadata=checked(check_whole, at_least=2))
+    folds: int = field(default=5, metadata=check_with(check_whole, at_least=2))
     # Checked when the metrics are known.
-    criterion: str | list[str] = field(default="mean_rank", metadata=checked(checks.unchecked))
-    on: str = field(default="every", metadata=checked(check_one_of, allowed=TUNE_ON))
+    criterion: str | list[str] = field(default="mean_rank", metadata=check_with(checks.accept_any))
+    on: str = field(default="every", metadata=check_with(check_one_of, allowed=TUNE_ON))
 
     def check_criterion(self, metrics: Sequence[str]) -> None:
         """Refuse metrics that are not among those of the plan.
@@ -161,15 +161,15 @@ class Plan:
     (3, 'hamming_loss')
     """
 
-    datasets: tuple[DataSpec, ...] = field(metadata=checked(_datasets))
-    methods: tuple[MethodSpec, ...] = field(metadata=checked(_methods))
-    splits: Splits = field(default=Splits(), metadata=checked(checks.read_as, cls=Splits))
-    tuning: Tuning = field(default=Tuning(), metadata=checked(checks.read_as, cls=Tuning))
-    metrics: tuple[str, ...] = field(default=PAPER_NAMES, metadata=checked(_metrics))
-    convention: str = field(default="paper", metadata=checked(check_one_of, allowed=CONVENTIONS))
+    datasets: tuple[DataSpec, ...] = field(metadata=check_with(_datasets))
+    methods: tuple[MethodSpec, ...] = field(metadata=check_with(_methods))
+    splits: Splits = field(default=Splits(), metadata=check_with(checks.read_as, cls=Splits))
+    tuning: Tuning = field(default=Tuning(), metadata=check_with(checks.read_as, cls=Tuning))
+    metrics: tuple[str, ...] = field(default=PAPER_NAMES, metadata=check_with(_metrics))
+    convention: str = field(default="paper", metadata=check_with(check_one_of, allowed=CONVENTIONS))
     standardise: str = "dense"
-    seed: int = field(default=0, metadata=checked(check_whole, at_least=0))
-    title: str = field(default="", metadata=checked(check_text))
+    seed: int = field(default=0, metadata=check_with(check_whole, at_least=0))
+    title: str = field(default="", metadata=check_with(check_text))
     folder: Path = field(default=Path(), compare=False)
 
     @classmethod
@@ -245,7 +245,7 @@ class Plan:
         >>> plan.n_runs
         6
         """
-        said = checked_table("", table, CHECKS, required=["datasets", "methods"])
+        said = check_values("", table, CHECKS, required=["datasets", "methods"])
         only, preprocessing = said.pop("only", {}), said.pop("preprocessing", {})
         plan = cls(**said, **preprocessing, folder=Path(folder or Path.cwd()))
         plan.tuning.check_criterion(plan.metrics)
@@ -327,9 +327,9 @@ class Plan:
 STANDARDISE = partial(check_one_of, allowed=("dense", "all", "none"))
 # What a plan may say.
 CHECKS: dict[str, Check] = {
-    **checks.checked_fields(Plan),
-    "preprocessing": partial(checked_table, checks={"standardise": STANDARDISE}),
-    "only": partial(checked_table, checks=dict.fromkeys(("datasets", "methods", "splits"), check_list)),
+    **checks.field_checks(Plan),
+    "preprocessing": partial(check_values, checks={"standardise": STANDARDISE}),
+    "only": partial(check_values, checks=dict.fromkeys(("datasets", "methods", "splits"), check_list)),
 }
 
 

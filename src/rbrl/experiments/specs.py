@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from rbrl._common import checks
-from rbrl._common.checks import Check, check_list, check_one_of, check_table, check_text, checked, checked_table, hint
+from rbrl._common.checks import Check, check_list, check_one_of, check_table, check_text, check_values, check_with, hint
 from rbrl.datasets import CARDS
 from rbrl.datasets.files import ENDINGS
 from rbrl.exceptions import PlanError
@@ -63,15 +63,15 @@ class DataSpec(Spec):
     DataSpec(name='birds', file='birds.csv', labels=None, format=None, ignore=(), positive=(), nominal=None, model=None)
     """
 
-    name: str = field(metadata=checked(check_text))
-    file: str | None = field(default=None, metadata=checked(check_text))
+    name: str = field(metadata=check_with(check_text))
+    file: str | None = field(default=None, metadata=check_with(check_text))
     # The reader of the file checks these.
-    labels: int | list[str] | str | None = field(default=None, metadata=checked(checks.unchecked))
-    format: str | None = field(default=None, metadata=checked(checks.unchecked))
-    ignore: str | Sequence[str] = field(default=(), metadata=checked(checks.unchecked))
-    positive: str | Sequence[str] = field(default=(), metadata=checked(checks.unchecked))
-    nominal: str | None = field(default=None, metadata=checked(check_one_of, allowed=("codes", "onehot")))
-    model: str | None = field(default=None, metadata=checked(check_one_of, allowed=MODELS))
+    labels: int | list[str] | str | None = field(default=None, metadata=check_with(checks.accept_any))
+    format: str | None = field(default=None, metadata=check_with(checks.accept_any))
+    ignore: str | Sequence[str] = field(default=(), metadata=check_with(checks.accept_any))
+    positive: str | Sequence[str] = field(default=(), metadata=check_with(checks.accept_any))
+    nominal: str | None = field(default=None, metadata=check_with(check_one_of, allowed=("codes", "onehot")))
+    model: str | None = field(default=None, metadata=check_with(check_one_of, allowed=MODELS))
 
     @classmethod
     def parse(cls, entry: Any, where: str) -> Self:
@@ -91,7 +91,7 @@ class DataSpec(Spec):
             check_text(where, entry)
             is_path = "/" in entry or "\\" in entry or Path(entry.removesuffix(".gz")).suffix.lower() in ENDINGS
             entry = {"file": entry} if is_path and entry not in CARDS else {"name": entry}
-        table = checked_table(where, entry, checks.checked_fields(cls))
+        table = check_values(where, entry, checks.field_checks(cls))
         if "file" in table:
             return cls(**{"name": Path(table["file"]).name.partition(".")[0], **table})
         checks.check_keys(where, table, table, required=["name"])
@@ -121,7 +121,7 @@ def _check_value(where: str, value: Any) -> None:
         _params(f"{where}.params", value.get("params", {}))
     elif not isinstance(value, bool | int | float | str) or (isinstance(value, float) and math.isnan(value)):
         allowed = "numbers, text, true, false, lists of them, and tables with the keys use and params"
-        raise PlanError(f"{where} = {value!r} is not possible. Allowed: {allowed}.")
+        raise PlanError(f"{where} = {value!r} is not allowed. Allowed: {allowed}.")
 
 
 def _grids(where: str, grids: Any) -> list[dict[str, list[Any]]]:
@@ -141,7 +141,7 @@ def _grid(where: str, grid: Any) -> dict[str, list[Any]]:
 
 def _rules(where: str, rules: Any) -> list[dict[str, Any]]:
     allowed = _checks_of("params", "non_empty", "convention")
-    read = [checked_table(f"{where}[{i}]", rule, allowed) for i, rule in enumerate(rules and check_list(where, rules))]
+    read = [check_values(f"{where}[{i}]", rule, allowed) for i, rule in enumerate(rules and check_list(where, rules))]
     return [{**rule, "params": rule.get("params", {})} for rule in read]
 
 
@@ -150,12 +150,12 @@ def _layers(where: str, entries: Any, names: Collection[str] = ()) -> dict[str, 
     table, allowed = check_table(where, entries), _checks_of("params", "grid", "tune_on")
     for key in table if names else ():
         check_one_of(f"a key of {where}", key, names)
-    return {key: checked_table(f"{where}.{key}", entry, allowed) for key, entry in table.items()}
+    return {key: check_values(f"{where}.{key}", entry, allowed) for key, entry in table.items()}
 
 
 def _checks_of(*names: str) -> dict[str, Check]:
     """The checks of some of the keys of a method."""
-    return {name: check for name, check in checks.checked_fields(MethodSpec).items() if name in names}
+    return {name: check for name, check in checks.field_checks(MethodSpec).items() if name in names}
 
 
 @dataclass(frozen=True)
@@ -193,15 +193,15 @@ class MethodSpec(Spec):
     """
 
     name: str
-    use: str = field(metadata=checked(check_text))
-    params: dict[str, Any] = field(default_factory=dict, metadata=checked(_params))
-    grid: list[dict[str, list[Any]]] = field(default_factory=list, metadata=checked(_grids))
-    tune_on: str | None = field(default=None, metadata=checked(check_one_of, allowed=TUNE_ON))
-    non_empty: bool | None = field(default=None, metadata=checked(checks.check_flag))
-    convention: str | None = field(default=None, metadata=checked(check_one_of, allowed=CONVENTIONS))
-    also_judged: list[dict[str, Any]] = field(default_factory=list, metadata=checked(_rules))
-    by_model: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=checked(_layers, names=MODELS))
-    by_dataset: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=checked(_layers))
+    use: str = field(metadata=check_with(check_text))
+    params: dict[str, Any] = field(default_factory=dict, metadata=check_with(_params))
+    grid: list[dict[str, list[Any]]] = field(default_factory=list, metadata=check_with(_grids))
+    tune_on: str | None = field(default=None, metadata=check_with(check_one_of, allowed=TUNE_ON))
+    non_empty: bool | None = field(default=None, metadata=check_with(checks.check_flag))
+    convention: str | None = field(default=None, metadata=check_with(check_one_of, allowed=CONVENTIONS))
+    also_judged: list[dict[str, Any]] = field(default_factory=list, metadata=check_with(_rules))
+    by_model: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=check_with(_layers, names=MODELS))
+    by_dataset: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=check_with(_layers))
 
     @classmethod
     def parse(cls, name: str, table: Any) -> Self:
@@ -217,7 +217,7 @@ class MethodSpec(Spec):
         MethodSpec
         """
         where = f"methods.{check_text('a method name', name)}"
-        return cls(name, **{"use": name, **checked_table(where, table, checks.checked_fields(cls))})
+        return cls(name, **{"use": name, **check_values(where, table, checks.field_checks(cls))})
 
     def check_datasets(self, names: Collection[str]) -> None:
         """Refuse parameters for data sets that the plan has not.

@@ -14,15 +14,15 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from rbrl._common.threads import one_thread
+from rbrl._common.linalg import one_thread
 from rbrl._common.typing import Array, IntArray, Matrix
 from rbrl.exceptions import ConvergenceWarning, in_words
 from rbrl.experiments.command import CommandClassifier, processor_seconds
 from rbrl.experiments.methods import Classifier, build, inner_names
 from rbrl.experiments.runs import Fold, Outcome, Run, by_point, machine, missing_points
 from rbrl.metrics import ReliabilityBins, reliability_bins
-from rbrl.search import choose, tune
-from rbrl.search.grid import Predicted, predictions
+from rbrl.selection import choose, tune
+from rbrl.selection.grid import Predicted, predictions
 from rbrl.splits import IterativeStratifiedShuffleSplit, random_split
 
 Grid: TypeAlias = dict[str, list[Any]]

@@ -1,10 +1,17 @@
-"""What a loss is: a sum over rows of a convex function of labels and scores; and losses made of losses.
+r"""Base class of the losses, sums and weightings of losses, and the weights of rows and entries.
 
-Conventions: ``Y`` (n, l) int8 in {-1, 0, +1}, where 0 is an entry that nobody looked at; ``F`` (n, l) scores; ``weights``
-(n,) of the rows, (n, l) of the entries, or None for ones. Weights of entries are positive where Y is not 0.
+A loss is a sum over rows of a convex function of labels and scores. A loss never sees features or model
+weights. The same loss therefore serves dense, sparse, kernel, out-of-core and distributed training.
 
-A loss never sees features or model weights, so the same loss serves dense, sparse, kernel, chunked and
-distributed training.
+Conventions: ``Y`` (n_samples, n_labels) are labels in {-1, 0, +1}, where 0 is a missing label. ``F``
+(n_samples, n_labels) are scores. ``weights`` are weights of the rows (n_samples,), weights of the entries
+(n_samples, n_labels), or None for weights of 1. Weights of entries are positive where Y is not 0.
+
+A missing label is in no hinge and in no pair. With weights of entries, the hinge of entry (i, j) has the
+weight :math:`w_{ij}`, and the pair (p, q) of row i has the weight :math:`r_i w_{ip} w_{iq} / (S_i^+ S_i^-)`.
+Here :math:`S_i^+` and :math:`S_i^-` are the sums of the weights of the relevant and of the irrelevant
+entries of the row, and :math:`r_i` is the mean weight of its entries. If all entries of a row have the same
+weight, this is the weight of the row.
 """
 
 from abc import ABC, abstractmethod
@@ -15,23 +22,98 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses.weights import Weights, class_weighted
+
+# Weights of the rows (n,), or of the entries (n, l); None for weights of 1.
+Weights = FloatArray | None
+
+
+def row_weights(weights: Weights, n_samples: int) -> FloatArray:
+    """Return weights of rows or entries as float64; return ones of the rows for None."""
+    return np.ones(n_samples) if weights is None else np.asarray(weights, dtype=np.float64)
+
+
+def mean_weights(Y: Array, weights: Weights) -> FloatArray:
+    """Return the weight of each row, or the mean weight of its entries; 0 if all labels of the row are missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses.base import mean_weights
+    >>> Y = np.array([[1, -1, 0], [0, 0, 0]], dtype=np.int8)
+    >>> mean_weights(Y, None), mean_weights(Y, np.array([[1.0, 3.0, 0.0], [0.0, 0.0, 0.0]]))
+    (array([1., 0.]), array([2., 0.]))
+    """
+    w = row_weights(weights, len(Y))
+    if w.ndim == 1:
+        # Y.all() is much faster than Y.any(axis=1), and most data have no missing label.
+        return w if Y.all() else w * Y.any(axis=1)
+    return np.where(Y != 0, w, 0.0).sum(axis=1) / np.maximum(np.count_nonzero(Y, axis=1), 1)
+
+
+def entry_weights(Y: Array, weights: Weights) -> FloatArray:
+    """Return the weight of each entry: its own or that of its row, and 0 for a missing label.
+
+    Parameters
+    ----------
+    Y : array (n_samples, n_labels)
+        Labels in {-1, 0, +1}; 0 is a missing label.
+    weights : array (n_samples,) or (n_samples, n_labels), or None
+
+    Returns
+    -------
+    array (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses import entry_weights
+    >>> entry_weights(np.array([[1, -1, 0]], dtype=np.int8), np.array([2.0]))
+    array([[2., 2., 0.]])
+    """
+    w = row_weights(weights, len(Y))
+    return np.abs(Y) * (w[:, None] if w.ndim == 1 else w)
+
+
+def apply_class_weights(Y: Array, weights: Weights, table: FloatArray) -> FloatArray:
+    """Return the weights of the entries times the class weights of their labels.
+
+    Parameters
+    ----------
+    Y : array (n_samples, n_labels)
+        Labels in {-1, 0, +1}; 0 is a missing label.
+    weights : array (n_samples,) or (n_samples, n_labels), or None
+    table : array (2, n_labels)
+        Weights of the irrelevant and of the relevant entries of each label.
+
+    Returns
+    -------
+    array (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses.base import apply_class_weights
+    >>> table = np.array([[1.0, 5.0], [3.0, 1.0]])
+    >>> apply_class_weights(np.array([[1, -1], [-1, 0]]), np.array([1.0, 2.0]), table).tolist()
+    [[3.0, 5.0], [2.0, 0.0]]
+    """
+    return np.where(Y > 0, table[1], table[0]) * entry_weights(Y, weights)
 
 
 class Terms(NamedTuple):
-    r"""A loss at given scores, and what a dual bound needs of it.
+    r"""Value of a loss at given scores, and the coefficients of its dual bound.
 
-    With R its gradient, :math:`-\text{loss}^*(\theta R) \ge \theta\,\text{linear} - \theta^2\,\text{quadratic}`
+    With the gradient R, :math:`-\text{loss}^*(\theta R) \ge \theta\,\text{linear} - \theta^2\,\text{quadratic}`
     holds for all :math:`\theta` between 0 and `reach`.
 
     Attributes
     ----------
     value : float
-        The loss.
+        Value of the loss.
     linear, quadratic : float
         Coefficients of the bound.
     reach : float
-        The largest :math:`\theta` that it holds for.
+        Largest :math:`\theta` for which the bound holds.
 
     Examples
     --------
@@ -89,15 +171,16 @@ def no_graph(n_labels: int) -> Any:
 
 
 class LineValue(NamedTuple):
-    """A loss at F + D diag(t), and its derivatives.
+    """Value and derivatives of a loss at the scores F + D diag(t).
 
     Attributes
     ----------
     value : float
+        Value of the loss.
     slopes, curvatures : arrays (n_labels,)
         First and second derivatives in each step length t_j.
     joint_curvature : float
-        The second derivative when all t_j move as one.
+        Second derivative if all step lengths are equal.
     """
 
     value: float
@@ -107,15 +190,22 @@ class LineValue(NamedTuple):
 
 
 class Loss(ABC):
-    """A convex loss of labels and scores, summed over rows.
+    """Convex loss of labels and scores, summed over rows.
 
-    A subclass gives the four abstract methods; the rest follows from them, and may be overridden by what is faster.
+    A subclass implements the four abstract methods. It may override the other methods with faster ones.
+
+    Notes
+    -----
+    ``Y`` (n_samples, n_labels) are labels in {-1, 0, +1}, where 0 is a missing label. ``F`` (n_samples,
+    n_labels) are scores, and ``D`` is a direction of the same shape. ``weights`` (n_samples,) are weights of
+    rows, ``weights`` (n_samples, n_labels) are weights of entries, and None stands for weights of 1.
 
     Examples
     --------
     >>> import numpy as np
     >>> from rbrl.losses import SquaredHinge
-    >>> Y, F = np.array([[1, -1]], dtype=np.int8), np.array([[0.5, 0.0]])
+    >>> Y = np.array([[1, -1]], dtype=np.int8)
+    >>> F = np.array([[0.5, 0.0]])
     >>> SquaredHinge().value(Y, F)
     0.625
     >>> SquaredHinge().gradient(Y, F)
@@ -124,149 +214,35 @@ class Loss(ABC):
 
     @abstractmethod
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
-        """Add scale x gradient to R; return the :class:`Terms` of the scaled loss.
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            Labels in {-1, 0, +1}, 0 where nobody looked.
-        F : array (n_samples, n_labels)
-            Scores.
-        weights : array (n_samples,) or (n_samples, n_labels), or None
-            Of rows or of entries; None is ones.
-        scale : float
-        R : array (n_samples, n_labels)
-            Is added to.
-
-        Returns
-        -------
-        Terms
-        """
+        """Add scale x gradient to the array R (n_samples, n_labels); return the terms of the scaled loss."""
 
     @abstractmethod
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Diagonal of the generalised Hessian, one entry per score: (n, l).
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            Labels in {-1, 0, +1}, 0 where nobody looked.
-        F : array (n_samples, n_labels)
-            Scores.
-        weights : array (n_samples,) or (n_samples, n_labels), default=None
-            Of rows or of entries; None is ones.
-
-        Returns
-        -------
-        array (n_samples, n_labels)
-        """
+        """Return the diagonal of the generalised Hessian: (n_samples, n_labels)."""
 
     @abstractmethod
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Generalised Hessian at F times D: (n, l).
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            Labels in {-1, 0, +1}, 0 where nobody looked.
-        F, D : arrays (n_samples, n_labels)
-            Scores, and a direction.
-        weights : array (n_samples,) or (n_samples, n_labels), default=None
-            Of rows or of entries; None is ones.
-
-        Returns
-        -------
-        array (n_samples, n_labels)
-        """
+        """Return the generalised Hessian at F times D: (n_samples, n_labels)."""
 
     @abstractmethod
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
-        """Upper bound on the largest Hessian eigenvalue of each row, over all scores: (n,).
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            Labels in {-1, 0, +1}, 0 where nobody looked.
-        weights : array (n_samples,) or (n_samples, n_labels), default=None
-            Of rows or of entries; None is ones.
-
-        Returns
-        -------
-        array (n_samples,)
-        """
+        """Return an upper bound on the largest Hessian eigenvalue of each row over all scores: (n_samples,)."""
 
     def evaluate(self, Y: Array, F: FloatArray, weights: Weights = None) -> tuple[Terms, FloatArray]:
-        """Terms and gradient in F, in one pass.
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            Labels in {-1, 0, +1}, 0 where nobody looked.
-        F : array (n_samples, n_labels)
-            Scores.
-        weights : array (n_samples,) or (n_samples, n_labels), default=None
-            Of rows or of entries; None is ones.
-
-        Returns
-        -------
-        terms : Terms
-        gradient : array (n_samples, n_labels)
-        """
+        """Return the terms of the loss and its gradient in F, computed in one pass."""
         R = np.zeros(F.shape)
         return self.accumulate(Y, F, weights, 1.0, R), R
 
     def value(self, Y: Array, F: FloatArray, weights: Weights = None) -> float:
-        """The loss.
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            Labels in {-1, 0, +1}, 0 where nobody looked.
-        F : array (n_samples, n_labels)
-            Scores.
-        weights : array (n_samples,) or (n_samples, n_labels), default=None
-            Of rows or of entries; None is ones.
-
-        Returns
-        -------
-        float
-        """
+        """Return the value of the loss."""
         return self.evaluate(Y, F, weights)[0].value
 
     def gradient(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Its gradient in the scores: (n, l).
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            Labels in {-1, 0, +1}, 0 where nobody looked.
-        F : array (n_samples, n_labels)
-            Scores.
-        weights : array (n_samples,) or (n_samples, n_labels), default=None
-            Of rows or of entries; None is ones.
-
-        Returns
-        -------
-        array (n_samples, n_labels)
-        """
+        """Return the gradient of the loss in F: (n_samples, n_labels)."""
         return self.evaluate(Y, F, weights)[1]
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Sum of the rows' generalised Hessians: (n_labels, n_labels).
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            Labels in {-1, 0, +1}, 0 where nobody looked.
-        F : array (n_samples, n_labels)
-            Scores.
-        weights : array (n_samples,) or (n_samples, n_labels), default=None
-            Of rows or of entries; None is ones.
-
-        Returns
-        -------
-        array (n_labels, n_labels)
-        """
+        """Return the sum of the generalised Hessians of the rows: (n_labels, n_labels)."""
         units = np.eye(F.shape[1])
         columns = [self.hessian_product(Y, F, np.broadcast_to(e, F.shape), weights).sum(axis=0) for e in units]
         return np.array(columns)
@@ -285,55 +261,26 @@ class Loss(ABC):
         return None
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """How far the gradient moves where scores move by a share of themselves, as a multiple of that share: (n, l).
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            Labels in {-1, 0, +1}, 0 where nobody looked.
-        F : array (n_samples, n_labels)
-            Scores.
-        weights : array (n_samples,) or (n_samples, n_labels), default=None
-            Of rows or of entries; None is ones.
-
-        Returns
-        -------
-        array (n_samples, n_labels)
-        """
+        """Return a bound on the change of the gradient, per relative change of the scores: (n_samples, n_labels)."""
         return self.hessian_diagonal(Y, F, weights).sum(axis=1)[:, None] * F
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
-        """The loss along directions, one step length per label: a :class:`LineValue`.
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            Labels in {-1, 0, +1}, 0 where nobody looked.
-        F, D : arrays (n_samples, n_labels)
-            Scores, and directions.
-        t : array (n_labels,)
-            Step lengths.
-        weights : array (n_samples,) or (n_samples, n_labels), default=None
-            Of rows or of entries; None is ones.
-
-        Returns
-        -------
-        LineValue
-        """
-        at = F + D * t
-        terms, R = self.evaluate(Y, at, weights)
-        curvatures = (self.hessian_diagonal(Y, at, weights) * D**2).sum(axis=0)
-        joint = np.vdot(D, self.hessian_product(Y, at, D, weights))
+        """Return the loss at F + D diag(t), with a step length t_j for each label, and its derivatives in t."""
+        scores = F + D * t
+        terms, R = self.evaluate(Y, scores, weights)
+        curvatures = (self.hessian_diagonal(Y, scores, weights) * D**2).sum(axis=0)
+        joint = np.vdot(D, self.hessian_product(Y, scores, D, weights))
         return LineValue(terms.value, (R * D).sum(axis=0), curvatures, float(joint))
 
 
 @dataclass(frozen=True, init=False)
 class WeightedSum(Loss):
-    """A sum of (weight, loss) terms; terms of weight 0 are left out.
+    """Weighted sum of losses; a loss of weight 0 is left out.
 
     Parameters
     ----------
     *terms : pairs (float, Loss)
+        Weights and losses.
 
     Examples
     --------
@@ -348,33 +295,32 @@ class WeightedSum(Loss):
         object.__setattr__(self, "terms", tuple((float(c), loss) for c, loss in terms if c != 0))
 
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
-        """Add the gradients of all terms to R; return the sums of their :class:`Terms`, with the shortest reach."""
+        """Add the gradients of all losses to R; return the sums of their terms, with the shortest reach."""
         parts = [loss.accumulate(Y, F, weights, scale * c, R) for c, loss in self.terms]
-        value, linear, quadratic, reach = 0.0, 0.0, 0.0, np.inf
-        for part in parts:
-            value, linear, quadratic = value + part.value, linear + part.linear, quadratic + part.quadratic
-            reach = min(reach, part.reach)
-        return Terms(value, linear, quadratic, reach)
+        value = sum((part.value for part in parts), 0.0)
+        linear = sum((part.linear for part in parts), 0.0)
+        quadratic = sum((part.quadratic for part in parts), 0.0)
+        return Terms(value, linear, quadratic, min((part.reach for part in parts), default=np.inf))
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Weighted sum of the terms' diagonals: (n, l)."""
+        """Return the weighted sum of the diagonals."""
         return sum((c * loss.hessian_diagonal(Y, F, weights) for c, loss in self.terms), np.zeros(F.shape))
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Weighted sum of the terms' products with D: (n, l)."""
+        """Return the weighted sum of the products with D."""
         return sum((c * loss.hessian_product(Y, F, D, weights) for c, loss in self.terms), np.zeros(F.shape))
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Weighted sum of the terms' own: (n_labels, n_labels)."""
+        """Return the weighted sum of the Hessians."""
         zero = np.zeros((F.shape[1], F.shape[1]))
         return sum((c * loss.label_hessian(Y, F, weights) for c, loss in self.terms), zero)
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
-        """Weighted sum of the terms' bounds: (n,)."""
+        """Return the weighted sum of the bounds."""
         return sum((c * loss.curvature(Y, weights) for c, loss in self.terms), np.zeros(len(Y)))
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the weighted sum of the terms' own: (n, l)."""
+        """Return the weighted sum of the bounds."""
         return sum((c * loss.rounding_reach(Y, F, weights) for c, loss in self.terms), np.zeros(F.shape))
 
     def row_terms(self, n_labels: int) -> RowTerms | None:
@@ -390,7 +336,7 @@ class WeightedSum(Loss):
         return RowTerms(hinge, costs, pairs, margin, sparse.csr_array(sum(graphs, no_graph(n_labels))))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
-        """Weighted sum of the terms' :class:`LineValue`."""
+        """Return the weighted sum of the values and derivatives."""
         parts = [(c, loss.line(Y, F, D, t, weights)) for c, loss in self.terms]
         if not parts:
             return LineValue(0.0, np.zeros(F.shape[1]), np.zeros(F.shape[1]), 0.0)
@@ -400,15 +346,17 @@ class WeightedSum(Loss):
 
 @dataclass(frozen=True, eq=False)
 class ClassWeighted(Loss):
-    """A loss with weights of entries that follow from the label and from whether it is relevant.
+    """Loss with a weight for the relevant and for the irrelevant entries of each label.
 
-    For rows that are elsewhere: of those in memory, weights of entries made once serve better.
+    This class is meant for rows that are not in memory. For rows in memory, it is faster to compute the
+    weights of the entries once.
 
     Parameters
     ----------
     loss : Loss
+        Loss that gets the weights.
     table : array (2, n_labels)
-        Weights of the irrelevant and the relevant entries of each label; an entry of weight 0 is left out.
+        Weights of the irrelevant and the relevant entries of each label. Entries of weight 0 are left out.
 
     Examples
     --------
@@ -422,40 +370,41 @@ class ClassWeighted(Loss):
     loss: Loss
     table: FloatArray
 
-    def _entries(self, Y: Array, weights: Weights) -> tuple[Array, FloatArray]:
-        of_entries = class_weighted(Y, weights, self.table)
-        return np.where(of_entries > 0, Y, np.int8(0)), of_entries
+    def _weigh(self, Y: Array, weights: Weights) -> tuple[Array, FloatArray]:
+        """Return the labels without entries of weight 0, and the weights of the entries."""
+        entries = apply_class_weights(Y, weights, self.table)
+        return np.where(entries > 0, Y, np.int8(0)), entries
 
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
-        """Add scale x gradient to R; return the :class:`Terms` of the scaled loss."""
-        Y, weights = self._entries(Y, weights)
+        """Add scale x gradient to R; return the terms of the scaled loss."""
+        Y, weights = self._weigh(Y, weights)
         return self.loss.accumulate(Y, F, weights, scale, R)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Diagonal of the generalised Hessian: (n, l)."""
-        Y, weights = self._entries(Y, weights)
+        """Return the diagonal of the weighted loss."""
+        Y, weights = self._weigh(Y, weights)
         return self.loss.hessian_diagonal(Y, F, weights)
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Generalised Hessian at F times D: (n, l)."""
-        Y, weights = self._entries(Y, weights)
+        """Return the product of the weighted loss with D."""
+        Y, weights = self._weigh(Y, weights)
         return self.loss.hessian_product(Y, F, D, weights)
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Sum of the rows' generalised Hessians: (n_labels, n_labels)."""
-        Y, weights = self._entries(Y, weights)
+        """Return the Hessian of the weighted loss."""
+        Y, weights = self._weigh(Y, weights)
         return self.loss.label_hessian(Y, F, weights)
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
-        """The loss along directions, one step length per label."""
-        Y, weights = self._entries(Y, weights)
+        """Return the value and derivatives of the weighted loss."""
+        Y, weights = self._weigh(Y, weights)
         return self.loss.line(Y, F, D, t, weights)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return that of the loss, with these weights: (n, l)."""
-        Y, weights = self._entries(Y, weights)
+        """Return the bound of the weighted loss."""
+        Y, weights = self._weigh(Y, weights)
         return self.loss.rounding_reach(Y, F, weights)
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
-        """The bounds of the loss, with these weights: (n,)."""
-        return self.loss.curvature(*self._entries(Y, weights))
+        """Return the bounds of the weighted loss."""
+        return self.loss.curvature(*self._weigh(Y, weights))

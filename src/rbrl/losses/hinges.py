@@ -1,4 +1,4 @@
-"""The squared hinges: of every label by itself, and of the pairs of a relevant and an irrelevant label of a row."""
+"""Squared hinges of single labels, and of the pairs of a relevant and an irrelevant label of a row."""
 
 from dataclasses import dataclass
 
@@ -6,14 +6,23 @@ import numpy as np
 
 from rbrl._common.typing import Array, FloatArray
 from rbrl._loops import rows
-from rbrl.losses.base import LineValue, Loss, RowTerms, Terms, no_graph
-from rbrl.losses.weights import Weights, entry_weights, mean_weights, row_weights
+from rbrl.losses.base import (
+    LineValue,
+    Loss,
+    RowTerms,
+    Terms,
+    Weights,
+    entry_weights,
+    mean_weights,
+    no_graph,
+    row_weights,
+)
 
 
 class _LabelwiseHinge(Loss):
-    """Squares of slacks of one score at a time: the dual terms are the sum of cost x slack, and the loss itself.
+    """Sum of squared hinges of single scores, whose Hessian is diagonal.
 
-    Labels do not couple: the Hessian is its diagonal.
+    The linear term of the dual bound is the sum of cost x slack. The quadratic term is the loss itself.
     """
 
     costs: float | FloatArray
@@ -24,7 +33,8 @@ class _LabelwiseHinge(Loss):
         return Terms(value, linear, value)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        H, costs = np.zeros_like(F), np.ones(Y.shape[1]) * self.costs
+        H = np.zeros_like(F)
+        costs = np.ones(Y.shape[1]) * self.costs
         rows.squared_hinge_diagonal(Y, F, row_weights(weights, len(Y)), 1.0, costs, H)
         return H
 
@@ -32,17 +42,19 @@ class _LabelwiseHinge(Loss):
         return self.hessian_diagonal(Y, F, weights) * D
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        M, costs = np.zeros((F.shape[1], F.shape[1])), np.ones(Y.shape[1]) * self.costs
+        M = np.zeros((F.shape[1], F.shape[1]))
+        costs = np.ones(Y.shape[1]) * self.costs
         rows.squared_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, costs, M)
         return M
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
-        """The highest cost in the row."""
-        costs, w = np.where(Y > 0, self.costs, np.abs(Y)), row_weights(weights, len(Y))
+        """Return the highest weighted cost in each row."""
+        costs = np.where(Y > 0, self.costs, np.abs(Y))
+        w = row_weights(weights, len(Y))
         return costs.max(axis=1) * w if w.ndim == 1 else (costs * w).max(axis=1)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the cost of every entry times its score: an inactive hinge may become active."""
+        """Return the cost of every entry times its score, because an inactive hinge may become active."""
         return entry_weights(Y, weights) * np.where(Y > 0, self.costs, 1.0) * F
 
     def row_terms(self, n_labels: int) -> RowTerms:
@@ -50,7 +62,8 @@ class _LabelwiseHinge(Loss):
         return RowTerms(1.0, np.ones(n_labels) * self.costs, 0.0, 0.0, no_graph(n_labels))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
-        w, costs = row_weights(weights, len(Y)), np.ones(Y.shape[1]) * self.costs
+        w = row_weights(weights, len(Y))
+        costs = np.ones(Y.shape[1]) * self.costs
         slopes, curvatures = np.zeros((2, F.shape[1]))
         value, joint = rows.squared_hinge_line(Y, F, D, t, w, 1.0, costs, slopes, curvatures)
         return LineValue(value, slopes, curvatures, joint)
@@ -75,7 +88,7 @@ class SquaredHinge(_LabelwiseHinge):
 
 @dataclass(frozen=True, eq=False)
 class CostWeightedSquaredHinge(_LabelwiseHinge):
-    r"""Squared hinge of every label, relevant entries at the cost of their label: the loss of CPNL.
+    r"""Squared hinge of every label, in which relevant entries have the cost of their label: the loss of CPNL.
 
     .. math:: \tfrac12 \sum_{ij} c_{ij} |1 - y_{ij} f_{ij}|_+^2, \qquad
               c_{ij} = c_j \text{ if } y_{ij} = 1, \text{ else } 1
@@ -83,6 +96,7 @@ class CostWeightedSquaredHinge(_LabelwiseHinge):
     Parameters
     ----------
     costs : array (n_labels,)
+        Costs :math:`c_j` of the relevant entries.
 
     Examples
     --------
@@ -97,21 +111,21 @@ class CostWeightedSquaredHinge(_LabelwiseHinge):
 
 
 def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float = 0.5) -> FloatArray:
-    r"""Costs of relevant entries that rise with their rarity.
+    r"""Return costs of relevant entries that are higher for rare labels.
 
     .. math:: c_j = (n_j^- / n_j^+)^\beta
 
     Parameters
     ----------
     relevant, irrelevant : arrays (n_labels,)
-        How often each label is so.
+        Numbers of rows in which each label is relevant, and irrelevant.
     power : float
-        :math:`\beta`.
+        Exponent :math:`\beta`.
 
     Returns
     -------
     array (n_labels,)
-        1 for a label that is nowhere relevant: it has no entry to be used on.
+        Costs. The cost is 1 for a label that is relevant in no row.
 
     Examples
     --------
@@ -126,7 +140,7 @@ def costs_of_counts(relevant: FloatArray, irrelevant: FloatArray, power: float =
 
 @dataclass(frozen=True)
 class PairwiseSquaredHinge(Loss):
-    r"""Squared hinge over each row's (relevant, irrelevant) label pairs: the ranking part of RBRL, eq. (16).
+    r"""Squared hinge over the (relevant, irrelevant) label pairs of each row: the ranking part of RBRL, eq. (16).
 
     .. math:: \tfrac12 \sum_i \tfrac{1}{|Y_i^+||Y_i^-|} \sum_{p \in Y_i^+,\, q \in Y_i^-} |c - (f_{ip} - f_{iq})|_+^2
 
@@ -135,7 +149,7 @@ class PairwiseSquaredHinge(Loss):
     Parameters
     ----------
     margin : float, default=2
-        The margin c. Two is what a relevant score of +1 and an irrelevant one of -1 leave between them.
+        Margin c. A relevant score of +1 and an irrelevant score of -1 differ by 2.
 
     Examples
     --------
@@ -148,41 +162,45 @@ class PairwiseSquaredHinge(Loss):
     margin: float = 2.0
 
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
-        """Add scale x gradient to R; the dual terms are the margin times the sum of slacks, and the loss itself."""
+        """Add scale x gradient to R; the dual terms are the margin times the sum of slacks, and the loss."""
         value, linear = rows.pairwise_hinge(Y, F, row_weights(weights, len(Y)), scale, float(self.margin), R)
         return Terms(value, linear, value)
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Diagonal of the generalised Hessian: (n, l)."""
-        # A coupling of 0 leaves the entries off the diagonal out.
-        H, w, coupling = np.zeros_like(F), row_weights(weights, len(Y)), 0.0
-        rows.pairwise_hinge_product(Y, F, np.ones_like(F), w, 1.0, float(self.margin), coupling, H)
-        return H
+        """Return the diagonal of the generalised Hessian."""
+        # A coupling of 0 leaves out the entries off the diagonal.
+        return self._hessian_product(Y, F, np.ones_like(F), weights, coupling=0.0)
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """Generalised Hessian at F times D: (n, l)."""
-        P, w, coupling = np.zeros_like(F), row_weights(weights, len(Y)), 1.0
+        """Return the generalised Hessian at F times D."""
+        return self._hessian_product(Y, F, D, weights, coupling=1.0)
+
+    def _hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights, coupling: float) -> FloatArray:
+        P = np.zeros_like(F)
+        w = row_weights(weights, len(Y))
         rows.pairwise_hinge_product(Y, F, D, w, 1.0, float(self.margin), coupling, P)
         return P
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Sum of the rows' generalised Hessians: (n_labels, n_labels)."""
+        """Return the sum of the generalised Hessians of the rows."""
         M = np.zeros((F.shape[1], F.shape[1]))
         rows.pairwise_hinge_labels(Y, F, row_weights(weights, len(Y)), 1.0, float(self.margin), M)
         return M
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return, for each label, the sum over its pairs of their weight times both scores: any pair may become active."""
+        """Return, for each label, the sum over its pairs of their weight times both scores.
+
+        All pairs count, because an inactive pair may become active.
+        """
         u = entry_weights(Y, weights if weights is not None and weights.ndim == 2 else None)
-        pulls = u * np.abs(F)
-        above = (Y > 0).astype(np.float64)
-        (u_above, u_all), (pull_above, pull_all) = (
-            (np.einsum("ij,ij->i", A, above)[:, None], A.sum(axis=1, keepdims=True)) for A in (u, pulls)
-        )
-        pairs = u_above * (u_all - u_above)
-        # A relevant label is in a pair with each irrelevant one, and the other way round.
-        reach = pulls * (u_above + above * (u_all - 2 * u_above))
-        reach += u * (pull_above + above * (pull_all - 2 * pull_above))
+        v = u * np.abs(F)
+        relevant = (Y > 0).astype(np.float64)
+        u_relevant, v_relevant = (np.einsum("ij,ij->i", A, relevant)[:, None] for A in (u, v))
+        u_all, v_all = (A.sum(axis=1, keepdims=True) for A in (u, v))
+        pairs = u_relevant * (u_all - u_relevant)
+        # A relevant label has a pair with each irrelevant label, and an irrelevant one with each relevant label.
+        reach = v * (u_relevant + relevant * (u_all - 2 * u_relevant))
+        reach += u * (v_relevant + relevant * (v_all - 2 * v_relevant))
         reach *= np.divide(mean_weights(Y, weights)[:, None], pairs, out=np.zeros_like(pairs), where=pairs > 0)
         return reach
 
@@ -191,20 +209,26 @@ class PairwiseSquaredHinge(Loss):
         return RowTerms(0.0, np.ones(n_labels), 1.0, float(self.margin), no_graph(n_labels))
 
     def line(self, Y: Array, F: FloatArray, D: FloatArray, t: FloatArray, weights: Weights = None) -> LineValue:
-        """The loss along directions, one step length per label: one pass over the pairs."""
-        w, (slopes, curvatures) = row_weights(weights, len(Y)), np.zeros((2, F.shape[1]))
+        """Return the loss at F + D diag(t) and its derivatives, computed in one pass over the pairs."""
+        w = row_weights(weights, len(Y))
+        slopes, curvatures = np.zeros((2, F.shape[1]))
         value, joint = rows.pairwise_hinge_line(Y, F, D, t, w, 1.0, float(self.margin), slopes, curvatures)
         return LineValue(value, slopes, curvatures, joint)
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
-        """The Hessian of a row is at most the Laplacian of a bipartite graph, whose largest eigenvalue is at most the
-        largest sum of the degrees of two neighbours: `1/|Y+| + 1/|Y-|`, and less the more even the weights of entries."""
+        """Return the largest sum of the degrees of two neighbours in the graph of the pairs of each row.
+
+        The Hessian of a row is at most the Laplacian of this bipartite graph, and the sum bounds its
+        eigenvalues. Without weights of entries, the sum is `1/|Y+| + 1/|Y-|`.
+        """
         w = row_weights(weights, len(Y))
         if w.ndim == 1:
-            p, q = np.count_nonzero(Y > 0, axis=1), np.count_nonzero(Y < 0, axis=1)
+            p = np.count_nonzero(Y > 0, axis=1)
+            q = np.count_nonzero(Y < 0, axis=1)
             return np.divide(p + q, p * q, out=np.zeros(len(Y)), where=p * q > 0) * w
         sides = [np.where(side, w, 0.0) for side in (Y > 0, Y < 0)]
         sums = [side.sum(axis=1) for side in sides]
-        paired = np.minimum(*sums) > 0
-        degrees = [np.divide(side.max(axis=1), of, out=np.zeros(len(Y)), where=paired) for side, of in zip(sides, sums)]
+        has_pairs = np.minimum(*sums) > 0
+        zeros = np.zeros(len(Y))
+        degrees = [np.divide(A.max(axis=1), s, out=zeros.copy(), where=has_pairs) for A, s in zip(sides, sums)]
         return mean_weights(Y, w) * sum(degrees)

@@ -1,32 +1,32 @@
-"""Quadratic terms that couple labels: scores of neighbours in a graph of labels pull together or push apart."""
+"""Quadratic losses on a graph of labels, and the counts of labels from which the graph is made."""
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import Array, FloatArray
-from rbrl.losses.base import Loss, RowTerms, Terms
-from rbrl.losses.weights import Weights, mean_weights
+from rbrl.losses.base import Loss, RowTerms, Terms, Weights, mean_weights, row_weights
 
-# Differences of scores at a time: 32 MB.
-BLOCK_ENTRIES = 2**22
+# Number of differences of scores that are computed at a time: 32 MB.
+EDGE_BLOCK_ENTRIES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
 class LabelGraph(Loss):
-    r"""Quadratic form in every row's scores.
+    r"""Quadratic form in the scores of every row.
 
     .. math:: \tfrac12 \operatorname{tr}(F L F') = \tfrac12 \sum_i f_i' L f_i
 
-    No label enters: it holds for the scores of entries that nobody looked at, too, in a row where somebody looked at others.
-    With weights of entries, a row counts their mean.
+    The loss does not depend on the values of the labels. It includes the scores of missing labels, unless
+    all labels of the row are missing. With weights of entries, a row has their mean as its weight.
 
     Parameters
     ----------
     matrix : array (n_labels, n_labels)
-        L, symmetric and positive semidefinite: the Laplacian or signless Laplacian of a graph.
+        Matrix L, symmetric and positive semidefinite: the Laplacian or signless Laplacian of a graph.
 
     Examples
     --------
@@ -40,82 +40,148 @@ class LabelGraph(Loss):
     matrix: FloatArray
 
     def accumulate(self, Y: Array, F: FloatArray, weights: Weights, scale: float, R: FloatArray) -> Terms:
-        """Add scale x gradient to R; a quadratic form is its own dual term."""
+        """Add scale x gradient to R; the quadratic term of the dual bound is the loss itself."""
         w = scale * mean_weights(Y, weights)
         R += w[:, None] * (F @ self.matrix)
         value = 0.5 * self._form(F, w)
         return Terms(value, linear=0.0, quadratic=value)
 
     def _form(self, F: FloatArray, w: FloatArray) -> float:
-        r"""The weighted sum of :math:`f' L f = \sum_{j<k} |L_{jk}| (f_j \pm f_k)^2 + \sum_j r_j f_j^2`.
+        r"""Return the weighted sum of :math:`f' L f = \sum_{j<k} |L_{jk}| (f_j \pm f_k)^2 + \sum_j r_j f_j^2`.
 
-        Large scores that hardly differ, which a Laplacian does not mind, do not cancel in this form.
+        This form avoids the cancellation of large scores that differ little.
         """
         j, k, signs, sizes, rest = self._edges
-        total, step = 0.0, max(1, BLOCK_ENTRIES // (len(j) + 1))
+        total = 0.0
+        step = max(1, EDGE_BLOCK_ENTRIES // (len(j) + 1))
         for start in range(0, len(F), step):
             G = F[start : start + step]
-            of_rows = (G[:, j] + signs * G[:, k]) ** 2 @ sizes + (G**2 @ rest if rest.any() else 0.0)
-            total += float(w[start : start + step] @ of_rows)
+            forms = (G[:, j] + signs * G[:, k]) ** 2 @ sizes + (G**2 @ rest if rest.any() else 0.0)
+            total += float(w[start : start + step] @ forms)
         return max(total, 0.0)
 
     @cached_property
     def _edges(self) -> tuple[Array, Array, FloatArray, FloatArray, FloatArray]:
-        """Pairs of labels, their signs and weights, and what the diagonal has beyond them, rounding left out."""
+        """Return pairs of labels, their signs and weights, and the rest of the diagonal without rounding errors."""
         L = self.matrix
         j, k = np.nonzero(np.triu(L, 1))
         diagonal = np.diag(L)
         rest = diagonal - (np.abs(L).sum(axis=1) - np.abs(diagonal))
-        return j, k, np.sign(L[j, k]), np.abs(L[j, k]), np.where(np.abs(rest) > 1e-12 * np.abs(diagonal), rest, 0.0)
+        rest = np.where(np.abs(rest) > 1e-12 * np.abs(diagonal), rest, 0.0)
+        return j, k, np.sign(L[j, k]), np.abs(L[j, k]), rest
 
     def row_terms(self, n_labels: int) -> RowTerms:
         """Return the quadratic form alone."""
         return RowTerms(0.0, np.ones(n_labels), 0.0, 0.0, sparse.csr_array(self.matrix))
 
     def hessian_diagonal(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """The diagonal of L in every row: (n, l)."""
+        """Return the weighted diagonal of L in every row."""
         return np.outer(mean_weights(Y, weights), np.diag(self.matrix))
 
     def hessian_product(self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None) -> FloatArray:
-        """D times L: (n, l)."""
+        """Return D times L, weighted."""
         return mean_weights(Y, weights)[:, None] * (D @ self.matrix)
 
     def rounding_reach(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """Return the sizes of the scores times those of L: (n, l)."""
+        """Return the absolute scores times the absolute entries of L, weighted."""
         return mean_weights(Y, weights)[:, None] * (np.abs(F) @ np.abs(self.matrix))
 
     def label_hessian(self, Y: Array, F: FloatArray, weights: Weights = None) -> FloatArray:
-        """L as often as there are rows: (n_labels, n_labels)."""
+        """Return L times the sum of the weights of the rows."""
         return mean_weights(Y, weights).sum() * self.matrix
 
     def curvature(self, Y: Array, weights: Weights = None) -> FloatArray:
-        """The largest eigenvalue of L, in every row."""
+        """Return the largest eigenvalue of L times the weight of each row."""
         return np.linalg.eigvalsh(self.matrix)[-1] * mean_weights(Y, weights)
+
+
+class LabelCounts(NamedTuple):
+    """Weighted counts of labels, for losses that depend on all labels.
+
+    Attributes
+    ----------
+    n_samples : float
+        Number of rows.
+    relevant, irrelevant : arrays (n_labels,)
+        Numbers of rows in which each label is relevant, and irrelevant.
+    products : array (n_labels, n_labels)
+        Matrix Y'Y of labels in {-1, 0, +1}.
+    together : array (n_labels, n_labels)
+        Number of rows in which both labels of each pair are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses.label_graph import label_counts
+    >>> counts = label_counts(np.array([[1, -1], [1, 1], [-1, -1]]))
+    >>> counts.n_samples, counts.relevant.tolist(), counts.products.tolist()
+    (3.0, [2.0, 1.0], [[3.0, 1.0], [1.0, 3.0]])
+    """
+
+    n_samples: float
+    relevant: FloatArray
+    irrelevant: FloatArray
+    products: FloatArray
+    together: FloatArray
+
+
+def label_counts(Y: Array, weights: Weights = None) -> LabelCounts:
+    """Return the weighted counts of labels in {-1, 0, +1}, where 0 is a missing label.
+
+    Parameters
+    ----------
+    Y : array (n_rows, n_labels)
+    weights : array (n_rows,) or (n_rows, n_labels), or None
+        Weights of rows or of entries. A pair of entries has the geometric mean of their weights.
+
+    Returns
+    -------
+    LabelCounts
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rbrl.losses.label_graph import label_counts
+    >>> label_counts(np.array([[1, -1], [1, 1]])).relevant
+    array([2., 1.])
+    """
+    w = row_weights(weights, len(Y))
+    labels = Y.astype(np.float64)
+    known = np.abs(labels)
+    n_samples = float(mean_weights(Y, weights).sum())
+    if w.ndim == 2:
+        relevant, irrelevant = (np.where(side, w, 0.0).sum(axis=0) for side in (Y > 0, Y < 0))
+        labels *= np.sqrt(w)
+        known *= np.sqrt(w)
+        return LabelCounts(n_samples, relevant, irrelevant, labels.T @ labels, known.T @ known)
+    together = np.full((Y.shape[1],) * 2, n_samples) if Y.all() else known.T @ (w[:, None] * known)
+    return LabelCounts(n_samples, w @ (Y > 0), w @ (Y < 0), labels.T @ (w[:, None] * labels), together)
 
 
 def laplacians_of_products(
     products: FloatArray, n_samples: float | FloatArray, n_neighbors: int = 3
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Label graphs of CPNL, from how often two labels agree.
+    r"""Return the Laplacians of the label graphs of CPNL.
 
-    Entries :math:`S^+_{jk}` are the share of rows in which labels j and k agree, :math:`S^-_{jk}` in which they differ. In
-    each row of S only entries above its `n_neighbors`-th largest are kept, the zero diagonal taking part; then S is made
-    symmetric.
+    :math:`S^+_{jk}` is the share of rows in which the labels j and k agree, and :math:`S^-_{jk}` is the share
+    of rows in which they differ. Each row of S keeps only the entries above its `n_neighbors`-th largest
+    entry, where the zero diagonal counts as an entry. Then S is made symmetric.
 
     Parameters
     ----------
     products : array (n_labels, n_labels)
-        Y'Y of labels in {-1, 0, +1}.
+        Matrix Y'Y of labels in {-1, 0, +1}.
     n_samples : float or array (n_labels, n_labels)
-        How many rows these are sums over; an array where not all labels were looked at in all rows. Labels that never were
-        in the same row are no neighbours.
+        Number of rows, or, if labels are missing, number of rows in which both labels of each pair are
+        known. Labels without a common row are not neighbours.
     n_neighbors : int
+        Number of neighbours of a label.
 
     Returns
     -------
     positive, negative : arrays (n_labels, n_labels)
-        :math:`L^+ = D^+ - S^+`, under which labels that agree pull together, and :math:`L^- = D^- + S^-`, under which
-        labels that differ push apart.
+        Matrix :math:`L^+ = D^+ - S^+`, which makes scores of labels that agree similar, and matrix
+        :math:`L^- = D^- + S^-`, which makes scores of labels that differ opposite.
 
     Examples
     --------
@@ -129,15 +195,16 @@ def laplacians_of_products(
     counts = np.broadcast_to(n_samples, products.shape)
     agreement = 0.5 * (1.0 + np.divide(products, counts, out=np.zeros(products.shape), where=counts > 0))
     shares = (np.where(counts > 0, S, 0.0) for S in (agreement, 1.0 - agreement))
-    positive, negative = (_sparsified(S, n_neighbors) for S in shares)
+    positive, negative = (_keep_neighbors(S, n_neighbors) for S in shares)
     return np.diag(positive.sum(axis=0)) - positive, np.diag(negative.sum(axis=0)) + negative
 
 
-def _sparsified(S: FloatArray, n_neighbors: int) -> FloatArray:
+def _keep_neighbors(S: FloatArray, n_neighbors: int) -> FloatArray:
+    """Return S with only the largest entries of each row, made symmetric."""
     np.fill_diagonal(S, 0.0)
-    # With fewer labels than neighbours, what lies above the smallest entry is kept.
+    # If there are fewer labels than neighbours, all entries above the smallest one are kept.
     rank = min(n_neighbors, len(S))
     threshold = np.sort(S, axis=1)[:, -rank]
-    # Shares that are equal stay so in spite of rounding.
+    # Shares that differ by rounding errors count as equal.
     kept = np.where(S - threshold[:, None] > 1e-9, S, 0.0)
     return 0.5 * (kept + kept.T)

@@ -1,4 +1,4 @@
-"""Metrics of multi-label predictions, each knowing its direction and its conventions."""
+"""Metrics of multi-label predictions, with the direction and the conventions of each."""
 
 from rbrl.metrics.inputs import CONVENTIONS
 from rbrl.metrics.labels import (
@@ -10,7 +10,7 @@ from rbrl.metrics.labels import (
     hamming_loss,
     subset_accuracy,
 )
-from rbrl.metrics.per_label import classification_report
+from rbrl.metrics.per_label import auc_macro, auc_micro, classification_report
 from rbrl.metrics.probabilities import (
     ReliabilityBins,
     brier_score,
@@ -20,12 +20,13 @@ from rbrl.metrics.probabilities import (
     reliability_bins,
 )
 from rbrl.metrics.ranking import (
-    auc_macro,
-    auc_micro,
     average_precision,
     coverage,
+    ndcg_at_k,
     one_error,
+    precision_at_k,
     ranking_loss,
+    recall_at_k,
 )
 from rbrl.metrics.registry import (
     METRICS,
@@ -33,16 +34,14 @@ from rbrl.metrics.registry import (
     Metric,
     evaluate,
     get_metric,
-    metric_at_k,
     probabilities_of,
     scores_of,
 )
-from rbrl.metrics.top_k import ndcg_at_k, precision_at_k, recall_at_k
 
 __all__ = [
     "CONVENTIONS", "METRICS", "PAPER_METRICS", "Metric", "ReliabilityBins", "accuracy_example", "auc_macro",
     "auc_micro", "average_precision", "brier_score", "calibration_error_macro", "classification_report", "coverage",
     "evaluate", "expected_calibration_error", "f1_example", "f1_macro", "f1_micro", "f1_weighted", "get_metric",
-    "hamming_loss", "log_loss", "metric_at_k", "ndcg_at_k", "one_error", "precision_at_k", "probabilities_of",
+    "hamming_loss", "log_loss", "ndcg_at_k", "one_error", "precision_at_k", "probabilities_of",
     "ranking_loss", "recall_at_k", "reliability_bins", "scores_of", "subset_accuracy",
 ]  # fmt: skip

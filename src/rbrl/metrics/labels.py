@@ -1,4 +1,4 @@
-"""Metrics of label sets: of samples, and of labels averaged in three ways."""
+"""Metrics of predicted label sets, averaged over samples, over labels, or over all entries."""
 
 from typing import Any, NamedTuple
 
@@ -6,14 +6,25 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.typing import ArrayLike, FloatArray, MatrixLike
-from rbrl.metrics.inputs import check_label_pair, undefined
+from rbrl.metrics.inputs import check_label_pair, warn_undefined
 
-# F1 and accuracy of two empty sets are 0/0: they agree, so the paper convention says 1; scikit-learn's default is 0.
+# F1 and accuracy of two empty sets are 0/0. The sets agree, so the paper's convention says 1;
+# scikit-learn's default is 0.
 _BOTH_EMPTY = {"paper": 1.0, "mulan": 1.0, "sklearn": 0.0}
 
 
 class Overlap(NamedTuple):
-    """Sizes of the intersections of true and predicted sets, of these sets, and of what is known."""
+    """Sizes of true sets, of predicted sets and of their intersections, and number of known labels.
+
+    Attributes
+    ----------
+    hits : array
+        Sizes of the intersections.
+    true, predicted : arrays
+        Sizes of the sets.
+    known : array
+        Number of entries that are not missing.
+    """
 
     hits: FloatArray
     true: FloatArray
@@ -22,52 +33,56 @@ class Overlap(NamedTuple):
 
     @property
     def misses(self) -> FloatArray:
-        """Entries that are in one of the two sets only."""
+        """Number of entries that are in one of the two sets only."""
         return self.true + self.predicted - 2 * self.hits
 
     def where_known(self) -> "Overlap":
-        """Without the sets of which nothing is known."""
+        """Return the counts without the sets whose entries are all missing."""
         return Overlap(*(count[self.known > 0] for count in self))
 
     def f1(self, undefined: float) -> FloatArray:
-        """Twice the intersection over the sum of the sizes."""
+        """Return twice the intersection over the sum of the sizes, or `undefined` for 0/0."""
         return ratio(2 * self.hits, self.true + self.predicted, undefined)
 
     def precision(self) -> FloatArray:
-        """The share of what was predicted that is true; 0 where nothing was."""
+        """Return the share of the predicted entries that are true; 0 if none is predicted."""
         return ratio(self.hits, self.predicted, 0.0)
 
     def recall(self) -> FloatArray:
-        """The share of what is true that was predicted; 0 where nothing is."""
+        """Return the share of the true entries that are predicted; 0 if none is true."""
         return ratio(self.hits, self.true, 0.0)
 
 
 def overlap(
-    Y: MatrixLike, labels: MatrixLike, convention: str, missing: str, axis: int | None, keep_unknown: bool = False
-) -> Overlap:
-    """Count per row (axis=1), per label (axis=0) or altogether (None), without making sparse input dense.
+    Y: MatrixLike, labels: MatrixLike, convention: str, missing: str, axis: int | None,
+    keep_unknown: bool = False,
+) -> Overlap:  # fmt: skip
+    """Count per row (axis=1), per label (axis=0) or in total (None); sparse input stays sparse.
 
-    Rows or labels of which nothing is known are left out, unless `keep_unknown`.
+    Rows or labels whose entries are all missing are left out, unless `keep_unknown`.
     """
-    T, P, unseen = check_label_pair(Y, labels, convention, missing)
+    T, P, is_missing = check_label_pair(Y, labels, convention, missing)
     both = np.logical_and(T, P) if isinstance(T, np.ndarray) else T.multiply(P)
     hits, true, predicted = (_count(M, axis) for M in (both, T, P))
     known = np.full(hits.shape, float(np.prod(T.shape) if axis is None else T.shape[axis]))
-    counts = Overlap(hits, true, predicted, known if unseen is None else known - _count(unseen, axis))
-    return counts if unseen is None or keep_unknown else counts.where_known()
+    if is_missing is None:
+        return Overlap(hits, true, predicted, known)
+    counts = Overlap(hits, true, predicted, known - _count(is_missing, axis))
+    return counts if keep_unknown else counts.where_known()
 
 
 def _mean(values: FloatArray) -> float:
-    return float(values.mean()) if values.size else undefined("Nothing is known of Y")
+    return float(values.mean()) if values.size else warn_undefined()
 
 
 def _count(M: Any, axis: int | None) -> FloatArray:
-    count = M.astype(np.float64).sum(axis=axis) if sparse.issparse(M) else np.count_nonzero(M, axis=axis)
+    is_sparse = sparse.issparse(M)
+    count = M.astype(np.float64).sum(axis=axis) if is_sparse else np.count_nonzero(M, axis=axis)
     return np.asarray(count, dtype=np.float64)
 
 
 def ratio(numerator: ArrayLike, denominator: FloatArray, undefined: float) -> FloatArray:
-    """Divide entry by entry; 0/0 gives `undefined`."""
+    """Divide entry by entry, with the value `undefined` for 0/0."""
     out = np.full(np.shape(denominator), undefined)
     return np.divide(numerator, denominator, out=out, where=denominator > 0)
 
@@ -81,15 +96,13 @@ def hamming_loss(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper"
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "mulan", "sklearn"}
-        They agree here.
-    missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+    convention, missing : str
+        Options of :func:`evaluate`. All conventions agree.
 
     Returns
     -------
     float
-        Between 0 and 1; the smaller, the better.
+        Between 0 and 1; smaller is better.
 
     Examples
     --------
@@ -110,15 +123,13 @@ def subset_accuracy(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pap
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "mulan", "sklearn"}
-        They agree here.
-    missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+    convention, missing : str
+        Options of :func:`evaluate`. All conventions agree.
 
     Returns
     -------
     float
-        Between 0 and 1; the larger, the better.
+        Between 0 and 1; larger is better.
 
     Examples
     --------
@@ -141,12 +152,12 @@ def f1_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", 
     convention : {"paper", "mulan", "sklearn"}
         A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
     missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+        Treatment of missing labels, NaN in Y; see :func:`evaluate`.
 
     Returns
     -------
     float
-        Between 0 and 1; the larger, the better.
+        Between 0 and 1; larger is better.
 
     Examples
     --------
@@ -169,12 +180,12 @@ def accuracy_example(Y: MatrixLike, labels: MatrixLike, *, convention: str = "pa
     convention : {"paper", "mulan", "sklearn"}
         A sample with neither true nor predicted labels counts 1, in "sklearn" 0.
     missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+        Treatment of missing labels, NaN in Y; see :func:`evaluate`.
 
     Returns
     -------
     float
-        Between 0 and 1; the larger, the better.
+        Between 0 and 1; larger is better.
 
     Examples
     --------
@@ -198,14 +209,14 @@ def f1_micro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", mi
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
     convention : {"paper", "mulan", "sklearn"}
-        With no label true or predicted anywhere, it is 1, in "sklearn" 0.
+        If no label is true or predicted anywhere, the value is 1, in "sklearn" 0.
     missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+        Treatment of missing labels, NaN in Y; see :func:`evaluate`.
 
     Returns
     -------
     float
-        Between 0 and 1; the larger, the better.
+        Between 0 and 1; larger is better.
 
     Examples
     --------
@@ -227,15 +238,13 @@ def f1_macro(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper", mi
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "mulan", "sklearn"}
-        They agree here.
-    missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+    convention, missing : str
+        Options of :func:`evaluate`. All conventions agree.
 
     Returns
     -------
     float
-        Between 0 and 1; the larger, the better.
+        Between 0 and 1; larger is better.
 
     Examples
     --------
@@ -251,21 +260,19 @@ def f1_weighted(Y: MatrixLike, labels: MatrixLike, *, convention: str = "paper",
 
     .. math:: \sum_{j=1}^l \frac{|Y_j|}{\sum_k |Y_k|} \frac{2 |P_j \cap Y_j|}{|P_j| + |Y_j|}
 
-    Without any true label it is 0.
+    The value is 0 if no label is true anywhere.
 
     Parameters
     ----------
     Y, labels : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True and predicted labels.
-    convention : {"paper", "mulan", "sklearn"}
-        They agree here.
-    missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+    convention, missing : str
+        Options of :func:`evaluate`. All conventions agree.
 
     Returns
     -------
     float
-        Between 0 and 1; the larger, the better.
+        Between 0 and 1; larger is better.
 
     Examples
     --------

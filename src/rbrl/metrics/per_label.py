@@ -1,4 +1,4 @@
-"""How good a prediction is label by label: a data frame, and a report to print."""
+"""Metrics of each label by itself: area under the ROC curve, a data frame, and a text report."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -10,31 +10,22 @@ from rbrl._common.extras import import_extra
 from rbrl._common.frames import column_names
 from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
-from rbrl.metrics.inputs import check_scores
+from rbrl.metrics.inputs import Comparison, check_scores, row_blocks, warn_undefined
 from rbrl.metrics.labels import Overlap, overlap
-from rbrl.metrics.ranking import label_areas
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Columns of the frame, and what each compares with the true labels; the counts are always there.
+# Columns of the data frame, and the kind of prediction that each column needs.
 MEASURES = {"precision": "labels", "recall": "labels", "f1": "labels", "auc": "scores"}
+# Columns of the data frame that need no prediction.
 COUNTS = ("support", "known")
-# scikit-learn's name of a column of its report.
+# Headings of the text report that differ from the column names, as in scikit-learn.
 HEADINGS = {"f1": "f1-score"}
 
 
 def common_names(label_names: LabelNames, **matrices: Any) -> list[str] | None:
-    """The names of the labels: those given, and those of all data frames, which must be the same.
-
-    Parameters
-    ----------
-    label_names : sequence of str or None
-    **matrices : data frames, or anything else
-
-    Returns
-    -------
-    list of str or None
+    """Return the names of the labels; given names and those of all data frames must agree.
 
     Examples
     --------
@@ -42,53 +33,46 @@ def common_names(label_names: LabelNames, **matrices: Any) -> list[str] | None:
     >>> common_names(None, Y=pd.DataFrame({"sea": [1], "sun": [0]}), labels=[[1, 0]])
     ['sea', 'sun']
     """
-    named = {"label_names": None if label_names is None else [str(name) for name in label_names]}
-    named |= {what: column_names(matrix) for what, matrix in matrices.items()}
-    known = [(what, names) for what, names in named.items() if names is not None]
-    for (first, names), (other, its) in pairwise(known):
-        if names != its:
-            differ = next((pair for pair in zip(names, its) if pair[0] != pair[1]), (len(names), len(its)))
+    sources = {"label_names": None if label_names is None else [str(name) for name in label_names]}
+    sources |= {source: column_names(matrix) for source, matrix in matrices.items()}
+    named = [(source, names) for source, names in sources.items() if names is not None]
+    for (first, names), (second, others) in pairwise(named):
+        if names != others:
+            lengths = (len(names), len(others))
+            one, other = next((pair for pair in zip(names, others) if pair[0] != pair[1]), lengths)
             raise InvalidLabelsError(
-                f"{first} and {other} must have the same labels in the same order. Got {differ[0]!r} and {differ[1]!r}; put "
-                "the columns of one in the order of the other."
+                f"{first} and {second} must have the same labels in the same order. Got {one!r} and {other!r}; "
+                "put the columns of one in the order of the other."
             )
-    return known[0][1] if known else None
+    return named[0][1] if named else None
 
 
 def evaluate_labels(
     Y: MatrixLike, labels: MatrixLike | None, scores: MatrixLike | None, measures: Iterable[str] | None, convention: str,
     missing: str, label_names: LabelNames,
 ) -> "DataFrame":  # fmt: skip
-    """The frame of :func:`rbrl.metrics.evaluate` with ``per_label=True``.
+    """Return the data frame of :func:`rbrl.metrics.evaluate` with ``per_label=True``.
 
-    Parameters
-    ----------
-    Y, labels, scores, convention, missing, label_names
-        As for `evaluate`.
-    measures : iterable of str or None
-        Columns among `MEASURES`; None means all that labels or scores are there for.
-
-    Returns
-    -------
-    DataFrame
+    The `measures` are columns among `MEASURES`; None means all columns whose predictions are given.
     """
     pandas = import_extra("pandas", "report", "A table of the labels")
     predicted: dict[str, Any] = {"labels": labels, "scores": scores}
-    there = [name for name, needs in MEASURES.items() if predicted[needs] is not None]
-    chosen = there if measures is None else [_measure(name, predicted) for name in measures]
+    available = [name for name, needs in MEASURES.items() if predicted[needs] is not None]
+    chosen = available if measures is None else [_check_measure(name, predicted) for name in measures]
     if not chosen:
-        raise ValueError("Labels are judged by predicted labels or scores. Got labels=None and scores=None.")
+        raise ValueError("per_label=True needs predicted labels or scores. Got labels=None and scores=None.")
     names = common_names(label_names, Y=Y, **predicted)
-    judged: Any = labels if labels is not None else np.zeros(np.shape(predicted["scores"]), dtype=np.int8)
-    counts = overlap(Y, judged, convention, missing, axis=0, keep_unknown=True)
+    # Without predicted labels only the counts of true labels are used.
+    compared: Any = labels if labels is not None else np.zeros(np.shape(predicted["scores"]), dtype=np.int8)
+    counts = overlap(Y, compared, convention, missing, axis=0, keep_unknown=True)
     columns = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1(0.0)}
     if "auc" in chosen:
-        columns["auc"] = _areas(Y, predicted["scores"], convention, missing)
+        columns["auc"] = _all_label_areas(check_scores(Y, scores, convention, missing), _tie_value(convention))
     frame = pandas.DataFrame({name: np.where(counts.known > 0, columns[name], np.nan) for name in chosen}, index=names)
     return frame.assign(support=counts.true.astype(np.int64), known=counts.known.astype(np.int64))
 
 
-def _measure(name: str, predicted: dict[str, Any]) -> str:
+def _check_measure(name: str, predicted: dict[str, Any]) -> str:
     if name not in MEASURES:
         raise ValueError(f"A measure of a label must be one of {', '.join(MEASURES)}. Got {name!r} instead.")
     if predicted[MEASURES[name]] is None:
@@ -96,12 +80,12 @@ def _measure(name: str, predicted: dict[str, Any]) -> str:
     return name
 
 
-def _areas(Y: MatrixLike, scores: MatrixLike, convention: str, missing: str) -> FloatArray:
-    """The area under the curve of every label; NaN where there is none."""
-    checked = check_scores(Y, scores, convention, missing)
-    n_unseen = np.zeros(checked.Y.shape[1]) if checked.unseen is None else np.ravel(checked.unseen.sum(axis=0))
-    areas = np.full(checked.Y.shape[1], np.nan)
-    areas[n_unseen < checked.Y.shape[0]] = label_areas(checked, tie=0.5 if convention == "sklearn" else 1.0)
+def _all_label_areas(checked: Comparison, tie: float) -> FloatArray:
+    """Return the area under the ROC curve of every label; NaN for a label without a pair."""
+    n_samples, n_labels = checked.Y.shape
+    n_missing = np.zeros(n_labels) if checked.missing is None else np.ravel(checked.missing.sum(axis=0))
+    areas = np.full(n_labels, np.nan)
+    areas[n_missing < n_samples] = _label_areas(checked, tie)
     return areas
 
 
@@ -109,10 +93,11 @@ def classification_report(
     Y: MatrixLike, labels: MatrixLike, scores: MatrixLike | None = None, *, label_names: LabelNames = None,
     digits: int = 2, missing: str = "raise",
 ) -> str:  # fmt: skip
-    """Precision, recall and F1 of every label, and their averages, as a text to print.
+    """Return a text with precision, recall and F1 of every label, and their averages.
 
-    It is the text of scikit-learn's `classification_report`, with names from data frames, entries that nobody looked at, and
-    the area under the ROC curve where there are scores. What is 0/0 counts 0.
+    The text is that of scikit-learn's `classification_report`, with three additions: names from
+    data frames, missing labels, and the area under the ROC curve if scores are given. A ratio 0/0
+    counts 0.
 
     Parameters
     ----------
@@ -121,13 +106,15 @@ def classification_report(
     labels : array, sparse matrix or data frame of 0/1, shape (n_samples, n_labels)
         Predicted labels.
     scores : array, sparse matrix or data frame, shape (n_samples, n_labels), default=None
-        Predicted scores: they add a column `auc`, in which ties count one half.
+        Predicted scores. They add a column `auc`, in which ties count one half.
     label_names : sequence of str, default=None
-        None: those of a data frame among the others, or numbers.
+        Names of the labels. None means the names of a data frame, or else numbers.
     digits : int, default=2
+        Number of decimals.
     missing : {"raise", "ignore"}, default="raise"
-        NaN in Y is an entry that nobody looked at: an error, or left out. Where there are such entries a column `known` has
-        the number of the others. A label of which nothing is known is in no average.
+        Treatment of missing labels, NaN in Y: an error, or left out. If labels are missing, a
+        column `known` has the number of samples whose label is known. A label that is missing in
+        every sample is left out of all averages.
 
     Returns
     -------
@@ -150,46 +137,140 @@ def classification_report(
     """
     frame = evaluate_labels(Y, labels, scores, None, "sklearn", missing, label_names)
     samples = overlap(Y, labels, "sklearn", missing, axis=1, keep_unknown=True)
-    everything_known = bool((frame["known"] == len(samples.known)).all())
-    frame = frame.drop(columns="known") if everything_known else frame
+    if (frame["known"] == len(samples.known)).all():
+        frame = frame.drop(columns="known")
     measures = [name for name in MEASURES if name in frame]
-    some = frame[frame[measures[0]].notna()]
+    known = frame[frame[measures[0]].notna()]
     averages = {
-        "micro avg": _of_sets(overlap(Y, labels, "sklearn", missing, axis=None)),
-        "macro avg": {name: some[name].mean() for name in measures},
-        "weighted avg": {name: _weighted(some[name], some["support"]) for name in measures},
-        "samples avg": _of_sets(samples.where_known()),
+        "micro avg": _average_sets(overlap(Y, labels, "sklearn", missing, axis=None)),
+        "macro avg": {name: known[name].mean() for name in measures},
+        "weighted avg": {name: _weighted_mean(known[name], known["support"]) for name in measures},
+        "samples avg": _average_sets(samples.where_known()),
     }
     totals = [str(frame[name].sum()) for name in COUNTS if name in frame]
     n_cells = 1 + len(measures)
-    rows = [[str(row[0]), *_in_digits(row[1:n_cells], digits), *map(str, row[n_cells:])] for row in frame.itertuples()]
+    rows = [[str(row[0]), *_format(row[1:n_cells], digits), *map(str, row[n_cells:])] for row in frame.itertuples()]
     summary = [
-        [name, *_in_digits([values.get(measure) for measure in measures], digits), *totals]
+        [name, *_format([values.get(measure) for measure in measures], digits), *totals]
         for name, values in averages.items()
     ]
-    return _text([HEADINGS.get(name, name) for name in frame.columns], rows, summary, digits)
+    return _format_table([HEADINGS.get(name, name) for name in frame.columns], rows, summary, digits)
 
 
-def _of_sets(counts: Overlap) -> dict[str, float]:
-    """Measures of label sets, averaged over them; the area under a curve is none."""
+def _average_sets(counts: Overlap) -> dict[str, float]:
+    """Average precision, recall and F1 over label sets."""
     values = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1(0.0)}
     return {name: float(np.mean(value)) if value.size else float("nan") for name, value in values.items()}
 
 
-def _weighted(values: Any, weights: Any) -> float:
-    """The mean with the supports as weights; what has no value has no weight."""
+def _weighted_mean(values: Any, weights: Any) -> float:
+    """Return the weighted mean of the values that are not NaN."""
     total = weights[values.notna()].sum()
     return float((values * weights).sum() / total) if total else 0.0
 
 
-def _in_digits(values: Iterable[float | None], digits: int) -> list[str]:
+def _format(values: Iterable[float | None], digits: int) -> list[str]:
     return ["" if value is None else f"{value:.{digits}f}" for value in values]
 
 
-def _text(heads: list[str], rows: list[list[str]], summary: list[list[str]], digits: int) -> str:
-    """Both parts of a table, with an empty line after each, in columns as wide as scikit-learn's."""
-    width = max(len(row[0]) for row in [*rows, *summary])
-    width = max(width, digits)
+def _format_table(heads: list[str], rows: list[list[str]], summary: list[list[str]], digits: int) -> str:
+    """Format a table of two parts with the column widths and empty lines of scikit-learn."""
+    width = max(digits, *(len(row[0]) for row in [*rows, *summary]))
     lines = [["", *heads], [], *rows, [], *summary]
     texts = (f"{line[0]:>{width}} " + "".join(f" {cell:>9}" for cell in line[1:]) if line else "" for line in lines)
     return "".join(f"{text}\n" for text in texts)
+
+
+def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+    r"""Area under each label's ROC curve, averaged over labels.
+
+    .. math:: \frac{1}{l} \sum_{j=1}^l
+        \frac{|\{(i, k) \in Y_j \times \bar Y_j : f_j(x_i) \ge f_j(x_k)\}|}{|Y_j| |\bar Y_j|}
+
+    Parameters
+    ----------
+    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+        True labels.
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+        Predicted scores; a larger score means a more relevant label.
+    convention : {"paper", "mulan", "sklearn"}
+        "paper": as in the authors' program, ties count as right, and labels that all samples have
+        or lack count 0. "sklearn": ties count one half, and such labels are left out
+        (scikit-learn itself returns NaN).
+    missing : {"raise", "ignore"}, default="raise"
+        Treatment of missing labels, NaN in Y; see :func:`evaluate`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; larger is better.
+
+    Examples
+    --------
+    >>> from rbrl.metrics import auc_macro
+    >>> auc_macro([[1, 0], [0, 1], [0, 1]], [[0.9, 0.1], [0.2, 0.0], [0.1, 0.7]])
+    0.75
+    """
+    areas = _label_areas(check_scores(Y, scores, convention, missing), _tie_value(convention))
+    defined = areas[~np.isnan(areas)] if convention == "sklearn" else np.nan_to_num(areas)
+    return (
+        float(defined.mean()) if len(defined) else warn_undefined("None of the labels has samples with and without it")
+    )
+
+
+def _tie_value(convention: str) -> float:
+    return 0.5 if convention == "sklearn" else 1.0
+
+
+def _label_areas(checked: Comparison, tie: float) -> FloatArray:
+    """Return the area under the ROC curve of each label that is known in some sample.
+
+    The area is NaN if the label is relevant, or irrelevant, in all samples.
+    """
+    by_label = (M if M is None else M.T if isinstance(M, np.ndarray) else M.tocsc().T for M in checked)
+    blocks = ((rows.scores, rows.relevant, rows.irrelevant) for rows in row_blocks(*by_label))
+    return np.array([_area(f[t], f[n], tie) for block in blocks for f, t, n in zip(*block)])
+
+
+def auc_micro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
+    """Area under the ROC curve of all sample-label pairs taken together; ties count one half.
+
+    Unlike the other metrics, this one needs a copy of all scores, because it sorts them at once.
+
+    Parameters
+    ----------
+    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+        True labels.
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+        Predicted scores; a larger score means a more relevant label.
+    convention, missing : str
+        Options of :func:`evaluate`. All conventions agree.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; larger is better; NaN, with a warning, if Y holds one value only.
+
+    Examples
+    --------
+    >>> from rbrl.metrics import auc_micro
+    >>> auc_micro([[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.1]])
+    0.625
+    """
+    blocks = row_blocks(*check_scores(Y, scores, convention, missing))
+    parts = [(rows.scores[rows.relevant], rows.scores[rows.irrelevant]) for rows in blocks]
+    positive, negative = (np.concatenate(part) for part in zip(*parts))
+    if not len(positive) or not len(negative):
+        return warn_undefined("Y holds only one value")
+    return _area(positive, negative, tie=0.5)
+
+
+def _area(positive: FloatArray, negative: FloatArray, tie: float) -> float:
+    """Return the share of (positive, negative) pairs in the right order; NaN without a pair."""
+    if not len(positive) or not len(negative):
+        return float("nan")
+    positive = np.sort(positive)
+    negative = np.sort(negative)
+    below = np.searchsorted(negative, positive, side="left").sum()
+    not_above = np.searchsorted(negative, positive, side="right").sum()
+    return float((below + tie * (not_above - below)) / (len(positive) * len(negative)))

@@ -1,16 +1,16 @@
-"""Metrics of the order in which scores put the labels of a sample, or the samples of a label."""
+"""Metrics of the order in which scores rank the labels of each sample, and of the k best labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
 
-from rbrl._common.top_k import falling_order, last_of_tie
+from rbrl._common.top_k import best_columns, descending_order, first_of_tie, last_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
-from rbrl.metrics.inputs import Compared, Rows, check_scores, row_blocks, undefined
+from rbrl.metrics.inputs import Comparison, RowBlock, check_scores, row_blocks, warn_undefined
 
-# From rows with a pair and a convention to the value of each row.
-RowMetric: TypeAlias = Callable[[Rows, str], Array]
+# Function of rows with a pair and of a convention that returns the value of each row.
+RowMetric: TypeAlias = Callable[[RowBlock, str], Array]
 
 
 def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
@@ -26,17 +26,17 @@ def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper"
     Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
-        The larger, the more relevant.
+        Predicted scores; a larger score means a more relevant label.
     convention : {"paper", "mulan", "sklearn"}
-        Samples without a pair (no or all labels relevant) are left out in "paper" and "mulan", and count 0 in
-        "sklearn". In "mulan" of tied labels the one with the higher index ranks first.
+        Samples without a pair (no or all labels relevant) are left out in "paper" and "mulan",
+        and count 0 in "sklearn". In "mulan" the later of two tied labels ranks first.
     missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+        Treatment of missing labels, NaN in Y; see :func:`evaluate`.
 
     Returns
     -------
     float
-        Between 0 and 1; the smaller, the better; NaN, with a warning, where no sample has a pair.
+        Between 0 and 1; smaller is better; NaN, with a warning, if no sample has a pair.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper"
     return _mean_over_rows(_ranking_loss_rows, Y, scores, convention, missing, without_pair=0.0)
 
 
-def _ranking_loss_rows(rows: Rows, convention: str) -> FloatArray:
+def _ranking_loss_rows(rows: RowBlock, convention: str) -> FloatArray:
     row, rank, among = _ranks_of_relevant(rows, later_first=convention == "mulan")
     n_relevant = rows.relevant.sum(axis=1)
     wrong = np.bincount(row, weights=rank - among, minlength=len(n_relevant))
@@ -65,18 +65,18 @@ def average_precision(Y: MatrixLike, scores: MatrixLike, *, convention: str = "p
     Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
-        The larger, the more relevant.
+        Predicted scores; a larger score means a more relevant label.
     convention : {"paper", "mulan", "sklearn"}
-        "paper", "mulan": of tied labels the one with the higher index ranks first; samples without a pair (no or all
-        labels relevant) are left out. "sklearn": tied labels share the last of their ranks; samples without a pair
-        count 1.
+        "paper", "mulan": the later of two tied labels ranks first, and samples without a pair (no
+        or all labels relevant) are left out. "sklearn": tied labels share the last of their
+        ranks, and samples without a pair count 1.
     missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+        Treatment of missing labels, NaN in Y; see :func:`evaluate`.
 
     Returns
     -------
     float
-        Between 0 and 1; the larger, the better; NaN, with a warning, where no sample has a pair.
+        Between 0 and 1; larger is better; NaN, with a warning, if no sample has a pair.
 
     Examples
     --------
@@ -87,19 +87,20 @@ def average_precision(Y: MatrixLike, scores: MatrixLike, *, convention: str = "p
     return _mean_over_rows(_average_precision_rows, Y, scores, convention, missing, without_pair=1.0)
 
 
-def _average_precision_rows(rows: Rows, convention: str) -> FloatArray:
+def _average_precision_rows(rows: RowBlock, convention: str) -> FloatArray:
     row, rank, among = _ranks_of_relevant(rows, later_first=convention != "sklearn")
     n_relevant = rows.relevant.sum(axis=1)
     return np.bincount(row, weights=among / rank, minlength=len(n_relevant)) / n_relevant
 
 
-def _ranks_of_relevant(rows: Rows, later_first: bool) -> tuple[IntArray, IntArray, IntArray]:
-    """Row, rank, and rank among the relevant ones, of each relevant label; ranks count from 1.
+def _ranks_of_relevant(rows: RowBlock, later_first: bool) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the row, the rank and the rank among relevant labels of each relevant label.
 
-    Of tied labels the later one ranks first, or else all have the last of their ranks.
+    Ranks count from 1. With `later_first` the later of two tied labels ranks first; otherwise
+    tied labels share the last of their ranks.
     """
-    F = rows.ranked
-    order = falling_order(F, later_first)
+    F = rows.ranking_scores
+    order = descending_order(F, later_first)
     T = np.take_along_axis(rows.relevant, order, axis=1)
     position: IntArray
     row, position = np.nonzero(T)
@@ -113,24 +114,22 @@ def one_error(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
 
     .. math:: \frac{1}{n} \sum_{i=1}^n [\arg\max_j f_j(x_i) \notin Y_i^+]
 
-    A sample counts as right when one of several tied best labels is relevant. Samples without a pair (no or all labels
-    relevant) are left out.
+    A sample counts as right if one of several tied best labels is relevant. Samples without a pair
+    (no or all labels relevant) are left out.
 
     Parameters
     ----------
     Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
-        The larger, the more relevant.
-    convention : {"paper", "mulan", "sklearn"}
-        They agree: scikit-learn has no such metric.
-    missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+        Predicted scores; a larger score means a more relevant label.
+    convention, missing : str
+        Options of :func:`evaluate`. All conventions agree.
 
     Returns
     -------
     float
-        Between 0 and 1; the smaller, the better; NaN, with a warning, where no sample has a pair.
+        Between 0 and 1; smaller is better; NaN, with a warning, if no sample has a pair.
 
     Examples
     --------
@@ -141,26 +140,30 @@ def one_error(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
     return _mean_over_rows(_one_error_rows, Y, scores, convention, missing, without_pair=None)
 
 
-def _one_error_rows(rows: Rows, convention: str) -> BoolArray:
-    F = rows.ranked
+def _one_error_rows(rows: RowBlock, convention: str) -> BoolArray:
+    F = rows.ranking_scores
     best = F.max(axis=1, keepdims=True) == F
     return ~np.logical_and(best, rows.relevant).any(axis=1)
 
 
 def _mean_over_rows(
-    of_rows: RowMetric, Y: MatrixLike, scores: MatrixLike, convention: str, missing: str, without_pair: float | None
-) -> float:
-    """Average over the rows with a pair; in "sklearn" others count `without_pair`, if that is a number."""
-    total, n_rows, n_samples = 0.0, 0, 0
+    row_metric: RowMetric, Y: MatrixLike, scores: MatrixLike, convention: str, missing: str,
+    without_pair: float | None,
+) -> float:  # fmt: skip
+    """Average over the rows with a pair; in "sklearn", other rows count `without_pair` if given."""
+    total = 0.0
+    n_rows = 0
+    n_samples = 0
     for rows in row_blocks(*check_scores(Y, scores, convention, missing)):
         n_samples += len(rows.relevant)
-        values = of_rows(rows.take(rows.relevant.any(axis=1) & rows.irrelevant.any(axis=1)), convention)
+        has_pair = rows.relevant.any(axis=1) & rows.irrelevant.any(axis=1)
+        values = row_metric(rows.take(has_pair), convention)
         total += float(values.sum())
         n_rows += len(values)
     if convention == "sklearn" and without_pair is not None and n_samples:
         return (total + without_pair * (n_samples - n_rows)) / n_samples
     if n_rows == 0:
-        return undefined(f"None of the {n_samples} samples has a relevant and an irrelevant label")
+        return warn_undefined(f"None of the {n_samples} samples has a relevant and an irrelevant label")
     return total / n_rows
 
 
@@ -174,19 +177,19 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", mi
     Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
-        The larger, the more relevant.
+        Predicted scores; a larger score means a more relevant label.
     convention : {"paper", "mulan", "sklearn"}
-        "paper": as above; of tied labels the one with the lower index ranks first; the maximum over no label is 0, so
-        a sample without labels adds :math:`-1/l`. "mulan": of tied labels the one with the higher index ranks first,
-        and a sample without labels adds 0. "sklearn": the mean depth itself, neither less one nor divided by l; tied
-        labels share the last of their ranks.
+        "paper": the earlier of two tied labels ranks first. The maximum over no label is 0, so a
+        sample without labels adds :math:`-1/l`. "mulan": the later of two tied labels ranks
+        first, and a sample without labels adds 0. "sklearn": the mean depth itself, neither less
+        one nor divided by l; tied labels share the last of their ranks.
     missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+        Treatment of missing labels, NaN in Y; see :func:`evaluate`.
 
     Returns
     -------
     float
-        The smaller, the better.
+        Smaller is better.
 
     Examples
     --------
@@ -194,24 +197,27 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", mi
     >>> coverage([[1, 0, 1]], [[0.9, 0.5, 0.1]])
     0.6666666666666666
     """
-    total, n_rows, n_labels = 0.0, 0, np.shape(Y)[1]
+    total = 0.0
+    n_rows = 0
+    n_labels = np.shape(Y)[1]
     for rows in row_blocks(*check_scores(Y, scores, convention, missing)):
-        depth = _depth(rows.relevant, rows.ranked, convention)
-        if convention != "sklearn":  # of fewer labels each is a larger step
+        depth = _depth(rows.relevant, rows.ranking_scores, convention)
+        if convention != "sklearn":  # a step is larger if fewer labels are known
             depth = 1 + (depth - 1) * (n_labels / rows.n_known)
         total += float(depth.sum())
         n_rows += len(depth)
     if n_rows == 0:
-        return undefined("Nothing is known of Y")
+        return warn_undefined()
     return total / n_rows if convention == "sklearn" else (total / n_rows - 1) / n_labels
 
 
 def _depth(T: BoolArray, F: FloatArray, convention: str) -> IntArray:
-    """Rank of each row's worst relevant label; of a row without one 0, in "mulan" 1. No sort is needed."""
+    """Return the rank of each row's worst relevant label; without one it is 0, in "mulan" 1."""
     worst = np.where(T, F, np.inf).min(axis=1, keepdims=True)
     if convention == "sklearn":
         return np.count_nonzero(worst <= F, axis=1) * T.any(axis=1)
-    tied, index = worst == F, np.arange(T.shape[1])
+    tied = worst == F
+    index = np.arange(T.shape[1])
     if convention == "mulan":
         not_after = index >= np.argmax(tied & T, axis=1)[:, None]
     else:
@@ -220,87 +226,171 @@ def _depth(T: BoolArray, F: FloatArray, convention: str) -> IntArray:
     return np.where(T.any(axis=1), depth, 1 if convention == "mulan" else 0)
 
 
-def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
-    r"""Area under each label's ROC curve, averaged over labels.
+def precision_at_k(
+    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper", missing: str = "raise"
+) -> float:
+    r"""Share of relevant labels among the k best-scored, averaged over samples.
 
-    .. math:: \frac{1}{l} \sum_{j=1}^l
-        \frac{|\{(i, k) \in Y_j \times \bar Y_j : f_j(x_i) \ge f_j(x_k)\}|}{|Y_j| |\bar Y_j|}
+    .. math:: \frac{1}{n} \sum_{i=1}^n \frac{|T_k(x_i) \cap Y_i^+|}{k}
 
-    Parameters
-    ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        The larger, the more relevant.
-    convention : {"paper", "mulan", "sklearn"}
-        "paper": as the authors' program, ties count as right, and labels that all samples share or lack count 0.
-        "sklearn": ties count one half, and such labels are left out (scikit-learn itself answers NaN).
-    missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
-
-    Returns
-    -------
-    float
-        Between 0 and 1; the larger, the better.
-
-    Examples
-    --------
-    >>> from rbrl.metrics import auc_macro
-    >>> auc_macro([[1, 0], [0, 1], [0, 1]], [[0.9, 0.1], [0.2, 0.0], [0.1, 0.7]])
-    0.75
-    """
-    areas = label_areas(check_scores(Y, scores, convention, missing), tie=0.5 if convention == "sklearn" else 1.0)
-    defined = areas[~np.isnan(areas)] if convention == "sklearn" else np.nan_to_num(areas)
-    return float(defined.mean()) if len(defined) else undefined("None of the labels has samples with and without it")
-
-
-def label_areas(checked: Compared, tie: float) -> FloatArray:
-    """The area under the ROC curve of each label of which something is known; NaN where all samples, or none, have it."""
-    by_label = (M if M is None else M.T if isinstance(M, np.ndarray) else M.tocsc().T for M in checked)
-    blocks = ((rows.scores, rows.relevant, rows.irrelevant) for rows in row_blocks(*by_label))
-    return np.array([_area(f[t], f[n], tie) for block in blocks for f, t, n in zip(*block)])
-
-
-def auc_micro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", missing: str = "raise") -> float:
-    """Area under the ROC curve of all sample-label pairs taken together; ties count one half.
-
-    Unlike the other metrics it needs a copy of all scores, because they are sorted at once.
+    where :math:`T_k` holds the k best-scored labels; the earlier of two tied labels comes first.
+    The division is by k even if there are fewer labels.
 
     Parameters
     ----------
     Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
         True labels.
     scores : array or sparse matrix, shape (n_samples, n_labels)
-        The larger, the more relevant.
-    convention : {"paper", "mulan", "sklearn"}
-        They agree here.
-    missing : {"raise", "ignore"}, default="raise"
-        NaN in Y, an entry that nobody looked at, is an error or leaves the metric; see :func:`evaluate`.
+        Predicted scores; a larger score means a more relevant label.
+    k : int, default=5
+        Number of best-scored labels.
+    convention, missing : str
+        Options of :func:`evaluate`. All conventions agree.
 
     Returns
     -------
     float
-        Between 0 and 1; the larger, the better; NaN, with a warning, where Y holds one value only.
+        Between 0 and 1; larger is better.
 
     Examples
     --------
-    >>> from rbrl.metrics import auc_micro
-    >>> auc_micro([[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.1]])
-    0.625
+    >>> from rbrl.metrics import precision_at_k
+    >>> precision_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=2)
+    0.5
     """
-    blocks = row_blocks(*check_scores(Y, scores, convention, missing))
-    parts = [(rows.scores[rows.relevant], rows.scores[rows.irrelevant]) for rows in blocks]
-    positive, negative = (np.concatenate(part) for part in zip(*parts))
-    if not len(positive) or not len(negative):
-        return undefined("Y holds only one value")
-    return _area(positive, negative, tie=0.5)
+    blocks = row_blocks(*_check_at_k(Y, scores, k, convention, missing))
+    hits = [_gains(rows.relevant, rows.ranking_scores, k).sum(axis=1) for rows in blocks]
+    n_rows = sum(map(len, hits))
+    return int(sum(map(np.sum, hits))) / (k * n_rows) if n_rows else warn_undefined()
 
 
-def _area(positive: FloatArray, negative: FloatArray, tie: float) -> float:
-    """Share of (positive, negative) pairs in the right order; a tie counts `tie`, no pair gives NaN."""
-    if not len(positive) or not len(negative):
-        return float("nan")
-    positive, negative = np.sort(positive), np.sort(negative)
-    below = np.searchsorted(negative, positive, side="left").sum()
-    not_above = np.searchsorted(negative, positive, side="right").sum()
-    return float((below + tie * (not_above - below)) / (len(positive) * len(negative)))
+def recall_at_k(
+    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper", missing: str = "raise"
+) -> float:
+    r"""Share of a sample's relevant labels that are among the k best-scored, averaged over samples.
+
+    .. math:: \frac{1}{n} \sum_{i=1}^n \frac{|T_k(x_i) \cap Y_i^+|}{|Y_i^+|}
+
+    where :math:`T_k` holds the k best-scored labels; the earlier of two tied labels comes first.
+    Samples without relevant labels are left out.
+
+    Parameters
+    ----------
+    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+        True labels.
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+        Predicted scores; a larger score means a more relevant label.
+    k : int, default=5
+        Number of best-scored labels.
+    convention, missing : str
+        Options of :func:`evaluate`. All conventions agree.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; larger is better; NaN, with a warning, if no label is relevant.
+
+    Examples
+    --------
+    >>> from rbrl.metrics import recall_at_k
+    >>> recall_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=1)
+    0.5
+    """
+    blocks = _labelled_blocks(_check_at_k(Y, scores, k, convention, missing))
+    return _mean_of_labelled(np.concatenate([_gains(T, F, k).sum(axis=1) / T.sum(axis=1) for T, F in blocks]))
+
+
+def ndcg_at_k(
+    Y: MatrixLike, scores: MatrixLike, k: int = 5, *, convention: str = "paper", missing: str = "raise"
+) -> float:
+    r"""Normalised discounted cumulative gain of the k best-scored labels, averaged over samples.
+
+    .. math:: \frac{1}{n} \sum_{i=1}^n
+        \frac{\sum_{r=1}^k [\text{label of rank } r \in Y_i^+] / \log_2(r + 1)}
+        {\sum_{r=1}^{\min(k, |Y_i^+|)} 1 / \log_2(r + 1)}
+
+    Parameters
+    ----------
+    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
+        True labels.
+    scores : array or sparse matrix, shape (n_samples, n_labels)
+        Predicted scores; a larger score means a more relevant label.
+    k : int, default=5
+        Number of best-scored labels.
+    convention : {"paper", "mulan", "sklearn"}
+        "paper": the earlier of two tied labels comes first, and samples without relevant labels
+        are left out. "sklearn": tied labels share the mean of their discounts, and samples
+        without relevant labels count 0.
+    missing : {"raise", "ignore"}, default="raise"
+        Treatment of missing labels, NaN in Y; see :func:`evaluate`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; larger is better.
+
+    Examples
+    --------
+    >>> from rbrl.metrics import ndcg_at_k
+    >>> round(ndcg_at_k([[1, 0, 1]], [[0.9, 0.5, 0.1]], k=3), 4)
+    0.9197
+    """
+    checked = _check_at_k(Y, scores, k, convention, missing)
+    gain = _tie_averaged_dcg if convention == "sklearn" else _dcg
+    rows = np.concatenate([gain(T, F, k) / _ideal_dcg(T, k) for T, F in _labelled_blocks(checked)])
+    n_known = _known_rows(checked) if convention == "sklearn" else 0
+    return float(rows.sum() / n_known) if n_known else _mean_of_labelled(rows)
+
+
+def _known_rows(checked: Comparison) -> int:
+    n_samples, n_labels = checked.Y.shape
+    if checked.missing is None:
+        return n_samples
+    return int(np.count_nonzero(np.asarray(checked.missing.sum(axis=1)) < n_labels))
+
+
+def _check_at_k(Y: MatrixLike, scores: MatrixLike, k: int, convention: str, missing: str) -> Comparison:
+    if k != int(k) or k < 1:
+        raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
+    return check_scores(Y, scores, convention, missing)
+
+
+def _labelled_blocks(checked: Comparison) -> Iterator[tuple[BoolArray, FloatArray]]:
+    """Yield the relevant labels and the scores of the rows that have a relevant label, in blocks."""
+    for rows in row_blocks(*checked):
+        labelled = rows.take(rows.relevant.any(axis=1))
+        yield labelled.relevant, labelled.ranking_scores
+
+
+def _mean_of_labelled(values: FloatArray) -> float:
+    return float(values.mean()) if len(values) else warn_undefined("None of the samples has a relevant label")
+
+
+def _gains(T: BoolArray, F: FloatArray, k: int) -> BoolArray:
+    """Return the relevance of the k best labels of each row, the best label first."""
+    return np.take_along_axis(T, best_columns(F, k), axis=1)
+
+
+def _discounts(n: int) -> FloatArray:
+    return 1.0 / np.log2(np.arange(2, n + 2))
+
+
+def _ideal_dcg(T: BoolArray, k: int) -> FloatArray:
+    return np.cumsum(_discounts(k))[np.minimum(T.sum(axis=1), k) - 1]
+
+
+def _dcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
+    gains = _gains(T, F, k)
+    return gains @ _discounts(gains.shape[1])
+
+
+def _tie_averaged_dcg(T: BoolArray, F: FloatArray, k: int) -> FloatArray:
+    """Compute DCG with the mean discount of its ranks for each member of a tie."""
+    order = descending_order(F)
+    falling = np.take_along_axis(F, order, axis=1)
+    discounts = np.where(np.arange(F.shape[1]) < k, _discounts(F.shape[1]), 0.0)
+    until = np.concatenate([[0.0], np.cumsum(discounts)])
+    first = first_of_tie(falling)
+    last = last_of_tie(falling)
+    mean_discount = (until[last + 1] - until[first]) / (last + 1 - first)
+    return (np.take_along_axis(T, order, axis=1) * mean_discount).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Every metric as a record that knows its name, its direction and what it needs; one call that computes several."""
+"""The record of every metric, and a function that computes several metrics at once."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, overload
 import numpy as np
 
 from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
-from rbrl.metrics import labels, probabilities, ranking, top_k
+from rbrl.metrics import labels, per_label, probabilities, ranking
 from rbrl.metrics.inputs import CONVENTIONS, MISSING
 from rbrl.metrics.per_label import common_names, evaluate_labels
 
@@ -18,37 +18,38 @@ if TYPE_CHECKING:
 
 
 class Classifier(Protocol):
-    """A fitted classifier of scikit-learn's kind; scores are asked of its `decision_function` or `predict_proba`."""
+    """A fitted scikit-learn classifier, perhaps with `decision_function` or `predict_proba`."""
 
     def predict(self, X: MatrixLike, /) -> MatrixLike: ...
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric, and a scikit-learn scorer.
+    """A metric that is also a scikit-learn scorer.
 
-    Called as ``metric(estimator, X, Y)`` it is a scorer, so it can stand for `scoring` in `cross_validate` or
-    `GridSearchCV`: larger is then always better, and a loss comes out negated. `value` gives the metric itself.
+    The call ``metric(estimator, X, Y)`` scores an estimator, so that a metric can be the `scoring`
+    of `cross_validate` or `GridSearchCV`. A larger score is always better: a loss is negated. The
+    method `value` returns the metric itself.
 
     Parameters
     ----------
     name : str
         Identifier, such as ``"ranking_loss"``.
     title : str
-        For people, such as ``"Ranking loss"``.
+        Title for readers, such as ``"Ranking loss"``.
     abbreviation : str
-        For table heads, such as ``"Ral"``.
+        Heading in tables, such as ``"Ral"``.
     greater_is_better : bool
-        Direction.
+        Direction of the metric.
     needs : {"labels", "scores", "probabilities"}
-        What is compared with the true labels.
+        Kind of prediction that is compared with the true labels.
     function : callable
-        ``function(Y, predicted, convention=...)``; it takes ``missing="ignore"`` too where NaN in Y shall be
-        allowed.
+        Function ``function(Y, predicted, convention=...)``. To allow missing labels, it must also
+        take ``missing="ignore"``.
     convention : {"paper", "mulan", "sklearn"}
-        The one that the scorer uses.
+        Convention of the scorer.
     missing : {"raise", "ignore"}
-        What the scorer does about NaN in Y.
+        Treatment of missing labels, NaN in Y, by the scorer.
 
     Examples
     --------
@@ -70,20 +71,20 @@ class Metric:
         self, Y: MatrixLike, labels: MatrixLike | None = None, scores: MatrixLike | None = None,
         convention: str | None = None, missing: str | None = None, probabilities: MatrixLike | None = None,
     ) -> float:  # fmt: skip
-        """The metric of predicted labels, scores or probabilities, whichever it needs; options go before the record's own.
+        """Compute the metric of predicted labels, scores or probabilities, whichever it needs.
 
         Parameters
         ----------
         Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
             True labels.
         labels, scores : array or sparse matrix, shape (n_samples, n_labels)
-            What was predicted; the one that is not needed may be None.
+            Predictions; those that the metric does not need may be None.
         convention : {"paper", "mulan", "sklearn"}, default=None
-            None means the record's own.
+            Convention; None means the attribute `convention`.
         missing : {"raise", "ignore"}, default=None
-            None means the record's own.
+            Treatment of missing labels; None means the attribute `missing`.
         probabilities : array or sparse matrix, shape (n_samples, n_labels)
-            For a metric that needs them.
+            Predicted probabilities; None if the metric does not need them.
 
         Returns
         -------
@@ -92,12 +93,15 @@ class Metric:
         predicted = {"labels": labels, "scores": scores, "probabilities": probabilities}[self.needs]
         if predicted is None:
             raise ValueError(f"{self.name} compares Y with {self.needs}. Got {self.needs}=None instead.")
-        options, missing = {"convention": convention or self.convention}, missing or self.missing
-        # A function that knows nothing of missing entries serves as long as there shall be none.
-        return self.function(Y, predicted, **options, **({} if missing == MISSING[0] else {"missing": missing}))
+        options = {"convention": convention or self.convention}
+        missing = missing or self.missing
+        # A function without the parameter `missing` can be used as long as it is not needed.
+        if missing != MISSING[0]:
+            options["missing"] = missing
+        return self.function(Y, predicted, **options)
 
     def scorer(self, convention: str = CONVENTIONS[0], missing: str = MISSING[0]) -> Self:
-        """The scikit-learn scorer of one convention: this record, bound to it.
+        """Return the scikit-learn scorer with the given options.
 
         Parameters
         ----------
@@ -122,7 +126,7 @@ class Metric:
         return replace(self, convention=convention, missing=missing)
 
     def __call__(self, estimator: Classifier, X: MatrixLike, Y: MatrixLike, convention: str | None = None) -> float:
-        """Score a fitted estimator: larger is better, a loss is negated.
+        """Score a fitted estimator; larger is better, so a loss is negated.
 
         Parameters
         ----------
@@ -131,36 +135,16 @@ class Metric:
         Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
             True labels.
         convention : {"paper", "mulan", "sklearn"}, default=None
-            None means the record's own.
+            Convention; None means the attribute `convention`.
 
         Returns
         -------
         float
         """
-        answer = {"labels": _labels_of, "scores": scores_of, "probabilities": probabilities_of}[self.needs]
-        found: dict[str, Any] = {self.needs: answer(estimator, X)}
-        value = self.value(Y, convention=convention, **found)
+        predict = {"labels": _labels_of, "scores": scores_of, "probabilities": probabilities_of}[self.needs]
+        prediction: dict[str, Any] = {self.needs: predict(estimator, X)}
+        value = self.value(Y, convention=convention, **prediction)
         return value if self.greater_is_better else -value
-
-    def better(self, first: float, second: float) -> bool:
-        """Whether `first` is strictly better than `second`.
-
-        Parameters
-        ----------
-        first, second : float
-            Values of the metric.
-
-        Returns
-        -------
-        bool
-
-        Examples
-        --------
-        >>> from rbrl.metrics import get_metric
-        >>> get_metric("ranking_loss").better(0.1, 0.2), get_metric("average_precision").better(0.1, 0.2)
-        (True, False)
-        """
-        return first > second if self.greater_is_better else first < second
 
     @property
     def arrow(self) -> str:
@@ -169,7 +153,7 @@ class Metric:
 
 
 def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
-    """Real scores of a fitted classifier: its decision function, or else its probabilities.
+    """Return the decision function of a fitted classifier, or else its probabilities.
 
     Parameters
     ----------
@@ -179,8 +163,8 @@ def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     Returns
     -------
     array, shape (n_samples, n_labels)
-        Of a label that was constant in training scikit-learn's multi-output classifiers give no column of its
-        probability: it is 0 or 1.
+        Scores. A label that was constant in training has no column in the probabilities of
+        scikit-learn's multi-output classifiers; its score is 0 or 1.
 
     Examples
     --------
@@ -200,7 +184,7 @@ def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
 
 
 def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
-    """Probabilities that labels are relevant, of a fitted classifier that has `predict_proba`.
+    """Return the probabilities that labels are relevant, of a classifier with `predict_proba`.
 
     Parameters
     ----------
@@ -210,8 +194,8 @@ def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     Returns
     -------
     array, shape (n_samples, n_labels)
-        Also of classifiers that give a list with two columns for each label; of one that was constant in training these
-        give one, and it is 0 or 1.
+        Probabilities, also of classifiers that return a list with two columns for each label. A
+        label that was constant in training has the probability 0 or 1.
 
     Examples
     --------
@@ -224,7 +208,7 @@ def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"Probabilities need predict_proba. Got {type(estimator).__name__}, which has none; "
-            "rbrl.CalibratedMultiLabelClassifier around it has."
+            "wrap it in rbrl.CalibratedMultiLabelClassifier."
         )
     multi_output: Any = estimator
     found = multi_output.predict_proba(X)
@@ -249,47 +233,28 @@ PAPER_METRICS = (
 )
 
 _AT_K = {
-    "precision": ("Precision", "P", top_k.precision_at_k),
-    "recall": ("Recall", "R", top_k.recall_at_k),
-    "ndcg": ("nDCG", "N", top_k.ndcg_at_k),
+    "precision": ("Precision", "P", ranking.precision_at_k),
+    "recall": ("Recall", "R", ranking.recall_at_k),
+    "ndcg": ("nDCG", "N", ranking.ndcg_at_k),
 }
 
 
-def metric_at_k(kind: str, k: int) -> Metric:
-    """The record of precision, recall or nDCG at one k.
-
-    Parameters
-    ----------
-    kind : {"precision", "recall", "ndcg"}
-    k : int
-        Number of labels looked at.
-
-    Returns
-    -------
-    Metric
-
-    Examples
-    --------
-    >>> from rbrl.metrics import metric_at_k
-    >>> metric_at_k("precision", 3).name
-    'precision_at_3'
-    """
-    if kind not in _AT_K:
-        raise ValueError(f"kind must be one of {', '.join(_AT_K)}. Got {kind!r} instead.")
+def _metric_at_k(kind: str, k: int) -> Metric:
+    """Return the record of precision, recall or nDCG at one k."""
     title, letter, function = _AT_K[kind]
     return Metric(f"{kind}_at_{k}", f"{title} at {k}", f"{letter}@{k}", True, "scores", partial(function, k=k))
 
 
-# A metric is added here, by its record.
+# To add a metric, add its record here.
 _OTHERS = (
     Metric("accuracy_example", "Accuracy-example", "Acc", True, "labels", labels.accuracy_example),
     Metric("f1_micro", "F1-micro", "F1mi", True, "labels", labels.f1_micro),
     Metric("f1_macro", "F1-macro", "F1ma", True, "labels", labels.f1_macro),
     Metric("f1_weighted", "F1-weighted", "F1w", True, "labels", labels.f1_weighted),
     Metric("one_error", "One-error", "One", False, "scores", ranking.one_error),
-    Metric("auc_macro", "AUC-macro", "AUCma", True, "scores", ranking.auc_macro),
-    Metric("auc_micro", "AUC-micro", "AUCmi", True, "scores", ranking.auc_micro),
-    *(metric_at_k(kind, k) for kind in _AT_K for k in (1, 3, 5)),
+    Metric("auc_macro", "AUC-macro", "AUCma", True, "scores", per_label.auc_macro),
+    Metric("auc_micro", "AUC-micro", "AUCmi", True, "scores", per_label.auc_micro),
+    *(_metric_at_k(kind, k) for kind in _AT_K for k in (1, 3, 5)),
     Metric("log_loss", "Log loss", "Log", False, "probabilities", probabilities.log_loss),
     Metric("brier_score", "Brier score", "Bri", False, "probabilities", probabilities.brier_score),
     Metric(
@@ -307,11 +272,14 @@ METRICS = {metric.name: metric for metric in (*PAPER_METRICS, *_OTHERS)}
 
 
 def get_metric(metric: str | Metric) -> Metric:
-    """The metric of that name or abbreviation, such as "ndcg_at_7" or "Hal"; a record is returned as it is.
+    """Return the metric with a name or abbreviation, such as "ndcg_at_7" or "Hal".
+
+    The k of precision, recall and nDCG may be any positive number.
 
     Parameters
     ----------
     metric : str or Metric
+        Name or abbreviation; a record is returned unchanged.
 
     Returns
     -------
@@ -329,7 +297,7 @@ def get_metric(metric: str | Metric) -> Metric:
         if metric in (known.name, known.abbreviation):
             return known
     if match := re.fullmatch(rf"({'|'.join(_AT_K)})_at_([1-9][0-9]*)", str(metric)):
-        return metric_at_k(match[1], int(match[2]))
+        return _metric_at_k(match[1], int(match[2]))
     raise ValueError(f"A metric must be one of {', '.join(METRICS)}. Got {metric!r} instead.")
 
 
@@ -361,30 +329,32 @@ def evaluate(
     scores : array or sparse matrix, shape (n_samples, n_labels)
         Predicted scores; may be None if no metric needs them.
     metrics : iterable of Metric or str, default=None
-        What to compute; None means the paper's six. With `per_label`, some of "precision", "recall", "f1" and "auc"; None
-        means all for which there are labels or scores.
+        Metrics to compute; None means the six metrics of the paper. With `per_label`, some of
+        "precision", "recall", "f1" and "auc"; None then means all whose predictions are given.
     convention : {"paper", "mulan", "sklearn"}
         Rule for ties and for samples without a pair.
     missing : {"raise", "ignore"}, default="raise"
-        NaN in Y is an entry that nobody looked at. "raise": an error. "ignore": such entries leave every metric, as if
-        each sample had those labels alone that somebody looked at, and each label those samples. Samples and labels
-        of which nothing is known are left out of averages; what is then left of nothing is NaN, with a warning.
+        Treatment of missing labels, NaN in Y. "raise": an error. "ignore": a metric uses only the
+        known labels of each sample, or the known samples of each label. Samples and labels
+        without any known entry are left out of averages. If nothing is left, the value is NaN,
+        with a warning.
     probabilities : array or sparse matrix, shape (n_samples, n_labels)
         Predicted probabilities; may be None if no metric needs them.
     per_label : bool, default=False
-        Judge every label by itself, over all samples.
+        If True, evaluate every label by itself, over all samples.
     label_names : sequence of str, default=None
-        Of the frame; None means those of a data frame among Y, labels and scores. Where several have names, they must be
-        the same.
+        Names of the labels in the result; None means the names of a data frame among Y, labels
+        and scores. If several of these have names, the names must be the same.
 
     Returns
     -------
     dict of str to float
-        Value by metric name, in the order asked for.
+        Value by metric name, in the given order.
     pandas.DataFrame
-        With `per_label`: a row for each label, by name or number; the metrics, then `support`, the number of samples that
-        have the label, and `known`, of those of which that is known. A metric that is 0/0 is 0, an area under a curve
-        without a pair NaN, and so is everything of a label of which nothing is known.
+        With `per_label`: a row for each label, with the metrics, the number of samples that have
+        the label (`support`), and the number of samples whose label is not missing (`known`). A
+        ratio 0/0 is 0. An area under a curve without a pair is NaN, and so are all metrics of a
+        label that is missing in every sample.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Designs and objectives of rows that are elsewhere: in blocks, or gone by. Only sums over rows are known.
+"""Designs and objectives for rows that are not in memory, of which only sums are known.
 
-The first pass over blocks is a survey: are the rows what they should be, how are their columns correlated, and a sample.
+The first pass over the blocks is a survey. It checks the rows, computes the Gram matrix and takes a sample.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from rbrl._common.linalg import gram_matrix, squares, whiten
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.losses import Loss
-from rbrl.losses.weights import mean_weights
+from rbrl.losses.base import mean_weights
 from rbrl.out_of_core.sources import Block, Blocks
 from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
 from rbrl.problem.design import Design, add_adjoint, last_row_times, scores
@@ -20,20 +20,27 @@ from rbrl.problem.linear import Rotation, directions_worth, rotated
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
 from rbrl.scales import ColumnScales, first_row, shifted_sums
 
-# The Gram matrix and its decomposition take 4 x 8 x size^2 bytes: 0.8 GB, on every machine that holds blocks.
+# Largest number of features for which the Gram matrix is formed. The matrix and its decomposition take
+# 4 x 8 x size^2 bytes, which is 0.8 GB, on every machine that holds blocks.
 LARGEST_GRAM = 5000
+# Largest number of rows of the sample from which step lengths are estimated.
+SURVEY_ROWS = 2**14
+# Largest number of bytes of the scores of the sample.
+SURVEY_BYTES = 2**26
 
 
 class SummedDesign(Design):
-    """Coordinates W of the coefficients ``turn @ W``; scores are named, not computed.
+    """Design with the coordinates W of the coefficients ``turn @ W``, which does not compute scores.
 
     Parameters
     ----------
     n_samples : int
     turn : array (n_features, n_columns) or Rotation
+        Matrix from coordinates to coefficients.
     gram_diagonal : array (n_columns,)
+        Diagonal of Z'Z.
     constant : float, default=1.0
-        What the last feature holds, if it is that of the intercept: coefficients have the intercept itself in its place.
+        Value of the intercept's column, which is the last feature. The last coefficient is the intercept.
 
     Examples
     --------
@@ -46,66 +53,43 @@ class SummedDesign(Design):
     def __init__(
         self, n_samples: int, turn: FloatArray | Rotation, gram_diagonal: FloatArray, constant: float = 1.0
     ) -> None:
-        self.turn, self.gram_diagonal, self.constant = turn, gram_diagonal, constant
+        self.turn = turn
+        self.gram_diagonal = gram_diagonal
+        self.constant = constant
         self.shape = n_samples, len(gram_diagonal)
 
     def scores(self, W: FloatArray) -> BlockScores:
-        """Z @ W, by name: nothing is computed before a loss is evaluated there.
-
-        Parameters
-        ----------
-        W : array (n_columns, n_labels)
-
-        Returns
-        -------
-        BlockScores
-        """
+        """Return an object that stands for Z @ W; a loss computes the scores when it is evaluated."""
         return BlockScores(W, self)
 
     def adjoint(self, R: BlockResidual) -> FloatArray:
-        """Z' @ R, which came with the loss.
-
-        Parameters
-        ----------
-        R : BlockResidual
-
-        Returns
-        -------
-        array (n_columns, n_labels)
-        """
+        """Return Z' @ R, which was computed together with the loss."""
         return R.adjoint
 
     def pulled(self, G: FloatArray) -> FloatArray:
-        """A gradient in the coefficients, as one in these coordinates.
-
-        Parameters
-        ----------
-        G : array (n_features, n_labels)
-
-        Returns
-        -------
-        array (n_columns, n_labels)
-        """
+        """Return the gradient in the coordinates for a gradient G in the coefficients."""
         return super().pulled(last_row_times(G, self.constant))
 
 
 class BlockDesign(SummedDesign):
-    r"""The linear model over rows in blocks.
+    r"""Design of a linear model over rows in blocks.
 
-    With up to `LARGEST_GRAM` features the coordinates are those of :func:`rbrl.problem.eigen_design`, from :math:`X'X`
-    summed over the blocks; beyond, those of the features, turned towards the leading directions of a sample. Blocks see
-    coefficients of features only, and give gradients in them.
+    With up to `LARGEST_GRAM` features, the coordinates are those of :func:`rbrl.problem.eigen_design`, computed
+    from the sum of :math:`X'X` over the blocks. With more features, they are the coordinates of the features,
+    rotated towards the leading directions of a sample. The blocks receive coefficients of the features and
+    return gradients in these.
 
     Parameters
     ----------
     blocks : Blocks
     intercept : bool
-        Whether a column is appended.
+        Whether a constant column is appended.
     largest_gram : int
+        Largest number of features for which the Gram matrix is formed.
     constant : float, default=1.0
-        What that column holds.
+        Value of the constant column.
     found : Survey, default=None
-        What a first pass has told already.
+        Survey of the blocks, if it was made before.
 
     Examples
     --------
@@ -120,60 +104,66 @@ class BlockDesign(SummedDesign):
         self, blocks: Blocks, intercept: bool = True, largest_gram: int = LARGEST_GRAM, constant: float = 1.0,
         found: "Survey | None" = None,
     ) -> None:  # fmt: skip
-        self.blocks, self.constant = blocks, constant if intercept else 1.0
+        self.blocks = blocks
+        self.constant = constant if intercept else 1.0
         self.found = found = take_survey(blocks, largest_gram) if found is None else found
-        self.sample, gram, sums, last = found.sample, found.gram, constant * found.sums, constant**2 * found.n_samples
+        self.sample = found.sample
+        gram = found.gram
         self.whitened = gram.ndim == 2
         if intercept:
-            # The Gram matrix, or its diagonal, of the features with the last column.
+            # The Gram matrix, or its diagonal, of the features with the constant column.
+            sums = constant * found.sums
+            last = constant**2 * found.n_samples
             gram = np.block([[gram, sums[:, None]], [sums, last]]) if self.whitened else np.append(gram, last)
         self.column_squares = gram.diagonal().copy() if self.whitened else gram
-        turned: tuple[FloatArray | Rotation, FloatArray]
+        coordinates: tuple[FloatArray | Rotation, FloatArray]
         if self.whitened:
-            # Passes over the blocks again only where the Gram matrix has too few digits for all directions.
-            turned = whiten(gram, lambda V: blocks.total(block_projected_gram, last_row_times(V, self.constant))[0])
+            # More passes are made only if the Gram matrix does not resolve all directions.
+            coordinates = whiten(
+                gram, lambda V: blocks.total(block_projected_gram, last_row_times(V, self.constant))[0]
+            )
         else:
-            turned = rotated(self._sample_gram, gram, directions_worth(found.n_entries, len(gram)))
-        super().__init__(found.n_samples, turned[0], turned[1], self.constant)
+            coordinates = rotated(self._sample_gram, gram, directions_worth(found.n_entries, len(gram)))
+        super().__init__(found.n_samples, *coordinates, self.constant)
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
-        X, _, stands_for, _ = self.sample
-        R = stands_for[:, None] * scores(X, last_row_times(V, self.constant))
+        """Return X'X times V, estimated from the sample."""
+        X, _, multiplicities, _ = self.sample
+        R = multiplicities[:, None] * scores(X, last_row_times(V, self.constant))
         return last_row_times(add_adjoint(X, R, np.zeros(V.shape)), self.constant)
 
 
 class SummedObjective(Objective):
-    """An objective of which only sums over rows are known, by a loss that has them.
+    """Objective of which only sums over rows are known.
 
     Parameters
     ----------
     design : SummedDesign
     n_labels : int
     loss : BlockLoss or LossAtZero
+        Loss that provides the sums.
     ridge, nuclear : float
     """
 
     design: SummedDesign
 
     def __init__(self, design: SummedDesign, n_labels: int, loss: Any, ridge: float, nuclear: float) -> None:
-        # Labels stay with their rows: zeros that take no memory tell their shape.
+        # The labels are in the blocks. This array only has their shape and takes no memory.
         self.Y = np.broadcast_to(np.int8(0), (design.shape[0], n_labels))
-        self.design, self.loss, self.sample_weight, self.shape = design, loss, None, (design.shape[1], n_labels)
+        self.design = design
+        self.loss = loss
+        self.sample_weight = None
+        self.shape = design.shape[1], n_labels
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
 
     def zero_scores(self) -> BlockScores:
-        """The scores of the zero weights.
-
-        Returns
-        -------
-        BlockScores
-        """
+        """Return the scores of zero weights."""
         return self.design.scores(self.zeros())
 
 
 class BlockObjective(SummedObjective):
-    """The objective over rows in blocks: one pass over them is one evaluation.
+    """Objective over rows in blocks; one evaluation is one pass over the blocks.
 
     Parameters
     ----------
@@ -197,41 +187,40 @@ class BlockObjective(SummedObjective):
 
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
-        self.reached, self.known = design.blocks.progress.reached, design.found.known > 0
-
-
-# Rows that are kept in memory to find step lengths with.
-SAMPLE_ROWS = 2**14
-# Scores of the sample may take this much memory.
-SAMPLE_BYTES = 2**26
+        self.reached = design.blocks.progress.on_gap
+        self.known = design.found.known > 0
 
 
 class Survey(NamedTuple):
-    """What one pass found.
+    """Results of the first pass over the blocks.
 
     Attributes
     ----------
     n_samples, n_features, n_labels : int
+        Numbers of rows, features and labels.
     n_entries : int
-        Stored entries of X.
+        Number of stored entries of X.
     low : int
-        How an irrelevant label is coded: 0 or -1.
+        Code of an irrelevant label: 0 or -1.
     label_type : dtype
+        Type of the labels.
     sparse_labels : bool
+        Whether the labels are sparse.
     known : array (n_labels,)
-        In how many rows each label is known: all, unless some are NaN or have weight 0.
+        Number of rows in which each label is known. A label is missing if it is NaN or has weight 0.
     gram : array (n_features, n_features) or (n_features,)
-        X'X, or only its diagonal where that is too large.
+        Matrix X'X, or its diagonal if the matrix is too large.
     sums : array (n_features,)
         Sums of the columns of X.
     scales : ColumnScales
-        How far the columns reach.
+        Variances of the columns of X.
     empty_share : float
-        Share of the rows that have no relevant label, counted by their weights.
+        Weighted share of the rows without a relevant label.
     sparse_features : bool
-        Of the first block.
-    sample : tuple of X, Y, stands_for, weights
-        Some rows of every block; for how many rows each of them stands, and what it or its entries weigh, times that.
+        Whether the features of the first block are sparse.
+    sample : tuple of X, Y, multiplicities, weights
+        Some rows of every block, the number of rows that each of them represents, and their weights, or
+        the weights of their entries, times this number.
     """
 
     n_samples: int
@@ -251,13 +240,13 @@ class Survey(NamedTuple):
 
 
 def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
-    """Look at every row once; return a :class:`Survey`.
+    """Check all rows and return their sums, in one pass.
 
     Parameters
     ----------
     blocks : Blocks
     largest_gram : int
-        The Gram matrix is formed for at most this many features.
+        Largest number of features for which the Gram matrix is formed.
 
     Returns
     -------
@@ -272,72 +261,76 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
     (4, 2, (3, 3))
     """
     if len(blocks) == 0:
-        raise ValueError("There are no blocks of rows to learn from: got 0.")
-    n_features, n_labels, name, label_type, sparse_labels, sparse_features, shift = blocks.first(_columns)
-    rows = min(SAMPLE_ROWS, SAMPLE_BYTES // (8 * max(n_labels, 1)))
-    asked = (n_features, n_labels, name), n_features <= largest_gram, max(1, -(-rows // len(blocks))), shift
-    n_samples, n_entries, gram, sums, *counted, zeros, minus, known, samples = blocks.total(_look, *asked)
+        raise ValueError("fit needs at least one block of rows. Got 0 blocks.")
+    n_features, n_labels, name, label_type, sparse_labels, sparse_features, shift = blocks.apply_to_first(_columns)
+    n_rows = min(SURVEY_ROWS, SURVEY_BYTES // (8 * max(n_labels, 1)))
+    totals = blocks.total(
+        _survey_block,
+        (n_features, n_labels, name),
+        n_features <= largest_gram,
+        max(1, -(-n_rows // len(blocks))),
+        shift,
+    )
+    n_samples, n_entries, gram, sums, empty_weight, *weighted_sums, zeros, minus_ones, known, samples = totals
     if n_samples == 0:
-        raise ValueError(f"There are no rows to learn from: all {len(blocks)} blocks are empty.")
+        raise ValueError(f"fit needs at least one row. Got {len(blocks)} empty blocks.")
     if not known.any():
         raise InvalidLabelsError(f"No label of any of the {n_samples} rows is known: all are NaN or have weight 0.")
-    if zeros and minus:
+    if zeros and minus_ones:
         raise InvalidLabelsError(
-            f"Labels must be 0/1 everywhere or -1/+1 everywhere. Got 0 in {zeros[0]}, and -1 in {minus[0]}."
+            f"Labels must be 0/1 everywhere or -1/+1 everywhere. Got 0 in {zeros[0]}, and -1 in {minus_ones[0]}."
         )
-    X, Y, stands_for, weights = zip(*samples)
-    stack = sparse.vstack if sparse.issparse(X[0]) else np.vstack
-    if any(w.ndim == 2 for w in weights):
-        weights = tuple(
-            w if w.ndim == 2 else np.broadcast_to(w[:, None], labels.shape) for w, labels in zip(weights, Y)
-        )
-    sample = stack(X), np.vstack(Y), np.concatenate(stands_for), np.concatenate(weights)
-    of_labels = -1 if minus else 0, label_type, sparse_labels, known
-    unlabelled, *weighted_sums = counted
-    of_rows = ColumnScales.of_sums(*weighted_sums), unlabelled / weighted_sums[0], sparse_features
-    return Survey(n_samples, n_features, n_labels, n_entries, *of_labels, gram, sums, *of_rows, sample)
+    return Survey(
+        n_samples=n_samples, n_features=n_features, n_labels=n_labels, n_entries=n_entries,
+        low=-1 if minus_ones else 0, label_type=label_type, sparse_labels=sparse_labels, known=known,
+        gram=gram, sums=sums, scales=ColumnScales.of_sums(*weighted_sums),
+        empty_share=empty_weight / weighted_sums[0], sparse_features=sparse_features, sample=_join_samples(samples),
+    )  # fmt: skip
 
 
 def _columns(block: Block) -> tuple[Any, ...]:
+    """Return the properties of the first block that the other blocks must share."""
     _check_matrices(block)
     shapes = block.X.shape[1], block.Y.shape[1], block.name
     return *shapes, block.Y.dtype, sparse.issparse(block.Y), sparse.issparse(block.X), first_row(block.X)
 
 
-def _look(
+def _survey_block(
     block: Block, expected: tuple[int, int, str], whole_gram: bool, sample_rows: int, shift: FloatArray
 ) -> tuple[Any, ...]:
+    """Check a block; return its sums, the names of blocks with zeros and with minus ones, and a sample."""
     _check_matrices(block)
-    X, name = block.X, block.name
-    if (X.shape[1], block.Y.shape[1]) != expected[:2]:
+    n_features, n_labels, first_name = expected
+    if (block.X.shape[1], block.Y.shape[1]) != (n_features, n_labels):
         raise DataFormatError(
-            f"{name} has {X.shape[1]} features and {block.Y.shape[1]} labels, {expected[2]} has {expected[0]} and "
-            f"{expected[1]}: all blocks need the same columns."
+            f"All blocks must have the same columns. {block.name} has {block.X.shape[1]} features and "
+            f"{block.Y.shape[1]} labels, {first_name} has {n_features} features and {n_labels} labels."
         )
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
-    values: Any = X.data if sparse.issparse(X) else X
-    if not np.isfinite(values).all():
-        raise DataFormatError(f"{name} holds NaN or infinite features; a linear model needs finite ones.")
-    zeros, minus = _label_values(block)
+    X = sparse.csr_array(block.X) if sparse.issparse(block.X) else np.asarray(block.X)
+    entries: Any = X.data if sparse.issparse(X) else X
+    if not np.isfinite(entries).all():
+        raise DataFormatError(f"{block.name} holds NaN or infinite features; a linear model needs finite features.")
+    has_zeros, has_minus_ones = _label_values(block)
     gram = (gram_matrix if whole_gram else squares)(X.astype(np.float64, copy=False))
     sums = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
     Y, weights = block.labels()
-    # Rows of which no label is known are as if they were absent.
-    counts = mean_weights(Y, weights)
-    present = counts > 0
-    kept = slice(None) if present.all() else present
-    unlabelled = float(counts[~(Y > 0).any(axis=1)].sum())
-    counted = unlabelled, float(counts.sum()), *shifted_sums(X[kept], shift, counts[kept])
-    found = [name] * zeros, [name] * minus, np.count_nonzero(Y, axis=0), [_sample(X, Y, weights, sample_rows)]
-    return X.shape[0], values.size, gram, sums, *counted, *found
+    # Rows whose labels are all missing have weight 0 and are ignored.
+    row_weights = mean_weights(Y, weights)
+    kept = slice(None) if row_weights.all() else row_weights > 0
+    empty_weight = float(row_weights[~(Y > 0).any(axis=1)].sum())
+    weighted_sums = float(row_weights.sum()), *shifted_sums(X[kept], shift, row_weights[kept])
+    names = [block.name] * has_zeros, [block.name] * has_minus_ones
+    sample = _take_sample(X, Y, weights, sample_rows)
+    n_known = np.count_nonzero(Y, axis=0)
+    return X.shape[0], entries.size, gram, sums, empty_weight, *weighted_sums, *names, n_known, [sample]
 
 
 def _check_matrices(block: Block) -> None:
     shapes: list[Any] = [getattr(matrix, "shape", None) for matrix in (block.X, block.Y)]
     if any(shape is None or len(shape) != 2 for shape in shapes) or shapes[0][0] != shapes[1][0]:
         raise DataFormatError(
-            f"{block.name} must be two matrices with as many rows, features and labels. Got shapes {shapes[0]} and "
-            f"{shapes[1]}."
+            f"{block.name} must be a matrix of features and a matrix of labels with the same number of rows. "
+            f"Got shapes {shapes[0]} and {shapes[1]}."
         )
     if any(np.dtype(matrix.dtype).kind not in "biuf" for matrix in (block.X, block.Y)):
         raise DataFormatError(f"{block.name} must hold numbers. Got types {block.X.dtype} and {block.Y.dtype}.")
@@ -346,11 +339,11 @@ def _check_matrices(block: Block) -> None:
 
 
 def _check_weights(block: Block) -> None:
-    shape, shapes = getattr(block.weights, "shape", None), (block.Y.shape[:1], block.Y.shape)
-    if shape not in shapes:
+    shape = getattr(block.weights, "shape", None)
+    if shape not in (block.Y.shape[:1], block.Y.shape):
         raise DataFormatError(
-            f"{block.name}: weights must be an array of shape {shapes[0]}, one per row, or {shapes[1]}, one per label. Got "
-            f"{type(block.weights).__name__ if shape is None else shape}."
+            f"{block.name}: weights must be an array of shape {block.Y.shape[:1]}, one per row, or {block.Y.shape}, one "
+            f"per label. Got {type(block.weights).__name__ if shape is None else shape}."
         )
     values = block.weights.data if sparse.issparse(block.weights) else np.asarray(block.weights)
     if values.size and not (np.isfinite(values).all() and values.min() >= 0):
@@ -360,7 +353,7 @@ def _check_weights(block: Block) -> None:
 
 
 def _label_values(block: Block) -> tuple[bool, bool]:
-    """Whether zeros and whether minus ones occur."""
+    """Return whether zeros and whether minus ones occur among the labels."""
     values = np.unique(block.Y.data if sparse.issparse(block.Y) else np.asarray(block.Y))
     values = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     if not set(values.tolist()) <= {-1, 0, 1}:
@@ -370,12 +363,21 @@ def _label_values(block: Block) -> tuple[bool, bool]:
     return bool(implied or 0 in values), bool(-1 in values)
 
 
-def _sample(
+def _take_sample(
     X: Matrix, Y: IntArray, weights: FloatArray | None, n_rows: int
 ) -> tuple[Matrix, IntArray, FloatArray, FloatArray]:
-    """Rows at equal distances, with the number of rows that each stands for, and their weights times that."""
+    """Return rows at equal distances, the number of rows that each represents, and their weights times it."""
     n = X.shape[0]
     rows = np.unique(np.linspace(0, n - 1, min(n, n_rows)).round().astype(np.int64)) if n else np.arange(0)
-    each = n / max(len(rows), 1)
-    stands_for = np.full(len(rows), each)
-    return X[rows], Y[rows], stands_for, stands_for if weights is None else each * weights[rows]
+    multiplicity = n / max(len(rows), 1)
+    multiplicities = np.full(len(rows), multiplicity)
+    return X[rows], Y[rows], multiplicities, multiplicities if weights is None else multiplicity * weights[rows]
+
+
+def _join_samples(samples: list[Any]) -> tuple[Matrix, Array, FloatArray, FloatArray]:
+    """Return the samples of all blocks as one; weights become weights of entries if a block has such weights."""
+    X, Y, multiplicities, weights = zip(*samples)
+    if any(w.ndim == 2 for w in weights):
+        weights = tuple(w if w.ndim == 2 else np.broadcast_to(w[:, None], y.shape) for w, y in zip(weights, Y))
+    stack = sparse.vstack if sparse.issparse(X[0]) else np.vstack
+    return stack(X), np.vstack(Y), np.concatenate(multiplicities), np.concatenate(weights)

@@ -1,7 +1,7 @@
-"""The fit of a linear model to rows that are elsewhere: in blocks, by passes over them; or gone by, from what is kept.
+"""Fit of a linear model to rows in blocks, and to batches of rows that are seen only once.
 
-What is kept of rows that come once, in batches, is a state: a dict of arrays and numbers, so that it can be written to a
-model file; the empty one has seen nothing.
+A fit to batches keeps a state, which is a dict of arrays and numbers, so that a model file can store it. An
+empty dict is the state before the first batch.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,11 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.linalg import whiten
-from rbrl._common.progress import passes_for
+from rbrl._common.progress import PATIENCE_SECONDS, Passes, display_for
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.losses import Loss, Terms
-from rbrl.losses.weights import mean_weights
+from rbrl.losses.base import mean_weights
+from rbrl.losses.label_graph import LabelCounts
 from rbrl.out_of_core.design import (
     LARGEST_GRAM,
     BlockDesign,
@@ -26,7 +27,7 @@ from rbrl.out_of_core.design import (
     take_survey,
 )
 from rbrl.out_of_core.sources import Blocks
-from rbrl.out_of_core.sums import BlockResidual, BlockScores, Evaluated, LabelCounts, block_label_counts
+from rbrl.out_of_core.sums import BlockResidual, BlockScores, Evaluation, block_label_counts
 from rbrl.problem import with_constant
 from rbrl.problem.design import last_row_times
 from rbrl.scales import InterceptStrength, Strength, intercept_column
@@ -40,38 +41,40 @@ def fit_blocks(
     blocks: Blocks, loss: Callable[[Callable[[], LabelCounts]], Loss], ridge: Strength, nuclear: float, *,
     intercept: bool = True, intercept_ridge: InterceptStrength = None, solver: Solver | None = None,
     start: FloatArray | None = None, tol: float = 1e-4, max_iter: int = 1000, verbose: int = 0,
-    told: Callable[[float], bool] | None = None,
+    callback: Callable[[float], bool] | None = None,
 ) -> tuple[Survey, Solution]:  # fmt: skip
-    """Minimise loss + ridge + nuclear norm over the weights of the features.
+    """Minimise loss + ridge + nuclear norm over the coefficients of the features.
 
     Parameters
     ----------
     blocks : Blocks
     loss : callable
-        From a function that counts the labels of all rows, in a pass of its own, to the loss.
+        Function that returns the loss. Its argument is a function that counts the labels in one pass.
     ridge : float or "auto"
-        "auto" follows from the survey, as :meth:`rbrl.scales.ColumnScales.ridge`.
+        Ridge penalty; "auto" uses :meth:`rbrl.scales.ColumnScales.ridge` of the survey.
     nuclear : float
+        Weight of the nuclear norm.
     intercept : bool, default=True
-        Whether a column is appended.
+        Whether a constant column is appended.
     intercept_ridge : float, "ridge" or None, default=None
-        The ridge of the intercept; None, and "ridge", mean that of all columns.
+        Ridge penalty of the intercept; None and "ridge" use the penalty of the other columns.
     solver : QuasiNewton or LowRank, default=None
     start : array (n_columns, n_labels), default=None
-        Coefficients to start at; left alone if the rows turn out to have other columns.
+        Initial coefficients. They are ignored if their shape does not fit the rows.
     tol : float, default=1e-4
+        Relative gap at which the solver stops.
     max_iter : int, default=1000
     verbose : int, default=0
-        As for the classifiers.
-    told : callable, default=None
-        Told every gap that the solver certifies; True asks it to stop.
+        Whether progress is written to standard error.
+    callback : callable, default=None
+        Function that is called with every certified gap and returns True to stop the solver.
 
     Returns
     -------
     found : Survey
-        What the first pass told of the rows.
+        Results of the first pass over the rows.
     solution : Solution
-        Its coefficients are of the features, those of the intercept last.
+        Coefficients of the features, and of the intercept in the last row, with their proof.
 
     Examples
     --------
@@ -84,12 +87,13 @@ def fit_blocks(
     >>> found.n_samples, solution.coefficients.shape, solution.proof.gap <= 1e-4
     (60, (9, 4), True)
     """
-    with passes_for(tol, verbose, told=told) as blocks.progress:
+    display = display_for(bool(verbose), patience=PATIENCE_SECONDS)
+    with Passes(tol, display, callback) as blocks.progress:
         found = take_survey(blocks, LARGEST_GRAM)
         weight = found.scales.ridge() if isinstance(ridge, str) else float(ridge)
         design = BlockDesign(blocks, intercept, constant=intercept_column(weight, intercept_ridge), found=found)
-        posed_loss = loss(lambda: LabelCounts(*blocks.total(block_label_counts)))
-        objective = BlockObjective(design, posed_loss, weight, nuclear)
+        block_loss = loss(lambda: LabelCounts(*blocks.total(block_label_counts)))
+        objective = BlockObjective(design, block_loss, weight, nuclear)
         if start is not None:
             fits = start.shape == (found.n_features + intercept, found.n_labels)
             start = design.weights(start) if fits else None
@@ -99,32 +103,35 @@ def fit_blocks(
 
 
 def _prove(objective: BlockObjective, W: FloatArray, dual_scores: BlockScores) -> Proof:
-    """The proof of coefficients W: of passes that the solver has made, those at the dual scores among them."""
+    """Return the proof of the gap of coefficients W, from passes that the solver has made."""
 
-    def point(known: Evaluated) -> DualPoint:
-        return DualPoint(known.terms, len(objective.Y), known.sums)
+    def point(kept: Evaluation) -> DualPoint:
+        return DualPoint(kept.terms, len(objective.Y), kept.sums)
 
-    design, constant = objective.design, objective.design.constant
-    here, others = objective.loss.remembered(W, dual_scores)
-    # The penalties see the weight of the intercept's column, not the intercept.
-    duals = [(point(known), last_row_times(known.gradient, constant)) for known in others]
-    posed, extended = last_row_times(W, 1 / constant), partial(objective.loss.extended, W)
-    return prove_sums(objective, np.sqrt(design.column_squares), posed, point(here), duals, extended)
+    constant = objective.design.constant
+    here, others = objective.loss.recall(W, dual_scores)
+    # The penalties apply to the weight of the constant column, which is the intercept / constant.
+    duals = [(point(kept), last_row_times(kept.gradient, constant)) for kept in others]
+    penalised = last_row_times(W, 1 / constant)
+    extended = partial(objective.loss.extended_value, W)
+    return prove_sums(objective, np.sqrt(objective.design.column_squares), penalised, point(here), duals, extended)
 
 
 class Sums(NamedTuple):
-    """Sums over rows; those of two streams together are the sums of both.
+    """Sums over rows, for the loss and its gradient R at zero scores. Sums of two batches can be added.
 
     Attributes
     ----------
     n_samples : float
-        The rows, counted by their weights.
+        Sum of the weights of the rows.
     gram : array (n_columns, n_columns)
-        X'X.
+        Weighted product X'X.
     adjoint : array (n_columns, n_labels)
-        X'R.
+        Product X'R.
     label_hessian : array (n_labels, n_labels)
+        Sum of the generalised Hessians of the rows.
     value : float
+        Value of the loss.
     """
 
     n_samples: float
@@ -134,8 +141,8 @@ class Sums(NamedTuple):
     value: float
 
 
-def at_zero(loss: Loss, X: Matrix, Y: IntArray, weights: FloatArray | None = None) -> Sums:
-    """The sums of some rows: weights, X'X, X'R, Hessian and value, for the loss and its gradient R at zero scores.
+def sum_rows(loss: Loss, X: Matrix, Y: IntArray, weights: FloatArray | None = None) -> Sums:
+    """Return the sums of a batch of rows.
 
     Parameters
     ----------
@@ -152,19 +159,19 @@ def at_zero(loss: Loss, X: Matrix, Y: IntArray, weights: FloatArray | None = Non
     Examples
     --------
     >>> from rbrl.losses import SquaredHinge
-    >>> at_zero(SquaredHinge(), np.eye(2), np.array([[1], [-1]])).value
+    >>> sum_rows(SquaredHinge(), np.eye(2), np.array([[1], [-1]])).value
     1.0
     """
-    zero, w = np.zeros(Y.shape), mean_weights(Y, weights)
+    zero = np.zeros(Y.shape)
+    w = mean_weights(Y, weights)
     terms, R = loss.evaluate(Y, zero, weights)
-    weighted = sparse.diags_array(w) @ X if issparse(X) else w[:, None] * X
-    gram = X.T @ weighted
+    gram = X.T @ (sparse.diags_array(w) @ X if issparse(X) else w[:, None] * X)
     gram = gram.toarray() if issparse(gram) else gram
     return Sums(float(w.sum()), gram, np.asarray(X.T @ R), loss.label_hessian(Y, zero, weights), terms.value)
 
 
 class LossAtZero:
-    """A loss of rows that have gone by, known at zero scores only.
+    """Loss of earlier batches, known only at zero scores; Y and weights are ignored.
 
     Parameters
     ----------
@@ -173,37 +180,15 @@ class LossAtZero:
     """
 
     def __init__(self, sums: Sums, design: SummedDesign) -> None:
-        self._sums, self._design = sums, design
+        self._sums = sums
+        self._design = design
 
     def evaluate(self, Y: Any, at: BlockScores, weights: None = None) -> tuple[Terms, BlockResidual]:
-        """Terms and residual at zero.
-
-        Parameters
-        ----------
-        Y, weights
-            Of the protocol of losses; labels are with their rows.
-        at : BlockScores
-
-        Returns
-        -------
-        terms : Terms
-        residual : BlockResidual
-        """
+        """Return the terms and the residual at zero scores."""
         return Terms(self._sums.value, 0.0, 0.0), BlockResidual(self._design.pulled(self._sums.adjoint))
 
     def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
-        """Sum of the rows' generalised Hessians at zero; of as many rows as the design has, whatever their weights.
-
-        Parameters
-        ----------
-        Y, weights
-            Of the protocol of losses; labels are with their rows.
-        at : BlockScores
-
-        Returns
-        -------
-        array (n_labels, n_labels)
-        """
+        """Return the sum of the generalised Hessians at zero scores, scaled to the number of rows of the design."""
         return self._sums.label_hessian * (len(at) / self._sums.n_samples)
 
 
@@ -211,26 +196,27 @@ def learn_batch(
     state: dict[str, Any], X: Matrix, Y: IntArray, weights: FloatArray | None, loss: Loss, ridge: float,
     nuclear: float, intercept: bool = True, intercept_ridge: InterceptStrength = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The state after some further rows.
+    """Return the state after a further batch of rows.
 
-    Up to `LARGEST_GRAM` columns the sums of all rows are kept; beyond, every `BATCH_ROWS` rows are a step of a stochastic
-    quasi-Newton method.
+    With up to `LARGEST_GRAM` columns, the state holds sums over all rows. With more columns, every `BATCH_ROWS`
+    rows are one step of a stochastic quasi-Newton method.
 
     Parameters
     ----------
     state : dict
+        State before the batch.
     X : array or CSR matrix (n_rows, n_features), float64
     Y : array (n_rows, n_labels)
         Labels in {-1, 0, +1}.
     weights : array (n_rows,) or (n_rows, n_labels), or None
     loss : Loss
     ridge, nuclear : float
-        Of the objective of all rows seen so far.
+        Penalties of the objective over all rows seen so far.
     intercept : bool, default=True
-        Whether a column is appended: of ones in sums, which serve any penalty of the intercept, and for steps of what the
-        ridges of the first call make of it.
+        Whether a constant column is appended. Sums use a column of ones, which serves any penalty of the
+        intercept. Steps use the value that follows from the ridge penalties of the first call.
     intercept_ridge : float, "ridge" or None, default=None
-        As for :func:`fit_blocks`.
+        Ridge penalty of the intercept; see :func:`fit_blocks`.
 
     Returns
     -------
@@ -250,10 +236,13 @@ def learn_batch(
     if not Y.any():
         return state
     if X.shape[1] + intercept <= LARGEST_GRAM:
-        new = at_zero(loss, with_constant(X) if intercept else X, Y, weights)
+        new = sum_rows(loss, with_constant(X) if intercept else X, Y, weights)
         return {name: value + state.get(name, 0.0) for name, value in new._asdict().items()}
-    rows = slice(None) if weights is None and Y.any(axis=1).all() else np.flatnonzero(mean_weights(Y, weights))
-    X, Y, weights = X[rows], Y[rows], None if weights is None else weights[rows]
+    if weights is not None or not Y.any(axis=1).all():
+        rows = np.flatnonzero(mean_weights(Y, weights))
+        X = X[rows]
+        Y = Y[rows]
+        weights = None if weights is None else weights[rows]
     constant = intercept_column(ridge, intercept_ridge)
     steps = BatchSteps(**state) if state else BatchSteps.begin(X, Y.shape[1], intercept, constant)
     for start in range(0, len(Y), BATCH_ROWS):
@@ -265,31 +254,33 @@ def learn_batch(
 def streamed_coefficients(
     state: dict[str, Any], n_samples: int, ridge: float, nuclear: float, constant: float = 1.0
 ) -> FloatArray:
-    """The coefficients (n_columns, n_labels) of a state that has seen `n_samples` rows.
+    """Return the coefficients of a state.
 
-    From sums, the minimiser of the objective with the quadratic model of its loss at zero scores in place of the loss;
-    from steps, their average.
+    If the state holds sums, the loss is replaced by its quadratic model at zero scores, and the result
+    minimises this objective. If the state holds steps, the result is their average.
 
     Parameters
     ----------
     state : dict
-        Of :func:`learn_batch`.
+        State that :func:`learn_batch` returned.
     n_samples : int
+        Number of rows seen so far.
     ridge, nuclear : float
+        Penalties of the objective.
     constant : float, default=1.0
-        What the intercept's column holds; steps have one of their own.
+        Value of the constant column. It is ignored if the state holds steps.
 
     Returns
     -------
     array (n_columns, n_labels)
-        Those of the intercept last.
+        Coefficients, with those of the intercept in the last row.
     """
-    # Rounding is all that labels have which nobody looked at.
-    seen = state["label_hessian"].any(axis=1)
+    # A label that is missing in all rows only has rounding errors.
+    is_known = state["label_hessian"].any(axis=1)
     if "directions" in state:
-        return BatchSteps(**state).coefficients() * seen
+        return BatchSteps(**state).coefficients() * is_known
     sums = Sums(**state)
     gram = last_row_times(last_row_times(sums.gram, constant).T, constant).copy()
     design = SummedDesign(n_samples, *whiten(gram), constant=constant)
     objective = SummedObjective(design, sums.adjoint.shape[1], LossAtZero(sums, design), ridge, nuclear)
-    return design.coefficients(model_start(objective)) * seen
+    return design.coefficients(model_start(objective)) * is_known

@@ -1,4 +1,4 @@
-"""Where rows are: a place that sums a function over its blocks, in this process or on the workers of a Dask cluster."""
+"""Blocks of rows, and sums of functions over them, in this process or on the workers of a Dask cluster."""
 
 import time
 from abc import ABC, abstractmethod
@@ -11,31 +11,33 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.extras import import_extra
-from rbrl._common.frames import check_same_rows, column_names, fill_masked, label_values
+from rbrl._common.frames import check_same_rows, column_names, fill_masked_entries, label_values
 from rbrl._common.progress import Passes
 from rbrl._common.typing import FloatArray, IntArray, Matrix, MatrixLike, issparse
 from rbrl.datasets import Columns, Dataset, Shards
-from rbrl.targets import signed
+from rbrl.targets import encode_matrix
 
-# From a block, and other arguments, to a tuple of what can be added: numbers, arrays, lists.
+# Function of a block and other arguments. It returns a tuple of numbers, arrays and lists, which can be added.
 Summand: TypeAlias = Callable[..., tuple[Any, ...]]
-# Results of this many blocks are added on one worker.
-BRANCHES = 8
-
-
-# Scores of this many entries at a time stay in the processor's cache.
-SLICE_CELLS = 2**18
+# Number of blocks whose results are added on one worker.
+TREE_BRANCHES = 8
+# Number of scores that are computed at a time, so that they stay in the cache of the processor.
+BLOCK_SLICE_SCORES = 2**18
 
 
 class Block(NamedTuple):
-    """Some rows: features, labels as the user codes them, what to call them in an error, and weights of rows or entries.
+    """Features, labels and weights of some rows.
 
     Attributes
     ----------
     X : array or sparse matrix (n_rows, n_features)
+        Features.
     Y : array or sparse matrix (n_rows, n_labels)
+        Labels as the user codes them.
     name : str
+        Name of the block in error messages.
     weights : array (n_rows,) or (n_rows, n_labels), or None
+        Weights of rows or of entries; None for weights of 1.
 
     Examples
     --------
@@ -53,7 +55,7 @@ class Block(NamedTuple):
     weights: Any = None
 
     def labels(self, rows: Any = slice(None)) -> tuple[IntArray, FloatArray | None]:
-        """Labels in {-1, 0, +1}, with 0 where nobody looked or the weight is 0; and the weights.
+        """Return labels in {-1, 0, +1} and the weights; 0 is a missing label or an entry of weight 0.
 
         Parameters
         ----------
@@ -64,41 +66,41 @@ class Block(NamedTuple):
         Y : array (n_rows, n_labels)
         weights : array (n_rows,) or (n_rows, n_labels), or None
         """
-        Y = signed(self.Y[rows])
+        Y = encode_matrix(self.Y[rows])
         if self.weights is None:
             return Y, None
         weights = self.weights[rows]
         weights = np.asarray(weights.toarray() if issparse(weights) else weights, dtype=np.float64)
-        return np.where((weights if weights.ndim == 2 else weights[:, None]) > 0, Y, np.int8(0)), weights
+        is_known = (weights if weights.ndim == 2 else weights[:, None]) > 0
+        return np.where(is_known, Y, np.int8(0)), weights
 
     def slices(self) -> Iterator[tuple[Matrix, IntArray, FloatArray | None]]:
-        """Features, labels and weights, as of `labels`, of a few rows at a time.
+        """Yield the features, labels in {-1, 0, +1} and weights of a few rows at a time.
 
         Yields
         ------
         X, Y, weights
         """
         X = sparse.csr_array(self.X) if issparse(self.X) else np.asarray(self.X)
-        step = max(1, SLICE_CELLS // max(self.Y.shape[1], 1))
+        step = max(1, BLOCK_SLICE_SCORES // max(self.Y.shape[1], 1))
         for start in range(0, X.shape[0], step):
             rows = slice(start, start + step)
             yield X[rows], *self.labels(rows)
 
 
 class Blocks(ABC):
-    """Rows in blocks, wherever they are.
+    """Rows in blocks, in any place. Training only needs sums of functions over the blocks.
 
-    Everything that training needs of them is a sum over rows, so there is one verb. A function must depend on its arguments
-    alone: a block may be asked twice, in another process.
+    A function must depend only on its arguments, because Dask may evaluate it twice and in another process.
 
     Attributes
     ----------
     progress : Passes
-        Who is told how far a pass has come.
+        Progress of the current pass.
     columns : Columns or None
-        What is known of their columns, such as names.
+        Names and other properties of the columns, if they are known.
     pass_seconds, pass_processor_seconds : float
-        Time that passes have taken, by the clock, and of this process's processor: that of workers is not in it.
+        Elapsed time and processor time of all passes. The processor time of workers is not included.
 
     Examples
     --------
@@ -116,64 +118,56 @@ class Blocks(ABC):
     pass_processor_seconds = 0.0
 
     def __len__(self) -> int:
-        """Number of blocks."""
+        """Return the number of blocks."""
         return self.n_blocks
 
     def total(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """Sum over all blocks of ``function(block, *arguments)``, a tuple of numbers, arrays, and lists, which join.
+        """Return the sum of ``function(block, *arguments)`` over all blocks.
 
         Parameters
         ----------
         function : callable
-            From a block, and the arguments, to a tuple.
+            Function that returns a tuple of numbers, arrays and lists. Lists are joined.
         *arguments
+            Further arguments of the function.
 
         Returns
         -------
         tuple
         """
-        clock, processor = time.perf_counter(), time.process_time()
+        clock_start = time.perf_counter()
+        processor_start = time.process_time()
         result = self._sum(function, *arguments)
-        self.pass_seconds += time.perf_counter() - clock
-        self.pass_processor_seconds += time.process_time() - processor
+        self.pass_seconds += time.perf_counter() - clock_start
+        self.pass_processor_seconds += time.process_time() - processor_start
         return result
 
     @abstractmethod
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """The same, where the rows are."""
+        """Compute the sum where the rows are."""
 
     @abstractmethod
-    def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """``function(block, *arguments)`` of the first block.
-
-        Parameters
-        ----------
-        function : callable
-            From a block, and the arguments, to a tuple.
-        *arguments
-
-        Returns
-        -------
-        tuple
-        """
+    def apply_to_first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """Return ``function(block, *arguments)`` of the first block, computed where the block is."""
 
 
 def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Sum of two tuples, member by member; the arrays and lists of the first are reused."""
+    """Add two tuples member by member; the arrays and lists of the first tuple are reused."""
     return tuple(map(iadd, one, other))
 
 
 class LocalBlocks(Blocks):
-    """A sequence of parts, each fetched when its turn comes: `rbrl.datasets.Shards`, or a list.
+    """Sequence of parts, such as `rbrl.datasets.Shards` or a list, which are read one at a time.
 
     Parameters
     ----------
-    parts : sequence of pairs (X, Y), or of triples with weights of rows (n_rows,) or entries (n_rows, n_labels)
+    parts : sequence of pairs (X, Y) or triples (X, Y, weights)
+        Features, labels, and weights of rows (n_rows,) or of entries (n_rows, n_labels).
 
     Attributes
     ----------
     reading_seconds : float
-        Time spent fetching parts.
+        Time spent on reading the parts.
 
     Examples
     --------
@@ -190,42 +184,32 @@ class LocalBlocks(Blocks):
         self.reading_seconds = 0.0
 
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """The sum, one block at a time."""
+        """Return the sum, computed one block at a time."""
         result: tuple[Any, ...] = ()
         for i in range(self.n_blocks):
-            found = function(self._fetch(i), *arguments)
-            result = _add(result, found) if result else found
+            part = function(self._read(i), *arguments)
+            result = _add(result, part) if result else part
             self.progress.advance(i + 1, self.n_blocks)
         return result
 
-    def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """What the first part gives.
+    def apply_to_first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """Return ``function(block, *arguments)`` of the first block."""
+        return function(self._read(0), *arguments)
 
-        Parameters
-        ----------
-        function : callable
-            From a block, and the arguments, to a tuple.
-        *arguments
-
-        Returns
-        -------
-        tuple
-        """
-        return function(self._fetch(0), *arguments)
-
-    def _fetch(self, i: int) -> Block:
-        started = time.perf_counter()
+    def _read(self, i: int) -> Block:
+        start = time.perf_counter()
         part = self._parts[i]
         names = getattr(self._parts, "names", None)
-        self.reading_seconds += time.perf_counter() - started
-        return _block(part, names[i] if names else f"part {i}")
+        self.reading_seconds += time.perf_counter() - start
+        return _make_block(part, names[i] if names else f"part {i}")
 
 
 class DaskBlocks(Blocks):
-    """Blocks kept by Dask: on a cluster if a `distributed.Client` is in use, else by Dask's threads in this process.
+    """Blocks held by Dask: on a cluster if a `distributed.Client` is active, else by threads of this process.
 
-    Every pass is a graph of pure tasks of blocks and arguments, which the scheduler holds; so what is lost with a worker is
-    computed again on another, and the sum is the same: its order is that of the tree, not of the workers.
+    Every pass is a graph of tasks that depend only on blocks and arguments. If a worker is lost, its results
+    are computed again on another worker. The order of the additions is that of the graph. The sum therefore
+    does not depend on the workers.
 
     Parameters
     ----------
@@ -234,14 +218,14 @@ class DaskBlocks(Blocks):
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self._dask = import_extra("dask", "dask", "Fitting Dask arrays")
-        named = self._dask.delayed(_block, pure=False)
-        blocks = [named(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
+        make_block = self._dask.delayed(_make_block, pure=False)
+        blocks = [make_block(part, f"block {i} of {len(parts)}") for i, part in enumerate(parts)]
         self._blocks = self._dask.persist(*blocks)
         self.n_blocks = len(blocks)
 
     @classmethod
-    def of_arrays(cls, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> Self:
-        """Blocks of Dask arrays or data frames with the same rows in each block.
+    def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> Self:
+        """Return the blocks of Dask arrays or data frames that have the same rows in each block.
 
         Parameters
         ----------
@@ -249,7 +233,7 @@ class DaskBlocks(Blocks):
         y : Dask array or data frame (n_samples, n_labels)
         sample_weight : Dask array (n_samples,) or (n_samples, n_labels), default=None
         label_mask : Dask array (n_samples, n_labels), default=None
-            True where a label is known: a weight of 0 elsewhere.
+            Mask that is True for known labels. Other entries get the weight 0.
 
         Returns
         -------
@@ -257,94 +241,89 @@ class DaskBlocks(Blocks):
         """
         weights = sample_weight
         if label_mask is not None:
-            mask = _of_dask("label_mask", label_mask).astype(np.float64)
+            mask = _as_dask_array("label_mask", label_mask).astype(np.float64)
             weights = mask if weights is None else mask * (weights[:, None] if weights.ndim == 1 else weights)
-        sides = {"X": X, "y": y} if weights is None else {"X": X, "y": y, "sample_weight": weights}
-        arrays = {name: _of_dask(name, side) for name, side in sides.items()}
+        given = {"X": X, "y": y} if weights is None else {"X": X, "y": y, "sample_weight": weights}
+        arrays = {name: _as_dask_array(name, array) for name, array in given.items()}
         if any(len(arrays[name].shape) != 2 for name in ("X", "y")):
             raise ValueError(
                 "X and y must be Dask arrays or data frames of two dimensions. "
                 f"Got shapes {arrays['X'].shape} and {arrays['y'].shape}."
             )
-        whole = [
-            side.rechunk({1: -1}) if side.ndim == 2 and side.numblocks[1] > 1 else side for side in arrays.values()
-        ]
-        for name, side in zip(list(arrays)[1:], whole[1:]):
-            _check_same_rows(name, whole[0].chunks[0], side.chunks[0])
-        return cls(list(zip(*(side.to_delayed().ravel() for side in whole), strict=True)))
+        for name, array in arrays.items():
+            if array.ndim == 2 and array.numblocks[1] > 1:
+                arrays[name] = array.rechunk({1: -1})
+            _check_same_rows(name, arrays["X"].chunks[0], array.chunks[0])
+        return cls(list(zip(*(array.to_delayed().ravel() for array in arrays.values()), strict=True)))
 
     def _sum(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """The sum, by a tree of tasks."""
+        """Return the sum, computed by a tree of tasks."""
         apply = self._dask.delayed(lambda block, shared: function(block, *shared), pure=False)
-        join = self._dask.delayed(_joined, pure=False)
+        add = self._dask.delayed(_add_all, pure=False)
         shared = self._dask.delayed(arguments, pure=False, traverse=False)
         level = [apply(block, shared) for block in self._blocks]
         while len(level) > 1:
-            level = [join(level[i : i + BRANCHES]) for i in range(0, len(level), BRANCHES)]
-        # Coefficients travel with the graph, so that no worker takes them along when it dies; Dask warns of such graphs.
+            level = [add(level[i : i + TREE_BRANCHES]) for i in range(0, len(level), TREE_BRANCHES)]
+        # The coefficients are part of the graph, so that they are not lost with a worker. Dask would warn
+        # that the graph is large.
         with self._dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             result: tuple[Any, ...] = level[0].compute()
         self.progress.advance(1, 1)
         return result
 
-    def first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
-        """What the first block gives, computed where it is.
-
-        Parameters
-        ----------
-        function : callable
-            From a block, and the arguments, to a tuple.
-        *arguments
-
-        Returns
-        -------
-        tuple
-        """
+    def apply_to_first(self, function: Summand, *arguments: Any) -> tuple[Any, ...]:
+        """Return ``function(block, *arguments)`` of the first block, computed where the block is."""
         return self._dask.delayed(function, pure=False)(self._blocks[0], *arguments).compute()
 
 
-def _block(part: Any, name: str) -> Block:
-    """The block of a part (X, Y) or (X, Y, weights), its labels in the form that all labels have."""
+def _make_block(part: Any, name: str) -> Block:
+    """Return the block of a part (X, Y) or (X, Y, weights)."""
     X, Y, *weights = part
     check_same_rows(X=X, Y=Y)
-    return Block(fill_masked(X), label_values(Y).values, name, *weights)
+    return Block(fill_masked_entries(X), label_values(Y).values, name, *weights)
 
 
-def _of_dask(name: str, side: Any) -> Any:
-    """A Dask array, of one or of a data frame."""
-    if not hasattr(side, "to_delayed"):
+def _as_dask_array(name: str, data: Any) -> Any:
+    """Return a Dask array or data frame as a Dask array."""
+    if not hasattr(data, "to_delayed"):
         raise ValueError(
-            f"With X of Dask, {name} must be so too. Got {type(side).__name__}; dask.array.from_array({name}, chunks=...) "
-            f"makes an array, dask.dataframe.from_pandas({name}, npartitions=...) a data frame."
+            f"If X is a Dask array or data frame, {name} must be one, too. Got {type(data).__name__}; use "
+            f"dask.array.from_array({name}, chunks=...) or dask.dataframe.from_pandas({name}, npartitions=...)."
         )
-    return side.to_dask_array() if hasattr(side, "to_dask_array") else side
+    return data.to_dask_array() if hasattr(data, "to_dask_array") else data
 
 
-def _check_same_rows(name: str, of_X: tuple[float, ...], of_side: tuple[float, ...]) -> None:
-    """Refuse blocks of `name` whose numbers of rows are not those of X; NaN is a number that a data frame does not know."""
-    if len(of_X) == len(of_side) and all(a == b or np.isnan([a, b]).any() for a, b in zip(of_X, of_side)):
+def _check_same_rows(name: str, X_rows: tuple[float, ...], rows: tuple[float, ...]) -> None:
+    """Raise ValueError if the blocks of an array have other numbers of rows than those of X.
+
+    The number of rows in a block of a Dask data frame is NaN, because it is unknown.
+    """
+    if len(X_rows) == len(rows) and all(a == b or np.isnan([a, b]).any() for a, b in zip(X_rows, rows)):
         return
-    alike = f"cut both alike, data frames with {name}.repartition(divisions=X.divisions)"
-    way_out = alike if np.isnan([*of_X, *of_side]).any() else f"{name}.rechunk({{0: X.chunks[0]}}) would do"
-    shown = (f"{', '.join(map(str, side[:4]))}{', …' if len(side) > 4 else ''}" for side in (of_X, of_side))
+    if np.isnan([*X_rows, *rows]).any():
+        way_out = f"for data frames, use {name}.repartition(divisions=X.divisions)"
+    else:
+        way_out = f"use {name}.rechunk({{0: X.chunks[0]}})"
+    shown = (f"{', '.join(map(str, counts[:4]))}{', …' if len(counts) > 4 else ''}" for counts in (X_rows, rows))
     raise ValueError(f"X and {name} must have the same rows in each block. Got {' and '.join(shown)} rows; {way_out}.")
 
 
-def _joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Results of other tasks are theirs: what is added to is a copy."""
-    return reduce(_add, results[1:], tuple(value.copy() if hasattr(value, "copy") else value for value in results[0]))
+def _add_all(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Add the results of other tasks; the first one is copied, because tasks must not change their inputs."""
+    first = tuple(value.copy() if hasattr(value, "copy") else value for value in results[0])
+    return reduce(_add, results[1:], first)
 
 
 def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any = None) -> Blocks | None:
-    """The blocks that a `fit` was given, or None if these are arrays.
+    """Return the blocks that were passed to `fit`, or None for arrays in memory.
 
     Parameters
     ----------
     X : Shards, sequence of parts, Dask array or data frame, or anything else
-        Parts are (X, Y) or (X, Y, weights), or delayed ones.
+        Features, or parts (X, Y) or (X, Y, weights), which may be delayed objects of Dask.
     y : Dask array or data frame, or None
     sample_weight, label_mask : Dask arrays, or None
-        Refused with parts, which have their weights with them.
+        Weights and mask of Dask arrays. Parts contain their weights.
 
     Returns
     -------
@@ -359,47 +338,47 @@ def as_blocks(X: Any, y: Any = None, sample_weight: Any = None, label_mask: Any 
     (True, 2)
     """
     parts = X if isinstance(X, Sequence) and not isinstance(X, str | bytes | Shards) else ()
-    # By name, without importing Dask, which may not be there.
-    of_dask = {type(value).__module__.partition(".")[0] for value in parts or [X]} <= {"dask", "distributed"}
+    # The module names tell whether these are objects of Dask, which may not be installed.
+    is_dask = {type(value).__module__.partition(".")[0] for value in parts or [X]} <= {"dask", "distributed"}
     blocks: Blocks
-    if of_dask and parts:
-        blocks = DaskBlocks(_alone(X, y))
-    elif of_dask:
-        blocks = DaskBlocks.of_arrays(X, y, sample_weight, label_mask)
+    if is_dask and parts:
+        blocks = DaskBlocks(_refuse_labels(X, y))
+    elif is_dask:
+        blocks = DaskBlocks.from_arrays(X, y, sample_weight, label_mask)
         sample_weight = label_mask = None
         blocks.columns = Columns(feature_names=column_names(X), label_names=column_names(y))
     elif isinstance(X, Blocks):
-        blocks = _alone(X, y)
+        blocks = _refuse_labels(X, y)
     elif isinstance(X, Shards) or (parts and _are_parts(parts)):
-        blocks = LocalBlocks(_alone(X, y))
+        blocks = LocalBlocks(_refuse_labels(X, y))
         blocks.columns = X.read(0).columns if isinstance(X, Shards) and len(X) else None
     elif isinstance(X, Iterator):
         raise ValueError(
-            f"fit makes several passes over its rows, and a {type(X).__name__} gives them once: write them to files with "
-            "rbrl.datasets.write_shards(batches, folder) and fit those, or call partial_fit for each batch."
+            f"fit makes several passes over the rows, but a {type(X).__name__} can be read only once. Write the rows to "
+            "files with rbrl.datasets.write_shards(batches, folder) and fit these, or call partial_fit for each batch."
         )
     else:
         return None
-    for name, given in {"sample_weight": sample_weight, "label_mask": label_mask}.items():
-        if given is not None:
+    for name, value in {"sample_weight": sample_weight, "label_mask": label_mask}.items():
+        if value is not None:
             raise ValueError(
-                f"{name} goes with arrays. Rows in {len(blocks)} blocks have their weights with them: pass parts (X, Y, "
-                f"weights), with a weight per row or per label. Got {name} of type {type(given).__name__}; a label that is "
-                "not known has weight 0, or is NaN in Y."
+                f"{name} must be None for rows in blocks. Got {name} of type {type(value).__name__} and {len(blocks)} "
+                "blocks. Pass parts (X, Y, weights), with a weight per row or per label. A missing label has weight 0, "
+                "or is NaN in Y."
             )
     return blocks
 
 
 def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any]:
-    """The features of shards, or of a list of parts (X, Y), block by block; of anything else, that itself.
+    """Yield the features of shards or of a list of parts (X, Y), block by block; yield other data in one block.
 
     Parameters
     ----------
-    X : anything that predictions are made for
+    X : any input of predict
 
     Yields
     ------
-    features of some rows
+    features
     """
     if isinstance(X, Shards):
         return (X.read(i) for i in range(len(X)))
@@ -407,12 +386,15 @@ def feature_blocks(X: MatrixLike | Dataset | Shards) -> Iterator[Any]:
 
 
 def _are_parts(parts: Sequence[Any]) -> bool:
-    """Whether these are all rows with their labels, (X, Y), or (X, Y, weights)."""
+    """Tell whether all parts are tuples (X, Y) or (X, Y, weights)."""
     tuples = all(isinstance(part, tuple) and len(part) in (2, 3) for part in parts)
     return tuples and all(len(getattr(side, "shape", ())) == 2 for part in parts for side in part[:2])
 
 
-def _alone(X: Any, y: Any) -> Any:
+def _refuse_labels(blocks: Any, y: Any) -> Any:
+    """Return the blocks; raise ValueError if `fit` was given y as well."""
     if y is not None:
-        raise ValueError(f"Blocks of rows have their labels with them: pass no y. Got y of type {type(y).__name__}.")
-    return X
+        raise ValueError(
+            f"y must be None for blocks of rows, which contain their labels. Got y of type {type(y).__name__}."
+        )
+    return blocks

@@ -26,7 +26,7 @@ import sklearn
 import skops
 import skops.io
 
-from rbrl._common.atomic_files import array_head, replacing
+from rbrl._common.atomic_files import read_array_header, replace_file
 from rbrl._common.bases import BaseEstimator
 from rbrl._version import __version__
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
@@ -97,7 +97,7 @@ def save(model: BaseEstimator, path: str | Path) -> None:
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved, since rbrl.load would refuse it: {error}"
         ) from None
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_bytes(MAGIC + hashlib.sha256(archive).hexdigest().encode() + b"\n" + archive)
 
 
@@ -288,7 +288,7 @@ def _array_bytes(entries: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
         if entry.filename.endswith(".npz"):
             with zipfile.ZipFile(io.BytesIO(stream.read())) as parts:
                 return sum(_array_bytes(parts, part) for part in parts.infolist())
-        shape = array_head(stream, entry.file_size)[0]
+        shape = read_array_header(stream, entry.file_size)[0]
     # An element of no bytes would let a small file hold any number of them.
     if min(shape, default=0) < 0 or math.prod(shape) > entry.file_size:
         raise ModelFileError(f"an array of shape {shape} does not fit in {entry.file_size} bytes.")

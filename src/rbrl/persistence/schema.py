@@ -20,7 +20,7 @@ import numpy as np
 import scipy.special
 from sklearn.utils import all_estimators
 
-from rbrl import decision, estimators, ranking_svm, search, solvers, targets
+from rbrl import decision, estimators, ranking_svm, selection, solvers, targets
 from rbrl.exceptions import ModelFileError
 
 # Every version of skops that rbrl works with writes protocol 2 or a later one. Older protocols read some nodes otherwise.
@@ -53,8 +53,8 @@ PYTHON_LOSSES = {
 # node with the same number.
 MARKS = frozenset({"__class__", "__id__", "__loader__", "__module__"})
 LONGEST_TEXT = 400
-# Where the classes of a model were in version 0.1.0, whose files name them so. A class that has moved since is found by
-# its own name; files of 0.1.0 are read until the release after the next.
+# Earlier modules of the classes of a model: those of version 0.1.0, and those between 0.1.0 and the next release. A
+# class that has moved since is found by its own name; these files are read until the release after the next.
 FIRST_HOMES = {
     "rbrl.decision._fixed": ("NonEmpty", "TopK", "ZeroThreshold"), "rbrl.decision._row": ("RowThreshold",),
     "rbrl.decision._rule": ("Chain", "DecisionRule"),
@@ -65,7 +65,9 @@ FIRST_HOMES = {
     "rbrl.estimators.ml_knn": ("MLkNN",), "rbrl.estimators.mlfe": ("MLFE",), "rbrl.estimators.rakel": ("RAkEL",),
     "rbrl.estimators.rank_svm": ("CalibratedRankSVM", "RankSVM", "RankSVMz"),
     "rbrl.estimators.rbrl": ("BRLClassifier", "RBRLClassifier"), "rbrl.search.path_search": ("PathSearchCV",),
-    "rbrl.search.rbrl_cv": ("RBRLClassifierCV",), "rbrl.search.thresholds": ("TunedThresholdClassifier",),
+    "rbrl.search.calibration": ("CalibratedMultiLabelClassifier",),
+    "rbrl.search.cv": ("PathSearchCV", "RBRLClassifierCV"), "rbrl.search.rbrl_cv": ("RBRLClassifierCV",),
+    "rbrl.search.thresholds": ("TunedThresholdClassifier",), "rbrl.search.tuned_threshold": ("TunedThresholdClassifier",),
     "rbrl.solvers.apg": ("APG",), "rbrl.solvers.kernel_blocks": ("KernelBlocks",),
     "rbrl.solvers.low_rank": ("LowRank",), "rbrl.solvers.quasi_newton": ("QuasiNewton",),
     "rbrl.targets": ("SignedTargets",),
@@ -80,7 +82,7 @@ def model_classes() -> Iterable[type]:
     type
     """
     yield targets.SignedTargets
-    for module in (estimators, ranking_svm, search, solvers, decision):
+    for module in (estimators, ranking_svm, selection, solvers, decision):
         yield from (cls for _, cls in inspect.getmembers(module, inspect.isclass) if cls.__module__.startswith("rbrl."))
 
 

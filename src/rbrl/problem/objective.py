@@ -13,8 +13,7 @@ import numpy as np
 
 from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singular_values
 from rbrl._common.typing import Array, BoolArray, FloatArray
-from rbrl.losses.base import Loss, Terms
-from rbrl.losses.weights import Weights
+from rbrl.losses.base import Loss, Terms, Weights
 from rbrl.problem.design import Design
 
 

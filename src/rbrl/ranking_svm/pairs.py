@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl._loops import rows as loops
-from rbrl.losses.weights import row_weights
+from rbrl.losses.base import row_weights
 from rbrl.problem.linear import rows_tell_columns
 
 # Rows are unfolded in blocks of about this many label pairs.

@@ -33,7 +33,7 @@ from rbrl._common.linalg import gram_eigh
 from rbrl._common.typing import FloatArray
 from rbrl._loops import rows
 from rbrl.losses import Terms
-from rbrl.losses.weights import row_weights
+from rbrl.losses.base import row_weights
 from rbrl.problem import AscentDesign, MatrixDesign, Objective
 from rbrl.solvers.base import ROUNDING, Bound, Run, SolverResult, Start
 from rbrl.solvers.proximal_points import ProximalPoints

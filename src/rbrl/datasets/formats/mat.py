@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.atomic_files import replacing
+from rbrl._common.atomic_files import replace_file
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.dataset import Dataset, stored_values
 from rbrl.datasets.formats import ReadOptions, bad, check_compressed, join_parts, label_matrix, quote
@@ -277,5 +277,5 @@ def write(dataset: Dataset, path: Path) -> None:
     variables |= {key: index + 1 for key, index in zip(SPLIT, dataset.splits.get("source", ()))}
     if len(dataset.categorical_index):
         variables["categorical_index"] = dataset.categorical_index + 1
-    with replacing(path) as temporary, open(temporary, "wb") as stream:
+    with replace_file(path) as temporary, open(temporary, "wb") as stream:
         savemat(stream, variables, do_compression=True)

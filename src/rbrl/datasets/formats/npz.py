@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.atomic_files import array_head, replacing
+from rbrl._common.atomic_files import read_array_header, replace_file
 from rbrl._common.typing import Array
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import ReadOptions, bad, check_compressed, label_matrix, quote
@@ -69,7 +69,7 @@ def _arrays(path: Path, max_bytes: int) -> dict[str, Array]:
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
     """Read one array, after checking that it claims no more memory than its file has bytes."""
     with archive.open(entry) as stream:
-        shape, fortran, dtype = array_head(stream, entry.file_size)
+        shape, fortran, dtype = read_array_header(stream, entry.file_size)
         if dtype.kind not in "biufU":
             raise ValueError(f"type {dtype.str} is not numbers or text")
         data = stream.read(math.prod(shape) * dtype.itemsize)
@@ -120,5 +120,5 @@ def write(dataset: Dataset, path: Path, compressed: bool = True) -> None:
     for name, (train, test) in dataset.splits.items():
         prefix = "" if name == "source" else f"{name}_"
         arrays |= {f"{prefix}train_index": train, f"{prefix}test_index": test}
-    with replacing(path) as temporary, open(temporary, "wb") as stream:
+    with replace_file(path) as temporary, open(temporary, "wb") as stream:
         (np.savez_compressed if compressed else np.savez)(stream, **arrays)

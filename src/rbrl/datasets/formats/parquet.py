@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.atomic_files import replacing
+from rbrl._common.atomic_files import replace_file
 from rbrl._common.extras import import_extra
 from rbrl._common.typing import FloatArray
 from rbrl.datasets.dataset import Dataset, dense
@@ -181,7 +181,7 @@ def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
     arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
     names = [name for _, names in sides for name in names]
     table = pa.Table.from_arrays(arrays, names=names).replace_schema_metadata({KEY: json.dumps(head)})
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         pq.write_table(table, temporary)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TextIO, TypeVar
 
 import numpy as np
 
-from rbrl._common.atomic_files import replacing
+from rbrl._common.atomic_files import replace_file
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.formats import ReadOptions, bad
 
@@ -112,7 +112,7 @@ def writing_text(path: Path) -> Iterator[TextIO]:
     ------
     text stream
     """
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         opener: Any = gzip.open if path.suffix == ".gz" else open
         with opener(temporary, "wt", encoding="utf-8", newline="\n") as stream:
             yield stream
