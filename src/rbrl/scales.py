@@ -23,9 +23,9 @@ Width: TypeAlias = float | Literal["median", "scale", "paper"] | None
 WIDTHS = ("median", "scale", "paper", None)
 # The ridge of a model with a kernel, whose values have a scale of their own; and of features that are all constant.
 RIDGE_OF_KERNELS = RIDGE_OF_CONSTANTS = 1.0
-# The nuclear norm of a model with a kernel or with a bounded rank. For other linear models it is 0: `benchmarks.nuclear`
-# shows what a norm gains there.
-NUCLEAR_OF_KERNELS = 0.1
+# The nuclear norm of a model with a bounded rank. For other models it is 0: `benchmarks.nuclear` and
+# `benchmarks.nuclear.kernels` show what a norm gains there.
+NUCLEAR_WITH_MAX_RANK = 0.1
 # Chosen on ten data sets, and reported on twelve others: docs/defaults.md.
 RIDGE_FACTOR = 3.0
 # A variance below this share of the mean square is the rounding of a constant column.

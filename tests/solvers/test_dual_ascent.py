@@ -191,14 +191,18 @@ def test_a_graph_of_labels_has_the_optimum_of_the_other_solver(ridge, nuclear, w
 
 def test_what_it_does_not_take_is_refused():
     kernel = Objective(SpectralDesign(np.eye(3)), np.ones((3, 2)), SquaredHinge(), 1.0, 0.0)
-    with pytest.raises(ValueError, match="Got a SpectralDesign; use kernel='linear', low_rank='function', or the solver"):
+    with pytest.raises(
+        ValueError, match="Got a SpectralDesign; use kernel='linear', low_rank='function', or the solver"
+    ):
         DualAscent().solve(kernel)
     with pytest.raises(ValueError, match="needs a loss of squared hinges and quadratic forms"):
         DualAscent().solve(Objective(MatrixDesign(np.eye(3)), np.ones((3, 2)), UnknownLoss(), 1.0, 0.0))
     with pytest.raises(ValueError, match=r"needs a ridge above 0\. Got 0"):
         DualAscent().solve(random_objective(np.random.default_rng(0), lambdas=(0.0, 1.0, 1.0)))
     with pytest.raises(ValueError, match="use kernel='linear', low_rank='function', or the solver 'auto'"):
-        RBRLClassifier(kernel="rbf", nuclear=0.1, low_rank="coefficients", solver="dual-ascent").fit(np.eye(4), [[0, 1], [1, 0], [1, 1], [0, 1]])
+        RBRLClassifier(kernel="rbf", nuclear=0.1, low_rank="coefficients", solver="dual-ascent").fit(
+            np.eye(4), [[0, 1], [1, 0], [1, 1], [0, 1]]
+        )
 
 
 @pytest.mark.skipif(not COMPILED, reason="without the compiled loop another solver is chosen")

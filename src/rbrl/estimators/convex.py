@@ -49,7 +49,7 @@ from rbrl.losses.base import mean_weights
 from rbrl.losses.label_graph import LabelCounts, label_counts
 from rbrl.out_of_core import Block, Blocks, as_blocks, fit_blocks
 from rbrl.out_of_core.design import Survey
-from rbrl.scales import NUCLEAR_OF_KERNELS, InterceptStrength, Strength, Width, intercept_column
+from rbrl.scales import NUCLEAR_WITH_MAX_RANK, InterceptStrength, Strength, Width, intercept_column
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
 from rbrl.targets import SignedTargets, agreed_names
 
@@ -380,8 +380,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         """`nuclear` as a number."""
         if not isinstance(self.nuclear, str):
             return float(self.nuclear)
-        plain = self.kernel == "linear" and self.max_rank is None
-        return 0.0 if plain else NUCLEAR_OF_KERNELS
+        return 0.0 if self.max_rank is None else NUCLEAR_WITH_MAX_RANK
 
     @cached_property
     def rank_(self) -> int:

@@ -28,9 +28,8 @@ class BRLClassifier(StreamingClassifier):
         \sqrt{n / \min(n, m + 1)}` over the m features that are not constant (1 if all are), n the sum of the weights of
         the rows; and 1 for other kernels. The value is in `ridge_`.
     nuclear : float or "auto", default="auto"
-        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off. "auto" is 0 for the
-        linear model without `max_rank`, where the norm gains nothing at the default ridge, and 0.1 elsewhere. The value is
-        in `nuclear_`.
+        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off. "auto" is 0 without
+        `max_rank`, where the norm gains nothing at the default ridge, and 0.1 with it. The value is in `nuclear_`.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
     gamma : {"median", "scale", "paper"} or float, default="median"
@@ -43,8 +42,8 @@ class BRLClassifier(StreamingClassifier):
         Constant of the "poly" kernel.
     low_rank : {"coefficients", "function"}, default="coefficients"
         What the nuclear norm of a kernel model is taken of: the coefficients A, as in the paper, or the function
-        :math:`\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly, and
-        more than 8,000 rows are solved block by block, without a decomposition of the kernel matrix.
+        :math:`\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly. The kernel matrix is then not
+        decomposed, which makes fits with thousands of rows much faster. Without a nuclear norm there is no difference.
     max_rank : int, default=None
         Allow the weights no larger rank: the paper's constraint rank(W) <= k, beside the nuclear norm or, with
         ``nuclear=0``, in place of it. That problem is not convex: the solution is a local optimum, and `gap_` bounds its
@@ -170,9 +169,8 @@ class RBRLClassifier(StreamingClassifier):
     ranking : float, default=1.0
         :math:`\lambda_2`. Larger values rank relevant labels above irrelevant ones more eagerly; 0 gives BRL.
     nuclear : float or "auto", default="auto"
-        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off. "auto" is 0 for the
-        linear model without `max_rank`, where the norm gains nothing at the default ridge, and 0.1 elsewhere. The value is
-        in `nuclear_`.
+        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off. "auto" is 0 without
+        `max_rank`, where the norm gains nothing at the default ridge, and 0.1 with it. The value is in `nuclear_`.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
     gamma : {"median", "scale", "paper"} or float, default="median"
@@ -185,8 +183,8 @@ class RBRLClassifier(StreamingClassifier):
         Constant of the "poly" kernel.
     low_rank : {"coefficients", "function"}, default="coefficients"
         What the nuclear norm of a kernel model is taken of: the coefficients A, as in the paper, or the function
-        :math:`\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly, and
-        more than 8,000 rows are solved block by block, without a decomposition of the kernel matrix.
+        :math:`\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly. The kernel matrix is then not
+        decomposed, which makes fits with thousands of rows much faster. Without a nuclear norm there is no difference.
     max_rank : int, default=None
         Allow the weights no larger rank: the paper's constraint rank(W) <= k, beside the nuclear norm or, with
         ``nuclear=0``, in place of it. That problem is not convex: the solution is a local optimum, and `gap_` bounds its
