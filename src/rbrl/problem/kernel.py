@@ -278,8 +278,8 @@ class KernelValues:
 def kernel_design(compute: Callable[[Any], FloatArray], n_samples: int, memory: int | None = None) -> KernelDesign:
     """Return the design of a kernel matrix that is stored as the memory allows.
 
-    It is in double precision where that takes :data:`IN_DOUBLE_PRECISION` bytes at most. It is in single precision where that
-    takes half of the memory at most. Otherwise its rows are computed whenever they are visited.
+    It is in double precision where that takes :data:`IN_DOUBLE_PRECISION` bytes at most. It is in single precision where
+    that takes half of the memory at most. Otherwise its rows are computed whenever they are visited.
 
     Parameters
     ----------

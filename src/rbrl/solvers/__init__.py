@@ -9,7 +9,6 @@ from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.descent import Descent
 from rbrl.solvers.dual_ascent import DualAscent
 from rbrl.solvers.factored import LowRank
-
 from rbrl.solvers.quasi_newton import QuasiNewton
 from rbrl.solvers.solve import Posed, Solution, solve_kernel, solve_posed
 

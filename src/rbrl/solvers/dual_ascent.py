@@ -89,9 +89,9 @@ class DualAscent:
         """Minimise `objective`; return a :class:`SolverResult`. An iteration is a pass over all rows."""
         if not is_visitable(objective):
             raise ValueError(
-                f"Dual ascent visits the rows of a linear model in memory, or of a kernel model whose nuclear norm is that of "
-                f"the function. Got a {type(objective.design).__name__}; use kernel='linear', low_rank='function', or the "
-                "solver 'auto'."
+                "Dual ascent visits the rows of a linear model in memory, or of a kernel model whose nuclear norm is that "
+                f"of the function. Got a {type(objective.design).__name__}; use kernel='linear', low_rank='function', or "
+                "the solver 'auto'."
             )
         if objective.loss.row_terms(objective.Y.shape[1]) is None:
             raise ValueError(
