@@ -15,7 +15,7 @@ import rbrl
 ROOT = Path(__file__).resolve().parents[1]
 MAP = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^## (?P<title>[^\n]*)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-BLOCK = re.compile(r"^```python (?P<option>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(?:python|toml) (?P<option>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 ADDITIONS = {
     section["title"]: [(block["option"], block["text"]) for block in BLOCK.finditer(section["text"])]
     for section in SECTION.finditer((ROOT / "docs/extending.md").read_text(encoding="utf-8"))

@@ -212,7 +212,7 @@ def test_a_feature_below_the_base_is_named(rbrl, rare, tmp_path):
     assert rbrl("fit", tmp_path / "from1.svm", "-o", tmp_path / "m").code == 0
     answer = rbrl("predict", tmp_path / "m", tmp_path / "from0.svm")
     assert answer.code == 2
-    assert "line 1: feature 0 is not among the 6 that there should be, which count from 1" in answer.err
+    assert "line 1: feature 0 is not among the 6 features that the model needs, which count from 1" in answer.err
 
 
 def test_labels_that_are_named_one_by_one_are_all_labels(rbrl, dataset, tmp_path):

@@ -82,7 +82,7 @@ def test_rows_without_labels(rbrl, model, dataset, tmp_path):
         ("f0,f1\n1,2\n", "it has no feature 'f2' and 4 more, which the model was fitted on; it has 'f0', 'f1'\n"),
         ("f0,f1,f2,f3,f4,f5,f6\n1,2,3,4,5,6\n", "a row has 6 cells, the header 7 columns"),
         ("f0,f1,f2,f3,f4,f5,f6\n1,2,3,4,5,6,red\n", "column 'f6' has 'red'"),
-        ("f0,f1,f2,f3,f4,f5,f6,f6\n1,2,3,4,5,6,7,8\n", "the feature 'f6' is the name of several columns"),
+        ("f0,f1,f2,f3,f4,f5,f6,f6\n1,2,3,4,5,6,7,8\n", "2 columns have the name of the feature 'f6': rename them"),
         ("id,f0,f1,f2,f3,f4,f5,f6\n1,2,3,4,5,6,7,8\n", "its column 'id' is neither a feature nor a label"),
     ],
 )

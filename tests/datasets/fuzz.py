@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from rbrl.datasets import load_file, load_parts, read_blocks
-from rbrl.datasets.formats.column_choice import read_labels
-from rbrl.datasets.formats.csv import _separator
+from rbrl.datasets.columns import read_label_names
+from rbrl.datasets.formats.csv import _guess_separator
 from rbrl.exceptions import DataFormatError
 
 from . import oracles
@@ -83,7 +83,7 @@ def _examine_xml(path, content):
     path.with_suffix(".arff").write_text(MULAN)
     _read(path.with_suffix(".arff"), {})
     try:
-        names = read_labels(path)
+        names = read_label_names(path)
     except DataFormatError:
         return False, False
     finally:
@@ -132,7 +132,7 @@ def _agrees(name, content, data):
 def _columns(name, content):
     if name == "csv":
         text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
-        return _other(oracles.csv_columns, content, _separator(text.splitlines(keepends=True)[:20]))
+        return _other(oracles.csv_columns, content, _guess_separator(text.splitlines(keepends=True)[:20]))
     return _other(oracles.arff_columns if name == "arff" else oracles.parquet_columns, content)
 
 

@@ -152,7 +152,7 @@ def test_nonsense(tmp_path, ending, content):
 
 
 def test_unknown_ending(tmp_path):
-    check(tmp_path / "data.xls", b"", "the ending '.xls' tells no format")
+    check(tmp_path / "data.xls", b"", "the ending '.xls' belongs to no format")
 
 
 def test_missing_file(tmp_path):

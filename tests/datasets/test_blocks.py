@@ -107,13 +107,13 @@ def test_marked_encodings_and_latin(tmp_path, encoding):
         ("a.csv", b"", {}, "there is no header of column names"),
         ("a.csv.gz", b"\x1f\x8b\x08\x00", {}, "damaged gzip file"),
         ("a.svm", b"1 1:2 2:x\n", {}, "line 1: feature 2 must be a finite number; got 'x'"),
-        ("a.svm", b"1 1:2\n1 4:1\n", {}, "line 2: feature 4 is not among the 3 that there should be"),
+        ("a.svm", b"1 1:2\n1 4:1\n", {}, "line 2: feature 4 is not among the 3 features that the model needs"),
         ("a.svm", b"1 1:2\n", {"labels": 1}, "a svmlight file has its labels in front; got labels=1"),
         ("a.svm", b'# rbrl: {"n_features": 5, "n_labels": 1}\n0 1:2\n', {}, "it has 5 features; there should be 3"),
         ("a.arff", b"@relation r\n@attribute a numeric\n@data\n1\nx\n", {"n_features": 1}, "line 5: 'a' is numeric"),
         ("a.arff", b"@relation r\n@attribute a numeric\n", {"n_features": 1}, "ends after 2 lines without @data"),
         ("a.parquet", b"nonsense", {}, "not a readable Parquet file"),
-        ("a.doc", b"nonsense", {}, "the ending '.doc' tells no format"),
+        ("a.doc", b"nonsense", {}, "the ending '.doc' belongs to no format"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, name, content, options, message):

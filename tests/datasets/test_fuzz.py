@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rbrl.datasets.formats.arff import Attributes, Header
-from rbrl.datasets.formats.arff import _dense_row as dense_row
-from rbrl.datasets.formats.arff import _plain_dense as dense_fast
-from rbrl.datasets.formats.arff import _plain_sparse as sparse_fast
-from rbrl.datasets.formats.arff import _sparse_row as sparse_row
+from rbrl.datasets.formats.arff import _parse_dense_row as dense_row
+from rbrl.datasets.formats.arff import _parse_plain_dense_rows as dense_fast
+from rbrl.datasets.formats.arff import _parse_plain_sparse_rows as sparse_fast
+from rbrl.datasets.formats.arff import _parse_sparse_row as sparse_row
 from rbrl.exceptions import DataFormatError
 
 from . import fuzz

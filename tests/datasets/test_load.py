@@ -6,7 +6,6 @@ from scipy import sparse
 
 from rbrl import datasets
 from rbrl.datasets import CARDS
-from rbrl.datasets.catalogue import PAPER
 from rbrl.datasets.formats import npz
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
@@ -48,7 +47,7 @@ def test_table_is_the_papers_but_for_two_cardinalities():
 
 
 def test_published_figures_are_the_papers():
-    for card in PAPER:
+    for card in (card for card in CARDS.values() if card.model):
         for key, value in card.published:
             assert value == TABLE_1[card.name][{"cardinality": 3, "density": 4}[key]]
 

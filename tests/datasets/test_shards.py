@@ -132,7 +132,7 @@ def test_bad_shards_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"part-00001\.npz"):
         shards[1]
     save_file(small(), tmp_path / "s" / "other.svm")
-    with pytest.raises(DataFormatError, match=r"one format. Got the endings npz, svm"):
+    with pytest.raises(DataFormatError, match=r"one format. Got the endings \.npz, \.svm"):
         open_shards(tmp_path / "s")
     with pytest.raises(ValueError, match=r"rows_per_shard.*Got 0"):
         write_shards(small(), tmp_path / "t", rows_per_shard=0)
@@ -241,7 +241,7 @@ def test_no_room_for_copies_is_said_once(tmp_path, monkeypatch):
         passes = [list(shards) for _ in range(3)]
     assert [len(parts) for parts in passes] == [2, 2, 2]
     assert len(said) == 1
-    assert open_shards(tmp_path / "*.csv", cache=False)._copies.where is False
+    assert open_shards(tmp_path / "*.csv", cache=False)._copies.cache is False
 
 
 def test_shards_are_rewritten_with_their_names(tmp_path):

@@ -310,7 +310,7 @@ def input_files(data: str, labels: Sequence[str] | None, data_home: Path | None)
         Some of them may not exist.
     """
     from rbrl.datasets import open_shards
-    from rbrl.datasets.formats.column_choice import xml_path
+    from rbrl.datasets.columns import xml_path
     from rbrl.datasets.load import find_files
 
     said = parse_labels(labels)

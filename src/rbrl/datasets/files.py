@@ -1,4 +1,4 @@
-"""Data files of any format we know: read whole, or of any size some rows at a time; written; converted."""
+"""Data files of all formats: read whole or some rows at a time, written, and converted."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,20 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from rbrl._common.typing import Matrix
-from rbrl.datasets.columns import Columns
+from rbrl.datasets.columns import Columns, find_feature_columns
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import LabelChoice, ReadOptions, bad, naming
-from rbrl.datasets.formats.column_choice import feature_columns
+from rbrl.datasets.formats import LabelChoice, ReadOptions, format_error, name_file_in_errors
 from rbrl.datasets.formats.table import Table
 from rbrl.exceptions import DataFormatError
 
-# A format is a module of `rbrl.datasets.formats`, with `write`, and with `tables` or `read`.
-NAMES = ("arff", "csv", "mat", "npz", "parquet", "svmlight")
-FORMATS: dict[str, Any] = {name: import_module(f"rbrl.datasets.formats.{name}") for name in NAMES}
-TABLES = {"arff", "csv", "parquet"}  # formats in which labels stand before or after the features
-OTHER_ENDINGS = {".tsv": "csv", ".pq": "parquet", ".svm": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight"}
-ENDINGS = {f".{name}": name for name in FORMATS} | OTHER_ENDINGS
-PACKED = {"arff", "csv", "svmlight"}  # formats that may end in .gz
+# Each module of `rbrl.datasets.formats` has a function `write`, and a function `tables` or `read`.
+FORMAT_MODULES: dict[str, Any] = {
+    name: import_module(f"rbrl.datasets.formats.{name}")
+    for name in ("arff", "csv", "mat", "npz", "parquet", "svmlight")
+}
+TABLE_FORMATS = {"arff", "csv", "parquet"}  # features and labels are columns of one table
+GZIP_FORMATS = {"arff", "csv", "svmlight"}
+FORMAT_OF_ENDING = {f".{name}": name for name in FORMAT_MODULES} | {
+    ".tsv": "csv", ".pq": "parquet", ".svm": "svmlight", ".libsvm": "svmlight", ".txt": "svmlight",
+}  # fmt: skip
 
 
 def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | None = None, **options: Any) -> Dataset:
@@ -31,14 +33,16 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
     Parameters
     ----------
     path : path
-        ARFF, CSV, TSV and svmlight files may be packed with gzip.
+        The file. ARFF, CSV, TSV and svmlight files may be compressed with gzip.
     labels : int, sequence of str, path of an XML file, or None
-        Which columns of an ARFF, CSV or Parquet file are labels: the first n, the last -n, those of these names (Y has
-        their order), those in Mulan's XML file. None: as the file says, or an XML file of the same name beside it.
+        Label columns of an ARFF, CSV or Parquet file: the first n, the last -n, their names (Y has
+        this order), or the names in Mulan's XML file. None: the file itself, or an XML file of the
+        same name beside it, says which columns are labels.
     format : str, optional
-        One of "arff", "csv", "mat", "npz", "parquet", "svmlight". Default: by the file's ending.
+        One of "arff", "csv", "mat", "npz", "parquet", "svmlight". Default: the format of the
+        file's ending.
     **options : Any
-        Those below.
+        Further options, listed below.
 
     Returns
     -------
@@ -49,35 +53,41 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
     ignore : str or sequence of str
         Columns of an ARFF, CSV or Parquet file that are not read, such as ids, dates and texts.
     positive : str or sequence of str
-        Words in label columns that mean that a label is relevant, such as "active"; each column may have one other word,
-        which means that it is not. 0/1, -1/1, true/false, yes/no, t/f and y/n need none.
+        Words in label columns that mean that a label is relevant, such as "active". A column may
+        have one other word, which means that the label is not relevant. 0/1, -1/1, true/false,
+        yes/no, t/f and y/n need no declaration.
     nominal : {"codes", "onehot"}, optional
-        A nominal feature with more than two values is one column of codes, listed in `categorical_index`, or one 0/1
-        column per value. Values that are numbers are their own codes; other words are numbered from 0. By default the
-        values that an ARFF file declares have codes, and words in CSV and Parquet files are refused: their codes would
-        depend on the rows of the file.
+        Form of a nominal feature with more than two values: one column of codes, listed in
+        `categorical_index`, or one 0/1 column per value. Numbers are their own codes; other words
+        are numbered from 0. By default, values that an ARFF file declares have codes, and words in
+        CSV and Parquet files are refused, because their codes would depend on the rows of the file.
     encoding : str, optional
-        Of a text file. Default: by its mark, else UTF-8, else Latin-1.
+        Encoding of a text file. Default: the encoding of the byte-order mark, else UTF-8 if
+        possible, else Latin-1.
     sparse_labels : bool, default=False
-        Give Y as a sparse array.
+        Return Y as a sparse array.
     max_bytes : int
-        Refuse files that unpack to more; 4 GiB by default.
-    n_features, n_labels, first_feature, first_label : int, optional
-        Of a svmlight file whose first line does not say: its sizes, and the numbers, 0 or 1, that features and labels
-        count from. Default: as its rows show; where no 0 occurs, counting from 1 is a guess, and a warning says so.
+        Largest size of a decompressed file; larger files are refused. Default: 4 GiB.
+    n_features, n_labels : int, optional
+        Sizes of a svmlight file whose first line does not contain them. Default: the sizes that
+        the rows show.
+    first_feature, first_label : {0, 1}, optional
+        Lowest column number in a svmlight file whose first line does not determine it. Default: 0
+        if a column 0 occurs, else 1, with a warning that this is a guess.
     part : bool, default=False
-        The file is one of several that belong together: what would be guessed from its rows has to be said.
+        The file is one of several parts of a data set, so nothing may be guessed from its rows.
     columns : Columns, optional
-        Those of the model that the file is for, such as the `columns` of the :class:`Dataset` it was fitted on: features and
-        labels are found by name and come in the model's order, and the columns of a svmlight file count from where the
-        model's did. Labels that the model does not know are left out; other features are refused.
+        Columns of the model that will use the file, such as the `columns` of the :class:`Dataset`
+        that the model was fitted on. Features and labels are matched by name and returned in the
+        model's order. The numbers of a svmlight file start where those of the model's file did.
+        Labels that the model does not know are left out; unknown features are refused.
 
     Raises
     ------
     DataFormatError
-        The file cannot be read; the message has file, line and reason.
+        The file cannot be read. The message has the file, the line and the reason.
     MemoryError
-        The file may be good; there is not enough memory for it.
+        There is not enough memory for the file.
 
     Examples
     --------
@@ -90,36 +100,37 @@ def load_file(path: str | Path, labels: LabelChoice = None, *, format: str | Non
     array([[0, 1],
            [1, 1]], dtype=int8)
     """
-    path, kind = _found(path, format)
-    reader, chosen = FORMATS[kind], ReadOptions(labels=labels, **options)
-    with naming(path):
-        _check_options(kind, chosen)
-        if kind in TABLES:
-            dataset = Table.joined(reader.tables(path, chosen)).dataset(chosen)
+    path, kind = _check_file(path, format)
+    read_options = ReadOptions(labels=labels, **options)
+    with name_file_in_errors(path):
+        _check_options(kind, read_options)
+        if kind in TABLE_FORMATS:
+            dataset = Table.join(FORMAT_MODULES[kind].tables(path, read_options)).to_dataset(read_options)
         else:
-            dataset = reader.read(path, chosen)
-        return dataset if chosen.columns is None else dataset.matching(chosen.columns)
+            dataset = FORMAT_MODULES[kind].read(path, read_options)
+        return dataset if read_options.columns is None else dataset.matching(read_options.columns)
 
 
 def load_parts(
     path: str | Path, labels: LabelChoice = None, *, rows: int = 50_000, format: str | None = None, **options: Any
 ) -> Iterator[Dataset]:
-    """Yield the rows of a file as data sets of `rows` rows, in order; options as for :func:`load_file`.
+    """Read a file as several data sets, one after the other.
 
-    Text and Parquet files are read with bounded memory; NPZ and MATLAB files are read whole. Words have the codes that
-    they have in the whole file, over which CSV and svmlight need a pass before the first part.
+    Text and Parquet files are read with bounded memory; NPZ and MATLAB files are read whole. Words
+    have the codes of the whole file; CSV and svmlight files need a pass before the first part.
 
     Parameters
     ----------
     path : path
+        The file.
     labels : int, sequence of str, path of an XML file, or None
-        As for :func:`load_file`.
+        Label columns; see :func:`load_file`.
     rows : int, default=50000
-        Of each part; the last may have fewer.
+        Number of rows of each part. The last part may have fewer rows.
     format : str, optional
-        As for :func:`load_file`.
+        Format of the file; see :func:`load_file`.
     **options : Any
-        As for :func:`load_file`.
+        Options of :func:`load_file`.
 
     Returns
     -------
@@ -135,20 +146,21 @@ def load_parts(
     >>> [part.n_samples for part in load_parts(path, labels=-2, rows=2)]
     [2, 1]
     """
-    path, kind = _found(path, format)
-    if kind not in TABLES and kind != "svmlight":
+    path, kind = _check_file(path, format)
+    if kind not in TABLE_FORMATS and kind != "svmlight":
         whole = load_file(path, labels, format=format, **options)
-        return (
-            replace(whole, X=X, Y=Y, splits={}) for X, Y in zip(row_blocks(whole.X, rows), row_blocks(whole.Y, rows))
-        )
+        blocks = zip(row_blocks(whole.X, rows), row_blocks(whole.Y, rows))
+        return (replace(whole, X=X, Y=Y, splits={}) for X, Y in blocks)
     return _read_parts(path, kind, ReadOptions(labels=labels, **{"max_bytes": sys.maxsize, **options}), rows)
 
 
 def _read_parts(path: Path, kind: str, options: ReadOptions, rows: int) -> Iterator[Dataset]:
-    parts = FORMATS["svmlight"].parts(path, options, rows)
-    if kind in TABLES:
-        parts = (table.dataset(options) for table in FORMATS[kind].tables(path, options, rows))
-    with naming(path):
+    if kind in TABLE_FORMATS:
+        tables = FORMAT_MODULES[kind].tables(path, options, rows)
+        parts = (table.to_dataset(options) for table in tables)
+    else:
+        parts = FORMAT_MODULES["svmlight"].parts(path, options, rows)
+    with name_file_in_errors(path):
         _check_options(kind, options)
         for part in parts:
             yield part if options.columns is None else part.matching(options.columns)
@@ -166,26 +178,28 @@ def read_blocks(
 ) -> Iterator[Matrix]:
     """Yield the features of a file in blocks of rows.
 
-    ARFF, CSV, Parquet and svmlight files are read as the blocks are asked for, without a limit on their size; others are
-    read whole. Labels are left out and not checked; an ARFF, CSV or Parquet file may do without them.
+    ARFF, CSV, Parquet and svmlight files of any size are read with bounded memory; other files are
+    read whole. Labels are not read; an ARFF, CSV or Parquet file need not have any.
 
     Parameters
     ----------
     path : path
+        The file.
     n_features : int or Columns
-        How many features there must be; or all that a model knows of its columns, such as the `columns` of the
-        :class:`Dataset` it was fitted on. Then features are found by name and come in the model's order, labels that it
-        knows are left out, and the features of a svmlight file count from where the model's did.
+        Number of features; or the columns of a model, such as the `columns` of the
+        :class:`Dataset` that it was fitted on. With columns, features are matched by name and
+        returned in the model's order, the labels of the model are left out, and the numbers of a
+        svmlight file start where those of the model's file did.
     labels : int, sequence of str, path of an XML file, or None
-        Which columns are labels, as for `load_file`.
+        Label columns; see :func:`load_file`.
     block_size : int, default=4096
-        The most rows that a block may have; 0: all of them.
+        Largest number of rows of a block; 0 for one block of all rows.
     format : str, optional
-        As for `load_file`.
+        Format of the file; see :func:`load_file`.
     first_feature : {0, 1}, optional
-        As for `load_file`.
+        Lowest feature number in a svmlight file; see :func:`load_file`.
     ignore : str or sequence of str
-        See `load_file`. Columns that were ignored when the model's file was read are ignored in any case.
+        Columns that are not read, in addition to those that the model ignores.
 
     Yields
     ------
@@ -194,8 +208,8 @@ def read_blocks(
     Raises
     ------
     DataFormatError
-        The file cannot be read, has other features, no rows, or, in CSV and Parquet, words other than true/false and
-        yes/no: these have no code before the whole file is known.
+        The file cannot be read, has other features, or has no rows. In CSV and Parquet files, words
+        other than true/false and yes/no are refused, because their codes depend on the whole file.
 
     Examples
     --------
@@ -207,60 +221,51 @@ def read_blocks(
     >>> [X.shape for X in read_blocks(path, n_features=2, block_size=2)]
     [(2, 2), (1, 2)]
     """
-    path, kind = _found(path, format)
+    path, kind = _check_file(path, format)
     size = block_size or sys.maxsize
     columns = n_features if isinstance(n_features, Columns) else Columns(n_features)
     options = ReadOptions(
         labels=labels, max_bytes=sys.maxsize, first_feature=first_feature, ignore=ignore, columns=columns
     )
     blocks: Iterator[Matrix]
-    if kind in TABLES:
-        choose = partial(feature_columns, path, options, columns)
-        blocks = (table.matrix for table in FORMATS[kind].tables(path, options, size, choose))
+    if kind in TABLE_FORMATS:
+        choose = partial(find_feature_columns, path, options, columns)
+        blocks = (table.matrix for table in FORMAT_MODULES[kind].tables(path, options, size, choose))
     elif kind == "svmlight":
-        blocks = FORMATS["svmlight"].features(path, options, columns, size)
+        blocks = FORMAT_MODULES["svmlight"].features(path, options, columns, size)
     else:
         blocks = row_blocks(load_file(path, labels, format=format, ignore=ignore, columns=columns).X, size)
     n_rows = 0
-    with naming(path):
+    with name_file_in_errors(path):
         _check_options(kind, options)
         for X in blocks:
             if X.shape[1] != columns.n_features:
-                raise bad(f"it has {X.shape[1]} features; there should be {columns.n_features}")
+                raise format_error(f"it has {X.shape[1]} features; there should be {columns.n_features}")
             n_rows += X.shape[0]
             yield X
         if not n_rows:
-            raise bad(f"it has {n_rows} rows")
+            raise format_error(f"it has {n_rows} rows")
 
 
 def row_blocks(X: Matrix, size: int) -> Iterator[Matrix]:
-    """Yield the rows of a matrix, at most `size` at a time.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array
-    size : int
-
-    Yields
-    ------
-    ndarray or csr_array
-    """
+    """Yield the rows of a matrix, at most `size` at a time."""
     for start in range(0, X.shape[0], size):
         yield X[start : start + size]
 
 
 def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, labels_first: bool = False) -> None:
-    """Write a data set to a file, which appears when it is complete.
+    """Write a data set to a file; the file appears under its name when it is complete.
 
     Parameters
     ----------
     dataset : Dataset
+        The data set.
     path : path
-        ARFF and CSV files get Mulan's XML file of the same name beside them.
+        The file. Beside an ARFF or CSV file, Mulan's XML file of the same name is written.
     format : str, optional
-        As for `load_file`.
+        Format of the file; see :func:`load_file`.
     labels_first : bool, default=False
-        ARFF, CSV, Parquet: put the labels before the features.
+        Write the labels of an ARFF, CSV or Parquet file before the features.
 
     Examples
     --------
@@ -275,30 +280,31 @@ def save_file(dataset: Dataset, path: str | Path, *, format: str | None = None, 
     0,2,1,1
     """
     path = Path(path)
-    kind = format_of(path, format)
-    with naming(path):
-        FORMATS[kind].write(dataset, path, **({"labels_first": labels_first} if kind in TABLES else {}))
+    kind = find_format(path, format)
+    with name_file_in_errors(path):
+        FORMAT_MODULES[kind].write(dataset, path, **({"labels_first": labels_first} if kind in TABLE_FORMATS else {}))
 
 
 def convert(
     source: str | Path, target: str | Path, labels: LabelChoice = None, *, labels_first: bool = False, **options: Any
 ) -> Dataset:
-    """Read the file `source` and write it as `target`, each in the format of its ending; options as for `load_file`.
+    """Convert a file to another format; the endings say which formats.
 
     Parameters
     ----------
     source, target : path
+        The file to read, and the file to write.
     labels : int, sequence of str, path of an XML file, or None
-        As for :func:`load_file`.
+        Label columns; see :func:`load_file`.
     labels_first : bool, default=False
-        As for :func:`save_file`.
+        Write the labels before the features; see :func:`save_file`.
     **options : Any
-        As for :func:`load_file`.
+        Options of :func:`load_file`.
 
     Returns
     -------
     Dataset
-        What was read.
+        The data set in the file.
 
     Examples
     --------
@@ -317,37 +323,29 @@ def convert(
 
 
 def _check_options(kind: str, options: ReadOptions) -> None:
-    """Refuse options that name columns or words of a file whose format has none."""
+    """Refuse options for tables if the file has another format."""
     for name in ("ignore", "positive"):
-        if getattr(options, name) and kind not in TABLES:
-            raise bad(f"{name}= goes with ARFF, CSV and Parquet files; this is a {kind} file")
+        if getattr(options, name) and kind not in TABLE_FORMATS:
+            raise format_error(f"{name}= goes with ARFF, CSV and Parquet files; this is a {kind} file")
 
 
-def format_of(path: Path, name: str | None = None) -> str:
-    """Return the format of a file: `name`, or that of its ending.
-
-    Parameters
-    ----------
-    path : Path
-    name : str, optional
-        One of `FORMATS`.
-
-    Returns
-    -------
-    str
-    """
-    packed = path.suffix == ".gz"
+def find_format(path: Path, name: str | None = None) -> str:
+    """Return the format of a file: `name`, or the format of its ending."""
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
-    name = name or ENDINGS.get(ending)
-    if name not in FORMATS:
-        raise DataFormatError(f"{path}: the ending {ending!r} tells no format; pass format=, one of {sorted(FORMATS)}")
-    if packed and name not in PACKED:
+    name = name or FORMAT_OF_ENDING.get(ending)
+    if name not in FORMAT_MODULES:
+        known = ", ".join(FORMAT_OF_ENDING)
+        raise DataFormatError(
+            f"{path}: the ending {ending!r} belongs to no format: rename the file, with one of {known}, "
+            f"or, in Python, pass format=, one of {sorted(FORMAT_MODULES)}"
+        )
+    if path.suffix == ".gz" and name not in GZIP_FORMATS:
         raise DataFormatError(f"{path}: {name} files are not read or written packed; unpack it first")
     return name
 
 
-def _found(path: str | Path, format: str | None) -> tuple[Path, str]:
+def _check_file(path: str | Path, format: str | None) -> tuple[Path, str]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    return path, format_of(path, format)
+    return path, find_format(path, format)

@@ -1,4 +1,4 @@
-"""`load`: a data set of the catalogue by name, from the nearest place that has it, checked against its card."""
+"""`load`: find a data set of the catalogue in a folder or download it, and check its content."""
 
 import difflib
 import gzip
@@ -15,37 +15,39 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.extras import import_extra
+from rbrl._common.frames import as_dense
 from rbrl._common.progress import Transfer
 from rbrl.datasets.catalogue import CARDS, Card, canonical_order, content_hash, row_digests
-from rbrl.datasets.dataset import Dataset, dense
+from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.files import load_file, save_file
-from rbrl.datasets.formats import join_parts
+from rbrl.datasets.formats.table import join_parts
 from rbrl.exceptions import DataFormatError, DatasetNotFoundError
 
-ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
-PARTS = ("-train.arff", "-test.arff")
-MAX_DOWNLOAD = 512 << 20
-MAX_DESCRIPTION = 1 << 20
+WHOLE_SET_ENDINGS = (".npz", ".arff", ".arff.gz", ".mat")
+PART_ENDINGS = ("-train.arff", "-test.arff")
+MAX_DOWNLOAD_BYTES = 512 << 20
+MAX_DESCRIPTION_BYTES = 1 << 20
 
 
 class DownloadError(DatasetNotFoundError):
-    """A download failed; the message has the address and the reason."""
+    """Error of a download; the message has the address and the reason."""
 
 
 def load(name: str, data_home: str | Path | None = None, *, download: bool = True) -> Dataset:
-    """Return a data set of the catalogue, its rows in canonical order, its content checked.
+    """Load a data set of the catalogue, check its content, and put its rows into canonical order.
 
-    Looked for in this order: `data_home`; for yeast, the wheel of river; the folder RBRL_DATA; the cache; the source's
-    address.
+    The data set is searched in `data_home`; for yeast, in the installed package river; in the folder
+    RBRL_DATA; in the cache; and at its web address.
 
     Parameters
     ----------
     name : str
-        One of `CARDS`.
+        Name of the data set, a key of `CARDS`.
     data_home : path, optional
-        Folder with NAME.npz, or NAME.arff and NAME.xml, or NAME-train.arff, NAME-test.arff and NAME.xml, or NAME.mat.
+        Folder with NAME.npz, or NAME.arff and NAME.xml, or NAME-train.arff, NAME-test.arff and
+        NAME.xml, or NAME.mat.
     download : bool, default=True
-        Whether a set found nowhere else may be downloaded into the cache.
+        Allow a download into the cache if no folder has the data set.
 
     Returns
     -------
@@ -54,9 +56,9 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
     Raises
     ------
     DatasetNotFoundError
-        The name is unknown, or no place has the set; the message says which file to put where.
+        The name is unknown, or the data set is not found. The message says which file to put where.
     DataFormatError
-        The file found is not the set that the card describes.
+        The content of the file is not that of the data set.
 
     Examples
     --------
@@ -69,19 +71,19 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
         hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(sorted(CARDS))}."
         raise DatasetNotFoundError(f"no data set is called {name!r}. {hint}")
     card = CARDS[name]
-    if data_home is None and card.name == "yeast" and (path := yeast_path()):
-        return checked(read_yeast(path), card, path)
+    if data_home is None and name == "yeast" and (path := find_yeast()):
+        return check_content(read_yeast(path), card, path)
     folders = []
-    for folder in _folders(data_home):
+    for folder in _search_folders(data_home):
         folders.append(folder)
         files, xml = find_files(folder, card.name)
         if files:
             default_labels = card.address.labels if card.address else -card.n_labels
-            return checked(read_files(files, xml, default_labels), card, files[0])
+            return check_content(read_files(files, xml, default_labels), card, files[0])
     reason = "it has no stable public address" if card.address is None else "downloads were not allowed"
     if card.address and download:
         try:
-            dataset = checked(fetch(card), card, " and ".join(card.address.urls))
+            dataset = check_content(fetch(card), card, " and ".join(card.address.urls))
         except DownloadError as error:
             reason = str(error)
         else:
@@ -95,39 +97,23 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
     )
 
 
-def _folders(data_home: str | Path | None) -> Iterator[Path]:
-    """Those to look into. The cache in its turn: who has the file elsewhere needs nothing to find the cache with."""
+def _search_folders(data_home: str | Path | None) -> Iterator[Path]:
+    """Yield the folders to search; the cache comes last, since its location needs the package pooch."""
     yield from (Path(folder) for folder in (data_home, os.environ.get("RBRL_DATA")) if folder)
     yield cache_folder()
 
 
 def cache_folder() -> Path:
-    """Return the folder that downloads are kept in: RBRL_CACHE, or the user's cache folder.
-
-    Returns
-    -------
-    Path
-    """
+    """Return the folder for downloads: RBRL_CACHE, or the user's cache folder."""
     if cache := os.environ.get("RBRL_CACHE"):
         return Path(cache)
     return Path(import_extra("pooch", "data", "Loading a data set that is in no folder you named").os_cache("rbrl"))
 
 
-def checked(dataset: Dataset, card: Card, place: str | Path) -> Dataset:
-    """Return `dataset` in canonical order with its card, or raise if it is not the set the card describes.
+def check_content(dataset: Dataset, card: Card, place: str | Path) -> Dataset:
+    """Return `dataset` in canonical order with its card; raise an error if the card has other content.
 
-    X is dense or sparse as the card has it, whatever the file's form was.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    card : Card
-    place : str or Path
-        Where it came from, for messages.
-
-    Returns
-    -------
-    Dataset
+    X becomes dense or sparse as the card says. `place` is the file or address, for messages.
     """
     found = (dataset.n_samples, dataset.n_features, dataset.n_labels)
     if found != card.sizes:
@@ -141,50 +127,31 @@ def checked(dataset: Dataset, card: Card, place: str | Path) -> Dataset:
             f"its hash is {sha256}, the card says {card.sha256}."
         )
     ordered = dataset.reorder(canonical_order(digests))
-    X = sparse.csr_array(ordered.X) if card.sparse else dense(ordered.X)
+    X = sparse.csr_array(ordered.X) if card.sparse else as_dense(ordered.X)
     return replace(ordered, X=X, name=card.name, description=card.description, card=card)
 
 
 def find_files(folder: str | Path, name: str) -> tuple[list[Path], Path | None]:
-    """Return (files, XML file or None) of a data set in `folder`.
+    """Return the files of a data set in a folder, and the XML file with its labels, or None.
 
-    The files are one, or a training and a test part, or none. Case is ignored, and `-` stands for `_`.
-
-    Parameters
-    ----------
-    folder : path
-        It need not exist.
-    name : str
-
-    Returns
-    -------
-    files : list of Path
-    xml : Path or None
+    There is one file, or a training and a test part, or no file. Upper and lower case do not matter,
+    nor `-` and `_`. The folder need not exist.
     """
     present = {path.name.lower(): path for path in Path(folder).iterdir()} if Path(folder).is_dir() else {}
     for spelling in dict.fromkeys([name, name.replace("_", "-")]):
         xml = present.get(f"{spelling}.xml")
-        for ending in ENDINGS:
+        for ending in WHOLE_SET_ENDINGS:
             if spelling + ending in present:
                 return [present[spelling + ending]], xml if "arff" in ending else None
-        if all(spelling + part in present for part in PARTS):
-            return [present[spelling + part] for part in PARTS], xml
+        if all(spelling + part in present for part in PART_ENDINGS):
+            return [present[spelling + part] for part in PART_ENDINGS], xml
     return [], None
 
 
 def read_files(paths: Sequence[Path], labels: Path | None, default_labels: int) -> Dataset:
-    """Read the files of a data set; two are its training and test parts, which become its split "source".
+    """Read the files of a data set; a training and a test part become the split "source".
 
-    Parameters
-    ----------
-    paths : sequence of Path
-    labels : path of an XML file, or None
-    default_labels : int
-        Where the labels stand, if neither `labels` nor the files say.
-
-    Returns
-    -------
-    Dataset
+    `labels` is an XML file. `default_labels` is used if neither it nor the files declare labels.
     """
     datasets = [load_file(path, labels, default_labels=default_labels) for path in paths]
     if len(datasets) == 1:
@@ -193,69 +160,47 @@ def read_files(paths: Sequence[Path], labels: Path | None, default_labels: int) 
     return replace(datasets[0], X=X, Y=Y, name="data", splits=splits)
 
 
-def yeast_path() -> Path | None:
-    """Return the path of river's yeast file, or None where river is absent or has no such file.
-
-    Returns
-    -------
-    Path or None
-    """
-    spec = find_spec("river")  # a top-level name: finds the folder, runs none of its code
+def find_yeast() -> Path | None:
+    """Return the path of the yeast file in the package river, or None if there is none."""
+    spec = find_spec("river")  # does not import the package
     folders = spec.submodule_search_locations if spec else None
     paths = [Path(folder, "datasets", "yeast.csv.gz") for folder in folders or ()]
     return next((path for path in paths if path.is_file()), None)
 
 
 def read_yeast(path: Path) -> Dataset:
-    """Read river's yeast, a column per feature, then one per label: several times as fast as any CSV file is read.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    Dataset
-    """
+    """Read the yeast file of river: features, then labels; faster than the reader of CSV files."""
     n_labels = CARDS["yeast"].n_labels
     try:
         with gzip.open(path, "rt", encoding="utf-8") as stream:
             names = stream.readline().strip().split(",")
             values = np.loadtxt(stream, delimiter=",", ndmin=2)
     except (ValueError, OSError, EOFError) as error:
-        raise DataFormatError(f"{path}: not the yeast file expected in river's wheel: {error}") from error
+        raise DataFormatError(f"{path}: not the yeast file expected in the package river: {error}") from error
     return Dataset(values[:, :-n_labels], values[:, -n_labels:], names[:-n_labels], names[-n_labels:], name="yeast")
 
 
-def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes: int = MAX_DOWNLOAD) -> Dataset:
-    """Download a data set and return it as read; nothing is kept. Terminals see a progress bar.
+def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes: int = MAX_DOWNLOAD_BYTES) -> Dataset:
+    """Download a data set and return it; no file is kept. A terminal shows a progress bar.
 
     Parameters
     ----------
     card : Card
-        With an address.
+        Card with an address.
     timeout : float
-        Seconds to wait for the server's next bytes.
+        Longest time without new bytes, in seconds.
     deadline : float
-        Seconds for each file as a whole.
+        Longest time for a file, in seconds.
     max_bytes : int
-        Larger files are refused.
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    DownloadError
+        Largest size of a file.
     """
     assert card.address is not None
     limits = {"timeout": timeout, "deadline": deadline}
     urls = card.address.urls
     with TemporaryDirectory(prefix="rbrl-") as folder:
         if card.address.openml:
-            description = _download(urls[0], Path(folder, "description.json"), MAX_DESCRIPTION, **limits)
-            urls = (_file_url(urls[0], description),)
+            description = _download(urls[0], Path(folder, "description.json"), MAX_DESCRIPTION_BYTES, **limits)
+            urls = (_parse_description(urls[0], description),)
         paths = [Path(folder, f"{card.name}-{i}.arff") for i in range(len(urls))]
         for url, path in zip(urls, paths):
             _download(url, path, max_bytes, **limits)
@@ -263,7 +208,7 @@ def fetch(card: Card, *, timeout: float = 30, deadline: float = 1800, max_bytes:
 
 
 def _download(url: str, path: Path, max_bytes: int, *, timeout: float, deadline: float) -> Path:
-    bar = _Bar(url, max_bytes, time.monotonic() + deadline)
+    bar = _DownloadProgress(url, max_bytes, time.monotonic() + deadline)
     pooch, requests = (import_extra(name, "data", "Downloading a data set") for name in ("pooch", "requests"))
     downloader = pooch.HTTPDownloader(progressbar=bar, timeout=timeout, chunk_size=1 << 16)
     try:
@@ -275,8 +220,8 @@ def _download(url: str, path: Path, max_bytes: int, *, timeout: float, deadline:
     return path
 
 
-def _file_url(url: str, description: Path) -> str:
-    """Return the address of the file that OpenML's description names."""
+def _parse_description(url: str, description: Path) -> str:
+    """Return the address of the data file in OpenML's description."""
     try:
         found = json.loads(description.read_bytes())["data_set_description"]["url"]
     except (ValueError, KeyError, TypeError) as error:
@@ -286,15 +231,19 @@ def _file_url(url: str, description: Path) -> str:
     return str(found)
 
 
-class _Bar:
-    """A progress bar as pooch takes it, which also stops downloads that are too large or too slow."""
+class _DownloadProgress:
+    """A progress bar for pooch, which also stops downloads that are too large or too slow."""
 
     def __init__(self, url: str, max_bytes: int, end: float):
-        self.url, self.max_bytes, self.end, self.done, self.total = url, max_bytes, end, 0, None  # pooch sets the total
+        self.url = url
+        self.max_bytes = max_bytes
+        self.end = end
+        self.done = 0
+        self.total = None  # set by pooch
         self._progress = Transfer(url.rpartition("/")[2])
 
     def update(self, n_bytes: int) -> None:
-        """So many more bytes have come."""
+        """Add the number of new bytes."""
         self.done += n_bytes
         if self.done > self.max_bytes:
             raise DownloadError(f"{self.url} is larger than {self.max_bytes} bytes")
@@ -303,9 +252,9 @@ class _Bar:
         self._progress.update(self.done, self.total)
 
     def reset(self) -> None:
-        """Count from the beginning."""
+        """Restart the count."""
         self.done = 0
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Remove the progress bar."""
         self._progress.close()

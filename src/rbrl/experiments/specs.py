@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from rbrl._common import checks
 from rbrl._common.checks import Check, check_list, check_one_of, check_table, check_text, check_values, check_with, hint
 from rbrl.datasets import CARDS
-from rbrl.datasets.files import ENDINGS
+from rbrl.datasets.files import FORMAT_OF_ENDING
 from rbrl.exceptions import PlanError
 from rbrl.metrics import CONVENTIONS
 
@@ -89,7 +89,7 @@ class DataSpec(Spec):
         """
         if isinstance(entry, str):
             check_text(where, entry)
-            is_path = "/" in entry or "\\" in entry or Path(entry.removesuffix(".gz")).suffix.lower() in ENDINGS
+            is_path = "/" in entry or "\\" in entry or Path(entry.removesuffix(".gz")).suffix.lower() in FORMAT_OF_ENDING
             entry = {"file": entry} if is_path and entry not in CARDS else {"name": entry}
         table = check_values(where, entry, checks.field_checks(cls))
         if "file" in table:

@@ -1,59 +1,69 @@
-"""Formats of data files, a module each; here what they share: options, limits, and errors that say file, line, reason."""
+"""Data file formats, one module each; here are the options, limits, errors and text streams they share."""
 
-from collections.abc import Iterator, Sequence
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-import numpy as np
-from scipy import sparse
-
-from rbrl._common.typing import Array, Matrix
-from rbrl.datasets.columns import Columns
-from rbrl.datasets.dataset import Split, dense, stack_rows, stored_values
+from rbrl._common.atomic_files import replace_file
 from rbrl.exceptions import DataFormatError
 
-MAX_BYTES = 4 << 30  # of a file once unpacked
-MAX_DENSE_CELLS = 1 << 29  # of a matrix that has to be dense: 4 GiB of float64
-MAX_WORDS = 10_000  # different ones in a column
-LONGEST_QUOTE = 60
+if TYPE_CHECKING:
+    from rbrl.datasets.columns import Columns
 
-# What tells which columns are labels: how many, from the left or from the right; their names; an XML file.
+MAX_FILE_BYTES = 4 << 30  # default limit of the size of a decompressed file
+MAX_DENSE_CELLS = 1 << 29  # largest dense matrix: 4 GiB of float64
+MAX_QUOTE_LENGTH = 60
+BUFFER_BYTES = 1 << 20
+BLOCK_CHARACTERS = 1 << 22  # text that is parsed at a time, unless a number of rows is given
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+# Label columns: the first n, the last -n, their names, or the path of an XML file.
 LabelChoice = int | Sequence[str] | str | Path | None
+Row = TypeVar("Row", bound=Sized)
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options common to the readers.
+    """Options of the readers.
 
     Parameters
     ----------
     labels : int, sequence of str, path of an XML file, or None
-        Which columns are labels: the first n, the last -n, those of these names, those in Mulan's XML file.
-        None: as the file itself says.
+        Label columns: the first n, the last -n, their names, or the names in Mulan's XML file.
+        None: the file itself says which columns are labels.
     default_labels : int or None
-        As `labels`, but used only where neither the file nor an XML file beside it says.
+        Label columns of a file that does not say which columns are labels.
     ignore : str or sequence of str
         Names of columns of an ARFF, CSV or Parquet file that are not read.
     positive : str or sequence of str
-        Words of label columns that mean that a label is relevant.
+        Words in label columns that mean that a label is relevant.
     nominal : {"codes", "onehot"} or None
-        Form of a nominal feature with more than two values. None: codes if the file declares its values, as ARFF
-        does; words that are not declared are refused.
+        Form of a nominal feature with more than two values. None: codes if the file declares the
+        values, as ARFF does; other words are refused.
     encoding : str or None
-        None: UTF-8 or UTF-16 by their marks, else UTF-8, else Latin-1.
+        Encoding of a text file. None: detect the encoding.
     sparse_labels : bool
-        Give Y as a sparse array.
+        Return Y as a sparse array.
     max_bytes : int
-        Refuse files that unpack to more.
-    n_features, n_labels, first_feature, first_label : int or None
-        Of a svmlight file that does not say: its sizes, and the numbers, 0 or 1, that its columns count from.
+        Largest size of a decompressed file; larger files are refused.
+    n_features, n_labels : int or None
+        Sizes of a svmlight file whose first line does not contain them.
+    first_feature, first_label : {0, 1} or None
+        Lowest column number of a svmlight file whose first line does not determine it.
     part : bool
-        The file is one of several that belong together: what would be guessed from its rows has to be said.
+        The file is one of several parts of a data set, so nothing may be guessed from its rows.
     columns : Columns or None
-        Those of the model that the file is for: its labels and features are found by name, and where the columns of a
-        svmlight file count from is not guessed.
+        Columns of the model that will use the file. Features and labels are matched by name.
 
     Examples
     --------
@@ -68,13 +78,13 @@ class ReadOptions:
     nominal: str | None = None
     encoding: str | None = None
     sparse_labels: bool = False
-    max_bytes: int = MAX_BYTES
+    max_bytes: int = MAX_FILE_BYTES
     n_features: int | None = None
     n_labels: int | None = None
     first_feature: int | None = None
     first_label: int | None = None
     part: bool = False
-    columns: Columns | None = None
+    columns: "Columns | None" = None
 
     def __post_init__(self) -> None:
         if self.nominal not in (None, "codes", "onehot"):
@@ -88,58 +98,20 @@ class ReadOptions:
 
     @property
     def ignored_names(self) -> set[str]:
-        """Names of columns that are not read if the file has them: those to ignore, and those that the model ignored."""
+        """Names of columns to skip: given by the user, or skipped when the model was fitted."""
         return {*self.ignore, *(self.columns.ignored if self.columns else ())}
 
 
-def bad(reason: str, line: int | None = None) -> DataFormatError:
-    """Return the error for something wrong in the file that is read or written, to be raised under `naming`.
-
-    Parameters
-    ----------
-    reason : str
-    line : int, optional
-        Where it is wrong.
-
-    Returns
-    -------
-    DataFormatError
-        To which `naming` adds the file.
-    """
+def format_error(reason: str, line: int | None = None) -> DataFormatError:
+    """Return an error about a file; `name_file_in_errors` adds the name of the file."""
     error = DataFormatError(reason)
     error.line = line
     return error
 
 
-def bad_word(name: str, word: str, line: int | None = None) -> DataFormatError:
-    """Return the error for a word in a block of a file that does not declare its words.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    word : str
-    line : int, optional
-
-    Returns
-    -------
-    DataFormatError
-    """
-    reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
-    return bad(f"column {quote(name)} has {quote(word)}: {reason}", line)
-
-
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Say in errors which file is wrong, and where; or for which memory ran out, and what needs less.
-
-    In the latter case nothing need be wrong with the file.
-
-    Parameters
-    ----------
-    path : Path
-        The file that is read or written in the `with` block.
-    """
+def name_file_in_errors(path: Path) -> Iterator[None]:
+    """Add the file and the line to a `DataFormatError`, and advice to a `MemoryError`."""
     try:
         yield
     except DataFormatError as error:
@@ -150,87 +122,136 @@ def naming(path: Path) -> Iterator[None]:
     except MemoryError as error:
         why = f" ({error})" if str(error) else ""
         raise MemoryError(
-            f"{path}: there is not enough memory to read it{why}. rbrl.datasets.load_parts reads text and Parquet files "
-            "some rows at a time, and rbrl.datasets.write_shards (rbrl data convert --rows-per-shard) splits them into "
-            "files that are fitted one at a time."
+            f"{path}: there is not enough memory to read it{why}. To use less memory, split the file into shards with "
+            "`rbrl data convert --rows-per-shard` or rbrl.datasets.write_shards, and fit the shards. In Python, "
+            "rbrl.datasets.load_parts reads text and Parquet files some rows at a time."
         ) from error
 
 
 def quote(value: object) -> str:
-    """Return `value` in quotes, cut to a length that fits a message.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    str
-    """
+    """Return `value` in quotes, shortened so that it fits into a message."""
     text = value if isinstance(value, str) else repr(value)
-    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "…")
+    return repr(text if len(text) <= MAX_QUOTE_LENGTH else text[:MAX_QUOTE_LENGTH] + "…")
 
 
-def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
-    """Return the labels as a sparse array or, unless they are too large, as a dense one.
+def list_some(values: Sequence[object], limit: int) -> str:
+    """Return the first values in quotes, with commas; an ellipsis stands for the others.
+
+    Examples
+    --------
+    >>> list_some(["a", "b", "c"], 2)
+    "'a', 'b', …"
+    """
+    return ", ".join([*map(quote, values[:limit]), *["…"][: len(values) > limit]])
+
+
+@contextmanager
+def open_text(path: Path, options: ReadOptions) -> Iterator[TextIO]:
+    """Open a text file, decompressed and decoded; the encoding is detected unless it is given."""
+    encoding = options.encoding or _detect_encoding(path, options.max_bytes)
+    with open_bytes(path, options.max_bytes) as stream:
+        try:
+            text = io.TextIOWrapper(stream, encoding=encoding)
+        except LookupError as error:
+            raise format_error(f"unknown encoding {encoding!r}") from error
+        try:
+            with text:
+                yield text
+        except UnicodeError as error:
+            raise format_error(f"not text in {encoding}: {error}") from error
+
+
+@contextmanager
+def open_bytes(path: Path, max_bytes: int) -> Iterator[Any]:
+    """Open a file, decompressed; reading more than `max_bytes` raises an error."""
+    with open(path, "rb") as start:
+        is_gzip = start.read(2) == b"\x1f\x8b"
+    raw = gzip.GzipFile(path, "rb") if is_gzip else io.FileIO(path)
+    try:
+        with io.BufferedReader(_LimitedStream(raw, max_bytes), BUFFER_BYTES) as stream:
+            yield stream
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise format_error(f"damaged gzip file: {error}") from error
+
+
+@contextmanager
+def create_text(path: Path) -> Iterator[TextIO]:
+    """Open a UTF-8 file for writing, compressed if its name ends in .gz.
+
+    The file appears under its name when it is complete.
+    """
+    with replace_file(path) as temporary:
+        opener: Any = gzip.open if path.suffix == ".gz" else open
+        with opener(temporary, "wt", encoding="utf-8", newline="\n") as stream:
+            yield stream
+
+
+def group_rows(rows: Iterable[tuple[Row, int]], size: int | None = None) -> Iterator[tuple[list[Row], list[int]]]:
+    """Group pairs of a row and its line number into blocks.
 
     Parameters
     ----------
-    Y : ndarray or sparse array of shape (n_samples, n_labels)
-    as_sparse : bool
+    rows : iterable of (row, int)
+        Rows, of any type that has a length, and their line numbers.
+    size : int, optional
+        Number of rows of a block. Default: rows of about four million characters.
 
-    Returns
-    -------
-    ndarray or csr_array
+    Yields
+    ------
+    rows : list
+    lines : list of int
     """
-    if as_sparse:
-        if np.isnan(stored_values(Y)).any():
-            raise bad("labels that are missing cannot be read with sparse_labels=True: leave that out")
-        return sparse.csr_array(Y)
-    if sparse.issparse(Y) and Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
-        raise bad(f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
-    return dense(Y)
+    block: list[Row] = []
+    lines: list[int] = []
+    n_characters = 0
+    for row, line in rows:
+        block.append(row)
+        lines.append(line)
+        n_characters += len(row)
+        if len(block) == size or (size is None and n_characters >= BLOCK_CHARACTERS):
+            yield block, lines
+            block, lines = [], []
+            n_characters = 0
+    if block:
+        yield block, lines
 
 
-def join_parts(train: tuple[Any, Any], test: tuple[Any, Any]) -> tuple[Any, Any, dict[str, Split]]:
-    """Return X and Y of all rows, and where those of the two parts are, as the split "source".
+def _detect_encoding(path: Path, max_bytes: int) -> str:
+    """Return the encoding of the byte-order mark; else UTF-8 if the whole file is, else Latin-1."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with open_bytes(path, max_bytes) as stream:
+        block = stream.read(BUFFER_BYTES)
+        for mark, encoding in BYTE_ORDER_MARKS.items():
+            if block.startswith(mark):
+                return encoding
+        try:
+            while block:
+                decoder.decode(block)
+                block = stream.read(BUFFER_BYTES)
+            decoder.decode(b"", final=True)
+        except UnicodeError:
+            return "latin-1"
+    return "utf-8"
 
-    Parameters
-    ----------
-    train, test : (X, Y)
-        Matrices, dense or sparse.
 
-    Returns
-    -------
-    X, Y : ndarray or sparse array
-    splits : dict
-        {"source": (train_index, test_index)}.
-    """
-    n_train, n_samples = train[0].shape[0], train[0].shape[0] + test[0].shape[0]
-    X, Y = map(stack_rows, zip(train, test))
-    return X, Y, {"source": (np.arange(n_train), np.arange(n_train, n_samples))}
+class _LimitedStream(io.RawIOBase):
+    """A byte stream that raises an error after `max_bytes` bytes."""
 
+    def __init__(self, stream: Any, max_bytes: int):
+        self.stream = stream
+        self.max_bytes = max_bytes
+        self.n_read = 0
 
-def check_compressed(values: Array, indexes: Array, starts: Array, n_lines: int, length: int) -> None:
-    """Raise ValueError unless the arrays are a CSR or CSC matrix of `n_lines` rows or columns of `length` places.
+    def readable(self) -> bool:
+        return True
 
-    SciPy's own check looks no further where the last start is 0, and what then decreases crashes the interpreter.
+    def readinto(self, buffer: Any) -> int:
+        n_bytes: int = self.stream.readinto(buffer)
+        self.n_read += n_bytes
+        if self.n_read > self.max_bytes:
+            raise format_error(f"longer than {self.max_bytes} bytes once unpacked; raise max_bytes to read it")
+        return n_bytes
 
-    Parameters
-    ----------
-    values, indexes, starts : ndarray
-        The three arrays of the matrix.
-    n_lines : int
-        Rows of a CSR matrix, columns of a CSC matrix.
-    length : int
-        Places in each of them.
-    """
-    whole = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (indexes, starts))
-    if not whole or values.ndim != 1:
-        raise ValueError("its indexes and starts must be lists of whole numbers")
-    if len(starts) != n_lines + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
-        raise ValueError(f"its starts must rise from 0 in {n_lines + 1} steps")
-    if not starts[-1] <= len(values) == len(indexes):
-        raise ValueError(f"there are {len(values)} values and {len(indexes)} indexes where {starts[-1]} are said to be")
-    if len(indexes) and not (indexes.min() >= 0 and indexes.max() < length):
-        raise ValueError(f"its indexes must lie in 0..{length - 1}; got {indexes.min()}..{indexes.max()}")
+    def close(self) -> None:
+        self.stream.close()
+        super().close()

@@ -1,100 +1,220 @@
 """ARFF files, dense and sparse, in the dialects of Weka, Mulan, MEKA and scikit-multilearn.
 
-Labels are told by `options.labels`, else by Mulan's XML file beside the file, else by MEKA's `-C` in the relation's name.
-The columns of Y stand in the order of the header, however the XML orders them.
+`options.labels` says which attributes are labels, or Mulan's XML file beside the data file, or MEKA's
+option `-C` in the name of the relation. The columns of Y have the order of the header.
 """
 
 import io
 import re
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.frames import as_dense
 from rbrl._common.typing import Array, FloatArray
-from rbrl.datasets.dataset import Dataset, dense, stored_values
-from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, bad, quote
-from rbrl.datasets.formats.arff_header import QUOTED, Header, read_header, unquote, words
-from rbrl.datasets.formats.column_choice import Choice, write_labels, xml_path
-from rbrl.datasets.formats.table import Table, check_writable
-from rbrl.datasets.formats.text import Pairs, in_blocks, reading_text, writing_text
-from rbrl.datasets.formats.words import number, spell, word_codes
+from rbrl.datasets.columns import ColumnChoice, find_ignored_columns, write_label_names, xml_path
+from rbrl.datasets.dataset import Dataset, stored_values
+from rbrl.datasets.formats import (
+    MAX_DENSE_CELLS,
+    ReadOptions,
+    create_text,
+    format_error,
+    group_rows,
+    list_some,
+    open_text,
+    quote,
+)  # fmt: skip
+from rbrl.datasets.formats.svmlight import SparseEntries
+from rbrl.datasets.formats.table import Table, check_writable, format_number, parse_number, table_columns, word_codes
 
-ENTRY = re.compile(
+QUOTED = r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)\""""
+WORD = re.compile(rf"\s*+(?:{QUOTED}|(?P<plain>[^,{{}}%]*))\s*+", re.DOTALL)
+NAME_AND_REST = re.compile(rf"""[ \t]*(?:{QUOTED}|(?P<plain>[^\s{{'"][^\s{{]*))[ \t]*(?P<rest>.*)""", re.DOTALL)
+NUMERIC_TYPE = re.compile(r"(?:numeric|real|integer)\s*(?:\[.*\]\s*)?(?:%.*)?", re.DOTALL | re.IGNORECASE)
+MEKA_LABELS = re.compile(r":.*-[Cc]\s+(-?\d{1,9})\b", re.DOTALL)
+ESCAPE_SEQUENCE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+UNESCAPED_LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
+ESCAPED_LETTERS = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+SPARSE_ENTRY = re.compile(
     rf"""\s*(?P<column>\d{{1,10}})\s+(?:{QUOTED}|(?P<plain>[^\s,{{}}%'"]+))\s*(?P<end>[,}}])""", re.DOTALL
 )
-ESCAPED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 NEEDS_NO_QUOTES = re.compile(r"[^\s,{}%'\"\\?@]+\Z")
-SPECIAL = "'\"%{}\\"  # letters of dense rows that NumPy's parser does not understand
-FEW = 8  # values of an attribute that a message names
+SPECIAL_LETTERS = "'\"%{}\\"  # NumPy's parser does not understand them in dense rows
+
+
+@dataclass
+class Header:
+    """The lines of an ARFF file up to `@data`.
+
+    Attributes
+    ----------
+    relation : str
+        Name of the relation, without MEKA's options.
+    names : list of str
+        Names of the attributes.
+    values : list of (tuple of str, or None)
+        Values of each nominal attribute; None for a numeric attribute.
+    n_labels : int or None
+        MEKA's option `-C`: the first n attributes are labels, or the last -n.
+    n_lines : int
+        Number of lines of the header.
+    ignored : set of int
+        Attributes that are not read, whatever their type.
+
+    Examples
+    --------
+    >>> Header.read(["@relation flowers", "@attribute width real", "@attribute red {0,1}", "@data"]).values
+    [None, ('0', '1')]
+    """
+
+    relation: str = ""
+    names: list[str] = field(default_factory=list)
+    values: list[tuple[str, ...] | None] = field(default_factory=list)
+    n_labels: int | None = None
+    n_lines: int = 0
+    ignored: set[int] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, stream: Iterable[str], options: ReadOptions | None = None) -> "Header":
+        """Read lines up to `@data`; the rows stay in the stream."""
+        header = cls()
+        options = options or ReadOptions()
+        for line in stream:
+            header.n_lines += 1
+            text = line.strip()
+            if not text or text.startswith("%"):
+                continue
+            keyword, rest = [*text.split(maxsplit=1), ""][:2]
+            if keyword.lower() == "@data":
+                if not header.names:
+                    raise format_error("there is no @attribute before @data", header.n_lines)
+                header.ignored = find_ignored_columns(header.names, options)
+                return header
+            if keyword.lower() == "@relation":
+                header._read_relation(rest)
+            elif keyword.lower() == "@attribute":
+                header._read_attribute(rest, options.ignored_names)
+            else:
+                raise format_error(f"expected @relation, @attribute or @data; got {quote(text)}", header.n_lines)
+        raise format_error(f"the file ends after {header.n_lines} lines without @data", header.n_lines)
+
+    def _read_relation(self, rest: str) -> None:
+        match = NAME_AND_REST.match(rest)
+        is_plain = match is None or match["plain"] is not None
+        text = rest.partition("%")[0].strip() if is_plain else _unquote(match)
+        meka = MEKA_LABELS.search(text)
+        self.n_labels = int(meka[1]) if meka else self.n_labels
+        self.relation = text.partition(":")[0].strip() if meka else text
+
+    def _read_attribute(self, rest: str, ignored: set[str]) -> None:
+        match = NAME_AND_REST.match(rest)
+        if not match:
+            raise format_error(f"an attribute needs a name and a type; got {quote(rest)}", self.n_lines)
+        name = _unquote(match)
+        kind = match["rest"]
+        is_nominal = kind.startswith("{") and name not in ignored
+        if not is_nominal and not NUMERIC_TYPE.fullmatch(kind) and name not in ignored:
+            what = f"attribute {quote(name)} has type {quote(kind)}; numeric and nominal ones can be read"
+            raise format_error(f"{what}: leave it out with ignore={quote(name)}", self.n_lines)
+        self.names.append(name)
+        self.values.append(_parse_values(kind, self.n_lines) if is_nominal else None)
+
+
+def _parse_values(kind: str, line: int) -> tuple[str, ...]:
+    """Return the values in a nominal type such as `{red, blue}`."""
+    values, end = _split_words(kind, 1, "}")
+    if end is None:
+        raise format_error(f"the list of values is not closed or badly quoted: {quote(kind)}", line)
+    rest = kind[end:].strip()
+    if rest and not rest.startswith("%"):
+        raise format_error(f"unexpected {quote(rest)} after the list of values", line)
+    if values == [("", False)]:
+        raise format_error(f"a nominal attribute needs values; got {quote(kind)}", line)
+    return tuple(dict.fromkeys(value for value, _ in values))
+
+
+def _split_words(text: str, start: int = 0, close: str = "") -> tuple[list[tuple[str, bool]], int | None]:
+    """Split text at commas outside quotes, up to the letter `close`, a comment or the end.
+
+    Returns a list of (word, whether it was quoted), and the end of the list, None if it is malformed.
+
+    Examples
+    --------
+    >>> _split_words("a, 'b, c' % two words")
+    ([('a', False), ('b, c', True)], 10)
+    """
+    words: list[tuple[str, bool]] = []
+    while True:
+        match = WORD.match(text, start)
+        assert match is not None  # the pattern also matches an empty word
+        is_plain = match["plain"] is not None
+        words.append((_unquote(match).rstrip(), False) if is_plain else (_unquote(match), True))
+        start = match.end()
+        after = text[start : start + 1]
+        if after == close or (not close and after == "%"):
+            return words, start + len(close)
+        if after != ",":
+            return words, None
+        start += 1
+
+
+def _unquote(match: Any) -> str:
+    """Return a matched word without its quotes and backslashes."""
+    if match["plain"] is not None:
+        return match["plain"]
+    quoted = match["single"] if match["single"] is not None else match["double"]
+    return ESCAPE_SEQUENCE.sub(
+        lambda code: chr(int(code[1][1:], 16)) if len(code[1]) == 5 else UNESCAPED_LETTERS.get(code[1], code[1]), quoted
+    )
 
 
 class Attributes:
-    """Converts words to numbers, one by one or for whole blocks.
-
-    Parameters
-    ----------
-    header : Header
+    """Conversion of the words in each column to numbers.
 
     Attributes
     ----------
     names : list of str
+        Names of the columns.
     codes : dict of int to dict of str to float
-        For each nominal column, the code of each value.
+        Codes of the values of each nominal column.
     defaults : dict of int to float
-        Columns whose omitted value in a sparse row is not 0: ARFF omits the first value of a nominal attribute.
+        Values, other than 0, that sparse rows omit: ARFF omits the first value of a nominal attribute.
     ignored : set of int
-        Columns whose values are not read: they are 0.
-    kind : array of int
-        Kind of each column: 0 numeric, -1 words or ignored, k > 0 those of the numbers ``allowed[k - 1]``.
+        Columns that are not read; their values are 0.
+    kinds : array of int
+        0 for numeric columns, -1 for columns of words and ignored columns, k > 0 for columns whose
+        values are the numbers ``allowed[k - 1]``.
 
     Examples
     --------
-    >>> Attributes(Header(names=["colour"], values=[("red", "blue")])).value(0, "blue", quoted=False, line=1)
+    >>> Attributes(Header(names=["colour"], values=[("red", "blue")])).parse(0, "blue", quoted=False, line=1)
     1.0
     """
 
     def __init__(self, header: Header):
-        self.names, self.ignored = header.names, header.ignored
+        self.names = header.names
+        self.ignored = header.ignored
         codes = {values: word_codes(values) for values in set(header.values) if values}
         self.codes = {j: codes[values] for j, values in enumerate(header.values) if values}
-        self.defaults = {j: first for j, own in self.codes.items() if (first := next(iter(own.values()))) != 0}
+        first_codes = {j: next(iter(own.values())) for j, own in self.codes.items()}
+        self.defaults = {j: first for j, first in first_codes.items() if first != 0}
         numbers = {
             values: tuple(sorted(set(own.values())))
             for values, own in codes.items()
-            if all(number(word) == code for word, code in own.items())
+            if all(parse_number(word) == code for word, code in own.items())
         }
         kinds = {allowed: k for k, allowed in enumerate(dict.fromkeys(numbers.values()), 1)}
-        kind = [0 if not values else kinds[numbers[values]] if values in numbers else -1 for values in header.values]
-        self.kind, self.allowed = np.array(kind, dtype=np.int32), [np.array(allowed) for allowed in kinds]
-        self.kind[list(self.ignored)] = -1
-        self.wordy = np.flatnonzero(self.kind < 0).tolist()
+        self.allowed = [np.array(allowed) for allowed in kinds]
+        kind_of = [0 if not values else kinds.get(numbers.get(values, ()), -1) for values in header.values]
+        self.kinds = np.array(kind_of, dtype=np.int32)
+        self.kinds[list(self.ignored)] = -1
 
-    def value(self, column: int, word: str, quoted: bool, line: int) -> float:
-        """Return the number that `word` is worth in `column`.
-
-        Parameters
-        ----------
-        column : int
-        word : str
-        quoted : bool
-            Whether it stood in quotes, where `?` is a word as others are.
-        line : int
-            Where it stands, for messages.
-
-        Returns
-        -------
-        float
-            NaN for a missing value.
-
-        Raises
-        ------
-        DataFormatError
-            The attribute has no such value.
-        """
+    def parse(self, column: int, word: str, quoted: bool, line: int) -> float:
+        """Return the number of a word in a column, NaN for a missing value; `'?'` in quotes is a word."""
         if column in self.ignored:
             return 0.0
         if word == "?" and not quoted:
@@ -102,205 +222,201 @@ class Attributes:
         codes = self.codes.get(column)
         if codes is not None and word in codes:
             return codes[word]
-        value = number(word)
+        value = parse_number(word)
         if codes is None:
             if value is None:
-                raise bad(f"{quote(self.names[column])} is numeric; got {quote(word)}", line)
+                raise format_error(f"{quote(self.names[column])} is numeric; got {quote(word)}", line)
             return value
-        if value is not None and self.kind[column] >= 0 and (value != value or value in codes.values()):
+        if value is not None and self.kinds[column] >= 0 and (value != value or value in codes.values()):
             return value
-        some = ", ".join(quote(word) for word in list(codes)[:FEW]) + (", …" if len(codes) > FEW else "")
-        raise bad(f"{quote(self.names[column])} must be one of {some}; got {quote(word)}", line)
+        raise format_error(
+            f"{quote(self.names[column])} must be one of {list_some([*codes], 8)}; got {quote(word)}", line
+        )
 
-    def are_valid(self, values: FloatArray, kind: Array) -> bool:
-        """Whether values, whose last axis has columns of these kinds, are allowed there, and none is infinite.
-
-        Parameters
-        ----------
-        values : ndarray
-        kind : ndarray of int
-            Of each column, as in the attribute `kind`.
-
-        Returns
-        -------
-        bool
-        """
-        parts = ((values[..., kind == k], allowed) for k, allowed in enumerate(self.allowed, 1))
+    def are_valid(self, values: FloatArray, kinds: Array) -> bool:
+        """Return True if values, whose last axis has columns of these kinds, are allowed and finite."""
+        parts = ((values[..., kinds == k], allowed) for k, allowed in enumerate(self.allowed, 1))
         return not np.isinf(values).any() and all((np.isin(v, some) | np.isnan(v)).all() for v, some in parts)
 
 
-def tables(path: Path, options: ReadOptions, size: int | None = None, choose: Choice | None = None) -> Iterator[Table]:
-    """Yield the rows of an ARFF file, `size` at a time; by default all of them, in tables of any size.
+def tables(
+    path: Path, options: ReadOptions, size: int | None = None, choose: ColumnChoice | None = None
+) -> Iterator[Table]:
+    """Yield the rows of an ARFF file, `size` at a time; by default all rows, in tables of any size.
 
-    Parameters
-    ----------
-    path : Path
-    options : ReadOptions
-    size : int, optional
-    choose : callable, optional
-        Which columns are wanted.
-
-    Yields
-    ------
-    Table
+    `choose` chooses the columns; default: all columns.
     """
-    with reading_text(path, options) as stream:
-        header = read_header(stream, options)
-        attributes, wanted = Attributes(header), choose(header.names, header.n_labels) if choose else None
-        read = None
-        # Without blank lines and comments.
+    with open_text(path, options) as stream:
+        header = Header.read(stream, options)
+        attributes = Attributes(header)
+        chosen = choose(header.names, header.n_labels) if choose else None
+        parse_rows = None
         numbered = enumerate(stream, header.n_lines + 1)
         rows = ((line, i) for i, line in numbered if not line.isspace() and not line.lstrip().startswith("%"))
-        for block, lines in in_blocks(rows, size):
-            read = read or (_sparse_rows if block[0].lstrip().startswith("{") else _dense_rows)
-            matrix = read(attributes, block, lines)
-            matrix = matrix if wanted is None else matrix[:, wanted]
-            told: dict[str, Any] = {"declared": True, "own_labels": header.n_labels, "name": header.relation}
-            yield Table(path, header.names, matrix, np.array(lines), attributes.codes, **told)
-        if read is None and size is None:
-            raise bad("there are no rows after @data", header.n_lines)
+        for block, lines in group_rows(rows, size):
+            if parse_rows is None:
+                parse_rows = _parse_sparse_rows if block[0].lstrip().startswith("{") else _parse_dense_rows
+            matrix = parse_rows(attributes, block, lines)
+            yield Table(
+                path,
+                header.names,
+                matrix if chosen is None else matrix[:, chosen],
+                np.array(lines),
+                attributes.codes,
+                declares_words=True,
+                declared_labels=header.n_labels,
+                name=header.relation,
+            )
+        if parse_rows is None and size is None:
+            raise format_error("there are no rows after @data", header.n_lines)
 
 
-def _dense_rows(attributes: Attributes, lines: list[str], numbers: list[int]) -> FloatArray:
-    block = _plain_dense(attributes, lines)
-    return np.array([*map(partial(_dense_row, attributes), lines, numbers)]) if block is None else block
+def _parse_dense_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> FloatArray:
+    block = _parse_plain_dense_rows(attributes, lines)
+    if block is not None:
+        return block
+    return np.array([_parse_dense_row(attributes, line, i) for line, i in zip(lines, line_numbers)])
 
 
-def _plain_dense(attributes: Attributes, lines: list[str]) -> FloatArray | None:
-    """All rows at once, where there are only numbers and undisguised words; None where a row needs a closer look."""
+def _parse_plain_dense_rows(attributes: Attributes, lines: list[str]) -> FloatArray | None:
+    """Parse rows of numbers and unquoted words at once; return None if a row must be parsed alone."""
     text = "".join(lines)
-    if any(letter in text for letter in SPECIAL) or ("?" in text and attributes.wordy):
+    words = np.flatnonzero(attributes.kinds < 0).tolist()
+    if any(letter in text for letter in SPECIAL_LETTERS) or ("?" in text and words):
         return None
-    coded = [j for j in attributes.wordy if j not in attributes.ignored]
-    converters: Any = {j: lambda word, codes=attributes.codes[j]: codes[word.strip()] for j in coded}
-    converters |= {j: lambda word: 0.0 for j in attributes.ignored}
+    converters: Any = {j: lambda word: 0.0 for j in attributes.ignored}
+    for j in words:
+        if j not in attributes.ignored:
+            converters[j] = lambda word, codes=attributes.codes[j]: codes[word.strip()]
     source: Any = io.StringIO(text.replace("?", "nan")) if "?" in text else lines
     try:
         block = np.loadtxt(source, delimiter=",", comments=None, ndmin=2, converters=converters or None)
     except (ValueError, KeyError, OverflowError):
         return None
-    fits = block.shape[1] == len(attributes.names) and attributes.are_valid(block, attributes.kind)
+    fits = block.shape[1] == len(attributes.names) and attributes.are_valid(block, attributes.kinds)
     return block if fits else None
 
 
-def _dense_row(attributes: Attributes, line: str, line_number: int) -> list[float]:
-    found, end = words(line.strip())
+def _parse_dense_row(attributes: Attributes, line: str, line_number: int) -> list[float]:
+    words, end = _split_words(line.strip())
     if end is None:
-        raise bad(f"badly quoted, or a brace in a dense row: {quote(line.strip())}", line_number)
+        raise format_error(f"badly quoted, or a brace in a dense row: {quote(line.strip())}", line_number)
     n_columns = len(attributes.names)
-    if len(found) == 1 and n_columns > 1 and not found[0][1]:
-        found = [(word, False) for word in found[0][0].split()]  # Weka takes white space for commas
-    if len(found) != n_columns:
-        raise bad(f"a row has {len(found)} values, the header {n_columns} attributes", line_number)
-    return [attributes.value(j, word, quoted, line_number) for j, (word, quoted) in enumerate(found)]
+    if len(words) == 1 and n_columns > 1 and not words[0][1]:
+        words = [(word, False) for word in words[0][0].split()]  # Weka accepts white space as separator
+    if len(words) != n_columns:
+        raise format_error(f"a row has {len(words)} values, the header {n_columns} attributes", line_number)
+    return [attributes.parse(j, word, quoted, line_number) for j, (word, quoted) in enumerate(words)]
 
 
-def _sparse_rows(attributes: Attributes, lines: list[str], numbers: list[int]) -> Any:
-    pairs = _plain_sparse(attributes, lines)
-    if pairs is None:
-        pairs = Pairs.of_rows([_sparse_row(attributes, line.strip(), place) for line, place in zip(lines, numbers)])
+def _parse_sparse_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> Any:
+    entries = _parse_plain_sparse_rows(attributes, lines)
+    if entries is None:
+        rows = [_parse_sparse_row(attributes, line.strip(), i) for line, i in zip(lines, line_numbers)]
+        entries = SparseEntries.from_rows(rows)
     shape = (len(lines), len(attributes.names))
-    matrix = sparse.csr_array((pairs.values, pairs.indexes.astype(np.int32), pairs.starts), shape=shape)
-    return _with_defaults(matrix, attributes.defaults)
+    matrix = sparse.csr_array((entries.values, entries.columns.astype(np.int32), entries.starts), shape=shape)
+    return _fill_defaults(matrix, attributes.defaults)
 
 
-def _plain_sparse(attributes: Attributes, lines: list[str]) -> Pairs | None:
-    """All rows at once, where there are only numbers; None where a row needs a closer look."""
+def _parse_plain_sparse_rows(attributes: Attributes, lines: list[str]) -> SparseEntries | None:
+    """Parse sparse rows of numbers at once; return None if a row must be parsed alone."""
     rows = [line.strip() for line in lines]
     if not all(row[0] == "{" and row[-1] == "}" for row in rows):
         return None
-    pairs = Pairs.read([row[1:-1] for row in rows], ",")
-    if pairs is None or pairs.indexes.max(initial=-1) >= len(attributes.names):
+    entries = SparseEntries.parse([row[1:-1] for row in rows], ",")
+    if entries is None or entries.columns.max(initial=-1) >= len(attributes.names):
         return None
-    kind = attributes.kind[pairs.indexes]
-    return None if (kind < 0).any() or not attributes.are_valid(pairs.values, kind) else pairs
+    kinds = attributes.kinds[entries.columns]
+    return None if (kinds < 0).any() or not attributes.are_valid(entries.values, kinds) else entries
 
 
-def _sparse_row(attributes: Attributes, text: str, line: int) -> dict[int, float]:
+def _parse_sparse_row(attributes: Attributes, text: str, line: int) -> dict[int, float]:
     if not text.startswith("{"):
-        raise bad(f"a dense row among sparse ones: {quote(text)}", line)
+        raise format_error(f"a dense row among sparse ones: {quote(text)}", line)
     row: dict[int, float] = {}
     start = len(text) - len(text[1:].lstrip())
     closed = text[start : start + 1] == "}"
     start += closed
     while not closed:
-        match = ENTRY.match(text, start)
+        match = SPARSE_ENTRY.match(text, start)
         if not match:
-            raise bad(f"expected 'index value' and a comma or brace; got {quote(text[start:])}", line)
+            raise format_error(f"expected 'index value' and a comma or brace; got {quote(text[start:])}", line)
         column = int(match["column"])
         if column >= len(attributes.names):
-            raise bad(f"index {column} is beyond the {len(attributes.names)} attributes (counted from 0)", line)
+            raise format_error(
+                f"index {column} is beyond the {len(attributes.names)} attributes (counted from 0)", line
+            )
         if column in row:
-            raise bad(f"index {column} occurs twice in a row", line)
-        row[column] = attributes.value(column, unquote(match), match["plain"] is None, line)
-        start, closed = match.end(), match["end"] == "}"
+            raise format_error(f"index {column} occurs twice in a row", line)
+        row[column] = attributes.parse(column, _unquote(match), match["plain"] is None, line)
+        start = match.end()
+        closed = match["end"] == "}"
     rest = text[start:].strip()
     if rest and not rest.startswith("%"):
-        raise bad(f"unexpected {quote(rest)} after a row", line)
+        raise format_error(f"unexpected {quote(rest)} after a row", line)
     return row
 
 
-def _with_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
-    """Put the columns' default values where a row has no entry; explicit zeros stand for zero."""
+def _fill_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
+    """Add the default values of columns to rows without an entry; a stored zero stays zero."""
     if not defaults:
         return matrix
-    columns, values = np.array(list(defaults)), np.array(list(defaults.values()))
+    columns = np.array(list(defaults))
+    values = np.array(list(defaults.values()))
     if matrix.shape[0] * len(columns) > MAX_DENSE_CELLS:
-        raise bad(f"{len(columns)} nominal attributes begin with a value other than 0: too many")
-    there = sparse.csr_array((np.ones(matrix.nnz, dtype=bool), matrix.indices, matrix.indptr), shape=matrix.shape)
-    rows, which = np.nonzero(~there[:, columns].toarray())
+        raise format_error(f"{len(columns)} nominal attributes begin with a value other than 0: too many")
+    stored = sparse.csr_array((np.ones(matrix.nnz, dtype=bool), matrix.indices, matrix.indptr), shape=matrix.shape)
+    rows, which = np.nonzero(~stored[:, columns].toarray())
     return matrix + sparse.csr_array((values[which], (rows, columns[which])), shape=matrix.shape)
 
 
 def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-    """Write `path` and the XML file beside it; sparse rows if X is sparse. Missing values become `?`.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    path : Path
-    labels_first : bool
-        Put the labels before the features.
-    """
+    """Write an ARFF file and Mulan's XML file beside it; rows are sparse if X is sparse."""
     check_writable(dataset, xml=True)
-    is_sparse = sparse.issparse(dataset.X)
-    Y = sparse.csr_array(dataset.Y, dtype=np.float64) if is_sparse else dense(dataset.Y)
-    blocks = [Y, dataset.X] if labels_first else [dataset.X, Y]
+    blocks, names = table_columns(dataset, labels_first)
+    kinds = _attribute_types(dataset)
+    label_kinds = ["{0,1}"] * dataset.n_labels
+    kinds = label_kinds + kinds if labels_first else kinds + label_kinds
     count = dataset.n_labels if labels_first else -dataset.n_labels
-    labels = [f"@attribute {_enquoted(name)} {{0,1}}\n" for name in dataset.label_names]
-    coded = set(dataset.categorical_index.tolist())
-    kinds = (_coded_kind(dataset.X, j) if j in coded else "numeric" for j in range(dataset.n_features))
-    features = [f"@attribute {_enquoted(name)} {kind}\n" for name, kind in zip(dataset.feature_names, kinds)]
-    with writing_text(path) as stream:
-        stream.write(f"@relation {_enquoted(f'{dataset.name}: -C {count}')}\n\n")
-        stream.writelines(labels + features if labels_first else features + labels)
+    with create_text(path) as stream:
+        stream.write(f"@relation {_quote_word(f'{dataset.name}: -C {count}')}\n\n")
+        stream.writelines(f"@attribute {_quote_word(name)} {kind}\n" for name, kind in zip(names, kinds))
         stream.write("\n@data\n")
-        stream.writelines(_sparse_text(sparse.hstack(blocks, format="csr")) if is_sparse else _dense_text(blocks))
-    write_labels(dataset.label_names, xml_path(path))
+        if sparse.issparse(dataset.X):
+            matrices = [sparse.csr_array(block, dtype=np.float64) for block in blocks]
+            stream.writelines(_format_sparse_rows(sparse.hstack(matrices, format="csr")))
+        else:
+            stream.writelines(_format_dense_rows([as_dense(block) for block in blocks]))
+    write_label_names(dataset.label_names, xml_path(path))
 
 
-def _enquoted(text: str) -> str:
+def _quote_word(text: str) -> str:
     if NEEDS_NO_QUOTES.match(text):
         return text
-    return "'" + "".join(ESCAPED.get(letter, letter) for letter in text) + "'"
+    return "'" + "".join(ESCAPED_LETTERS.get(letter, letter) for letter in text) + "'"
 
 
-def _coded_kind(X: Any, column: int) -> str:
-    values = np.unique(stored_values(X[:, [column]]))
-    values = values[~np.isnan(values)]
-    if sparse.issparse(X):
-        values = np.concatenate([[0.0], values[values != 0]])  # sparse rows leave out the first value declared
-    return "{" + ",".join(spell(value) for value in values.tolist()) + "}"
+def _attribute_types(dataset: Dataset) -> list[str]:
+    """Return the ARFF type of each feature: numeric, or the codes of a categorical feature."""
+    types = ["numeric"] * dataset.n_features
+    for j in dataset.categorical_index.tolist():
+        values = np.unique(stored_values(dataset.X[:, [j]]))
+        values = values[~np.isnan(values)]
+        if sparse.issparse(dataset.X):
+            values = np.concatenate([[0.0], values[values != 0]])  # sparse rows omit the first value
+        types[j] = "{" + ",".join(map(format_number, values.tolist())) + "}"
+    return types
 
 
-def _dense_text(blocks: Sequence[Any]) -> Iterator[str]:
+def _format_dense_rows(blocks: Sequence[Any]) -> Iterator[str]:
     for rows in zip(*blocks):
-        yield ",".join(spell(value) for row in rows for value in row.tolist()) + "\n"
+        yield ",".join(format_number(value) for row in rows for value in row.tolist()) + "\n"
 
 
-def _sparse_text(matrix: Any) -> Iterator[str]:
+def _format_sparse_rows(matrix: Any) -> Iterator[str]:
     matrix.eliminate_zeros()
     matrix.sort_indices()
     for start, stop in zip(matrix.indptr, matrix.indptr[1:]):
         entries = zip(matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist())
-        yield "{" + ",".join(f"{j} {spell(value)}" for j, value in entries) + "}\n"
+        yield "{" + ",".join(f"{j} {format_number(value)}" for j, value in entries) + "}\n"

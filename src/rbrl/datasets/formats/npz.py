@@ -1,7 +1,7 @@
 """NPZ files: `X` or `X_data, X_indices, X_indptr, X_shape` (CSR), `Y`, and optional names and splits.
 
-`train_index`/`test_index` are the source's own split; `NAME_train_index`/`NAME_test_index` further ones;
-`categorical_index` lists the columns that hold codes.
+`train_index` and `test_index` are the split of the data's authors. `NAME_train_index` and
+`NAME_test_index` are further splits. `categorical_index` lists the columns that hold codes.
 """
 
 import lzma
@@ -18,103 +18,109 @@ from scipy import sparse
 from rbrl._common.atomic_files import read_array_header, replace_file
 from rbrl._common.typing import Array
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import ReadOptions, bad, check_compressed, label_matrix, quote
+from rbrl.datasets.formats import ReadOptions, format_error, quote
+from rbrl.datasets.formats.table import label_matrix
 
-# What Python, NumPy and the unpackers raise for bytes that are not what they should be.
-BROKEN = (
+# Errors that Python, NumPy and decompressors raise for damaged files.
+DAMAGE_ERRORS = (
     OSError, EOFError, ValueError, KeyError, TypeError, SyntaxError, RuntimeError, OverflowError, tokenize.TokenError,
     zipfile.BadZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
-NAMES = ("feature_names", "label_names")
-PIECES = ("data", "indices", "indptr", "shape")
+NAME_KEYS = ("feature_names", "label_names")
+CSR_FIELDS = ("data", "indices", "indptr", "shape")
 
 
 def read(path: Path, options: ReadOptions) -> Dataset:
-    """Read an NPZ file; see the module's text for its keys.
-
-    Parameters
-    ----------
-    path : Path
-    options : ReadOptions
-
-    Returns
-    -------
-    Dataset
-    """
+    """Read an NPZ file; the text of the module describes its keys."""
     if options.labels is not None:
-        raise bad(f"an NPZ file has its labels in Y; got labels={options.labels!r}")
-    arrays = _arrays(path, options.max_bytes)
-    X, Y = _matrix(arrays, "X"), label_matrix(_matrix(arrays, "Y"), options.sparse_labels)
+        raise format_error(f"an NPZ file has its labels in Y; got labels={options.labels!r}")
+    arrays = _read_arrays(path, options.max_bytes)
+    X = _read_matrix(arrays, "X")
+    Y = label_matrix(_read_matrix(arrays, "Y"), options.sparse_labels)
     splits = {}
     for key in arrays:
         prefix = key.removesuffix("train_index")
         if prefix != key and f"{prefix}test_index" in arrays:
-            splits[prefix.rstrip("_") or "source"] = arrays[key], arrays[f"{prefix}test_index"]
-    names: Any = {key: arrays[key].ravel() for key in NAMES if key in arrays}
+            splits[prefix.rstrip("_") or "source"] = (arrays[key], arrays[f"{prefix}test_index"])
+    names: Any = {key: arrays[key].ravel() for key in NAME_KEYS if key in arrays}
     coded = arrays.get("categorical_index", ())
     return Dataset(X, Y, name=path.stem, splits=splits, categorical_index=coded, **names)
 
 
-def _arrays(path: Path, max_bytes: int) -> dict[str, Array]:
+def _read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             if sum(entry.file_size for entry in entries) > max_bytes:
-                raise bad(f"unpacks to more than {max_bytes} bytes")
-            return {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
-    except BROKEN as error:
-        raise bad(f"not a readable NPZ file: {error}") from error
+                raise format_error(f"unpacks to more than {max_bytes} bytes")
+            return {entry.filename.removesuffix(".npy"): _read_array(archive, entry) for entry in entries}
+    except DAMAGE_ERRORS as error:
+        raise format_error(f"not a readable NPZ file: {error}") from error
 
 
-def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
-    """Read one array, after checking that it claims no more memory than its file has bytes."""
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
+    """Read one array; its header must not claim more memory than its file has bytes."""
     with archive.open(entry) as stream:
-        shape, fortran, dtype = read_array_header(stream, entry.file_size)
+        shape, is_fortran, dtype = read_array_header(stream, entry.file_size)
         if dtype.kind not in "biufU":
             raise ValueError(f"type {dtype.str} is not numbers or text")
         data = stream.read(math.prod(shape) * dtype.itemsize)
-    return np.frombuffer(data, dtype, count=math.prod(shape)).reshape(shape, order="F" if fortran else "C")
+    return np.frombuffer(data, dtype, count=math.prod(shape)).reshape(shape, order="F" if is_fortran else "C")
 
 
-def _matrix(arrays: dict[str, Array], key: str) -> Any:
+def _read_matrix(arrays: dict[str, Array], key: str) -> Any:
     if key in arrays:
         return arrays[key]
     try:
-        *pieces, sizes = (arrays[f"{key}_{piece}"] for piece in PIECES)
+        *parts, sizes = (arrays[f"{key}_{field}"] for field in CSR_FIELDS)
         shape = tuple(int(size) for size in sizes)
         if len(shape) != 2 or min(shape) < 0:
             raise ValueError(f"{key}_shape must be two sizes; got {quote(shape)}")
-        values, indexes, starts = map(_native, pieces)
+        values, indexes, starts = map(_convert_for_scipy, parts)
         check_compressed(values, indexes, starts, *shape)
         return sparse.csr_array((values, indexes, starts), shape=shape)
     except KeyError as error:
-        raise bad(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
+        raise format_error(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise bad(f"the CSR arrays of {key} do not fit together: {error}") from error
+        raise format_error(f"the CSR arrays of {key} do not fit together: {error}") from error
 
 
-def _native(array: Array) -> Array:
-    """In a type that SciPy's sparse arrays take: numbers in the byte order of this machine, and no half precision."""
+def _convert_for_scipy(array: Array) -> Array:
+    """Return numbers in native byte order; SciPy's sparse arrays do not take half precision."""
     if array.dtype.kind not in "biuf":
         raise ValueError(f"type {array.dtype.str} is not numbers")
     return array.astype(np.float64 if array.dtype.str[1:] == "f2" else array.dtype.newbyteorder("="), copy=False)
 
 
-def write(dataset: Dataset, path: Path, compressed: bool = True) -> None:
-    """Write an NPZ file that `read` reads back; uncompressed ones are larger, and read several times faster.
+def check_compressed(values: Array, indexes: Array, starts: Array, n_lines: int, length: int) -> None:
+    """Raise ValueError unless the arrays are a CSR or CSC matrix with `n_lines` lines of `length` entries.
 
-    Parameters
-    ----------
-    dataset : Dataset
-    path : Path
-    compressed : bool, default=True
+    A line is a row of a CSR matrix or a column of a CSC matrix. SciPy's own check does not look at
+    the starts if the last one is 0; decreasing starts then crash the interpreter.
     """
+    are_integers = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (indexes, starts))
+    if not are_integers or values.ndim != 1:
+        raise ValueError("its indexes and starts must be lists of whole numbers")
+    if len(starts) != n_lines + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+        raise ValueError(f"its starts must rise from 0 in {n_lines + 1} steps")
+    if not starts[-1] <= len(values) == len(indexes):
+        raise ValueError(f"it has {len(values)} values and {len(indexes)} indexes; its starts need {starts[-1]}")
+    if len(indexes) and not (indexes.min() >= 0 and indexes.max() < length):
+        raise ValueError(f"its indexes must lie in 0..{length - 1}; got {indexes.min()}..{indexes.max()}")
+
+
+def write(dataset: Dataset, path: Path, compressed: bool = True) -> None:
+    """Write an NPZ file; an uncompressed file is larger, but several times faster to read."""
     arrays: dict[str, Any] = {}
     for key, matrix in (("X", dataset.X), ("Y", dataset.Y)):
-        pieces = PIECES if sparse.issparse(matrix) else ()
-        arrays |= {f"{key}_{piece}": np.array(getattr(matrix, piece)) for piece in pieces} or {key: matrix}
-    names = {key: getattr(dataset.columns, key) for key in NAMES}
-    arrays |= {key: np.array(list(own), dtype=np.str_) for key, own in names.items() if own is not None}
+        if sparse.issparse(matrix):
+            arrays |= {f"{key}_{field}": np.array(getattr(matrix, field)) for field in CSR_FIELDS}
+        else:
+            arrays[key] = matrix
+    for key in NAME_KEYS:
+        names = getattr(dataset.columns, key)
+        if names is not None:
+            arrays[key] = np.array(list(names), dtype=np.str_)
     if len(dataset.categorical_index):
         arrays["categorical_index"] = dataset.categorical_index
     for name, (train, test) in dataset.splits.items():

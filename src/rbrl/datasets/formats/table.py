@@ -1,11 +1,12 @@
-"""Files of rows with named columns (ARFF, CSV, Parquet): the way from rows to data sets.
+"""Tables with named columns (ARFF, CSV, Parquet): from the words of a file to the numbers of a data set.
 
-Such a format has one reader, which yields a `Table` for some rows at a time; a whole data set, parts of one, and blocks
-of features alone are made of these.
+The reader of such a format yields a `Table` for some rows at a time. Whole data sets, parts of data
+sets and blocks of features are made from these tables.
 """
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,81 +14,234 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from rbrl._common.frames import as_dense
 from rbrl._common.typing import Matrix
-from rbrl.datasets.dataset import Dataset, dense, stack_rows, stored_values
-from rbrl.datasets.formats import ReadOptions, bad, label_matrix, quote
-from rbrl.datasets.formats.column_choice import ignored_columns, label_columns
-from rbrl.datasets.formats.words import are_plain, label_meanings
+from rbrl.datasets.columns import find_ignored_columns, find_label_columns
+from rbrl.datasets.dataset import Dataset, Split, stack_rows, stored_values
+from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, format_error, list_some, quote
+from rbrl.exceptions import DataFormatError
 
+MAX_WORDS = 10_000  # largest number of different words in a column
+MISSING_WORDS = frozenset((
+    "", "?", "-", "--", ".", "na", "n/a", "n.a.", "#n/a", "#n/a n/a", "#na", "<na>", "null", "none", "nan", "+nan", "-nan",
+    "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
+))  # fmt: skip
+TRUTH_PAIRS = ({"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"t": 1.0, "f": 0.0}, {"y": 1.0, "n": 0.0})
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+# Numbers for people that `parse_number` refuses: 1,234.5 or 12 % or $5 or 1_000.
+FORMATTED_NUMBER = re.compile(
+    r"[-+]?[$€£¥]?\s?[-+]?(?:(?:\d{1,3}(?:[,'’_\s]\d{3})+|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[ed][-+]?\d+)?\s?[%$€£¥]?",
+    re.IGNORECASE,
+)
 NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) -> None:
-    """Raise if `dataset` has names or values that a text file cannot hold.
+def parse_number(text: str) -> float | None:
+    """Return the finite number or NaN in `text`, or None; 1_0 and ٣ are not numbers, unlike for `float`."""
+    value = _parse_float(text)
+    return None if value is None or math.isinf(value) else value
 
-    Parameters
-    ----------
-    dataset : Dataset
-    xml : bool
-        The names of the labels go into an XML file.
-    missing : bool
-        The format has a word for a missing value.
+
+def _parse_float(text: str) -> float | None:
+    if "_" in text or not text.isascii():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def format_number(value: float) -> str:
+    """Return the shortest text of a float, integers without a point; `?` for NaN."""
+    return repr(value).removesuffix(".0") if value == value else "?"
+
+
+def is_missing(word: str) -> bool:
+    """Return True if a stripped word is one of the usual spellings of a missing value."""
+    return word.lower() in MISSING_WORDS
+
+
+def truth_codes(words: Collection[str]) -> dict[str, float] | None:
+    """Return {word: 1 or 0} for the words of one of the pairs true/false, yes/no, t/f and y/n, or None.
+
+    Examples
+    --------
+    >>> truth_codes(["Yes", "no"]), truth_codes(["yes", "false"])
+    ({'Yes': 1.0, 'no': 0.0}, None)
     """
-    values = stored_values(dataset.X)
-    if np.isinf(values).any():
-        raise bad(f"infinite values cannot be written: X has {np.isinf(values).sum()}")
-    n_missing = {"X": np.isnan(values).sum(), "Y": dataset.missing_labels}
-    for name, number in n_missing.items():
-        if number and not missing:
-            raise bad(f"missing values cannot be written in this format: {name} has {number}")
-    if not dataset.n_labels or not dataset.n_samples:
-        raise bad(f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
-    check_names([*dataset.feature_names, *dataset.label_names])
-    odd = next((name for name in dataset.label_names if xml and NOT_IN_XML.search(name)), None)
-    if odd is not None:
-        raise bad(f"the label name {quote(odd)} has a character that XML cannot hold")
+    for pair in TRUTH_PAIRS:
+        if all(word.lower() in pair for word in words):
+            return {word: pair[word.lower()] for word in words}
+    return None
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Raise if a name cannot be encoded.
+def word_codes(values: Sequence[str]) -> dict[str, float]:
+    """Return {word: code} for the values of a nominal attribute, in the order of declaration.
 
-    Parameters
-    ----------
-    names : sequence of str
+    Numbers are their own codes, true/false and the like are 1/0, other words are numbered from 0.
+
+    Examples
+    --------
+    >>> word_codes(["TRUE", "FALSE"]), word_codes(["red", "green", "blue"])
+    ({'TRUE': 1.0, 'FALSE': 0.0}, {'red': 0.0, 'green': 1.0, 'blue': 2.0})
     """
-    for name in names:
-        if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise bad(f"the name {quote(name)} is not valid text")
+    truth = truth_codes(values)
+    if truth is not None:
+        return truth
+    numbers = {word: value for word in values if (value := parse_number(word)) is not None and value == value}
+    if len(numbers) == len(set(values)):
+        return numbers
+    return {value: float(code) for code, value in enumerate(dict.fromkeys(values))}
+
+
+def parse_cells(cells: Sequence[str], codes: Mapping[str, float] | None, truth: bool) -> list[float | None]:
+    """Return the numbers of cells: NaN for a missing value, None for a word without a code.
+
+    Without codes, cells are numbers; with `truth`, they may also be a pair such as yes and no.
+
+    Examples
+    --------
+    >>> parse_cells(["yes", "", "no"], None, truth=True), parse_cells(["1.5", "red"], None, truth=True)
+    ([1.0, nan, 0.0], [1.5, None])
+    """
+    numbers: list[float | None] = [None] if codes else [parse_number(cell) for cell in cells]
+    if None not in numbers:
+        return numbers
+    words = [cell.strip() for cell in cells]
+    if codes is None and truth:
+        codes = truth_codes({word for word in words if not is_missing(word)})
+    if codes is not None:
+        return [codes.get(word, np.nan) for word in words]
+    return [np.nan if value is None and is_missing(word) else value for word, value in zip(words, numbers)]
+
+
+def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] | None = None) -> dict[str, float]:
+    """Return {word: code} for a column of a file that does not declare its words.
+
+    The sorted words have the codes of `word_codes`. Words in a column of mostly numbers are an
+    error: with codes, every number would become its place in the alphabet. `counts` has the number
+    of cells with each word, without missing values, and `lines` the first line with each word.
+
+    Examples
+    --------
+    >>> column_codes("colour", {"red": 3, "blue": 2})
+    {'blue': 0.0, 'red': 1.0}
+    """
+
+    def error(word: str, reason: str) -> DataFormatError:
+        return format_error(f"column {quote(name)} has {quote(word)}, {reason}", lines[word] if lines else None)
+
+    advice = f"a column of ids, dates or texts is left out with ignore={quote(name)}"
+    words = [word for word in counts if parse_number(word) is None]
+    for word in words:
+        if _parse_float(word) is not None or word.lower().endswith("1.#inf"):
+            raise error(word, "an infinite value: give a finite number, or leave the cell empty")
+        if DECIMAL_COMMA.fullmatch(word):
+            raise error(word, "a decimal comma: write a point")
+    plain_words = [word for word in words if not FORMATTED_NUMBER.fullmatch(word)]
+    n_cells = sum(counts.values())
+    n_numbers = n_cells - sum(counts[word] for word in plain_words)
+    if words and (2 * n_numbers > n_cells or 2 * len(plain_words) < len(counts)):
+        raise error(
+            words[0],
+            f"no number, where {n_numbers} of {n_cells} cells are numbers: leave the cell empty, or write ? or NA, "
+            f"if the value is missing, and write all of it as numbers otherwise; {advice}",
+        )
+    if len(counts) > MAX_WORDS:
+        raise error(words[0] if words else next(iter(counts)), f"one of over {MAX_WORDS} words; {advice}")
+    return word_codes(sorted(counts))
+
+
+def undeclared_word_error(name: str, word: str, line: int | None = None) -> DataFormatError:
+    """Return the error for a word in a block of rows, when the file does not declare its words."""
+    reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
+    return format_error(f"column {quote(name)} has {quote(word)}: {reason}", line)
+
+
+def have_known_values(words: Collection[str]) -> bool:
+    """Return True if words have a value without a declaration: numbers, or a pair such as yes/no.
+
+    Examples
+    --------
+    >>> have_known_values(["1", "0"]), have_known_values(["active", "inactive"])
+    (True, False)
+    """
+    return truth_codes(words) is not None or all(parse_number(word) is not None for word in words)
+
+
+def label_meanings(
+    columns: Iterable[tuple[str, Collection[str]]],
+    positive: Collection[str] = (),
+    known: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """Return {word: 1 or 0} for words of label columns that need a declaration.
+
+    Positive words mean 1. If a column with positive words has one other word, that means 0.
+    `columns` has the name and the words of each label, and `known` the meanings that the model knows.
+
+    Examples
+    --------
+    >>> label_meanings([("calm", ["ja", "nein"]), ("sad", ["nein"])], positive=["ja"])
+    {'ja': 1, 'nein': 0}
+    """
+    meanings = {**(known or {}), **dict.fromkeys(positive, 1)}
+    unclear = [
+        (name, list(words))
+        for name, words in columns
+        if not have_known_values(words) or not meanings.keys().isdisjoint(words)
+    ]
+    for _, words in unclear:
+        others = [word for word in words if meanings.get(word) != 1]
+        if len(others) == 1 and len(words) > 1:
+            meanings.setdefault(others[0], 0)
+    for name, words in unclear:
+        if any(word not in meanings for word in words):
+            raise _unclear_label_error(name, words)
+    return meanings
+
+
+def _unclear_label_error(name: str, words: Sequence[str]) -> DataFormatError:
+    if len(words) > 2:
+        rule = "a label has two values: write 0 and 1, or declare all words but one with positive="
+    else:
+        choices = " or ".join(f"positive={quote(word)}" for word in words)
+        rule = f"declare the word that means that a label is relevant with {choices}, or write 0 and 1"
+    some = " and ".join(map(quote, words)) if len(words) == 2 else list_some(words, 4)
+    what = "the word" if len(words) == 1 else "the words"
+    return format_error(f"the label {quote(name)} has {what} {some}, which may mean 1 or 0: {rule}")
 
 
 @dataclass
 class Table:
-    """Rows of a file, as numbers; NaN stands for a missing value, of a feature or of a label.
+    """Rows of a file as numbers; a missing feature or label is NaN.
 
     Parameters
     ----------
     path : Path
+        The file.
     names : sequence of str
-        Of the columns.
+        Names of the columns.
     matrix : ndarray or csr_array of shape (n_rows, n_columns)
+        Numbers, and codes of words.
     lines : sequence of int, or None
-        The line of each row, for error messages.
+        Line number of each row, for messages.
     codes : mapping of int to mapping of str to float
-        For each nominal column, what its words became.
-    declared : bool
-        The file declares its words, so that their codes do not depend on its rows.
-    own_labels : int or None
-        Which columns the file itself calls labels.
-    own_coded : sequence of int
-        Which features hold codes, if the file says so.
+        Code of each word, for every nominal column.
+    declares_words : bool
+        The file declares the words of its columns, so that codes do not depend on its rows.
+    declared_labels : int or None
+        Labels that the file declares: the first n columns, or the last -n.
+    declared_codes : sequence of int
+        Features that the file declares to hold codes.
     name : str
+        Name of the data set.
     hint : str
-        What to think of where no column is left for the features.
+        Addition to the message that no features are left.
 
     Examples
     --------
     >>> table = Table(Path("flowers.csv"), ["width", "red"], np.array([[1.5, 0.0], [2.5, 1.0]]))
-    >>> table.dataset(ReadOptions(labels=["red"])).feature_names
+    >>> table.to_dataset(ReadOptions(labels=["red"])).feature_names
     ('width',)
     """
 
@@ -96,139 +250,183 @@ class Table:
     matrix: Any
     lines: Any = None
     codes: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    declared: bool = False
-    own_labels: int | None = None
-    own_coded: Sequence[int] = ()
+    declares_words: bool = False
+    declared_labels: int | None = None
+    declared_codes: Sequence[int] = ()
     name: str = ""
     hint: str = ""
 
     @classmethod
-    def joined(cls, tables: Iterable["Table"]) -> "Table":
-        """The rows of all tables of a file.
+    def join(cls, tables: Iterable["Table"]) -> "Table":
+        """Return one table with the rows of all tables of a file."""
+        tables = list(tables)
+        lines = None if tables[0].lines is None else np.concatenate([table.lines for table in tables])
+        return replace(tables[0], matrix=stack_rows([table.matrix for table in tables]), lines=lines)
 
-        Parameters
-        ----------
-        tables : iterable of Table
-
-        Returns
-        -------
-        Table
-        """
-        whole = list(tables)
-        matrices, lines = zip(*((table.matrix, table.lines) for table in whole))
-        return replace(whole[0], matrix=stack_rows(matrices), lines=None if lines[0] is None else np.concatenate(lines))
-
-    def dataset(self, options: ReadOptions) -> Dataset:
-        """Return the `Dataset`, its label columns as `options.labels` or the file says.
-
-        Parameters
-        ----------
-        options : ReadOptions
-
-        Returns
-        -------
-        Dataset
-        """
-        own = options.default_labels if self.own_labels is None else self.own_labels
-        known = None if options.columns is None else options.columns.label_names
-        labels = label_columns(self.path, self.names, options.labels, own, known)
-        ignored = ignored_columns(self.names, options)
-        both = next((self.names[j] for j in labels if j in ignored), None)
-        if both is not None:
-            raise bad(
-                f"column {quote(both)} is one of the labels, and one of the columns to ignore: it can only be one"
-            )
+    def to_dataset(self, options: ReadOptions) -> Dataset:
+        """Return the data set; `options.labels` or the file says which columns are labels."""
+        declared = options.default_labels if self.declared_labels is None else self.declared_labels
+        model_labels = None if options.columns is None else options.columns.label_names
+        labels = find_label_columns(self.path, self.names, options.labels, declared, model_labels)
+        ignored = find_ignored_columns(self.names, options)
+        for j in labels:
+            if j in ignored:
+                raise format_error(
+                    f"column {quote(self.names[j])} is one of the labels, and one of the columns to ignore: "
+                    "it can only be one"
+                )
         taken = ignored.union(labels)
         features = [j for j in range(len(self.names)) if j not in taken]
-        self._refuse_words(features, options)
+        self._refuse_undeclared_words(features, options)
         if not features:
             columns = f"its {len(self.names)} columns are" if len(self.names) > 1 else "its only column is"
-            raise bad(f"no feature is left, {columns} labels: {quote(list(self.names))}{self.hint}")
-        words = self._label_words(labels, options)
-        Y = label_matrix(self._labels(labels, words), options.sparse_labels)
-        X, names = self.matrix[:, features], [self.names[j] for j in features]
+            raise format_error(f"no feature is left, {columns} labels: {quote(list(self.names))}{self.hint}")
+        meanings = self._find_label_meanings(labels, options)
+        Y = label_matrix(self._check_labels(labels, meanings), options.sparse_labels)
+        X = self.matrix[:, features]
+        names = [self.names[j] for j in features]
         nominal = {i: self.codes[j] for i, j in enumerate(features) if len(self.codes.get(j, ())) > 2}
         if nominal and options.nominal == "onehot":
-            (X, names), nominal = _onehot(X, names, nominal), {}
-        coded = self.own_coded if options.labels is None and self.own_coded else sorted(nominal)
-        label_names = [self.names[j] for j in labels]
-        facts: dict[str, Any] = {"ignored": [self.names[j] for j in sorted(ignored)], "label_words": words}
-        title = self.name or self.path.name.split(".")[0]
-        return Dataset(X, Y, names, label_names, title, categorical_index=coded, **facts)
+            X, names = _encode_onehot(X, names, nominal)
+            nominal = {}
+        use_declared = options.labels is None and self.declared_codes
+        return Dataset(
+            X,
+            Y,
+            names,
+            [self.names[j] for j in labels],
+            self.name or self.path.name.split(".")[0],
+            categorical_index=self.declared_codes if use_declared else sorted(nominal),
+            ignored=[self.names[j] for j in sorted(ignored)],
+            label_words=meanings,
+        )
 
-    def _refuse_words(self, features: list[int], options: ReadOptions) -> None:
-        """Refuse features of words that the file does not declare: their codes would depend on the rows of the file."""
-        if self.declared or (options.nominal and not options.part):
+    def _line_of(self, row: Any) -> int | None:
+        return None if row is None or self.lines is None else int(self.lines[row])
+
+    def _refuse_undeclared_words(self, features: list[int], options: ReadOptions) -> None:
+        """Refuse features with words that the file does not declare: codes would depend on its rows."""
+        if self.declares_words or (options.nominal and not options.part):
             return
         in_python = "" if options.part else "; nominal='codes' or 'onehot' codes them in Python"
         for j in features:
-            if are_plain(self.codes.get(j, ())):
+            if have_known_values(self.codes.get(j, ())):
                 continue
             words = {code: word for word, code in self.codes[j].items()}
             row = next(iter(np.flatnonzero(~np.isnan(self.matrix[:, j]))), None)
             word = next(iter(words.values())) if row is None else words[self.matrix[row, j]]
-            raise bad(
-                f"the feature {quote(self.names[j])} has {quote(word)}, and features must be numbers: leave the column out "
-                f"with ignore={quote(self.names[j])}, write numbers, or declare its words in an ARFF file{in_python}",
-                None if row is None or self.lines is None else int(self.lines[row]),
+            raise format_error(
+                f"the feature {quote(self.names[j])} has {quote(word)}, and features must be numbers: leave the column "
+                f"out with ignore={quote(self.names[j])}, write numbers, or declare its words in an ARFF file{in_python}",
+                self._line_of(row),
             )
 
-    def _label_words(self, labels: list[int], options: ReadOptions) -> dict[str, int]:
-        """Return what the words of labels mean where they do not say it: 1 or 0."""
+    def _find_label_meanings(self, labels: list[int], options: ReadOptions) -> dict[str, int]:
         columns = [(self.names[j], self.codes[j]) for j in labels if j in self.codes]
-        known = options.columns.label_words if options.columns else None
-        met = {word for _, codes in columns for word in codes}
-        absent = next((word for word in options.positive if word not in met), None)
-        if absent is not None and not options.part:
-            some = f"their words are {', '.join(map(quote, sorted(met)[:4]))}" if met else "they are numbers"
-            raise bad(f"none of its labels has the word {quote(absent)} of positive={quote(absent)}; {some}")
-        return label_meanings(columns, options.positive, known)
+        words = sorted({word for _, codes in columns for word in codes})
+        for word in () if options.part else options.positive:
+            if word not in words:
+                some = f"their words are {', '.join(map(quote, words[:4]))}" if words else "they are numbers"
+                raise format_error(f"none of its labels has the word {quote(word)} of positive={quote(word)}; {some}")
+        return label_meanings(columns, options.positive, options.columns.label_words if options.columns else None)
 
-    def _coded_labels(self, labels: list[int], words: Mapping[str, int]) -> Matrix:
+    def _apply_label_meanings(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
         """Return the label columns, with 1 and 0 for words whose meaning was declared."""
         Y = self.matrix[:, labels]
-        declared = {
-            i: codes for i, j in enumerate(labels) if (codes := self.codes.get(j)) and codes.keys() <= words.keys()
-        }
-        if declared:
-            Y = label_matrix(Y, as_sparse=False)
-        for i, codes in declared.items():
-            meanings = {code: words[word] for word, code in codes.items()}
-            Y[:, i] = [meanings.get(code, np.nan) for code in Y[:, i].tolist()]
+        for i, j in enumerate(labels):
+            codes = self.codes.get(j)
+            if codes and codes.keys() <= meanings.keys():
+                Y = label_matrix(Y, as_sparse=False)
+                values = {code: meanings[word] for word, code in codes.items()}
+                Y[:, i] = [values.get(code, np.nan) for code in Y[:, i].tolist()]
         return Y
 
-    def _labels(self, labels: list[int], words: Mapping[str, int]) -> Matrix:
-        """Return which labels are relevant, NaN for missing labels.
+    def _check_labels(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
+        """Return the relevant labels, with NaN for missing labels.
 
-        -1 stands for 0 in sparse rows, and in dense ones without a single 0.
+        -1 stands for 0 in sparse rows, and in dense rows if no label is 0.
         """
-        Y = self._coded_labels(labels, words)
+        Y = self._apply_label_meanings(labels, meanings)
         is_sparse = sparse.issparse(Y)
-        values, rows, columns = Y, *np.indices(Y.shape, sparse=True)
-        if is_sparse:
-            values, (rows, columns) = Y.data, sparse.coo_array(Y).coords
+        values = stored_values(Y)
         missing = np.isnan(values)
         odd = ~(missing | (values == 0) | (values == 1) | ((values == -1) & (is_sparse or not (Y == 0).any())))
         if odd.any():
-            row, column, value = (np.broadcast_to(array, odd.shape)[odd][0] for array in (rows, columns, values))
-            spelled = {code: word for word, code in self.codes.get(labels[column], {}).items()}
-            got = quote(spelled.get(value, float(value)))
-            line = None if self.lines is None else int(self.lines[row])
-            raise bad(f"the label {quote(self.names[labels[column]])} must be 0 or 1; got {got}", line)
+            first = tuple(np.argwhere(odd)[0])
+            row, column = (part[first] for part in sparse.coo_array(Y).coords) if is_sparse else first
+            words = {code: word for word, code in self.codes.get(labels[column], {}).items()}
+            got = quote(words.get(values[first], float(values[first])))
+            name = quote(self.names[labels[column]])
+            raise format_error(f"the label {name} must be 0 or 1; got {got}", self._line_of(row))
         if not missing.any():
             return Y > 0
-        if is_sparse:
-            Y = label_matrix(Y, as_sparse=False)
+        Y = label_matrix(Y, as_sparse=False)
         return np.where(np.isnan(Y), np.nan, Y > 0)
 
 
-def _onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, float]]) -> tuple[Any, list[str]]:
-    """Replace each nominal column by one 0/1 column per value, called `name=value`; a missing value has none."""
+def _encode_onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, float]]) -> tuple[Any, list[str]]:
+    """Replace each nominal column by a 0/1 column `name=value` per value, all 0 for a missing value."""
     plain = [j for j in range(len(names)) if j not in nominal]
     values = [(j, word, code) for j, codes in nominal.items() for word, code in codes.items()]
-    hot = (dense(X[:, [j for j, _, _ in values]]) == np.array([code for _, _, code in values])).astype(np.float64)
-    blocks = [X[:, plain], sparse.csr_array(hot) if sparse.issparse(X) else hot]
-    titles = [names[j] for j in plain] + [f"{names[j]}={word}" for j, word, _ in values]
-    order = np.argsort(plain + [j for j, _, _ in values], kind="stable")  # each stands where its feature stood
-    X = sparse.hstack(blocks, format="csr") if sparse.issparse(X) else np.hstack(blocks)
-    return X[:, order], [titles[i] for i in order]
+    places = [j for j, _, _ in values]
+    encoded = (as_dense(X[:, places]) == np.array([code for _, _, code in values])).astype(np.float64)
+    all_names = [names[j] for j in plain] + [f"{names[j]}={word}" for j, word, _ in values]
+    if sparse.issparse(X):
+        X = sparse.hstack([X[:, plain], sparse.csr_array(encoded)], format="csr")
+    else:
+        X = np.hstack([X[:, plain], encoded])
+    order = np.argsort(plain + places, kind="stable")  # new columns stand where their feature stood
+    return X[:, order], [all_names[i] for i in order]
+
+
+def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
+    """Return labels as a sparse array, or as a dense array unless that is too large."""
+    if as_sparse:
+        if np.isnan(stored_values(Y)).any():
+            raise format_error("labels that are missing cannot be read with sparse_labels=True: leave that out")
+        return sparse.csr_array(Y)
+    if sparse.issparse(Y) and Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
+        raise format_error(f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
+    return as_dense(Y)
+
+
+def join_parts(train: tuple[Any, Any], test: tuple[Any, Any]) -> tuple[Any, Any, dict[str, Split]]:
+    """Return X, Y and the split "source" of a data set that comes as training and test parts."""
+    n_train = train[0].shape[0]
+    X, Y = map(stack_rows, zip(train, test))
+    return X, Y, {"source": (np.arange(n_train), np.arange(n_train, X.shape[0]))}
+
+
+def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) -> None:
+    """Raise an error if a text file cannot hold the names or values of a data set.
+
+    With `xml`, label names will be written to an XML file. `missing` says whether the format can
+    represent missing values.
+    """
+    values = stored_values(dataset.X)
+    if np.isinf(values).any():
+        raise format_error(f"infinite values cannot be written: X has {np.isinf(values).sum()}")
+    n_missing = {"X": np.isnan(values).sum(), "Y": dataset.missing_labels}
+    for name, count in n_missing.items():
+        if count and not missing:
+            raise format_error(f"missing values cannot be written in this format: {name} has {count}")
+    if not dataset.n_labels or not dataset.n_samples:
+        raise format_error(f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
+    check_names(dataset)
+    for name in dataset.label_names if xml else ():
+        if NOT_IN_XML.search(name):
+            raise format_error(f"the label name {quote(name)} has a character that XML cannot hold")
+
+
+def check_names(dataset: Dataset) -> None:
+    """Raise an error if a column name cannot be encoded."""
+    for name in (*dataset.feature_names, *dataset.label_names):
+        if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise format_error(f"the name {quote(name)} is not valid text")
+
+
+def table_columns(dataset: Dataset, labels_first: bool) -> tuple[list[Any], list[str]]:
+    """Return [X, Y] and all column names; with `labels_first`, labels come before features."""
+    if labels_first:
+        return [dataset.Y, dataset.X], [*dataset.label_names, *dataset.feature_names]
+    return [dataset.X, dataset.Y], [*dataset.feature_names, *dataset.label_names]

@@ -1,0 +1,1 @@
+"""Time, memory and accuracy of exact kernel models by the number of rows."""
