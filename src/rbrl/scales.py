@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
 from rbrl._common.checks import users_level
+from rbrl._common.linalg import sum_duplicates
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.exceptions import ScalingWarning
 
@@ -179,9 +180,11 @@ def shifted_sums(X: Matrix, shift: FloatArray, weights: FloatArray | None = None
     w = np.ones(n) if weights is None else weights
     with np.errstate(over="ignore", invalid="ignore"):
         if issparse(X):
-            values = X.astype(np.float64, copy=False)
-            sums, total = np.asarray(values.T @ w), w.sum()
-            squares = np.asarray(values.multiply(values).T @ w) - 2 * shift * sums + total * shift**2
+            values = sum_duplicates(X).astype(np.float64, copy=False)
+            squared = type(values)((np.square(values.data), values.indices, values.indptr), shape=values.shape)
+            sums = np.asarray(values.T @ w)
+            total = w.sum()
+            squares = np.asarray(squared.T @ w) - 2 * shift * sums + total * shift**2
             return sums - total * shift, squares
         sums, squares = np.zeros(m), np.zeros(m)
         step = max(1, SLICE_ENTRIES // max(m, 1))

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -18,6 +19,8 @@ GRAM_FLOOR = 1e-4
 EXACT_BELOW = 1000
 # Number of entries of a dense block of rows of a projected Gram matrix: 32 MB.
 GRAM_BLOCK_ENTRIES = 2**22
+# Number of entries of a sparse matrix that are squared at a time: 1 MB.
+SPARSE_ENTRIES = 2**16
 # Eigenvalues above this share of the largest one are accurate to four digits in double precision.
 # Smaller ones are computed again from the rest of the matrix.
 ACCURATE_SHARE = 1e-11
@@ -250,11 +253,39 @@ def whiten(
 def squares(X: Matrix, axis: int = 0) -> FloatArray:
     """Return the sums of squares of the columns, or of the rows with ``axis=1``."""
     if issparse(X):
-        X = X.tocsr(copy=not X.has_canonical_format)
-        X.sum_duplicates()
-        places = X.indices if axis == 0 else np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        return np.bincount(places, np.square(X.data, dtype=np.float64), X.shape[1 - axis]).astype(np.float64)
+        X = sum_duplicates(X)
+        return _row_squares(X) if axis else _column_squares(X)
     return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
+
+
+def sum_duplicates(X: Any) -> Any:
+    """Return X as a CSR matrix with one entry for each place, in the order of the columns; X itself if it is so."""
+    X = X.tocsr(copy=not X.has_canonical_format)
+    X.sum_duplicates()
+    return X
+
+
+def _column_squares(X: Any) -> FloatArray:
+    """Return the sums of squares of the columns of a CSR matrix, some entries at a time."""
+    sums = np.zeros(X.shape[1])
+    # Every sum is as long as a row of X.
+    step = max(SPARSE_ENTRIES, X.shape[1])
+    for start in range(0, X.nnz, step):
+        part = slice(start, start + step)
+        sums += np.bincount(X.indices[part], np.square(X.data[part], dtype=np.float64), X.shape[1])
+    return sums
+
+
+def _row_squares(X: Any) -> FloatArray:
+    """Return the sums of squares of the rows of a CSR matrix, some rows at a time."""
+    sums = np.zeros(X.shape[0])
+    step = max(1, SPARSE_ENTRIES * X.shape[0] // max(X.nnz, 1))
+    for start in range(0, X.shape[0], step):
+        indptr = X.indptr[start : start + step + 1]
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        entries = np.square(X.data[indptr[0] : indptr[-1]], dtype=np.float64)
+        sums[start : start + step] = np.bincount(rows, entries, len(indptr) - 1)
+    return sums
 
 
 def gram_matrix(X: Matrix) -> FloatArray:

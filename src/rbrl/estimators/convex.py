@@ -4,7 +4,7 @@ import sys
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Self, cast
@@ -35,11 +35,14 @@ from rbrl.estimators.kernel_model import KernelModel
 from rbrl.estimators.training_scores import (
     CUT_ELSEWHERE,
     LEARNED,
+    LabelledRows,
     Threshold,
     TrainingRows,
     learn_threshold,
     parameters_of_problem,
     parameters_of_sample,
+    rows_of_problem,
+    rows_of_sample,
     warn_of_empty_rows,
 )
 from rbrl.exceptions import ConvergenceWarning
@@ -48,7 +51,7 @@ from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.base import mean_weights
 from rbrl.losses.label_graph import LabelCounts, label_counts
 from rbrl.out_of_core import Block, Blocks, as_blocks, fit_blocks
-from rbrl.out_of_core.design import Survey
+from rbrl.problem.objective import LARGEST_BLOCK
 from rbrl.scales import NUCLEAR_WITH_MAX_RANK, InterceptStrength, Strength, Width, intercept_column
 from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
 from rbrl.targets import SignedTargets, agreed_names
@@ -267,17 +270,16 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         if problem.gamma is not None:
             self.gamma_ = problem.gamma
         loss = partial(self.loss, partial(label_counts, problem.Y, problem.weights))
-        self._set_threshold(partial(self._training_rows, problem), loss, partial(parameters_of_problem, problem))
+        self._set_threshold(partial(rows_of_problem, problem), loss, partial(parameters_of_problem, problem))
         self._store_solution(solution, started)
 
-    def _training_rows(self, problem: ConvexProblem) -> TrainingRows:
-        X = problem.X if len(problem.rows) == problem.X.shape[0] else problem.X[problem.rows]
-        return TrainingRows(problem.Y, self._untuned_scores(X), problem.weights, problem.counted)
-
     def _set_threshold(
-        self, training_rows: Callable[[], TrainingRows], loss: Callable[[], Loss], n_parameters: Callable[[], float]
+        self, training_rows: Callable[[], LabelledRows], loss: Callable[[], Loss], n_parameters: Callable[[], float]
     ) -> None:
-        """Set `threshold_`, learned if it is to be; warn if the model gives most rows no label."""
+        """Set `threshold_`, and learn it first if the parameter names a metric.
+
+        Warn if the model gives most training rows no label.
+        """
         is_matrix = self.targets_.is_matrix
         learned = self.threshold in LEARNED
         may_be_empty = is_matrix and self.non_empty == "auto" and not self.non_empty_ and not CUT_ELSEWHERE.get()
@@ -285,12 +287,20 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         if not (learned or may_be_empty):
             return
         rows = training_rows()
+        blocks = self._untuned_blocks(rows.X)
         if learned:
+            scored = TrainingRows(rows.Y, self._untuned_scores(rows.X), rows.weights, rows.counted)
             filled = is_matrix and self.non_empty_
-            self.threshold_ = learn_threshold(str(self.threshold), loss(), rows, n_parameters(), filled)
+            self.threshold_ = learn_threshold(str(self.threshold), loss(), scored, n_parameters(), filled)
+            blocks = iter([scored.scores])
         if may_be_empty:
-            shifted = rows._replace(scores=rows.scores - self.threshold_)
-            warn_of_empty_rows(type(self).__name__, shifted, self.empty_share_)
+            is_empty = np.concatenate([~(scores > self.threshold_).any(axis=1) for scores in blocks])
+            warn_of_empty_rows(type(self).__name__, rows, is_empty, self.empty_share_)
+
+    def _untuned_blocks(self, X: Matrix) -> Iterator[FloatArray]:
+        """Yield the scores of one block of checked rows after the other, before the threshold is subtracted."""
+        step = max(1, LARGEST_BLOCK // self.targets_.n_columns)
+        return (self._untuned_scores(X[start : start + step]) for start in range(0, X.shape[0], step))
 
     def _fit_blocks(self, blocks: Blocks, told: Told | None = None) -> None:
         """Learn the linear model in passes over blocks of rows."""
@@ -336,16 +346,12 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         remember_columns(self, columns)
         warn_of_unseen(found.known[None], columns.label_names)
         self._store_linear(solution.coefficients)
-        sample = partial(self._sampled_rows, found)
         constant = intercept_column(self.ridge_, self.intercept_ridge) if self.fit_intercept else 0.0
-        self._set_threshold(sample, losses.pop, partial(parameters_of_sample, found, self.ridge_, constant))
+        n_parameters = partial(parameters_of_sample, found, self.ridge_, constant)
+        self._set_threshold(partial(rows_of_sample, found), losses.pop, n_parameters)
         in_passes = blocks.pass_seconds - before
         self.pass_seconds_ = in_passes, time.perf_counter() - started - in_passes
         self._store_solution(solution, started)
-
-    def _sampled_rows(self, found: Survey) -> TrainingRows:
-        X, Y, _, weights = found.sample
-        return TrainingRows(Y, self._untuned_scores(X), weights, mean_weights(Y, weights))
 
     # What a warm start goes on from beside the weights; it is in no copy and in no file.
     _dual_scores: FloatArray | None = None
@@ -372,7 +378,8 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
 
     def _store_linear(self, W: FloatArray) -> None:
         n_features = len(W) - self.fit_intercept
-        self.coef_ = np.ascontiguousarray(W[:n_features].T)
+        # The order of W: it is the one of products with rows, and needs no copy.
+        self.coef_ = W[:n_features].T
         self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=W.dtype)
 
     @property

@@ -83,7 +83,9 @@ class KernelModel:
     def _raw_scores(self, X: Matrix) -> FloatArray:
         """Scores of checked rows, of the type of X."""
         if self._is_linear():
-            return linear_scores(X, self.coef_) + self.intercept_
+            scores = linear_scores(X, self.coef_)
+            scores += self.intercept_
+            return scores
         step = max(1, BLOCK_ENTRIES // len(self.dual_coef_))
         blocks = (X[start : start + step] for start in range(0, X.shape[0], step))
         values = self._gram if self.X_fit_ is None else _training_rows(self).values

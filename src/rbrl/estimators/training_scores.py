@@ -18,7 +18,7 @@ import numpy as np
 
 from rbrl._common.checks import users_level
 from rbrl._common.linalg import gram_matrix, squares
-from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
+from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix, issparse
 from rbrl.decision import GlobalThreshold, LabelThresholds
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.exceptions import EmptyPredictionsWarning
@@ -35,6 +35,39 @@ SPECTRUM_ROWS = 2000
 # Whether the scores of the model that is being fitted are cut by another one, so that its empty rows do not matter. A
 # filter of warnings would hold for all threads.
 CUT_ELSEWHERE: ContextVar[bool] = ContextVar("CUT_ELSEWHERE", default=False)
+
+
+class LabelledRows(NamedTuple):
+    """Training rows, or a sample of them.
+
+    Attributes
+    ----------
+    X : array or CSR matrix (n_samples, n_features)
+        Checked rows.
+    Y : array (n_samples, n_labels)
+        Labels in {-1, 0, +1}; 0 is a missing label.
+    weights : array (n_samples,) or (n_samples, n_labels), or None
+        Weights in the loss.
+    counted : array (n_samples,) or None
+        Number of rows that each row stands for; None means 1.
+    """
+
+    X: Matrix
+    Y: IntArray
+    weights: FloatArray | None = None
+    counted: FloatArray | None = None
+
+
+def rows_of_problem(problem: ConvexProblem) -> LabelledRows:
+    """Return the rows of a problem that have a weight and a known label."""
+    X = problem.X if len(problem.rows) == problem.X.shape[0] else problem.X[problem.rows]
+    return LabelledRows(X, problem.Y, problem.weights, problem.counted)
+
+
+def rows_of_sample(found: Survey) -> LabelledRows:
+    """Return the rows that a survey has kept."""
+    X, Y, _, weights = found.sample
+    return LabelledRows(X, Y, weights, mean_weights(Y, weights))
 
 
 class TrainingRows(NamedTuple):
@@ -236,24 +269,24 @@ def learn_threshold(
     return GlobalThreshold(metric, never_empty=never_empty).fit(estimates, Y, rows.counted).threshold_
 
 
-def warn_of_empty_rows(owner: str, rows: TrainingRows, empty_share: float) -> None:
+def warn_of_empty_rows(owner: str, rows: LabelledRows, is_empty: BoolArray, empty_share: float) -> None:
     """Warn if more than half of the training rows have labels, and get none from the model.
 
     Parameters
     ----------
     owner : str
         Name of the class.
-    rows : TrainingRows
-        Scores with the threshold subtracted.
+    rows : LabelledRows
+    is_empty : bool array (n_samples,)
+        Rows of which no score is above the threshold.
     empty_share : float
         Share of the training rows that have no label.
     """
     labelled = (rows.Y > 0).any(axis=1)
-    empty = ~(rows.scores > 0).any(axis=1)
     counted = np.ones(len(rows.Y)) if rows.counted is None else rows.counted
-    if counted[labelled & empty].sum() <= 0.5 * counted.sum():
+    if counted[labelled & is_empty].sum() <= 0.5 * counted.sum():
         return
-    share = counted[empty].sum() / counted.sum()
+    share = counted[is_empty].sum() / counted.sum()
     warnings.warn(
         f"{owner} gives {share:.0%} of the training rows no label, and {empty_share:.0%} have none. Set "
         "threshold='f1_micro' to learn a lower threshold, or non_empty=True to give every row its best label; "

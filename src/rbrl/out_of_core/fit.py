@@ -32,9 +32,10 @@ from rbrl.problem import with_constant
 from rbrl.problem.design import last_row_times
 from rbrl.scales import InterceptStrength, Strength, intercept_column
 from rbrl.solvers import Posed, QuasiNewton, Solution, Solver, solve_posed
+from rbrl.solvers.dual_point import DualPoint
 from rbrl.solvers.minibatch import BATCH_ROWS, BatchSteps
 from rbrl.solvers.preconditioner import model_start
-from rbrl.solvers.proof import DualPoint, Proof, prove_sums
+from rbrl.solvers.proof import Proof, prove_sums
 
 
 def fit_blocks(

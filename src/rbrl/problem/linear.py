@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack, qr
 
-from rbrl._common.linalg import gram_matrix, leading_eigenvectors, projected_gram, squares, whiten
+from rbrl._common.linalg import gram_matrix, leading_eigenvectors, projected_gram, squares, sum_duplicates, whiten
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.problem.design import (
     LARGEST_DECOMPOSITION,
@@ -20,6 +20,39 @@ from rbrl.problem.design import (
     scores,
 )
 from rbrl.problem.kernel import SpectralDesign
+
+
+def drop_empty_columns(X: Any) -> tuple[Any, IntArray]:
+    """Return X without its empty columns, and the indices of the columns that are left.
+
+    The entries are shared with X. Only their indices are new.
+
+    Parameters
+    ----------
+    X : CSR matrix (n_samples, n_features)
+
+    Returns
+    -------
+    X : CSR matrix (n_samples, n_columns)
+    present : array (n_columns,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> X, present = drop_empty_columns(sparse.csr_array(np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])))
+    >>> X.toarray().tolist(), present.tolist()
+    ([[2.0, 0.0], [0.0, 3.0]], [1, 2])
+    """
+    used = np.zeros(X.shape[1], dtype=bool)
+    used[X.indices] = True
+    present = np.flatnonzero(used)
+    if len(present) == X.shape[1]:
+        return X, present
+    places = np.zeros(X.shape[1], dtype=X.indices.dtype)
+    places[present] = np.arange(len(present))
+    kept = sparse.csr_array((X.data, places[X.indices], X.indptr), shape=(X.shape[0], len(present)))
+    return kept, present
 
 
 class PresentColumns(MatrixDesign):
@@ -41,8 +74,8 @@ class PresentColumns(MatrixDesign):
 
     def __init__(self, X: Any) -> None:
         self.n_features = X.shape[1]
-        self.present = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
-        super().__init__(X if len(self.present) == X.shape[1] else X[:, self.present])
+        kept, self.present = drop_empty_columns(X)
+        super().__init__(kept)
 
     def coefficients(self, W: FloatArray) -> FloatArray:
         """Return the coefficients of all features: 0 for those of empty columns."""
@@ -105,10 +138,20 @@ def with_constant(X: Matrix, constant: float = 1.0) -> Matrix:
     >>> with_constant(np.eye(2), 3.0).tolist()
     [[1.0, 0.0, 3.0], [0.0, 1.0, 3.0]]
     """
-    column = np.full((X.shape[0], 1), constant, dtype=X.dtype)
     if issparse(X):
-        return sparse.hstack([X, sparse.csr_array(column)], format="csr")
-    return np.hstack([X, column])
+        return _append_constant(sum_duplicates(X), constant)
+    return np.hstack([X, np.full((X.shape[0], 1), constant, dtype=X.dtype)])
+
+
+def _append_constant(X: Any, constant: float) -> Any:
+    """Return a CSR matrix with a last column of a constant. SciPy's `hstack` needs three times the memory of X."""
+    n, m = X.shape
+    dtype = sparse.get_index_dtype(maxval=max(X.nnz + n, m + 1))
+    ends = X.indptr[1:]
+    data = np.insert(X.data, ends, constant)
+    indices = np.insert(X.indices.astype(dtype, copy=False), ends, m)
+    indptr = X.indptr + np.arange(n + 1, dtype=dtype)
+    return sparse.csr_array((data, indices, indptr), shape=(n, m + 1))
 
 
 def eigen_design(X: Matrix) -> RowDesign:

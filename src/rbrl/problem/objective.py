@@ -4,7 +4,7 @@ The penalties are two, and part of the objective: a ridge and the nuclear norm. 
 the one's second derivatives and the other's singular values, so neither can be exchanged for another function.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,6 +15,31 @@ from rbrl._common.linalg import gram_eigh, gram_singular_values, threshold_singu
 from rbrl._common.typing import Array, BoolArray, FloatArray
 from rbrl.losses.base import Loss, Terms, Weights
 from rbrl.problem.design import Design
+
+# Number of entries in a block of scores or weights. At most 2 MB stay in the cache of the processor. At most a share of
+# all entries makes everything that is computed from a block small beside the whole. Blocks below 128 kB waste time.
+LARGEST_BLOCK = 2**18
+SMALLEST_BLOCK = 2**14
+LARGEST_SHARE = 1 / 64
+
+
+def block_size(n_entries: int) -> int:
+    """Return the number of entries of a block, for an array of so many entries that is computed in blocks.
+
+    Parameters
+    ----------
+    n_entries : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> block_size(100), block_size(10**6), block_size(10**9)
+    (16384, 16384, 262144)
+    """
+    return min(max(int(LARGEST_SHARE * n_entries), SMALLEST_BLOCK), LARGEST_BLOCK)
 
 
 @dataclass(frozen=True)
@@ -194,6 +219,50 @@ class SmoothedNuclear:
         return self.hessian @ W if self.left else W @ self.hessian
 
 
+class EvaluatedRows(NamedTuple):
+    """The loss of a block of rows.
+
+    Attributes
+    ----------
+    rows : slice
+    scores : array (n_rows, n_labels)
+    weights : array (n_rows,) or (n_rows, n_labels), or None
+        Weights of the rows or of their entries.
+    loss : Terms
+    gradient : array (n_rows, n_labels)
+        Gradient of the loss in the scores.
+    """
+
+    rows: slice
+    scores: FloatArray
+    weights: Weights
+    loss: Terms
+    gradient: FloatArray
+
+
+def sum_terms(losses: Sequence[Terms]) -> Terms:
+    """Return the terms of a sum of losses, from the terms of each of them.
+
+    Parameters
+    ----------
+    losses : sequence of Terms
+
+    Returns
+    -------
+    Terms
+
+    Examples
+    --------
+    >>> from rbrl.losses import Terms
+    >>> sum_terms([Terms(1.0, 2.0, 3.0), Terms(1.0, 1.0, 1.0, reach=2.0)]) == (2.0, 3.0, 4.0, 2.0)
+    True
+    """
+    if len(losses) == 1:
+        return losses[0]
+    value, linear, quadratic = np.sum([loss[:3] for loss in losses], axis=0).tolist()
+    return Terms(value, linear, quadratic, min(loss.reach for loss in losses))
+
+
 class Point(NamedTuple):
     """Weights with everything one evaluation of the objective there gives.
 
@@ -297,6 +366,53 @@ class Objective:
         scores = self.design.scores(W) if scores is None else scores
         loss, residual = self.loss.evaluate(self.Y, scores, self.sample_weight)
         return Point(W, scores, loss, residual, loss.value + self.ridge.value(W) + self.nuclear.value(W))
+
+    def evaluate_rows(self, scores_of: Callable[[slice], FloatArray]) -> Iterator[EvaluatedRows]:
+        """Evaluate the loss of one block of rows after the other.
+
+        A loss is a sum over rows. So no more than the scores and the gradients of a block are in memory.
+
+        Parameters
+        ----------
+        scores_of : callable
+            Called with a slice of rows; returns their scores.
+
+        Yields
+        ------
+        EvaluatedRows
+        """
+        n_samples, n_labels = self.Y.shape
+        step = max(1, block_size(n_samples * n_labels) // max(n_labels, 1))
+        for start in range(0, max(n_samples, 1), step):
+            rows = slice(start, start + step)
+            weights = None if self.sample_weight is None else self.sample_weight[rows]
+            scores = scores_of(rows)
+            loss, gradient = self.loss.evaluate(self.Y[rows], scores, weights)
+            yield EvaluatedRows(rows, scores, weights, loss, gradient)
+
+    def sum_loss(self, scores_of: Callable[[slice], FloatArray]) -> Terms:
+        """Return the terms of the loss at scores that are given one block of rows at a time.
+
+        Parameters
+        ----------
+        scores_of : callable
+            Called with a slice of rows; returns their scores.
+
+        Returns
+        -------
+        Terms
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rbrl.losses import SquaredHinge
+        >>> from rbrl.problem import MatrixDesign, Objective
+        >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
+        >>> objective = Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
+        >>> objective.sum_loss(lambda rows: X[rows] * 0.5).value
+        0.125
+        """
+        return sum_terms([block.loss for block in self.evaluate_rows(scores_of)])
 
     def value(self, W: FloatArray) -> float:
         """The objective at W.

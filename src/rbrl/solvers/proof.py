@@ -19,9 +19,8 @@ from rbrl._common.linalg import gram_eigh, singular_values, squares
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.losses import Terms
 from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, last_row_times, scores
-from rbrl.problem.objective import Objective
+from rbrl.problem.objective import Objective, block_size
 from rbrl.solvers.certificate import (
-    BLOCK_ENTRIES,
     ROUNDING,
     Blur,
     Mixture,
@@ -29,16 +28,14 @@ from rbrl.solvers.certificate import (
     best_theta,
     lower_bound,
     maximise_reweighted,
-    mixed,
     relative_gap,
     shrink_factor,
     weights_bound,
 )
+from rbrl.solvers.dual_point import DualPoint, label_blocks, measure_dual, ridge_bound
 
 # An objective that rounding of the scores may have moved by more than this share is computed anew in extended precision.
 DOUBTFUL = 1e-10
-# Scores at a time in sums over rows: 2 MB, which stay in the processor's cache.
-CACHED_ENTRIES = 2**18
 # A lower bound is nearly the best where it makes the gap larger by this share at most.
 NEARLY = 0.05
 # Entries of X in extended precision at a time: 64 MB.
@@ -55,76 +52,6 @@ class Proof:
     objective: float
     gap: float
     sigma: FloatArray | None
-
-
-class DualPoint:
-    """A loss gradient R, by what a bound needs of it.
-
-    Parameters
-    ----------
-    loss : Terms
-    n_samples : int
-    sums : array (3, n_labels)
-        Sums of squares of the columns of R, of `Loss.rounding_reach`, and of the scores.
-
-    Attributes
-    ----------
-    sizes, score_sizes : arrays (n_labels,)
-        Norms of the columns of R, and of the scores.
-    own_rounding : array (n_labels,)
-        Norms of what rounding can have made of R: it is that of scores nearby, times the curvature of the loss.
-    blur : array (n_labels,)
-        What rounding can hide in a row of X'R, as a share of the norm of that column of X.
-    """
-
-    def __init__(self, loss: Terms, n_samples: float, sums: FloatArray) -> None:
-        self.loss, (self.sizes, reach, self.score_sizes) = loss, np.sqrt(sums)
-        self.own_rounding = ROUNDING * np.sqrt(len(reach)) * (self.sizes + reach)
-        self.blur = ROUNDING * np.sqrt(n_samples) * self.sizes + self.own_rounding
-
-    @classmethod
-    def at(cls, objective: Objective, F: FloatArray | Mixture) -> "tuple[DualPoint, FloatArray]":
-        """The point of scores F, or of a mixture, and R."""
-        shares, scores = F if isinstance(F, Mixture) else (np.ones(1), (F,))
-        norms, losses = np.zeros((3, objective.Y.shape[1])), []
-        R: Any = 0.0
-        for share, there in zip(shares, scores, strict=True):
-            data = objective.Y, there, objective.sample_weight
-            loss, gradient = objective.loss.evaluate(*data)
-            # Norms of a mixture are at most the mixture of norms.
-            norms += share * np.sqrt([squares(A) for A in (gradient, objective.loss.rounding_reach(*data), there)])
-            gradient *= share
-            R = np.add(R, gradient, out=gradient)
-            losses.append(loss)
-        # The sum over gradients is rounded as that over rows is.
-        rounded = (np.sqrt(len(R)) + np.sqrt(len(losses) - 1)) ** 2
-        return cls(losses[0] if len(losses) == 1 else mixed(shares, losses), rounded, norms**2), R
-
-    @classmethod
-    def sum_rows(
-        cls, objective: Objective, scores_of: Callable[[slice], FloatArray],
-        receive: Callable[[slice, FloatArray], object] | None = None,
-    ) -> "DualPoint":  # fmt: skip
-        """Return the point of scores that come some rows at a time; `receive` is called with the gradients of each part.
-
-        A loss is a sum over rows, so that no more than a part of the gradients is in memory.
-        """
-        n_samples, n_labels = objective.Y.shape
-        step = max(1, CACHED_ENTRIES // max(n_labels, 1))
-        sums, losses = np.zeros((3, n_labels)), []
-        for start in range(0, max(n_samples, 1), step):
-            part = slice(start, start + step)
-            weights = None if objective.sample_weight is None else objective.sample_weight[part]
-            F = scores_of(part)
-            loss, R = objective.loss.evaluate(objective.Y[part], F, weights)
-            sums += [squares(A) for A in (R, objective.loss.rounding_reach(objective.Y[part], F, weights), F)]
-            losses.append(loss)
-            if receive is not None:
-                receive(part, R)
-        if len(losses) == 1:
-            return cls(losses[0], n_samples, sums)
-        value, linear, quadratic = np.sum([loss[:3] for loss in losses], axis=0)
-        return cls(Terms(value, linear, quadratic, min(loss.reach for loss in losses)), n_samples, sums)
 
 
 def prove_linear(
@@ -150,12 +77,11 @@ def prove_linear(
     -------
     Proof
     """
+    if design is None and isinstance(dual_scores, np.ndarray) and _has_ridge_alone(objective):
+        return _prove_ridge_model(objective, X, W, dual_scores)
     if issparse(X) and design is None:
         X, W = _present_columns(X, W)
-    here = DualPoint.sum_rows(objective, lambda part: scores(X[part], W))
-    intercept = len(W) - X.shape[1]
-    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
-    n_terms = intercept + (int(np.diff(X.indptr).max(initial=0)) if issparse(X) else X.shape[1])
+    here, norms, rounding = _measure_scores(objective, X, W)
     extended = partial(_extended_loss, objective, X, W)
     if design is not None:
         dual, R = DualPoint.at(objective, dual_scores)
@@ -165,15 +91,48 @@ def prove_linear(
         dual, R = DualPoint.at(objective, dual_scores)
         add_adjoint(X, R, G)
     else:
-        dual = DualPoint.sum_rows(objective, lambda part: dual_scores[part], lambda part, R: add_adjoint(X[part], R, G))
+        dual = DualPoint.sum_rows(objective, lambda rows: dual_scores[rows], lambda rows, R: add_adjoint(X[rows], R, G))
     # The penalties see the weight of the intercept's column, not the intercept.
     constant = objective.design.constant
     if constant != 1.0:
         norms[-1] *= constant
         G[-1] *= constant
     B = last_row_times(W, 1 / constant)
-    rounding = ScoreRounding(n_terms, partial(_sum_sizes, X, W) if issparse(X) else None)
     return prove_sums(objective, norms, B, here, [(dual, G)], extended, rounding=rounding)
+
+
+def _has_ridge_alone(objective: Objective) -> bool:
+    """Return whether the ridge is the only penalty, so that the bound needs the norm of Z'R and nothing else of it."""
+    has_one_weight = isinstance(objective.ridge.row_weights, float)
+    return has_one_weight and objective.ridge.weight > 0 and objective.nuclear.weight == 0
+
+
+def _prove_ridge_model(objective: Objective, X: Matrix, W: FloatArray, dual_scores: FloatArray) -> Proof:
+    """Return the proof of a linear model whose only penalty is the ridge. It needs no copy of X or W."""
+    here, norms, rounding = _measure_scores(objective, X, W)
+    bound = ridge_bound(objective, *measure_dual(objective, X, norms, dual_scores))
+    square = float(objective.ridge.row_weights) * _squared_norm(W, 1 / objective.design.constant)
+    extended = partial(_extended_loss, objective, X, W)
+    return _proof(objective, here, norms, W, square, None, bound, extended_loss=extended, rounding=rounding)
+
+
+def _measure_scores(objective: Objective, X: Matrix, W: FloatArray) -> "tuple[DualPoint, FloatArray, ScoreRounding]":
+    """Return the point at the scores of W, the norms of the columns of X, and what bounds the rounding of the scores."""
+    here = DualPoint.sum_rows(objective, lambda rows: scores(X[rows], W))
+    intercept = len(W) - X.shape[1]
+    norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
+    if issparse(X):
+        n_terms = intercept + int(np.diff(X.indptr).max(initial=0))
+        return here, norms, ScoreRounding(n_terms, partial(_sum_sizes, X, W))
+    return here, norms, ScoreRounding(intercept + X.shape[1])
+
+
+def _squared_norm(W: FloatArray, last_factor: float) -> float:
+    """Return the squared norm of W with its last row times a factor."""
+    if last_factor == 1.0:
+        return float(np.vdot(W, W))
+    last = last_factor * W[-1]
+    return float(np.vdot(W[:-1], W[:-1])) + float(np.vdot(last, last))
 
 
 def _present_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:
@@ -204,19 +163,25 @@ class ScoreRounding(NamedTuple):
 
 
 def _sum_sizes(X: Matrix, W: FloatArray) -> FloatArray:
-    """Return the norms of the columns of |X| |W|, by some rows at a time."""
-    step = max(1, BLOCK_ENTRIES // max(W.shape[1], 1))
-    sizes = np.abs(W)
+    """Return the norms of the columns of |X| |W|, some labels and some rows at a time."""
     sums = np.zeros(W.shape[1])
-    for start in range(0, X.shape[0], step):
-        sums += squares(scores(abs(X[start : start + step]), sizes))
+    for labels in label_blocks(len(W), W.shape[1]):
+        sizes = np.abs(W[:, labels])
+        step = max(1, block_size(X.shape[0] * W.shape[1]) // sizes.shape[1])
+        for start in range(0, X.shape[0], step):
+            sums[labels] += squares(scores(abs(X[start : start + step]), sizes))
     return np.sqrt(sums)
 
 
 def _extended_scores(X: Matrix, W: FloatArray) -> FloatArray:
-    """Scores of coefficients W by products in extended precision, some rows at a time."""
+    """Compute scores of coefficients W by products in extended precision, some rows and some labels at a time."""
     step = max(1, EXTENDED_ENTRIES // (X.shape[1] + 1))
-    return np.vstack([extended_scores(X[start : start + step], W) for start in range(0, X.shape[0], step)])
+    F = np.empty((X.shape[0], W.shape[1]))
+    for start in range(0, X.shape[0], step):
+        rows = X[start : start + step]
+        for labels in label_blocks(len(W), W.shape[1]):
+            F[start : start + step, labels] = extended_scores(rows, W[:, labels])
+    return F
 
 
 def _extended_loss(objective: Objective, X: Matrix, W: FloatArray) -> float:
@@ -367,7 +332,7 @@ def _proof(
     value = _objective_value(objective, here, square, sigma)
     n_terms, sizes = rounding or ScoreRounding(len(W))
     unit = ROUNDING * np.sqrt(n_terms)
-    in_scores = unit * float(norms @ np.abs(W) @ (here.sizes + pull))
+    in_scores = unit * _sum_weighted(norms, W, here.sizes + pull)
     if sizes is not None and in_scores > DOUBTFUL * value:
         in_scores = unit * float(sizes() @ (here.sizes + pull))
     in_loss = float(here.score_sizes @ here.own_rounding)
@@ -378,6 +343,16 @@ def _proof(
         # The doubt stays in the gap: what extended precision is worth depends on the machine.
         value += extended_loss() - here.loss.value
     return Proof(value, relative_gap(value + doubt, bound), sigma)
+
+
+def _sum_weighted(norms: FloatArray, W: FloatArray, sizes: FloatArray) -> float:
+    """Return norms' |W| sizes, some rows of W at a time."""
+    total = 0.0
+    step = max(1, block_size(W.size) // max(W.shape[1], 1))
+    for start in range(0, len(W), step):
+        part = slice(start, start + step)
+        total += float(norms[part] @ (np.abs(W[part]) @ sizes))
+    return total
 
 
 def _objective_value(objective: Objective, here: DualPoint, square: float, sigma: FloatArray | None) -> float:

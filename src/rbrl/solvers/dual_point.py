@@ -1,0 +1,190 @@
+"""Dual points: loss gradients R, and what a lower bound needs to know about R and Z'R.
+
+Rounding changes R and Z'R. A bound is certain only if it holds whatever rounding hides, so that upper bounds of the
+rounding belong to a dual point.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rbrl._common.linalg import squares
+from rbrl._common.typing import FloatArray, Matrix, issparse
+from rbrl.losses import Terms
+from rbrl.problem.design import add_adjoint, last_row_times
+from rbrl.problem.linear import drop_empty_columns
+from rbrl.problem.objective import SMALLEST_BLOCK, Objective, block_size, sum_terms
+from rbrl.solvers.certificate import ROUNDING, Blur, Mixture, along, best_theta, mixed
+
+# Fewest labels of a block of Z'R: a line of the processor's cache.
+FEWEST_LABELS = 8
+
+
+class DualPoint:
+    """A loss gradient R, by what a bound needs of it.
+
+    Parameters
+    ----------
+    loss : Terms
+    n_samples : int
+    sums : array (3, n_labels)
+        Sums of squares of the columns of R, of `Loss.rounding_reach`, and of the scores.
+
+    Attributes
+    ----------
+    sizes, score_sizes : arrays (n_labels,)
+        Norms of the columns of R, and of the scores.
+    own_rounding : array (n_labels,)
+        Norms of what rounding can have made of R: it is that of scores nearby, times the curvature of the loss.
+    blur : array (n_labels,)
+        What rounding can hide in a row of X'R, as a share of the norm of that column of X.
+    """
+
+    def __init__(self, loss: Terms, n_samples: float, sums: FloatArray) -> None:
+        self.loss, (self.sizes, reach, self.score_sizes) = loss, np.sqrt(sums)
+        self.own_rounding = ROUNDING * np.sqrt(len(reach)) * (self.sizes + reach)
+        self.blur = ROUNDING * np.sqrt(n_samples) * self.sizes + self.own_rounding
+
+    @classmethod
+    def at(cls, objective: Objective, F: FloatArray | Mixture) -> "tuple[DualPoint, FloatArray]":
+        """The point of scores F, or of a mixture, and R."""
+        shares, scores = F if isinstance(F, Mixture) else (np.ones(1), (F,))
+        norms, losses = np.zeros((3, objective.Y.shape[1])), []
+        R: Any = 0.0
+        for share, there in zip(shares, scores, strict=True):
+            data = objective.Y, there, objective.sample_weight
+            loss, gradient = objective.loss.evaluate(*data)
+            # Norms of a mixture are at most the mixture of norms.
+            norms += share * np.sqrt([squares(A) for A in (gradient, objective.loss.rounding_reach(*data), there)])
+            gradient *= share
+            R = np.add(R, gradient, out=gradient)
+            losses.append(loss)
+        # The sum over gradients is rounded as that over rows is.
+        rounded = (np.sqrt(len(R)) + np.sqrt(len(losses) - 1)) ** 2
+        return cls(losses[0] if len(losses) == 1 else mixed(shares, losses), rounded, norms**2), R
+
+    @classmethod
+    def sum_rows(
+        cls, objective: Objective, scores_of: Callable[[slice], FloatArray],
+        receive: Callable[[slice, FloatArray], object] | None = None,
+    ) -> "DualPoint":  # fmt: skip
+        """Return the point of scores that are given one block of rows at a time.
+
+        `receive` is called with the rows and the gradients of each block.
+        """
+        n_samples, n_labels = objective.Y.shape
+        sums = np.zeros((3, n_labels))
+        losses = []
+        for rows, F, weights, loss, R in objective.evaluate_rows(scores_of):
+            reach = objective.loss.rounding_reach(objective.Y[rows], F, weights)
+            sums += [squares(A) for A in (R, reach, F)]
+            losses.append(loss)
+            if receive is not None:
+                receive(rows, R)
+        return cls(sum_terms(losses), n_samples, sums)
+
+
+class AdjointSize(NamedTuple):
+    """The size of Z'R.
+
+    Attributes
+    ----------
+    square : float
+        Squared norm.
+    largest : float
+        Upper bound of the squared norm, whatever rounding hides in the entries.
+    """
+
+    square: float
+    largest: float
+
+    @classmethod
+    def of(cls, G: FloatArray, blur: Blur) -> "AdjointSize":
+        """Compute the size of G, some rows at a time. G is overwritten."""
+        square = 0.0
+        largest = 0.0
+        step = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))
+        for start in range(0, len(G), step):
+            block = G[start : start + step]
+            square += float(np.vdot(block, block))
+            np.abs(block, out=block)
+            block += np.outer(blur.rows[start : start + step], blur.labels)
+            largest += float(np.vdot(block, block))
+        return cls(square, largest)
+
+
+def measure_dual(
+    objective: Objective, X: Matrix, norms: FloatArray, dual_scores: FloatArray
+) -> tuple[DualPoint, AdjointSize]:
+    """Return the dual point of scores, and the size of its Z'R.
+
+    The smaller one of R and Z'R is in memory as a whole. The other one is computed in blocks: R in blocks of rows, or
+    Z'R in blocks of labels.
+
+    Parameters
+    ----------
+    objective : Objective
+    X : array or CSR matrix (n_samples, n_features)
+    norms : array (n_columns,)
+        Norms of the columns of X. One more than there are features is the norm of a column of ones, for the intercept.
+    dual_scores : array (n_samples, n_labels)
+
+    Returns
+    -------
+    dual : DualPoint
+    size : AdjointSize
+    """
+    if issparse(X) and 2 * np.count_nonzero(norms) < len(norms):
+        last = norms[X.shape[1] :]
+        X, present = drop_empty_columns(X)
+        norms = np.append(norms[present], last)
+    # The penalties see the weight of the intercept's column, not the intercept.
+    constant = objective.design.constant
+    norms = last_row_times(norms, constant)
+    shape = len(norms), objective.Y.shape[1]
+
+    def size_of(G: FloatArray, labels: slice) -> AdjointSize:
+        if constant != 1.0:
+            G[-1] *= constant
+        return AdjointSize.of(G, Blur(norms, dual.blur[labels]))
+
+    if shape[0] <= X.shape[0]:
+        G = np.zeros(shape)
+        dual = DualPoint.sum_rows(objective, lambda rows: dual_scores[rows], lambda rows, R: add_adjoint(X[rows], R, G))
+        return dual, size_of(G, slice(None))
+    gradients = np.empty(objective.Y.shape)
+    dual = DualPoint.sum_rows(objective, lambda rows: dual_scores[rows], gradients.__setitem__)
+    sizes = []
+    for labels in label_blocks(*shape):
+        R = np.ascontiguousarray(gradients[:, labels])
+        sizes.append(size_of(add_adjoint(X, R, np.zeros((shape[0], R.shape[1]))), labels))
+    return dual, AdjointSize(sum(size.square for size in sizes), sum(size.largest for size in sizes))
+
+
+def label_blocks(n_columns: int, n_labels: int) -> Iterator[slice]:
+    """Return slices of labels, for weights (n_columns, n_labels) of which some labels are needed at a time."""
+    step = max(FEWEST_LABELS, block_size(n_columns * n_labels) // max(n_columns, 1))
+    return (slice(start, start + step) for start in range(0, n_labels, step))
+
+
+def ridge_bound(objective: Objective, dual: DualPoint, size: AdjointSize) -> float:
+    """Return a lower bound of the optimum of a problem without a nuclear norm. Rounding cannot have raised it.
+
+    Parameters
+    ----------
+    objective : Objective
+        With a ridge, whose row weights are one number.
+    dual : DualPoint
+    size : AdjointSize
+        Size of Z'R at the dual point.
+
+    Returns
+    -------
+    float
+    """
+    if dual.loss.value <= 0:
+        return 0.0
+    ridge = 2 * objective.ridge.weight * float(objective.ridge.row_weights)
+    theta = best_theta(dual.loss, size.square / ridge)
+    return max(0.0, along(dual.loss, theta, n_terms=objective.Y.size) - theta**2 * (size.largest / ridge))
