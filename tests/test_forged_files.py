@@ -120,7 +120,7 @@ SCHEMAS = {
     "deep nesting": (nested, "cannot be read .RecursionError"),
     "a number that is a fraction": (lambda s: more(s, dict(text(1), __id__=5.0)), "must be a whole number. Got 5.0"),
     "no number": (lambda s: more(s, dict(text(1), __id__=None)), "must be a whole number. Got None"),
-    "an old protocol": (lambda s: s.update(protocol=1), "protocol of skops must be a whole number from 2 on. Got 1"),
+    "an old protocol": (lambda s: s.update(protocol=1), "protocol of skops must be a whole number >= 2. Got 1"),
     "a protocol that is true": (lambda s: s.update(protocol=True), "protocol of skops .* Got True"),
     "no protocol": (lambda s: s.pop("protocol") and None, "protocol of skops .* Got None"),
     "a protocol of the future": (lambda s: s.update(protocol=99), "cannot be read"),

@@ -105,17 +105,17 @@ INSTANCES = [
     ("nystroem", "feature_map_", float, "feature_map_ of its RBRLClassifier must be an instance"),
     ("pipeline", "steps", lambda steps: [("scale", float), *steps[1:]], "a step of its Pipeline must be a name and an"),
     ("pipeline", "steps", lambda steps: [steps[0], ["only one"]], "a step of its Pipeline must be a name and an"),
-    ("linear", "targets_.kind", "ranking", "kind of its targets_ is no coding of labels"),
-    ("linear", "targets_.is_matrix", False, "is_matrix of its targets_ is no coding of labels"),
-    ("linear", "targets_.low", 7, "low of its targets_ is no coding of labels"),
-    ("linear", "targets_.low", 0.0, "low of its targets_ is no coding of labels"),
-    ("linear", "targets_.dtype", np.dtype(complex), "dtype of its targets_ is no coding of labels"),
-    ("linear", "targets_.dtype", np.dtype("U9"), "dtype of its targets_ is no coding of labels"),
-    ("linear", "targets_.dtype", "int", "dtype of its targets_ is no coding of labels"),
-    ("linear", "targets_.classes_", np.zeros(0, int), "classes_ of its targets_ is no coding|do not fit together"),
-    ("linear", "targets_.classes_", 4, "classes_ of its targets_ is no coding of labels"),
+    ("linear", "targets_.kind", "ranking", "kind of its targets_ is not valid for a coding of labels"),
+    ("linear", "targets_.is_matrix", False, "is_matrix of its targets_ is not valid for a coding of labels"),
+    ("linear", "targets_.low", 7, "low of its targets_ is not valid for a coding of labels"),
+    ("linear", "targets_.low", 0.0, "low of its targets_ is not valid for a coding of labels"),
+    ("linear", "targets_.dtype", np.dtype(complex), "dtype of its targets_ is not valid for a coding of labels"),
+    ("linear", "targets_.dtype", np.dtype("U9"), "dtype of its targets_ is not valid for a coding of labels"),
+    ("linear", "targets_.dtype", "int", "dtype of its targets_ is not valid for a coding of labels"),
+    ("linear", "targets_.classes_", np.zeros(0, int), "classes_ of its targets_ is not valid|do not fit together"),
+    ("linear", "targets_.classes_", 4, "classes_ of its targets_ is not valid for a coding of labels"),
     ("linear", "targets_.classes_", as_type("complex128"), "classes_ of its SignedTargets must hold text or numbers"),
-    ("sparse-labels", "targets_.sparse_container", float, "sparse_container of its targets_ is no coding of labels"),
+    ("sparse-labels", "targets_.sparse_container", float, "sparse_container of its targets_ is not valid for a coding of labels"),
 ]  # fmt: skip
 
 
@@ -138,10 +138,10 @@ def falling(matrix):
 
 SVM = "of LIBSVM|do not fit together"
 MEMORY = [
-    ("br-rbf", "dual_coef_", outside, "a sparse array of shape .* is not sound"),
-    ("br-rbf", "dual_coef_", falling, "a sparse array of shape .* is not sound|cannot be read"),
-    ("mlfe", "reconstruction_", outside, "a sparse array of shape .* is not sound"),
-    ("sparse-svc", "estimators_.0.support_vectors_", outside, "a sparse array of shape .* is not sound"),
+    ("br-rbf", "dual_coef_", outside, "a sparse array of shape .* is not valid"),
+    ("br-rbf", "dual_coef_", falling, "a sparse array of shape .* is not valid|cannot be read"),
+    ("mlfe", "reconstruction_", outside, "a sparse array of shape .* is not valid"),
+    ("sparse-svc", "estimators_.0.support_vectors_", outside, "a sparse array of shape .* is not valid"),
     *[
         (model, f"estimators_.0.{name}", value, SVM)
         for model in ("br-svc", "sparse-svc")
@@ -173,7 +173,7 @@ def test_a_generator_beyond_its_state_is_refused(place, tmp_path):
     state["state"]["pos"] = place
     random.set_state(state)
     model = REGISTRY["rakel"](random_state=random)
-    refused(tmp_path / "model", archive_of(model), rf"a RandomState in it is at place {place} of 624 numbers")
+    refused(tmp_path / "model", archive_of(model), rf"a RandomState in it is at position {place} of 624 numbers")
 
 
 def loaded(model, path):
@@ -218,7 +218,7 @@ def test_functions_of_numpy_and_scipy_may_be_part_of_a_pipeline(tmp_path):
 def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
     model = rbrl.RBRLClassifier().fit(X, Y)
     model.coef_[0, 0] = np.nan
-    with pytest.raises(ModelFileError, match=r"cannot be saved, since rbrl\.load would refuse it: coef_ of"):
+    with pytest.raises(ModelFileError, match=r"cannot be saved, because rbrl\.load would reject it: coef_ of"):
         rbrl.save(model, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 

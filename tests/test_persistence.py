@@ -19,11 +19,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rbrl
-from rbrl import RBRLClassifier, RBRLClassifierCV, TunedThresholdClassifier, decision, persistence, solvers
+from rbrl import RBRLClassifier, RBRLClassifierCV, TunedThresholdClassifier, decision, solvers
 from rbrl.exceptions import ModelFileError, ModelVersionWarning
-from rbrl.persistence import describe
-from rbrl.persistence.files import MAGIC, VERSIONS
-from rbrl.persistence.schema import model_classes, nodes
+from rbrl.persistence import MAGIC, VERSIONS, describe
+from rbrl.persistence.schema import OLD_MODULES, iterate_nodes, model_classes
 from rbrl.registry import REGISTRY
 
 X, Y = make_multilabel_classification(n_samples=40, n_features=6, n_classes=4, random_state=0)
@@ -140,7 +139,7 @@ def test_packed_zeros_are_refused_before_they_are_unpacked(tmp_path):
     model.coef_ = np.zeros((4, 2_000_000))
     archive = skops.io.dumps({"model": model}, compression=zipfile.ZIP_DEFLATED)
     assert len(archive) < 1_000_000
-    peak = refused(tmp_path / "model", archive, r"would unpack to 64\d{6}; rbrl.save, which packs nothing")
+    peak = refused(tmp_path / "model", archive, r"would unpack to 64\d{6}; rbrl.save, which does not compress")
     assert peak < 10_000_000
 
 
@@ -221,7 +220,7 @@ def test_arrays_that_do_not_fit_together_are_refused(tmp_path, name, shape, insi
     with pytest.raises(ModelFileError, match="do not fit together"):
         rbrl.load(tmp_path / "model")
     with pytest.raises(
-        ModelFileError, match=r"cannot be saved, since rbrl\.load would refuse it: .* do not fit together"
+        ModelFileError, match=r"cannot be saved, because rbrl\.load would reject it: .* do not fit together"
     ):
         rbrl.save(changed, tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
@@ -234,7 +233,7 @@ def test_other_versions_are_noted(tmp_path, monkeypatch):
         warnings.simplefilter("error")
         rbrl.load(tmp_path / "model")
     monkeypatch.setitem(VERSIONS, "scikit-learn", "99.0")
-    with pytest.warns(ModelVersionWarning, match=r"scikit-learn \d.*, here 99\.0\. Answers may differ"):
+    with pytest.warns(ModelVersionWarning, match=r"scikit-learn \d.*, here 99\.0\. Predictions may differ"):
         rbrl.load(tmp_path / "model")
 
 
@@ -292,7 +291,7 @@ def test_a_kernel_function_cannot_be_saved_and_the_old_file_stays(tmp_path):
 
 def test_a_class_is_found_under_its_earlier_names(tmp_path):
     """Archives whose schema names every class of ours by an earlier module: the first one, and the last one."""
-    pairs = [(name, home) for home, names in persistence.FIRST_HOMES.items() for name in names]
+    pairs = [(name, home) for home, names in OLD_MODULES.items() for name in names]
     for homes, key in product(
         (dict(pairs), dict(reversed(pairs))),
         ("br", "rank-svm", "search", "thresholds", "calibrated", "paper", "pipeline"),
@@ -301,7 +300,7 @@ def test_a_class_is_found_under_its_earlier_names(tmp_path):
 
         def renamed(name, content, homes=homes):
             schema = json.loads(content) if name == "schema.json" else None
-            for node in nodes(schema):
+            for node in iterate_nodes(schema):
                 if node.get("__class__") in homes:
                     node["__module__"] = homes[node["__class__"]]
             return json.dumps(schema) if name == "schema.json" else content
@@ -313,7 +312,7 @@ def test_a_class_is_found_under_its_earlier_names(tmp_path):
 
 def test_every_class_of_the_first_release_has_a_present_home():
     present = {cls.__name__ for cls in model_classes()}
-    assert {name for names in persistence.FIRST_HOMES.values() for name in names} <= present
+    assert {name for names in OLD_MODULES.values() for name in names} <= present
 
 
 def test_an_old_name_does_not_open_a_door(tmp_path):

@@ -214,12 +214,16 @@ def test_only_a_few_points_are_remembered():
 
 X, Y = np.ones((4, 3)), np.array([[0, 1]] * 4)
 BAD = [
-    ([], ValueError, "no blocks of rows.*got 0"),
-    ([(X[:0], Y[:0])], ValueError, "all 1 blocks are empty"),
-    ([(X, Y), (X[:, :2], Y)], DataFormatError, "part 1 has 2 features and 2 labels, part 0 has 3 and 2"),
+    ([], ValueError, "at least one block of rows. Got 0 blocks"),
+    ([(X[:0], Y[:0])], ValueError, "at least one row. Got 1 empty blocks"),
+    (
+        [(X, Y), (X[:, :2], Y)],
+        DataFormatError,
+        "part 1 has 2 features and 2 labels, part 0 has 3 features and 2 labels",
+    ),
     ([(X, Y), (X, Y[:, :1])], DataFormatError, "part 1 has 3 features and 1 labels"),
-    ([(X, Y), (X[:3], Y)], DataFormatError, r"part 1 must be two matrices.*\(3, 3\) and \(4, 2\)"),
-    ([(X, Y[:, 0])], DataFormatError, r"part 0 must be two matrices.*\(4,\)"),
+    ([(X, Y), (X[:3], Y)], DataFormatError, r"part 1 must be a matrix of features.*\(3, 3\) and \(4, 2\)"),
+    ([(X, Y[:, 0])], DataFormatError, r"part 0 must be a matrix of features.*\(4,\)"),
     ([(X, Y), (np.where(X > 0, np.nan, X), Y)], DataFormatError, "part 1 holds NaN"),
     ([(X, Y), (sparse.csr_array(X * np.inf), Y)], DataFormatError, "part 1 holds NaN or infinite"),
     ([(X, Y), (X, 2 * Y)], InvalidLabelsError, "part 1: labels must be 0/1 or -1/[+]1. Got the values 0, 2"),

@@ -174,7 +174,7 @@ def test_a_worker_that_dies_is_survived(expected, tmp_path):
 def test_bad_arrays_are_named():
     Xd, Yd = arrays()
     with pytest.raises(
-        ValueError, match=r"same rows in each block. Got 17, 17, 17, 17, … and 50, 50, 50, 50 rows; y\.rech"
+        ValueError, match=r"same rows in each block. Got 17, 17, 17, 17, … and 50, 50, 50, 50 rows; use y\.rech"
     ):
         RBRLClassifier().fit(Xd, Yd.rechunk((50, 5)))
     with pytest.raises(ValueError, match=r"two dimensions. Got shapes \(200, 8\) and \(200,\)"):

@@ -30,7 +30,7 @@ def run(progress, gaps=(1.0, 0.1, 0.01, 0.001)):
 def test_time_left_follows_the_gap():
     progress = run(Passes(1e-5))
     assert progress.n_passes == 4
-    progress._began -= 8.0  # two seconds a pass
+    progress._start -= 8.0  # two seconds a pass
     assert progress.seconds_left() == pytest.approx(2 * 2.0, rel=0.01), "a factor of ten a pass, two factors to go"
     assert run(Passes(0.5)).seconds_left() is None
     assert run(Passes(1e-5), (0.1, 0.1, 0.1, 0.2)).seconds_left() is None

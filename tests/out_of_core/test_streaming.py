@@ -208,7 +208,7 @@ def test_ten_thousand_sparse_features():
 
 
 def test_an_iterator_is_not_for_fit():
-    with pytest.raises(ValueError, match=r"several passes over its rows, and a generator.*write_shards.*partial_fit"):
+    with pytest.raises(ValueError, match=r"several passes over the rows, but a generator.*write_shards.*partial_fit"):
         ranker().fit(part for part in [(X, Y)])
 
 

@@ -1,9 +1,9 @@
-"""The list of what a model file may ask for: loaders, and for each of them the classes that it may build.
+"""List of the loaders that a model file may use, and of the classes that each loader may build.
 
-The schema of a file is a tree of nodes. A node names one of skops's loaders and a class, and the loader decides what is
-done with the class: "ObjectNode" builds an instance of it, "TypeNode" gives the class itself, "MethodNode" an attribute
-of anything. So a class alone says nothing about safety. This module checks pairs of loader and class before skops sees
-the file, whatever skops itself trusts.
+The schema of a file is a tree of nodes. A node names a class and one of skops's loaders, which decides how the
+class is used: "ObjectNode" builds an instance, "TypeNode" returns the class itself, and "MethodNode" returns
+an attribute of any object. The class alone therefore does not tell whether a node is safe. This module checks
+the pairs of loader and class before skops reads the file, in addition to the checks of skops.
 """
 
 import hashlib
@@ -23,15 +23,15 @@ from sklearn.utils import all_estimators
 from rbrl import decision, estimators, ranking_svm, selection, solvers, targets
 from rbrl.exceptions import ModelFileError
 
-# Every version of skops that rbrl works with writes protocol 2 or a later one. Older protocols read some nodes otherwise.
+# Every supported version of skops writes protocol 2 or a later one. Older protocols read some nodes differently.
 OLDEST_PROTOCOL = 2
-PLAIN = frozenset(f"builtins.{name}" for name in ("bool", "float", "int", "str"))
-SPARSE = frozenset(
+PLAIN_TYPES = frozenset(f"builtins.{name}" for name in ("bool", "float", "int", "str"))
+SPARSE_TYPES = frozenset(
     {"scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix", "scipy.sparse._csc.csc_array"}
 )  # fmt: skip
-# The part of the archive that a loader reads, by the end of its name.
-ENTRIES = {"BytesNode": ".bin", "NdArrayNode": ".npy", "SparseMatrixNode": ".npz"}
-# Parts of scikit-learn's linear models that are no estimators: losses in Cython, and in Python with their links.
+# Suffix of the entries of the archive that a loader reads.
+ENTRY_SUFFIXES = {"BytesNode": ".bin", "NdArrayNode": ".npy", "SparseMatrixNode": ".npz"}
+# Losses of scikit-learn's linear models, in Cython, and in Python with their links.
 CYTHON_LOSSES = {
     "sklearn.linear_model._sgd_fast": (
         "EpsilonInsensitive", "Hinge", "ModifiedHuber", "SquaredEpsilonInsensitive", "SquaredHinge",
@@ -49,13 +49,12 @@ PYTHON_LOSSES = {
         "HalfSquaredError", "HuberLoss", "PinballLoss",
     ),
 }  # fmt: skip
-# What makes a dict of the schema a node. One of the keys is enough for skops to look for the others, or for an earlier
-# node with the same number.
-MARKS = frozenset({"__class__", "__id__", "__loader__", "__module__"})
-LONGEST_TEXT = 400
-# Earlier modules of the classes of a model: those of version 0.1.0, and those between 0.1.0 and the next release. A
-# class that has moved since is found by its own name; these files are read until the release after the next.
-FIRST_HOMES = {
+# Keys of a node. A dict with one of these keys counts as a node, because skops may treat it as one.
+NODE_KEYS = frozenset({"__class__", "__id__", "__loader__", "__module__"})
+MAX_TEXT_LENGTH = 400
+# Old modules of the classes of a model, which files of version 0.1.0 and of development versions after it name. The
+# present module of a class is found by the name of the class. These files can be read until the release after the next.
+OLD_MODULES = {
     "rbrl.decision._fixed": ("NonEmpty", "TopK", "ZeroThreshold"), "rbrl.decision._row": ("RowThreshold",),
     "rbrl.decision._rule": ("Chain", "DecisionRule"),
     "rbrl.decision._thresholds": ("GlobalThreshold", "LabelThresholds"),
@@ -75,7 +74,7 @@ FIRST_HOMES = {
 
 
 def model_classes() -> Iterable[type]:
-    """Yield our own classes that may be part of a model.
+    """Yield the classes of rbrl that may be part of a model.
 
     Yields
     ------
@@ -88,7 +87,7 @@ def model_classes() -> Iterable[type]:
 
 @cache
 def permitted_classes() -> dict[str, frozenset[str]]:
-    """Return the full names of the classes that each loader may build; a loader that is missing may not be used.
+    """Return the full names of the classes that each loader may build. Other loaders are not allowed.
 
     Returns
     -------
@@ -96,7 +95,7 @@ def permitted_classes() -> dict[str, frozenset[str]]:
     """
     ours = {_full_name(cls) for cls in model_classes()}
     scikit_learn = {name for _, cls in all_estimators() if (name := _full_name(cls)).startswith("sklearn.")}
-    # Not "object" and not "void": an array of the first runs the methods of its elements, one of the second has any size.
+    # The type "object" is excluded, because arrays run methods of their objects. "void" may have any size.
     numbers = {_full_name(cls) for cls in np.sctypeDict.values() if np.dtype(cls).kind not in "OV"}
     return {
         "BytesNode": frozenset({"builtins.bytes"}),
@@ -111,9 +110,9 @@ def permitted_classes() -> dict[str, frozenset[str]]:
         "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
         "SetNode": frozenset({"builtins.set"}),
         "SliceNode": frozenset({"builtins.slice"}),
-        "SparseMatrixNode": SPARSE,
+        "SparseMatrixNode": SPARSE_TYPES,
         "TupleNode": frozenset({"builtins.tuple"}),
-        "TypeNode": PLAIN | SPARSE | numbers,
+        "TypeNode": PLAIN_TYPES | SPARSE_TYPES | numbers,
     }
 
 
@@ -126,7 +125,7 @@ def _names_in(modules: dict[str, tuple[str, ...]]) -> set[str]:
 
 
 def _ufunc_names() -> Iterator[str]:
-    """Yield the names of elementwise functions, such as that of `FunctionTransformer(np.log1p)`, in all their modules."""
+    """Yield the names of elementwise functions, such as `np.log1p` of a FunctionTransformer, in all their modules."""
     for home in (np, scipy.special):
         for module_name, module in sys.modules.copy().items():
             if module_name == home.__name__ or module_name.startswith(f"{home.__name__}._"):
@@ -135,47 +134,46 @@ def _ufunc_names() -> Iterator[str]:
 
 
 def trusted_names() -> list[str]:
-    """Return the names that skops must trust: of our classes, and of plain containers that it does not know.
+    """Return the names that skops must trust: classes of rbrl, and types that skops does not trust by default.
 
     Returns
     -------
     list of str
     """
-    return sorted({"numpy.dtype", *SPARSE, *map(_full_name, model_classes())})
+    return sorted({"numpy.dtype", *SPARSE_TYPES, *map(_full_name, model_classes())})
 
 
-def nodes(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the nodes of a schema, from the outside to the inside.
+def iterate_nodes(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the nodes of a schema, outer nodes before inner nodes.
 
     Parameters
     ----------
-    value : dict, list or anything else that JSON has
+    value : dict, list or any other JSON value
 
     Yields
     ------
     dict
-        Every dict with one of the keys that `MARKS` names. The content of a "DictNode" is none: its keys are data.
+        Every dict with a key of `NODE_KEYS`. The content of a "DictNode" is no node: its keys are data.
     """
-    is_node = isinstance(value, dict) and not MARKS.isdisjoint(value)
-    if is_node:
+    if isinstance(value, dict) and not NODE_KEYS.isdisjoint(value):
         yield value
     for child in _children(value):
-        yield from nodes(child)
+        yield from iterate_nodes(child)
 
 
 def _children(value: Any) -> Iterator[Any]:
-    """Yield what is directly inside a dict or a list; inside a "DictNode", the values of its content."""
+    """Yield the values in a dict or a list, and the values in the content of a "DictNode"."""
     if isinstance(value, list):
         yield from value
     elif isinstance(value, dict):
-        keyed = value.get("content") if value.get("__loader__") == "DictNode" else None
-        yield from (child for key, child in value.items() if key != "content" or not isinstance(keyed, dict))
-        if isinstance(keyed, dict):
-            yield from keyed.values()
+        content = value.get("content") if value.get("__loader__") == "DictNode" else None
+        yield from (child for key, child in value.items() if key != "content" or not isinstance(content, dict))
+        if isinstance(content, dict):
+            yield from content.values()
 
 
-def refused_pairs(schema: Any) -> list[str]:
-    """Return the classes and loaders of a schema that are not on the list.
+def list_refused(schema: Any) -> list[str]:
+    """Return the pairs of class and loader of a schema that are not allowed.
 
     Parameters
     ----------
@@ -185,28 +183,29 @@ def refused_pairs(schema: Any) -> list[str]:
     Returns
     -------
     list of str
-        Such as "os.system by FunctionNode"; empty if all are permitted.
+        Texts such as "os.system by FunctionNode"; empty if all pairs are allowed.
 
     Examples
     --------
     >>> node = {"__class__": "system", "__module__": "os", "__loader__": "FunctionNode", "__id__": 1}
-    >>> refused_pairs({"content": [node]})
+    >>> list_refused({"content": [node]})
     ['os.system by FunctionNode']
     """
-    permitted, found = permitted_classes(), set()
-    for node in nodes(schema):
+    permitted = permitted_classes()
+    refused = set()
+    for node in iterate_nodes(schema):
         loader = node.get("__loader__")
-        if not isinstance(loader, str) or _built(node) not in permitted.get(loader, ()):
-            found.add(printable(f"{_built(node)} by {loader}"))
-    return sorted(found)
+        if not isinstance(loader, str) or _class_name(node) not in permitted.get(loader, ()):
+            refused.add(make_printable(f"{_class_name(node)} by {loader}"))
+    return sorted(refused)
 
 
-def _built(node: dict[str, Any]) -> str:
+def _class_name(node: dict[str, Any]) -> str:
     return f"{node.get('__module__')}.{node.get('__class__')}"
 
 
 def check_schema(schema: Any) -> None:
-    """Refuse a schema that asks for what is not on the list, or that means anything else than it says.
+    """Raise ModelFileError if a schema asks for objects that are not allowed, or is ambiguous.
 
     Parameters
     ----------
@@ -216,44 +215,45 @@ def check_schema(schema: Any) -> None:
     Raises
     ------
     ModelFileError
-        A pair of loader and class is not permitted, the protocol is older than ours, a dict has keys that are neither
-        text nor numbers, or two nodes with one number differ, of which skops would build the first in both places.
+        A pair of loader and class is not allowed, the protocol is too old, a dict has keys that are neither
+        text nor numbers, or two different nodes have the same number. skops would build the first of these
+        nodes in both places.
     """
-    if refused := refused_pairs(schema):
-        raise ModelFileError(f"refused, it asks for types that no rbrl model needs: {', '.join(refused)}.")
+    if refused := list_refused(schema):
+        raise ModelFileError(f"rejected, because it asks for types that no rbrl model needs: {', '.join(refused)}.")
     protocol = schema.get("protocol")
     if type(protocol) is not int or protocol < OLDEST_PROTOCOL:
-        shown = printable(repr(protocol))
-        raise ModelFileError(f"its protocol of skops must be a whole number from {OLDEST_PROTOCOL} on. Got {shown}.")
-    for node in nodes(schema):
+        shown = make_printable(repr(protocol))
+        raise ModelFileError(f"its protocol of skops must be a whole number >= {OLDEST_PROTOCOL}. Got {shown}.")
+    for node in iterate_nodes(schema):
         if type(node.get("__id__")) is not int:
-            shown = printable(repr(node.get("__id__")))
-            raise ModelFileError(f"the number of {_built(node)} in it must be a whole number. Got {shown}.")
+            shown = make_printable(repr(node.get("__id__")))
+            raise ModelFileError(f"the number of {_class_name(node)} in it must be a whole number. Got {shown}.")
         if node["__loader__"] == "DictNode":
             _check_key_types(node.get("key_types"))
     _check_numbers(schema, {})
 
 
 def _check_key_types(listed: Any) -> None:
-    """Refuse types of keys that make neither text nor a number of a key: skops calls each of them with its key."""
+    """Raise ModelFileError if a key type is no type of text or numbers, because skops calls it with the key."""
     content = listed.get("content") if isinstance(listed, dict) and listed["__loader__"] == "ListNode" else None
     if not isinstance(content, list) or not all(_is_key_type(node) for node in content):
         raise ModelFileError("the keys of a dict in it must be text or numbers; rbrl.save did not write it.")
 
 
 def _is_key_type(node: Any) -> bool:
-    return isinstance(node, dict) and node.get("__loader__") == "TypeNode" and _built(node) not in SPARSE
+    return isinstance(node, dict) and node.get("__loader__") == "TypeNode" and _class_name(node) not in SPARSE_TYPES
 
 
 def _check_numbers(value: Any, known: dict[Any, str]) -> str:
-    """Return a fingerprint of a part of the schema; refuse a number that stands for two different objects.
+    """Return a fingerprint of a part of the schema; raise ModelFileError if two objects share a number.
 
-    Numbers themselves and names of files are left out: an object that is saved twice has other ones each time.
+    The fingerprint does not depend on numbers and names of files, which differ if an object is saved twice.
     """
     if not isinstance(value, dict | list):
         return repr(value)
-    named = value.items() if isinstance(value, dict) else enumerate(value)
-    parts = [(key, _check_numbers(child, known)) for key, child in named]
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    parts = [(key, _check_numbers(child, known)) for key, child in items]
     stable = [part for part in parts if part[0] not in ("__id__", "file")]
     fingerprint = hashlib.sha256(repr(stable).encode()).hexdigest()
     number = value.get("__id__") if isinstance(value, dict) else None
@@ -262,10 +262,10 @@ def _check_numbers(value: Any, known: dict[Any, str]) -> str:
     return fingerprint
 
 
-def present_names(archive: bytes) -> bytes:
-    """Return the archive with the classes of `FIRST_HOMES` under the names that they have now; else as it is.
+def update_modules(archive: bytes) -> bytes:
+    """Return the archive with the present modules of the classes in `OLD_MODULES`.
 
-    Only names are changed: whether a class may be built is decided afterwards, by its present name.
+    Only names are changed. Whether a class may be built is decided afterwards, by its present name.
 
     Parameters
     ----------
@@ -277,12 +277,15 @@ def present_names(archive: bytes) -> bytes:
     """
     present = {cls.__name__: cls.__module__ for cls in model_classes()}
     with zipfile.ZipFile(io.BytesIO(archive)) as entries:
-        schema, moved = json.loads(entries.read("schema.json")), False
-        for node in nodes(schema):
-            name, home = node.get("__class__"), node.get("__module__")
-            if isinstance(home, str) and name in FIRST_HOMES.get(home, ()) and present.get(name, home) != home:
-                node["__module__"], moved = present[name], True
-        if not moved:
+        schema = json.loads(entries.read("schema.json"))
+        has_changed = False
+        for node in iterate_nodes(schema):
+            name = node.get("__class__")
+            module = node.get("__module__")
+            if isinstance(module, str) and name in OLD_MODULES.get(module, ()) and present.get(name, module) != module:
+                node["__module__"] = present[name]
+                has_changed = True
+        if not has_changed:
             return archive
         renamed = io.BytesIO()
         with zipfile.ZipFile(renamed, "w") as copy:
@@ -292,8 +295,8 @@ def present_names(archive: bytes) -> bytes:
     return renamed.getvalue()
 
 
-def printable(text: str) -> str:
-    """Return text of a file as a message may show it: short, and without characters that a terminal obeys.
+def make_printable(text: str) -> str:
+    """Return text of a file for a message: shortened, and without control characters of a terminal.
 
     Parameters
     ----------
@@ -305,8 +308,8 @@ def printable(text: str) -> str:
 
     Examples
     --------
-    >>> print(printable("red: \\x1b[31m"))
+    >>> print(make_printable("red: \\x1b[31m"))
     red: \\x1b[31m
     """
-    shown = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+    shown = text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}..."
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in shown)
