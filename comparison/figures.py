@@ -9,7 +9,7 @@ from comparison import rules
 from comparison.answers import KIND_WORDS, KINDS, LABELS, SCORES, Findings, Judgement, in_sentence, title_of
 from comparison.methods import BY_NAME
 from comparison.tasks import kind
-from rbrl.experiments.figures import INK, MUTED, draw_trade_off, save_figure, styled
+from rbrl.experiments.figures import INK, MUTED, draw_trade_off, save_figure, use_style
 
 # Okabe and Ito's colours; the markers say the same without colour.
 LOOKS = {"dense": ("#d55e00", "s"), "sparse": ("#0072b2", "o"), "many labels": ("#009e73", "^")}
@@ -44,7 +44,7 @@ def draw_distances(judgement: Judgement) -> Figure:
     """What each method lacks on each data set beside the best method there; the bar is the median."""
     table = judgement.table[judgement.ranks.index]
     lacks = table.rsub(table.max(axis=1), axis=0)
-    with styled():
+    with use_style():
         figure = Figure(figsize=(7.2, 1.0 + 0.27 * table.shape[1]), layout="constrained")
         axes = figure.add_subplot()
         places = np.arange(table.shape[1])

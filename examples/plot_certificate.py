@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets
 from rbrl.exceptions import ConvergenceWarning
-from rbrl.experiments.figures import plain_powers, styled
+from rbrl.experiments.figures import plain_powers, use_style
 
 train, _ = datasets.load("yeast").split(seed=0)
 X = StandardScaler().fit_transform(train.X)
@@ -55,7 +55,7 @@ for solver, values in found.items():
 # numbers are computed from the data and the coefficients alone. Where the distance is small the bound is, too, so that
 # one can stop by it: ``tol=1e-4``, the default, is a promise about the model, and not a wish about the solver.
 
-with styled():
+with use_style():
     figure, panels = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True, layout="constrained")
     titles = {"auto": "solver='auto': quasi-Newton", "apg": "solver='apg': proximal gradient"}
     for axes, (solver, values) in zip(panels, found.items()):

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rbrl import RBRLClassifier, evaluate
-from rbrl.experiments.figures import ACCENT, INK, MUTED, styled
+from rbrl.experiments.figures import ACCENT, INK, MUTED, use_style
 
 # %%
 # Three labels of points in a square
@@ -53,7 +53,7 @@ for name, model in models.items():
 
 axis = np.linspace(-2, 2, 160)
 plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-with styled({"axes.grid": False}):
+with use_style({"axes.grid": False}):
     figure, panels = plt.subplots(2, 3, figsize=(7.6, 5.2), sharex=True, sharey=True, layout="constrained")
     for line, (name, model) in zip(panels, models.items()):
         scores = model.decision_function(plane).reshape(len(axis), len(axis), -1)

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rbrl import RBRLClassifier, label_map
-from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, styled
+from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, use_style
 
 PLACES = {
     "coast": ["sea", "beach", "boat", "sand"],
@@ -48,7 +48,7 @@ print(found)
 # ``factors`` has a row for each label: how much of each factor it is made of. In the plane of the first two, the labels
 # of a place lie on one ray from the origin. The chart beside it says how much of the weights lies in each factor.
 
-with styled({"axes.grid": False}):
+with use_style({"axes.grid": False}):
     figure, (plane, bars) = plt.subplots(1, 2, figsize=(8, 3.8), width_ratios=(5, 2), layout="constrained")
     for k, (place, colour) in enumerate(zip(PLACES, (ACCENT, CONTRAST, INK))):
         ends = found.factors[place_of == k, :2]

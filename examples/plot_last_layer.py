@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from rbrl import datasets
-from rbrl.experiments.figures import plain_powers, styled
+from rbrl.experiments.figures import plain_powers, use_style
 from rbrl.metrics import ranking_loss
 from rbrl.torch import RBRLHead, RBRLLoss, refit_last_layer
 
@@ -85,7 +85,7 @@ print(f"ranking loss on new rows: trained {as_trained[-1]:.4f}, solved {as_solve
 # has not seen.
 
 epochs = range(1, EPOCHS + 1)
-with styled():
+with use_style():
     figure, (objectives, losses) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
     objectives.semilogy(epochs, left, "o-", ms=4, label="as trained")
     objectives.semilogy(epochs, certified, "s--", ms=4, label="solved: certified gap")

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets, evaluate
-from rbrl.experiments.figures import styled
+from rbrl.experiments.figures import use_style
 
 train, test = datasets.load("yeast").split(seed=0)
 scaler = StandardScaler().fit(train.X)
@@ -49,7 +49,7 @@ for share in SHARES:
 # zeros that are spread evenly push all labels down alike. Whole rows soon run out: with fourteen labels and 30 %
 # hidden, seven rows of a thousand are left.
 
-with styled():
+with use_style():
     figure, panels = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
     for axes, metric, title in zip(panels, range(2), ("F1 of a row", "average precision")):
         for (name, values), style in zip(found.items(), ("o-", "s--", "^:")):

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets, to_onnx
-from rbrl.experiments.figures import ACCENT, INK, MUTED, plain_powers, styled
+from rbrl.experiments.figures import ACCENT, INK, MUTED, plain_powers, use_style
 
 train, test = datasets.load("yeast").split(seed=0)
 scaler = StandardScaler().fit(train.X)
@@ -89,7 +89,7 @@ for name, (ours, graph) in alone.items():
 # In double precision the scores are the same but for rounding; in single precision they differ by less than 1e-5, which
 # moves a label only where its score is nearly 0. For few rows the graph is quicker, since there is nothing around it.
 
-with styled():
+with use_style():
     figure, (near, quick) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     lines = dict(zip(models, ("-", "--")))
     for (kernel, dtype), (distance, _) in distances.items():

@@ -14,7 +14,7 @@ import numpy as np
 
 from rbrl import RBRLClassifier
 from rbrl.datasets import open_shards, write_shards
-from rbrl.experiments.figures import styled
+from rbrl.experiments.figures import use_style
 
 # %%
 # Batches become files
@@ -77,7 +77,7 @@ for n_rows in SIZES:
 # From files, the memory is that of a file, of the weights, and of a sample of rows by which steps are found; more rows
 # do not add to it.
 
-with styled():
+with use_style():
     figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
     for (name, values), style in zip(memory.items(), ("o-", "s-")):
         axes.plot(np.array(SIZES) / 1000, values, style, ms=5, label=name)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, datasets
-from rbrl.experiments.figures import ACCENT, CONTRAST, HEAT, MUTED, plain_powers, styled
+from rbrl.experiments.figures import ACCENT, CONTRAST, HEAT, MUTED, plain_powers, use_style
 from rbrl.metrics import average_precision
 
 train, test = datasets.load("yeast").split(seed=0)
@@ -44,7 +44,7 @@ for i in (0, best, -1):
 # large ones are cut down, too. Where the best place is differs from data set to data set;
 # :class:`rbrl.RBRLClassifierCV` finds it by cross-validation.
 
-with styled():
+with use_style():
     figure, (upper, lower) = plt.subplots(
         2, 1, figsize=(6.4, 5), sharex=True, height_ratios=(3, 2), layout="constrained"
     )

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
 from rbrl import RBRLClassifier, explain, predict_sets, predict_top
-from rbrl.experiments.figures import INK, styled
+from rbrl.experiments.figures import INK, use_style
 
 # %%
 # Messages, and what they are about
@@ -88,7 +88,7 @@ labels = list(classifier.label_names_)
 strongest = [word for row in classifier.coef_ for word in np.argsort(-row)[:4]]
 weights = classifier.coef_[:, strongest].T
 largest = np.abs(weights).max()
-with styled({"axes.grid": False}):
+with use_style({"axes.grid": False}):
     figure, axes = plt.subplots(figsize=(5.6, 5.4), layout="constrained")
     image = axes.imshow(weights, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto")
     axes.set_xticks(range(len(labels)), labels)

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rbrl import RBRLClassifier, TunedThresholdClassifier, classification_report, datasets, evaluate, predict_sets
 from rbrl.decision import LabelThresholds
-from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, styled
+from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, use_style
 
 yeast = datasets.load("yeast")
 train, test = yeast.split(seed=0)
@@ -50,7 +50,7 @@ def f1_along(label, cuts):
 
 
 cuts = np.linspace(-1.4, 1, 300)
-with styled():
+with use_style():
     figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
     for label, colour in {"Class12": INK, "Class4": ACCENT, "Class9": CONTRAST}.items():
         curve, cut = f1_along(label, cuts), thresholds[label]
@@ -77,7 +77,7 @@ judged = {
 }
 supports = judged["cut at 0"]["support"].sort_values()
 places = np.arange(len(supports))
-with styled({"axes.grid.axis": "x"}):
+with use_style({"axes.grid.axis": "x"}):
     figure, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
     for (name, frame), colour, up in zip(judged.items(), ("#b8c2d0", ACCENT), (0.2, -0.2)):
         axes.barh(

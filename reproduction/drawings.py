@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rbrl.experiments.figures import HEAT, INK, MUTED, plain_powers, styled
+from rbrl.experiments.figures import HEAT, INK, MUTED, plain_powers, use_style
 from rbrl.experiments.tables import heading
 from rbrl.metrics import Metric, get_metric
 
@@ -194,7 +194,7 @@ def _powers(values: Iterable[float]) -> list[str]:
 @contextmanager
 def panels(n_rows: int, n_columns: int, width: float, height: float, title: str = "") -> Iterator[tuple[Figure, Any]]:
     """A figure with a grid of axes, under a common title if there is one, drawn in our style."""
-    with styled():
+    with use_style():
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots(n_rows, n_columns, squeeze=False)
         if title:

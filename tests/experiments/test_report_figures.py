@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from fake_rows import make_rows, published_results
 
-from rbrl.experiments import Results, compare, figures, rank_table
+from rbrl.experiments import Results, compare, figures, label_figures, rank_table
 from rbrl.experiments.page import inline_svg
 
 
@@ -73,9 +73,9 @@ def every_figure():
         "ranks": lambda: figures.draw_average_ranks(ranks),
         "cd": lambda: figures.draw_critical_difference(compare(results, "Ral")),
         "trade-off": lambda: figures.draw_trade_off(seconds, ranks),
-        "cooccurrence": lambda: figures.draw_cooccurrence(Y, list("abcde")),
-        "singular-values": lambda: figures.draw_singular_values(np.diag([3.0, 1.0, 0.0])),
-        "label-quality": lambda: figures.draw_label_quality(Y.mean(axis=0), np.linspace(0, 1, 5), list("abcde")),
+        "cooccurrence": lambda: label_figures.draw_cooccurrence(Y, list("abcde")),
+        "singular-values": lambda: label_figures.draw_singular_values(np.diag([3.0, 1.0, 0.0])),
+        "label-quality": lambda: label_figures.draw_label_quality(Y.mean(axis=0), np.linspace(0, 1, 5), list("abcde")),
     }
 
 

@@ -17,8 +17,8 @@ MODULES = {
     "rbrl.explanations": ("rbrl.inspection",),
     "rbrl.report": (
         "rbrl.experiments", "rbrl.experiments.tables", "rbrl.experiments.cells", "rbrl.experiments.comparison",
-        "rbrl.experiments.comparison_tables", "rbrl.experiments.results", "rbrl.experiments.page",
-        "rbrl.experiments.label_figures",
+        "rbrl.experiments.comparison_tables", "rbrl.experiments.verdicts", "rbrl.experiments.results",
+        "rbrl.experiments.page", "rbrl.experiments.label_figures",
     ),
     "rbrl.report.figures": ("rbrl.experiments.figures", "rbrl.experiments.label_figures"),
     "rbrl.search": ("rbrl.selection", "rbrl.selection.path", "rbrl.registry"),
@@ -28,7 +28,11 @@ MODULES = {
     ),
 }  # fmt: skip
 # Old name of an attribute, and its name today where it was renamed as well.
-NAMES = {"rbrl.report.KEYS": "RUN_KEYS", "rbrl.search.PAPER_GRID": "WEIGHTS"}
+NAMES = {
+    "rbrl.report.KEYS": "RUN_KEYS",
+    "rbrl.report.figures.styled": "use_style",
+    "rbrl.search.PAPER_GRID": "WEIGHTS",
+}
 
 
 def import_old_module(name: str, stacklevel: int) -> ModuleType:

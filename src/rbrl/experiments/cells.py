@@ -1,4 +1,4 @@
-"""`Table`: cells for people, and the same figures as a frame for programs."""
+"""Cells and tables: text for people, and the same numbers as a frame for programs."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,14 +12,24 @@ try:
 except ImportError as error:
     raise explain_import_error(error, "report", "A table of a comparison") from error
 
-DIGITS = 3
-# What a cell without a value shows.
+# Default number of decimals of a table.
+TABLE_DECIMALS = 3
+# Text of a cell without a value.
 MISSING = "–"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: what is shown, what sorting compares, whether it is among the best of its row.
+    """One cell of a table.
+
+    Parameters
+    ----------
+    text : str
+        Text of the cell.
+    value : object
+        Value by which a column is sorted; a number for a cell with a number.
+    best : bool
+        True if the value is among the best of its row.
 
     Examples
     --------
@@ -34,28 +44,32 @@ class Cell:
 
     @property
     def is_number(self) -> bool:
-        """Whether the cell holds a figure, shown to the right."""
+        """True if the cell holds a number, which is aligned to the right."""
         return isinstance(self.value, int | float)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table in every form.
+    """A table that can be written in every format of `FORMATS`.
 
     Parameters
     ----------
     name : str
-        For files, such as ``"average-ranks"``.
+        Name of the table's files, such as ``"average-ranks"``.
     title : str
+        Title of the table.
     columns : tuple of str
+        Titles of the columns.
     rows : tuple of tuple of Cell
+        Cells of the table, row by row.
     frame : DataFrame
-        The figures in full precision, one per row: what CSV and JSON hold.
+        Numbers of the table in full precision, one per row, for CSV and JSON.
     n_keys : int, default=1
-        Leading columns that say what a row is about.
+        Number of leading columns that name the row.
     n_foot : int, default=0
-        Rows at the end that sum up the others.
+        Number of rows at the end that summarise the others.
     note : str
+        Note below the table.
 
     Examples
     --------
@@ -89,65 +103,48 @@ class Table:
 
     @property
     def foot(self) -> tuple[tuple[Cell, ...], ...]:
-        """Rows that sum up the others."""
+        """Rows at the end that summarise the others."""
         return self.rows[len(self.rows) - self.n_foot :]
 
     def numeric(self, column: int) -> bool:
-        """Whether a column holds figures.
-
-        Parameters
-        ----------
-        column : int
-
-        Returns
-        -------
-        bool
-        """
+        """Return True if a column, given by its index, holds numbers or only missing values."""
         cells = [row[column] for row in self.rows]
         return any(cell.is_number for cell in cells) or (bool(cells) and all(cell.text == MISSING for cell in cells))
 
     def blocks(self) -> Iterator[tuple[bool, tuple[Cell, ...]]]:
-        """Rows as printed: (whether a rule goes above, cells); a first key is shown once per block.
+        """Yield (True if a line separates the row from the one above, cells of the row).
 
-        Returns
-        -------
-        iterator of (bool, tuple of Cell)
+        Rows with the same first key form a block, and only the first of them shows the key.
         """
         previous = None
         for i, row in enumerate(self.rows):
-            footing = self.n_foot > 0 and i == len(self.rows) - self.n_foot
-            repeated = self.n_keys > 1 and previous == row[0].text and not footing
-            new_block = self.n_keys > 1 and not repeated
-            yield i > 0 and (footing or new_block), (Cell(""), *row[1:]) if repeated else row
+            starts_foot = self.n_foot > 0 and i == len(self.rows) - self.n_foot
+            is_repeated = self.n_keys > 1 and previous == row[0].text and not starts_foot
+            starts_block = self.n_keys > 1 and not is_repeated
+            yield i > 0 and (starts_foot or starts_block), (Cell(""), *row[1:]) if is_repeated else row
             previous = row[0].text
 
     def records(self) -> list[dict[str, Any]]:
-        """The figures of the frame, a dict for each of its rows.
+        """Return the rows of the frame, each as a dict.
 
         Returns
         -------
         list of dict
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbrl.experiments.tables import Table, number, word
-        >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
-        >>> Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25)),), frame).records()
-        [{'dataset': 'sea', 'loss': 0.25}]
         """
         return self.frame.astype(object).to_dict(orient="records")
 
 
-def number(value: float | None, digits: int = DIGITS, best: bool = False) -> Cell:
-    """A figure with a fixed number of digits; a dash if it is missing.
+def number(value: float | None, digits: int = TABLE_DECIMALS, best: bool = False) -> Cell:
+    """Return a cell with a number.
 
     Parameters
     ----------
     value : float or None
+        Number; None and NaN are shown as a dash.
     digits : int, default=3
-        After the point.
+        Number of decimals.
     best : bool, default=False
+        True if the value is among the best of its row.
 
     Returns
     -------
@@ -164,20 +161,21 @@ def number(value: float | None, digits: int = DIGITS, best: bool = False) -> Cel
     return Cell(f"{value:.{digits}f}", float(value), best)
 
 
-def spread(mean: float, std: float, digits: int = DIGITS, best: bool = False, mark: str = "") -> Cell:
-    """Mean ± standard deviation.
+def spread(mean: float, std: float, digits: int = TABLE_DECIMALS, best: bool = False, mark: str = "") -> Cell:
+    """Return a cell with mean ± standard deviation.
 
     Parameters
     ----------
     mean : float
-        A missing mean is shown as a dash.
+        Mean; NaN is shown as a dash.
     std : float
-        NaN if there is no deviation, as for the mean of a single value: the mean is then shown alone.
+        Standard deviation; NaN, as for a single value, is left out.
     digits : int, default=3
-        After the point.
+        Number of decimals.
     best : bool, default=False
+        True if the mean is among the best of its row.
     mark : str, optional
-        Put behind them.
+        Text after the deviation, such as a star.
 
     Returns
     -------
@@ -198,11 +196,12 @@ def spread(mean: float, std: float, digits: int = DIGITS, best: bool = False, ma
 
 
 def word(text: object) -> Cell:
-    """A name or a sentence.
+    """Return a cell with text.
 
     Parameters
     ----------
     text : object
+        Name or sentence; any other object is converted by `str`.
 
     Returns
     -------
@@ -218,11 +217,12 @@ def word(text: object) -> Cell:
 
 
 def count(value: int | None) -> Cell:
-    """A whole number; a dash if it is missing.
+    """Return a cell with a whole number.
 
     Parameters
     ----------
     value : int or None
+        Number; None is shown as a dash.
 
     Returns
     -------
@@ -238,11 +238,12 @@ def count(value: int | None) -> Cell:
 
 
 def seconds(value: float | None) -> Cell:
-    """A time with two or three significant digits.
+    """Return a cell with a time, with two or three significant digits.
 
     Parameters
     ----------
     value : float or None
+        Seconds; None and NaN are shown as a dash.
 
     Returns
     -------
@@ -261,7 +262,7 @@ def seconds(value: float | None) -> Cell:
 
 
 def p_text(p_value: float) -> str:
-    """A p-value for people.
+    """Return the text of a p-value.
 
     Parameters
     ----------
@@ -283,38 +284,27 @@ def p_text(p_value: float) -> str:
 
 
 def as_shown(values: pd.Series, digits: int) -> pd.Series:
-    """Numbers rounded as text shows them: what looks equal is equal.
-
-    Parameters
-    ----------
-    values : Series
-    digits : int
-        After the point.
-
-    Returns
-    -------
-    Series
+    """Return numbers rounded as text shows them, so that numbers that look equal are equal.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments.cells import as_shown
     >>> as_shown(pd.Series([0.1881, 0.18839, 0.1885]), 3).tolist()
     [0.188, 0.188, 0.189]
     """
     return values.map(lambda value: float(f"{value:.{digits}f}"))
 
 
-def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) -> set[str]:
-    """Names of the best values as printed: those that look equal are all best.
+def best_of(values: pd.Series, greater_is_better: bool, digits: int = TABLE_DECIMALS) -> set[str]:
+    """Return the names of the best values; values that look equal in a table are equal.
 
     Parameters
     ----------
     values : Series
-        By method; those that are missing are passed over.
+        Value of each method; missing values are ignored.
     greater_is_better : bool
+        Direction of the metric.
     digits : int, default=3
-        After the point.
+        Number of decimals in the table.
 
     Returns
     -------
@@ -332,7 +322,7 @@ def best_of(values: pd.Series, greater_is_better: bool, digits: int = DIGITS) ->
 
 
 def heading(metric: Metric) -> str:
-    """A metric's title with its direction, such as "Ranking loss ↓".
+    """Return a metric's title with its direction.
 
     Parameters
     ----------
@@ -344,8 +334,8 @@ def heading(metric: Metric) -> str:
 
     Examples
     --------
-    >>> from rbrl.metrics import get_metric
     >>> from rbrl.experiments.tables import heading
+    >>> from rbrl.metrics import get_metric
     >>> heading(get_metric("ranking_loss")), heading(get_metric("average_precision"))
     ('Ranking loss ↓', 'Average precision ↑')
     """
@@ -353,12 +343,12 @@ def heading(metric: Metric) -> str:
 
 
 def join(names: Iterable[str]) -> str:
-    """Names as in a sentence.
+    """Return names as a list in a sentence.
 
     Parameters
     ----------
     names : iterable of str
-        At least one.
+        One name or more.
 
     Returns
     -------

@@ -1,143 +1,101 @@
-"""The paper's tables, for any run."""
+"""Tables of a comparison: the tables of the paper, for any run."""
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
+from math import isinf
 from typing import Any
 
 import pandas as pd
 
 from rbrl.datasets import CARDS, Card
-from rbrl.experiments.cells import Cell, Table, best_of, count, heading, number, seconds, spread, word
-from rbrl.experiments.comparison import complete_part, rank_table
+from rbrl.experiments.cells import (
+    MISSING,
+    TABLE_DECIMALS,
+    Cell,
+    Table,
+    best_of,
+    count,
+    heading,
+    number,
+    p_text,
+    seconds,
+    spread,
+    word,
+)
+from rbrl.experiments.comparison import TEST_LEVEL, Comparison, compare, complete_part, rank_table
 from rbrl.experiments.results import Results, Sizes
-from rbrl.experiments.significance_tables import friedman_table, pairs_table
+from rbrl.experiments.statistics import FriedmanResult
+from rbrl.experiments.statistics.pairwise import smallest_wilcoxon_p
+from rbrl.experiments.verdicts import ONE_DATASET_NOTE
 from rbrl.metrics import Metric
 
 
 def results_table(results: Results) -> Table:
-    """Table 3: mean ± standard deviation of every metric, the best of each row in bold. A single split has no deviation.
-
-    Parameters
-    ----------
-    results : Results
-
-    Returns
-    -------
-    Table
-        One row per data set and metric.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results
-    >>> from rbrl.experiments.comparison_tables import results_table
-    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-    ...                      "value": [0.2, 0.1], "status": "ok"})
-    >>> results = Results.from_rows(rows)
-    >>> [cell.text for cell in results_table(results).rows[0]]
-    ['sea', 'Hal ↓', '0.200', '0.100']
-    """
+    """Return Table 3: mean ± standard deviation of every metric, one row per data set and metric."""
     rows = tuple(
         (word(dataset), word(f"{metric.abbreviation} {metric.arrow}"), *metric_cells(results, metric, dataset))
         for dataset, metric in product(results.datasets, results.metrics)
     )
     title = "Results on one split" if results.n_splits == 1 else "Results, mean ± standard deviation"
     titles = ("Data set", "Metric", *results.methods)
-    note = " ".join(filter(None, [legend(results), _incomplete(results)]))
+    note = " ".join(filter(None, [legend(results), _incomplete_note(results)]))
     return Table("results", title, titles, rows, results.summary, n_keys=2, note=note)
 
 
 def legend(results: Results) -> str:
-    """What the short names of the metrics stand for.
-
-    Parameters
-    ----------
-    results : Results
-
-    Returns
-    -------
-    str
-    """
+    """Return a note that explains the abbreviations of the metrics."""
     names = "; ".join(f"{metric.abbreviation}: {metric.title}" for metric in results.metrics)
     return f"{names}. ↓ lower is better, ↑ higher."
 
 
 def metric_table(results: Results, metric: Metric) -> Table:
-    """One metric of Table 3, data sets x methods.
-
-    Parameters
-    ----------
-    results : Results
-    metric : Metric
-
-    Returns
-    -------
-    Table
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.metrics import get_metric
-    >>> from rbrl.experiments import Results
-    >>> from rbrl.experiments.comparison_tables import metric_table
-    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-    ...                      "value": [0.2, 0.1], "status": "ok"})
-    >>> results = Results.from_rows(rows)
-    >>> [cell.text for cell in metric_table(results, get_metric("hamming_loss")).rows[0]]
-    ['sea', '0.200', '0.100']
-    """
+    """Return one metric of Table 3, data sets x methods."""
     rows = tuple((word(name), *metric_cells(results, metric, name)) for name in results.datasets)
     frame = results.summary[results.summary.metric == metric.name]
     titles = ("Data set", *results.methods)
-    return Table(metric.name, heading(metric), titles, rows, frame, note=_incomplete(results))
+    return Table(metric.name, heading(metric), titles, rows, frame, note=_incomplete_note(results))
 
 
-def metric_cells(results: Results, metric: Metric, dataset: str, alone: bool = False) -> list[Cell]:
-    """One metric of all methods on a data set, mean ± standard deviation; a star where splits are missing.
+def metric_cells(results: Results, metric: Metric, dataset: str, has_stars: bool = True) -> list[Cell]:
+    """Return mean ± standard deviation of each method on one data set.
 
-    Parameters
-    ----------
-    results : Results
-    metric : Metric
-    dataset : str
-    alone : bool, default=False
-        Whether the table is of this data set alone: it then has no stars.
-
-    Returns
-    -------
-    list of Cell
-        In the order of `results.methods`.
+    If `has_stars`, a star marks a mean over fewer splits than planned.
     """
     digits = results.decimals(metric, dataset)
-    means, stds = results.means(metric).loc[dataset], results.stds(metric).loc[dataset]
+    means = results.means(metric).loc[dataset]
+    stds = results.stds(metric).loc[dataset]
     best = best_of(means, metric.greater_is_better, digits)
-    few = results.counts(metric).loc[dataset].between(0, results.n_splits, inclusive="neither")
-    marks = {name: "*" if few[name] and not alone else "" for name in means.index}
-    return [spread(means[name], stds[name], digits, name in best, mark) for name, mark in marks.items()]
+    is_incomplete = results.counts(metric).loc[dataset].between(0, results.n_splits, inclusive="neither")
+    return [
+        spread(means[name], stds[name], digits, name in best, "*" if is_incomplete[name] and has_stars else "")
+        for name in means.index
+    ]
 
 
-def _incomplete(results: Results) -> str:
+def _incomplete_note(results: Results) -> str:
     few = results.summary.n.between(0, results.n_splits, inclusive="neither").any()
     return f"* mean over fewer than {results.n_splits} splits: the others failed or are still to come." if few else ""
 
 
 def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Table:
-    """Table 4: average ranks over data sets, and their mean over metrics; the lowest of each row in bold.
+    """Return Table 4: average ranks over data sets, and their mean over metrics.
 
     Parameters
     ----------
     results : Results
+        Results of a run.
     ties : {"average", "minimum"}
-        What tied methods share.
+        Rank of tied methods: the mean of their ranks or the smallest of them.
     digits : int, default=2
+        Number of decimals.
 
     Returns
     -------
     Table
-        One row per metric, and one for all of them.
+        One row per metric, and one row for their mean.
 
     Examples
     --------
@@ -145,8 +103,7 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
     >>> from rbrl.experiments import Results, ranks_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
-    >>> results = Results.from_rows(rows)
-    >>> [[cell.text for cell in row] for row in ranks_table(results).rows]
+    >>> [[cell.text for cell in row] for row in ranks_table(Results.from_rows(rows)).rows]
     [['Hamming loss ↓', '2.00', '1.00'], ['Overall', '2.00', '1.00']]
     """
     ranks = rank_table(results, ties)
@@ -156,50 +113,28 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
         for name, line in ranks.iterrows()
     )
     frame = ranks.rename_axis("metric").reset_index().melt("metric", var_name="method", value_name="average_rank")
-    title, titles = "Average ranks, 1 for the best", ("Metric", *results.methods)
-    return Table("average-ranks", title, titles, rows, frame, n_foot=1, note=" ".join(_rank_notes(results)))
+    title = "Average ranks, 1 for the best"
+    note = " ".join(_rank_notes(results))
+    return Table("average-ranks", title, ("Metric", *results.methods), rows, frame, n_foot=1, note=note)
 
 
 def _rank_notes(results: Results) -> Iterator[str]:
-    found = [complete_part(results, metric) for metric in results.metrics]
-    left_out = sorted({name for part in found for name in part.left_out})
-    plain = {name for metric in results.metrics for name in results.without_probabilities(metric)}
-    without = sorted({name for part in found for name in part.without} - plain)
+    parts = [complete_part(results, metric) for metric in results.metrics]
+    left_out = sorted({name for part in parts for name in part.left_out})
+    no_probabilities = {name for metric in results.metrics for name in results.without_probabilities(metric)}
+    not_ranked = sorted({name for part in parts for name in part.without} - no_probabilities)
     if left_out:
         yield f"Without {', '.join(left_out)}: not every method has a value there."
-    if plain:
-        yield f"No probabilities: {', '.join(sorted(plain))}. Overall is without the metrics that need them."
-    if without:
-        yield f"Not ranked: {', '.join(without)}, which has no value anywhere."
-    if results.as_printed and any(part.values.nunique(axis=1).lt(part.values.shape[1]).any() for part in found):
+    if no_probabilities:
+        yield f"No probabilities: {', '.join(sorted(no_probabilities))}. Overall is without the metrics that need them."
+    if not_ranked:
+        yield f"Not ranked: {', '.join(not_ranked)}, which has no value anywhere."
+    if results.as_printed and any(part.values.nunique(axis=1).lt(part.values.shape[1]).any() for part in parts):
         yield "Methods whose means look equal share their ranks."
 
 
 def ablation_table(results: Results, first: str, second: str) -> Table:
-    """Table 6: two methods side by side; by default what a term of the model is good for.
-
-    Parameters
-    ----------
-    results : Results
-    first, second : str
-        Methods of the run.
-
-    Returns
-    -------
-    Table
-        As `results_table` gives it; the note counts who is better.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results
-    >>> from rbrl.experiments.comparison_tables import ablation_table
-    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-    ...                      "value": [0.2, 0.1], "status": "ok"})
-    >>> results = Results.from_rows(rows)
-    >>> ablation_table(results, "brl", "rbrl").note
-    'rbrl is better in 1 of 1 lines, brl in 0.'
-    """
+    """Return Table 6: the results of two methods side by side, with a note that counts the better ones."""
     table = results_table(results.only([first, second]))
     wins = sum(row[3].best and not row[2].best for row in table.rows)
     losses = sum(row[2].best and not row[3].best for row in table.rows)
@@ -208,28 +143,7 @@ def ablation_table(results: Results, first: str, second: str) -> Table:
 
 
 def time_table(results: Results) -> Table:
-    """Table 7: mean seconds to train and to test, per run.
-
-    Parameters
-    ----------
-    results : Results
-
-    Returns
-    -------
-    Table
-        One row per data set; the frame has the seconds to tune, too.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results
-    >>> from rbrl.experiments.comparison_tables import time_table
-    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-    ...                      "value": [0.2, 0.1], "status": "ok", "train_seconds": [0.5, 2.0], "test_seconds": 0.01,
-    ...                      "tune_seconds": 0.0})
-    >>> [cell.text for cell in time_table(Results.from_rows(rows)).rows[0]]
-    ['sea', '0.5', '0.01', '2', '0.01']
-    """
+    """Return Table 7: mean seconds to train and to test; its frame has the seconds to tune as well."""
     wide = {name: results.seconds(name) for name in ("train_seconds", "test_seconds", "tune_seconds")}
     # One row per (dataset, method), all data sets of a method together.
     axes = {"index": "dataset", "columns": "method"}
@@ -244,28 +158,7 @@ def time_table(results: Results) -> Table:
 
 
 def seconds_table(results: Results, column: str) -> Table:
-    """Mean seconds per run of one kind, data sets x methods: half of Table 7.
-
-    Parameters
-    ----------
-    results : Results
-    column : {"tune_seconds", "train_seconds", "test_seconds"}
-
-    Returns
-    -------
-    Table
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results
-    >>> from rbrl.experiments.comparison_tables import seconds_table
-    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-    ...                      "value": [0.2, 0.1], "status": "ok", "train_seconds": [0.5, 2.0], "test_seconds": 0.01,
-    ...                      "tune_seconds": 0.0})
-    >>> [cell.text for cell in seconds_table(Results.from_rows(rows), "train_seconds").rows[0]]
-    ['sea', '0.5', '2']
-    """
+    """Return the mean seconds per run, data sets x methods, of a column such as "train_seconds"."""
     values = results.seconds(column)
     title = f"Seconds to {column.removesuffix('_seconds')}"
     rows = tuple((word(name), *map(seconds, values.loc[name])) for name in results.datasets)
@@ -273,33 +166,13 @@ def seconds_table(results: Results, column: str) -> Table:
 
 
 def parameters_table(results: Results) -> Table:
-    """For every data set and method, the parameters chosen most often, and in how many splits.
-
-    Parameters
-    ----------
-    results : Results
-
-    Returns
-    -------
-    Table
-        One row per data set and method.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results
-    >>> from rbrl.experiments.comparison_tables import parameters_table
-    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-    ...                      "value": [0.2, 0.1], "status": "ok"})
-    >>> results = Results.from_rows(rows)
-    >>> parameters_table(results).columns
-    ('Data set', 'Method', 'Parameters chosen most often', 'Splits', 'Of')
-    """
-    runs, chosen = results.runs[results.runs.status == "ok"], []
+    """Return the parameters that were chosen most often for each data set and method."""
+    runs = results.runs[results.runs.status == "ok"]
     if "params" not in runs:
         runs = runs.assign(params="{}")
+    chosen = []
     for dataset, method in product(results.datasets, results.methods):
-        counts = Counter(map(_spell, runs[(runs.dataset == dataset) & (runs.method == method)].params))
+        counts = Counter(map(_parameters_text, runs[(runs.dataset == dataset) & (runs.method == method)].params))
         if counts:
             chosen.append((dataset, method, *counts.most_common(1)[0], counts.total(), len(counts)))
     rows = tuple((*(word(text) for text in row[:3]), count(row[3]), count(row[4])) for row in chosen)
@@ -308,8 +181,8 @@ def parameters_table(results: Results) -> Table:
     return Table("parameters", "Parameters chosen", titles, rows, frame, n_keys=2)
 
 
-def _spell(params: object) -> str:
-    """Parameters for people: ``ridge = 0.1, nuclear = 10``; what is not JSON stays as it is."""
+def _parameters_text(params: object) -> str:
+    """Return parameters as ``ridge = 0.1, nuclear = 10``; text that is not JSON is not changed."""
     if isinstance(params, str):
         try:
             params = json.loads(params)
@@ -322,25 +195,17 @@ def _spell(params: object) -> str:
 
 
 def known_sizes(results: Results) -> dict[str, Card | Sizes | None]:
-    """What is known of each data set of a run: from the file it came from, or from its card; None for nothing.
-
-    Parameters
-    ----------
-    results : Results
-
-    Returns
-    -------
-    dict of str to Card, Sizes or None
-    """
+    """Return the sizes of each data set, from its file or its card in the catalogue; None if unknown."""
     return {name: results.sizes.get(name) or CARDS.get(name) for name in results.datasets}
 
 
 def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
-    """Table 1: sizes of data sets; of some only the name is known.
+    """Return Table 1: the sizes of data sets.
 
     Parameters
     ----------
     known : mapping of str to Card, Sizes or None
+        Sizes of each data set; None if they are not known.
 
     Returns
     -------
@@ -365,16 +230,153 @@ def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
     return Table("datasets", "Data sets", titles, rows, pd.DataFrame(records, columns=["dataset", *keys]))
 
 
-def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: str = "average") -> dict[str, Table]:
-    """The paper's tables that a run has, by name.
+FRIEDMAN_COLUMNS = [
+    "metric", "F_F", "critical_value", "p_value", "critical_distance", "n_methods", "n_datasets", "p_from",
+    "smallest_p_value", "decides_pairs",
+]  # fmt: skip
+DISTRIBUTION_NOTES = {
+    "exact": "is exact: all orders of the methods on every data set are counted.",
+    "permutation": "is from 99,999 random orders of the methods on every data set.",
+}
+
+
+def friedman_table(results: Results, alpha: float = TEST_LEVEL) -> Table:
+    """Return Table 5: Friedman's F_F with its critical value, and Nemenyi's critical distance.
 
     Parameters
     ----------
     results : Results
+        Results of a run.
+    alpha : float, default=0.05
+        Level of the tests.
+
+    Returns
+    -------
+    Table
+        One row per metric.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rbrl.experiments import Results, friedman_table
+    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
+    ...                      "value": [0.2, 0.1], "status": "ok"})
+    >>> [cell.text for cell in friedman_table(Results.from_rows(rows)).rows[0]]  # no test on one data set
+    ['Hamming loss ↓', '–', '–', '–', '–', '–']
+    """
+    comparisons = [compare(results, metric, alpha) for metric in results.metrics]
+    rows = tuple(_friedman_row(comparison) for comparison in comparisons)
+    frame = pd.DataFrame([_friedman_record(comparison) for comparison in comparisons], columns=FRIEDMAN_COLUMNS)
+    titles = ("Metric", "F_F", "Critical value", "p", "Critical distance", "Methods differ")
+    note = " ".join(_friedman_notes(comparisons, alpha))
+    return Table("friedman", "Friedman's test and Nemenyi's critical distance", titles, rows, frame, note=note)
+
+
+def _friedman_record(comparison: Comparison) -> tuple[Any, ...]:
+    """Return the test of one metric as values of `FRIEDMAN_COLUMNS`; None where there is no test."""
+    names = ("f", "critical_value", "p_value", "distribution", "smallest_p_value")
+    f, critical, p_value, source, smallest = (getattr(comparison.test, name, None) for name in names)
+    sizes = comparison.values.shape[1], comparison.n_datasets
+    return (
+        comparison.metric.name, f, critical, p_value, comparison.distance, *sizes, source, smallest,
+        comparison.decides_pairs,
+    )  # fmt: skip
+
+
+def _friedman_row(comparison: Comparison) -> tuple[Cell, ...]:
+    test = comparison.test
+    title = word(heading(comparison.metric))
+    if test is None:
+        return title, *[number(None)] * 4, word(MISSING)
+    statistics = [Cell("∞", f) if isinf(f) else number(f, 4) for f in (test.f, test.critical_value)]
+    distance = Cell(f"{comparison.distance:.3f}{'' if comparison.decides_pairs else '*'}", comparison.distance)
+    answer = ("yes" if test.significant else "no") if test.decidable else "too few data sets"
+    return title, *statistics, Cell(p_text(test.p_value), test.p_value), distance, word(answer)
+
+
+def _friedman_notes(comparisons: list[Comparison], alpha: float) -> Iterator[str]:
+    """Yield notes on the source of the p-values and on tests that cannot decide."""
+    tested: list[tuple[Comparison, FriedmanResult]] = [(c, c.test) for c in comparisons if c.test is not None]
+    if tested:
+        yield f"Level {alpha:g}."
+    for source, text in DISTRIBUTION_NOTES.items():
+        same = [comparison for comparison, test in tested if test.distribution == source]
+        if same:
+            yield f"p {text}" if len(same) == len(tested) else f"p of {_titles(same)} {text}"
+    undecided = [test.smallest_p_value for _, test in tested if not test.decidable]
+    if undecided:
+        yield f"Too few data sets: p could not be less than {p_text(max(undecided))} whatever the results."
+    if any(not comparison.decides_pairs for comparison, _ in tested):
+        yield "* More than average ranks can differ by: no two methods can be told apart."
+    if comparisons and all(c.n_datasets == 1 and len(c.ranks) > 1 for c in comparisons):
+        yield f"Not tested. {ONE_DATASET_NOTE}"
+    elif len(tested) < len(comparisons):
+        untested = [comparison for comparison in comparisons if comparison.test is None]
+        which = f"No test for {_titles(untested)}" if tested else "Nothing is tested"
+        yield f"{which}: it needs two methods and two data sets on which all have a value."
+
+
+def _titles(comparisons: list[Comparison]) -> str:
+    return ", ".join(comparison.metric.title for comparison in comparisons)
+
+
+def pairs_table(results: Results, alpha: float = TEST_LEVEL) -> Table:
+    """Return the best method of each metric against every other; the frame has all pairs.
+
+    The table has no rows if there is no test. The note refers to the level `alpha`.
+    """
+    comparisons = [compare(results, metric, alpha) for metric in results.metrics]
+    frames = [comparison.pairs() for comparison in comparisons]
+    rows = tuple(
+        _pair_row(comparison.metric, pair)
+        for comparison, frame in zip(comparisons, frames)
+        for pair in frame[frame.method.isin(comparison.best)].itertuples()
+    )
+    titles = (
+        "Metric", "First", "Against", "Ranks apart", "Better", "Equal", "Worse", "Median difference", "Rank-biserial",
+        "p, Holm",
+    )  # fmt: skip
+    frame = pd.concat(frames, ignore_index=True)
+    note = " ".join(_pairs_notes(comparisons, alpha))
+    return Table("pairs", "First against the others, by data set", titles, rows, frame, n_keys=3, note=note)
+
+
+def _pair_row(metric: Metric, pair: Any) -> tuple[Cell, ...]:
+    effects = ((pair.median_difference, TABLE_DECIMALS + 1), (pair.rank_biserial, 2))
+    return (
+        *(word(heading(metric)), word(pair.method), word(pair.against), number(pair.ranks_apart, 2)),
+        *(count(n) for n in (pair.wins, pair.ties, pair.losses)),
+        *(Cell(f"{value:+.{digits}f}".replace("-", "−"), value) for value, digits in effects),
+        Cell(p_text(pair.p_holm), pair.p_holm),
+    )
+
+
+def _pairs_notes(comparisons: list[Comparison], alpha: float) -> Iterator[str]:
+    tested = [comparison for comparison in comparisons if comparison.test]
+    if not tested:
+        return
+    n_datasets = max(comparison.n_datasets for comparison in tested)
+    n_methods = max(len(comparison.ranks) for comparison in tested)
+    yield "Median difference: positive where the first is better. Rank-biserial: from 1, better on every data set, to −1."
+    n_pairs = n_methods * (n_methods - 1) // 2
+    yield f"p: Wilcoxon's signed-rank test with Holm's correction for all pairs, {n_pairs}."
+    smallest = smallest_wilcoxon_p(n_datasets, n_methods)
+    single = p_text(smallest_wilcoxon_p(n_datasets))
+    end = ", so that it can tell no two methods apart" if smallest > alpha else ""
+    yield f"On {n_datasets} data sets the test gives {single} at least, corrected {p_text(smallest)}{end}."
+
+
+def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: str = "average") -> dict[str, Table]:
+    """Return all tables of a run, by name.
+
+    Parameters
+    ----------
+    results : Results
+        Results of a run.
     ablation : pair of str, optional
-        Methods of Table 6. Default: BRL and RBRL, where the run has both.
+        Methods of the ablation table, Table 6. By default BRL and RBRL, if the run has both.
     ties : {"average", "minimum"}
-        What tied methods share in the table of ranks.
+        Rank of tied methods in the table of ranks.
 
     Returns
     -------
@@ -391,9 +393,9 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
     """
     tables = [datasets_table(known_sizes(results)), results_table(results), ranks_table(results, ties)]
     tables += [friedman_table(results), *(table for table in [pairs_table(results)] if table.rows)]
-    named = {name.lower(): name for name in results.methods}
-    if ablation is None and {"brl", "rbrl"} <= set(named):
-        ablation = named["brl"], named["rbrl"]
+    by_lower_name = {name.lower(): name for name in results.methods}
+    if ablation is None and {"brl", "rbrl"} <= set(by_lower_name):
+        ablation = by_lower_name["brl"], by_lower_name["rbrl"]
     if ablation:
         tables.append(ablation_table(results, *ablation))
     if results.has_runs:

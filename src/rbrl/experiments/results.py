@@ -8,23 +8,24 @@ from typing import NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from rbrl.experiments.cells import DIGITS, as_shown
+from rbrl.experiments.cells import TABLE_DECIMALS, as_shown
 from rbrl.metrics import Metric, get_metric
 
-# The columns that tell one run from another.
+# Columns that identify a run.
 RUN_KEYS = ["dataset", "method", "split"]
-BINNED = [*RUN_KEYS, "bin", "n", "foretold", "relevant"]
-NEEDED = [*RUN_KEYS, "metric", "value", "status"]
-SMALL = 0.01  # means below it get three digits that count, instead of three after the point
-SHORTEST = 1e-4  # seconds; clocks tell nothing below, and a logarithm needs something above zero
+RELIABILITY_COLUMNS = [*RUN_KEYS, "bin", "n", "foretold", "relevant"]
+REQUIRED_COLUMNS = [*RUN_KEYS, "metric", "value", "status"]
+# Means below this value are shown with three significant digits instead of three decimals.
+SMALL_MEAN = 0.01
+# Shortest time that a clock measures reliably; a logarithm needs a positive number.
+SHORTEST_SECONDS = 1e-4
 
 
 class Sizes(NamedTuple):
-    """What a card of the catalogue says, for a data set that has none.
+    """Sizes of a data set that is not in the catalogue.
 
     Examples
     --------
-    >>> from rbrl.experiments.results import Sizes
     >>> Sizes(1000, 20, 5, 1.5, 0.3).n_labels
     5
     """
@@ -44,22 +45,24 @@ class Results:
     Parameters
     ----------
     summary : DataFrame
-        One row per (dataset, metric, method): mean, std and n, the number of splits behind them. The std of a single split
-        is NaN.
+        Columns dataset, metric, method, mean, std and n, the number of splits. The standard
+        deviation of a single split is NaN.
     datasets, methods : tuple of str
-        In the order of the tables.
+        Names, in the order of the tables.
     metrics : tuple of Metric
+        Metrics, in the order of the tables.
     n_splits : int
-        Splits that a complete run has; 0 if unknown.
+        Number of splits of a complete run; 0 if unknown.
     runs : DataFrame
-        One row per (dataset, method, split): status, error, params, times, gap, seed, version, machine; may be empty.
+        One row per (dataset, method, split) with status, error, params, times, gap, seed, version
+        and machine; may be empty.
     sizes : dict of str to Sizes
-        Of data sets outside the catalogue, as far as they are known.
+        Known sizes of data sets that are not in the catalogue.
     reliability : DataFrame
-        What came of probabilities, in bins; see `rbrl.experiments.Store.reliability`. May be empty.
+        Bins of probabilities; see `rbrl.experiments.Store.reliability`. May be empty.
     as_printed : bool
-        Whether methods whose means look equal in the tables are equal to ranks and tests, too: the default, so that no
-        place rests on digits that nobody sees. Otherwise ranks and tests take the means in full.
+        If True, ranks and tests use the means as tables show them, so that methods that look equal
+        are equal. Otherwise they use the means in full precision.
 
     Examples
     --------
@@ -78,43 +81,33 @@ class Results:
     n_splits: int = 0
     runs: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*RUN_KEYS, "status", "error"]))
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
-    reliability: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=BINNED))
+    reliability: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=RELIABILITY_COLUMNS))
     as_printed: bool = True
-    # Wide tables by (metric, column): pages and tests ask for the same ones again and again.
+    # Wide tables by (metric, column), kept because pages and tests use each of them many times.
     _tables: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def from_rows(
         cls, rows: pd.DataFrame, datasets: pd.DataFrame | None = None, reliability: pd.DataFrame | None = None
     ) -> Self:
-        """Average the rows of a store; a failed run counts as missing, never as a number.
+        """Average the rows of a store; a failed run counts as missing.
 
         Parameters
         ----------
         rows : DataFrame
-            See `rbrl.experiments.Store.rows`.
+            Rows of a store; see `rbrl.experiments.Store.rows`.
         datasets : DataFrame, optional
             Sizes of data sets outside the catalogue; see `rbrl.experiments.Store.datasets`.
         reliability : DataFrame, optional
-            What came of probabilities; see `rbrl.experiments.Store.reliability`.
+            Bins of probabilities; see `rbrl.experiments.Store.reliability`.
 
         Returns
         -------
         Results
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbrl.experiments import Results
-        >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-        ...                      "value": [0.2, 0.1], "status": "ok"})
-        >>> results = Results.from_rows(rows)
-        >>> results.methods, results.datasets
-        (('brl', 'rbrl'), ('sea',))
         """
-        missing = [column for column in NEEDED if column not in rows]
+        missing = [column for column in REQUIRED_COLUMNS if column not in rows]
         if missing:
-            raise ValueError(f"Rows need the columns {', '.join(NEEDED)}. Missing: {', '.join(missing)}.")
+            raise ValueError(f"Rows need the columns {', '.join(REQUIRED_COLUMNS)}. Missing: {', '.join(missing)}.")
         if rows.empty:
             raise ValueError("There are no rows to report: the run has not finished a single split yet. Got 0 rows.")
         names = {name: get_metric(name).name for name in rows.metric.dropna().unique()}
@@ -123,18 +116,18 @@ class Results:
         groups = good.groupby(["dataset", "metric", "method"], sort=False).value
         return cls(
             summary=groups.agg(mean="mean", std="std", n="size").reset_index(),
-            datasets=_in_order(rows.dataset),
-            methods=_in_order(rows.method),
+            datasets=_distinct(rows.dataset),
+            methods=_distinct(rows.method),
             metrics=_metrics(rows.metric),
             n_splits=int(rows.split.nunique()),
             runs=rows.drop(columns=["metric", "value"]).drop_duplicates(RUN_KEYS).reset_index(drop=True),
             sizes={} if datasets is None else {row[0]: Sizes(*row[1:]) for row in datasets.itertuples(index=False)},
-            reliability=pd.DataFrame(columns=BINNED) if reliability is None else reliability,
+            reliability=pd.DataFrame(columns=RELIABILITY_COLUMNS) if reliability is None else reliability,
         )
 
     @classmethod
     def from_summary(cls, summary: pd.DataFrame) -> Self:
-        """Results of which only means and standard deviations are known, such as published ones.
+        """Make results from known means and standard deviations, such as published ones.
 
         Parameters
         ----------
@@ -156,10 +149,10 @@ class Results:
         """
         summary = summary.assign(metric=[get_metric(name).name for name in summary.metric], n=0)
         columns = ["dataset", "metric", "method", "mean", "std", "n"]
-        return cls(summary[columns], _in_order(summary.dataset), _in_order(summary.method), _metrics(summary.metric))
+        return cls(summary[columns], _distinct(summary.dataset), _distinct(summary.method), _metrics(summary.metric))
 
     def means(self, metric: str | Metric) -> pd.DataFrame:
-        """Means of one metric, data sets x methods; NaN where there is none.
+        """Return the means of one metric, data sets x methods; NaN where there is none.
 
         Parameters
         ----------
@@ -168,21 +161,11 @@ class Results:
         Returns
         -------
         DataFrame
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbrl.experiments import Results
-        >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-        ...                      "value": [0.2, 0.1], "status": "ok"})
-        >>> results = Results.from_rows(rows)
-        >>> results.means("hamming_loss").loc["sea"].to_dict()
-        {'brl': 0.2, 'rbrl': 0.1}
         """
         return self._wide(metric, "mean")
 
     def stds(self, metric: str | Metric) -> pd.DataFrame:
-        """Standard deviations of one metric, data sets x methods; NaN where there is only one split.
+        """Return the standard deviations of one metric, data sets x methods; NaN for a single split.
 
         Parameters
         ----------
@@ -195,7 +178,7 @@ class Results:
         return self._wide(metric, "std")
 
     def counts(self, metric: str | Metric) -> pd.DataFrame:
-        """Splits behind each mean, data sets x methods.
+        """Return the number of splits of each mean, data sets x methods.
 
         Parameters
         ----------
@@ -208,9 +191,9 @@ class Results:
         return self._wide(metric, "n").fillna(0).astype(int)
 
     def decimals(self, metric: str | Metric, dataset: str) -> int:
-        """Digits after the point that tables show: three, or more where all means are small, so that they differ.
+        """Return the number of decimals in tables: three, or more if all means are small.
 
-        A Hamming loss over thousands of labels is 0.001 for every method.
+        With three decimals, a Hamming loss over thousands of labels would be 0.001 for every method.
 
         Parameters
         ----------
@@ -222,10 +205,10 @@ class Results:
         int
         """
         largest = self.means(metric).loc[dataset].abs().max()
-        return DIGITS - 1 - floor(log10(largest)) if 0 < largest < SMALL else DIGITS
+        return TABLE_DECIMALS - 1 - floor(log10(largest)) if 0 < largest < SMALL_MEAN else TABLE_DECIMALS
 
     def to_compare(self, metric: str | Metric) -> pd.DataFrame:
-        """Means that ranks and tests are made of, data sets x methods: as tables show them; see `as_printed`.
+        """Return the means for ranks and tests, data sets x methods; see `as_printed`.
 
         Parameters
         ----------
@@ -242,7 +225,7 @@ class Results:
         return pd.DataFrame(lines, index=means.columns).T.rename_axis(means.index.name)
 
     def without_probabilities(self, metric: str | Metric) -> tuple[str, ...]:
-        """Methods without a value of a metric of probabilities anywhere, but with values of others: they have none.
+        """Return the methods that have values of other metrics, but none of a metric of probabilities.
 
         Parameters
         ----------
@@ -251,34 +234,35 @@ class Results:
         Returns
         -------
         tuple of str
-            Empty for a metric that needs labels or scores.
+            Names of methods; empty for a metric that needs labels or scores.
         """
         if get_metric(metric).needs != "probabilities":
             return ()
-        found, others = self.means(metric), [self.means(m) for m in self.metrics if m.needs != "probabilities"]
-        plain = [name for name in self.methods if not found[name].notna().any()]
-        return tuple(name for name in plain if any(means[name].notna().any() for means in others))
+        means = self.means(metric)
+        others = [self.means(other) for other in self.metrics if other.needs != "probabilities"]
+        without = [name for name in self.methods if not means[name].notna().any()]
+        return tuple(name for name in without if any(other[name].notna().any() for other in others))
 
     def _wide(self, metric: str | Metric, column: str) -> pd.DataFrame:
         key = get_metric(metric).name, column
         if key not in self._tables:
-            chosen = self.summary[self.summary.metric == key[0]]
-            wide = chosen.pivot(index="dataset", columns="method", values=column)
+            rows = self.summary[self.summary.metric == key[0]]
+            wide = rows.pivot(index="dataset", columns="method", values=column)
             self._tables[key] = wide.reindex(index=list(self.datasets), columns=list(self.methods))
         return self._tables[key]
 
     @property
     def has_runs(self) -> bool:
-        """Whether runs are known, with their times and parameters, and not only means."""
+        """True if the single runs are known, with their times and parameters."""
         return len(self.runs) > 0
 
     @property
     def failures(self) -> pd.DataFrame:
-        """Runs that failed: dataset, method, split, error."""
+        """Failed runs: dataset, method, split, error."""
         return self.runs.loc[self.runs.status == "failed", [*RUN_KEYS, "error"]].reset_index(drop=True)
 
     def seconds(self, column: str) -> pd.DataFrame:
-        """Mean seconds per run, data sets x methods; `column` is one of tune_seconds, train_seconds, test_seconds.
+        """Return the mean seconds per run, data sets x methods.
 
         Parameters
         ----------
@@ -287,7 +271,7 @@ class Results:
         Returns
         -------
         DataFrame
-            NaN where there is no time.
+            Seconds; NaN where no time is known.
         """
         if column not in self.runs:
             return pd.DataFrame(index=list(self.datasets), columns=list(self.methods), dtype=float)
@@ -296,36 +280,25 @@ class Results:
         return wide.reindex(index=list(self.datasets), columns=list(self.methods))
 
     def training_seconds(self) -> pd.Series:
-        """Geometric mean over data sets of each method's seconds to train.
+        """Return the training time of each method: the geometric mean over data sets.
 
         Returns
         -------
         Series
-            By method.
         """
-        return np.exp(np.log(self.seconds("train_seconds").clip(lower=SHORTEST)).mean())
+        return np.exp(np.log(self.seconds("train_seconds").clip(lower=SHORTEST_SECONDS)).mean())
 
     def only(self, methods: Iterable[str]) -> Self:
-        """The same results for some of the methods, in the order given.
+        """Return the results of some of the methods, in the given order.
 
         Parameters
         ----------
         methods : iterable of str
-            Of the run.
+            Names of methods of the run.
 
         Returns
         -------
         Results
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rbrl.experiments import Results
-        >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-        ...                      "value": [0.2, 0.1], "status": "ok"})
-        >>> results = Results.from_rows(rows)
-        >>> results.only(["rbrl"]).methods
-        ('rbrl',)
         """
         methods = tuple(methods)
         unknown = [name for name in methods if name not in self.methods]
@@ -336,7 +309,7 @@ class Results:
         return replace(self, methods=methods, **kept, _tables={})
 
 
-def _in_order(values: pd.Series) -> tuple[str, ...]:
+def _distinct(values: pd.Series) -> tuple[str, ...]:
     return tuple(str(value) for value in dict.fromkeys(values))
 
 

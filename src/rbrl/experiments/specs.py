@@ -89,7 +89,9 @@ class DataSpec(Spec):
         """
         if isinstance(entry, str):
             check_text(where, entry)
-            is_path = "/" in entry or "\\" in entry or Path(entry.removesuffix(".gz")).suffix.lower() in FORMAT_OF_ENDING
+            is_path = (
+                "/" in entry or "\\" in entry or Path(entry.removesuffix(".gz")).suffix.lower() in FORMAT_OF_ENDING
+            )
             entry = {"file": entry} if is_path and entry not in CARDS else {"name": entry}
         table = check_values(where, entry, checks.field_checks(cls))
         if "file" in table:

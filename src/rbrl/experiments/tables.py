@@ -1,4 +1,4 @@
-"""A table in every format: CSV, JSON, Markdown, LaTeX, HTML, and the terminal."""
+"""Tables in every format: CSV, JSON, Markdown, LaTeX, HTML, and text for the terminal."""
 
 import html
 import json
@@ -42,66 +42,31 @@ _LATEX = str.maketrans({
     "−": "$-$", "\n": " ",
 })  # fmt: skip
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|])")
+# Spaces that Rich puts between two columns.
+COLUMN_GAP = 3
+# Longest text of a cell that is not broken into lines.
+LONGEST_UNBROKEN_TEXT = 40
+# Width of the text for a pipe, which gets whole lines.
+PIPE_WIDTH = 10_000
 
 
 def to_csv(table: Table) -> str:
-    """Return the figures in full precision, one per line.
+    """Return the numbers in full precision as CSV, one number per line.
 
-    Names that a spreadsheet program would run as a formula begin with an apostrophe.
-
-    Parameters
-    ----------
-    table : Table
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments.tables import Table, number, to_csv, word
-    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
-    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
-    >>> print(to_csv(table), end="")
-    dataset,loss
-    sea,0.25
+    A name that a spreadsheet program would run as a formula starts with an apostrophe.
     """
     frame = table.frame.map(escape_formula).rename(columns=escape_formula)
     return frame.to_csv(index=False, lineterminator="\n")
 
 
 def to_json(table: Table) -> str:
-    """The figures in full precision, as a list of objects.
-
-    Parameters
-    ----------
-    table : Table
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments.tables import Table, number, to_json, word
-    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
-    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
-    >>> print(to_json(table))
-    [
-      {
-        "dataset": "sea",
-        "loss": 0.25
-      }
-    ]
-    """
+    """Return the numbers in full precision as a JSON list of objects."""
     records = json.loads(table.frame.to_json(orient="records", double_precision=15))
     return json.dumps(records, ensure_ascii=False, indent=2)
 
 
 def to_markdown(table: Table) -> str:
-    """A GitHub table.
+    """Return a table in GitHub's Markdown.
 
     Parameters
     ----------
@@ -125,79 +90,37 @@ def to_markdown(table: Table) -> str:
     | sea | **0.250** |
     """
 
-    def escaped(text: str, mark: str = "") -> str:
+    def escape(text: str, mark: str = "") -> str:
         return mark + _MARKDOWN.sub(r"\\\1", text).replace("\n", " ") + mark
 
-    heads = [escaped(title) for title in table.columns]
-    marks = ["---:" if table.numeric(j) else "---" for j in range(len(heads))]
-    lines = [heads, marks, *([escaped(c.text, "**" if c.best else "") for c in row] for row in table.rows)]
+    titles = [escape(title) for title in table.columns]
+    alignment = ["---:" if table.numeric(j) else "---" for j in range(len(titles))]
+    lines = [titles, alignment, *([escape(c.text, "**" if c.best else "") for c in row] for row in table.rows)]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"{escaped(table.title, '**')}\n\n{text}\n" + (f"\n{escaped(table.note)}\n" if table.note else "")
+    return f"{escape(table.title, '**')}\n\n{text}\n" + (f"\n{escape(table.note)}\n" if table.note else "")
 
 
 def to_latex(table: Table) -> str:
-    """A floating table; needs the package booktabs.
-
-    Parameters
-    ----------
-    table : Table
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments.tables import Table, number, to_latex, word
-    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
-    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
-    >>> to_latex(table).count("toprule"), "textbf{0.250}" in to_latex(table)
-    (1, True)
-    """
+    """Return a floating LaTeX table, which needs the package booktabs."""
     align = "".join("r" if table.numeric(j) else "l" for j in range(len(table.columns)))
     caption = f"{table.title}. {table.note}".rstrip().translate(_LATEX)
-    heads = " & ".join(title.translate(_LATEX) for title in table.columns)
+    titles = " & ".join(title.translate(_LATEX) for title in table.columns)
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:{table.name}}}"]
-    lines += [rf"\begin{{tabular}}{{{align}}}", r"\toprule", rf"{heads} \\", r"\midrule"]
-    for ruled, row in table.blocks():
+    lines += [rf"\begin{{tabular}}{{{align}}}", r"\toprule", rf"{titles} \\", r"\midrule"]
+    for has_line_above, row in table.blocks():
         texts = [(cell.text.translate(_LATEX), cell.best) for cell in row]
         cells = [rf"\textbf{{{text}}}" if best else text for text, best in texts]
-        lines += [r"\midrule"] * ruled + [" & ".join(cells) + r" \\"]
+        lines += [r"\midrule"] * has_line_above + [" & ".join(cells) + r" \\"]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
 def to_html(table: Table) -> str:
-    """A plain table element, with scopes; the page has its own, sortable one.
-
-    Parameters
-    ----------
-    table : Table
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments.tables import Table, number, to_html, word
-    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
-    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
-    >>> print(to_html(table), end="")
-    <table>
-    <caption>Losses</caption>
-    <thead><tr><th scope="col">Data set</th><th scope="col">Loss</th></tr></thead>
-    <tbody>
-    <tr><th scope="row">sea</th><td><strong>0.250</strong></td></tr>
-    </tbody>
-    </table>
-    """
-    heads = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in table.columns)
+    """Return a plain HTML table with scopes; the page of a comparison has sortable tables instead."""
+    titles = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in table.columns)
     rows = "\n".join(f"<tr>{''.join(_html_cells(table, row))}</tr>" for row in table.rows)
     note = f"\n<p>{html.escape(table.note)}</p>" if table.note else ""
     caption = f"<caption>{html.escape(table.title)}</caption>"
-    return f"<table>\n{caption}\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>{note}\n"
+    return f"<table>\n{caption}\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>{note}\n"
 
 
 def _html_cells(table: Table, row: Sequence[Cell]) -> Iterator[str]:
@@ -209,7 +132,7 @@ def _html_cells(table: Table, row: Sequence[Cell]) -> Iterator[str]:
             yield f"<td><strong>{text}</strong></td>" if cell.best else f"<td>{text}</td>"
 
 
-# What a table can be written as, by the name of the format.
+# Function that writes a table in each format, by the ending of the file.
 FORMATS: dict[str, Callable[[Table], str]] = {
     "csv": to_csv, "json": to_json, "md": to_markdown, "tex": to_latex, "html": to_html
 }  # fmt: skip
@@ -217,48 +140,24 @@ USUAL_FORMATS = ("csv", "tex", "md", "html")
 
 
 def save_table(table: Table, folder: Path, formats: Sequence[str] = USUAL_FORMATS) -> list[Path]:
-    """Write `table` into `folder`, one file per format; return the paths.
-
-    Parameters
-    ----------
-    table : Table
-    folder : Path
-        Made where it is missing.
-    formats : sequence of str
-        Keys of `FORMATS`.
-
-    Returns
-    -------
-    list of Path
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results
-    >>> from rbrl.experiments.comparison_tables import results_table
-    >>> from rbrl.experiments.tables import save_table
-    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
-    ...                      "value": [0.2, 0.1], "status": "ok"})
-    >>> results = Results.from_rows(rows)
-    >>> [path.name for path in save_table(results_table(results), Path(mkdtemp()), ["csv", "tex"])]
-    ['results.csv', 'results.tex']
-    """
+    """Write a table into a folder, one file for each of the `formats`; return the paths."""
     return [write_text(folder / f"{table.name}.{name}", FORMATS[name](table)) for name in formats]
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a file, complete or not at all, into a folder that is made where it is missing; return its path.
+    """Write a text file, completely or not at all, and create its folder.
 
     Parameters
     ----------
     path : Path
+        Path of the file.
     text : str
+        Content of the file.
 
     Returns
     -------
     Path
+        Path of the file.
 
     Examples
     --------
@@ -273,17 +172,13 @@ def write_text(path: Path, text: str) -> Path:
     return path
 
 
-GAP = 3  # columns that Rich puts between two cells
-LONGEST_LINE = 40  # letters of a cell that is not broken into lines
-PIPE_WIDTH = 10_000
-
-
 def show_tables(*tables: Table) -> None:
-    """Print tables, in parts where the terminal is narrow; a pipe gets whole lines.
+    """Print tables, in parts if the terminal is narrow.
 
     Parameters
     ----------
     *tables : Table
+        Tables to print.
 
     Examples
     --------
@@ -299,77 +194,55 @@ def show_tables(*tables: Table) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS")
-    console = Console(width=None if known else PIPE_WIDTH, highlight=False)
+    has_width = sys.stdout.isatty() or os.environ.get("COLUMNS")
+    console = Console(width=None if has_width else PIPE_WIDTH, highlight=False)
     for i, table in enumerate(tables):
         if i:
             console.print()
         for segments in console.render_lines(to_terminal(table, console), pad=False):
             line = Text.assemble(*((s.text, s.style or "") for s in segments if not s.control))
-            line.rstrip()  # Rich pads every cell; a line of text ends where its words end
+            line.rstrip()  # Rich pads every cell with spaces
             console.print(line, soft_wrap=True)
 
 
 def to_terminal(table: Table, console: "Console") -> "RenderableType":
-    """What Rich prints for `table`: names on the left again in every part, so that nothing is cut.
-
-    Parameters
-    ----------
-    table : Table
-    console : Console
-        Rich's, which knows the width.
-
-    Returns
-    -------
-    renderable
-
-    Examples
-    --------
-    >>> import io
-    >>> import pandas as pd
-    >>> from rich.console import Console
-    >>> from rbrl.experiments.tables import Table, number, to_terminal, word
-    >>> frame = pd.DataFrame({"dataset": ["sea"], "loss": [0.25]})
-    >>> table = Table("losses", "Losses", ("Data set", "Loss"), ((word("sea"), number(0.25, best=True)),), frame)
-    >>> console = Console(file=io.StringIO(), width=40)
-    >>> console.print(to_terminal(table, console))
-    >>> "0.250" in console.file.getvalue()
-    True
-    """
+    """Return an object that Rich prints; every part of a wide table repeats the key columns."""
     from rich.console import Group
     from rich.text import Text
 
-    parts = [_part(table, columns) for columns in _parts(table, console.width)]
+    parts = [_rich_table(table, columns) for columns in _split_columns(table, console.width)]
     notes = [Text(table.note, style="dim")] if table.note else []
     return Group(Text(table.title, style="bold"), *parts, *notes)
 
 
-def _parts(table: Table, width: int) -> list[list[int]]:
-    """Columns of each part: the keys, and as many others as fit."""
+def _split_columns(table: Table, width: int) -> list[list[int]]:
+    """Return the columns of each part: the key columns, and as many others as fit."""
     widths = [max([len(title), *(len(row[j].text) for row in table.rows)]) for j, title in enumerate(table.columns)]
     keys = list(range(table.n_keys))
-    room, used = width - sum(widths[j] + GAP for j in keys), 0
+    room = width - sum(widths[j] + COLUMN_GAP for j in keys)
+    used = 0
     parts: list[list[int]] = [[]]
     for j in range(table.n_keys, len(table.columns)):
         if parts[-1] and used + widths[j] > room:
             parts.append([])
             used = 0
         parts[-1].append(j)
-        used += widths[j] + GAP
+        used += widths[j] + COLUMN_GAP
     return [[*keys, *part] for part in parts]
 
 
-def _part(table: Table, columns: list[int]) -> "RichTable":
+def _rich_table(table: Table, columns: list[int]) -> "RichTable":
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_edge=False, header_style="dim")
+    shown = RichTable(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), show_edge=False, header_style="dim")
     for j in columns:
-        numeric, longest = table.numeric(j), max((len(row[j].text) for row in table.rows), default=0)
-        whole = numeric or longest <= LONGEST_LINE
-        shown.add_column(Text(table.columns[j]), justify="right" if numeric else "left", no_wrap=whole)
-    for ruled, row in table.blocks():
-        if ruled:
+        is_numeric = table.numeric(j)
+        is_short = max((len(row[j].text) for row in table.rows), default=0) <= LONGEST_UNBROKEN_TEXT
+        title = Text(table.columns[j])
+        shown.add_column(title, justify="right" if is_numeric else "left", no_wrap=is_numeric or is_short)
+    for has_line_above, row in table.blocks():
+        if has_line_above:
             shown.add_row()
         shown.add_row(*(Text(row[j].text, style="bold" if row[j].best else "") for j in columns))
     return shown

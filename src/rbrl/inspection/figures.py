@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 try:
     from matplotlib.figure import Figure
 
-    from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, RULE, styled
+    from rbrl.experiments.figures import ACCENT, CONTRAST, INK, MUTED, RULE, use_style
 except ImportError as error:
     raise explain_import_error(error, "report", "Drawing figures") from error
 
@@ -65,7 +65,7 @@ def draw_terms(
     first_constant = len(terms) - n_constants
     places = np.arange(len(names)) + 0.35 * (np.arange(len(names)) >= len(terms))
     colours = [ACCENT if value > 0 else CONTRAST for value in values[:first_constant]] + [MUTED] * n_constants + [INK]
-    with styled():
+    with use_style():
         figure = Figure(figsize=(5.6, 0.75 + 0.24 * len(names)), layout="constrained")
         axes = figure.add_subplot(title=title)
         bars = axes.barh(places, values, color=colours, height=0.66)
@@ -106,7 +106,7 @@ def draw_label_map(found: "LabelMap") -> Figure:
     n_labels, names = len(order), [_shortened(str(drawn.label_names[i])) for i in order]
     cosines = drawn.similarity[np.ix_(order, order)]
     size = 1.2 + (0.3 if n_labels <= FEW_LABELS else 0.19) * n_labels
-    with styled():
+    with use_style():
         figure = Figure(figsize=(size + 2.2, size), layout="constrained")
         tree, axes = figure.subplots(1, 2, width_ratios=(1, 5), sharey=True)
         figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, weight="bold")

@@ -1,4 +1,4 @@
-"""The report of a run in one folder: tables, figures, and the page, one HTML file that a person likes to read."""
+"""Report of a run in one folder: tables, figures, and a page that is one HTML file."""
 
 import base64
 import hashlib
@@ -18,29 +18,34 @@ import pandas as pd
 from rbrl._common.extras import import_extra
 from rbrl.experiments import comparison_tables as tables
 from rbrl.experiments.cells import Table, join, seconds, word
-from rbrl.experiments.comparison import Comparison, compare, headline, lowest, rank_table, verdict
+from rbrl.experiments.comparison import Comparison, compare, lowest, rank_table
 from rbrl.experiments.results import Results
-from rbrl.experiments.significance_tables import friedman_table, pairs_table
 from rbrl.experiments.tables import USUAL_FORMATS, save_table, write_text
+from rbrl.experiments.verdicts import headline, verdict
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
-TITLE = "Comparison of multi-label methods"
-FACTS = {"version": "rbrl", "machine": "Machine", "seed": "Seeds"}
-MANY_VALUES = 12  # of a fact; the rest become dots
+PAGE_TITLE = "Comparison of multi-label methods"
+# Columns of the runs that are shown under "How to reproduce", with their titles.
+FACT_TITLES = {"version": "rbrl", "machine": "Machine", "seed": "Seeds"}
+# Largest number of different values of a fact; dots replace the rest.
+MAX_FACT_VALUES = 12
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was written.
+    """Files of a report.
 
     Attributes
     ----------
     page : Path
+        Path of the page.
     tables : dict of str to Table
+        Tables by name.
     files : list of Path
+        Paths of all files.
 
     Examples
     --------
@@ -57,33 +62,32 @@ class Report:
 
 
 def write_report(
-    rows: pd.DataFrame | Results, folder: Path | str, *, title: str = TITLE, command: str = "", plan: str = "",
+    rows: pd.DataFrame | Results, folder: Path | str, *, title: str = PAGE_TITLE, command: str = "", plan: str = "",
     ablation: tuple[str, str] | None = None, formats: Sequence[str] = USUAL_FORMATS, datasets: pd.DataFrame | None = None,
     reliability: pd.DataFrame | None = None,
 ) -> Report:  # fmt: skip
-    """Write tables, figures and the page of a run.
+    """Write the tables, figures and page of a run.
 
     Parameters
     ----------
     rows : DataFrame or Results
         Rows of a store, or results.
     folder : path
-        Gets report.html, tables/ and figures/.
+        Folder for report.html, tables/ and figures/.
     title, command, plan : str
-        Shown on the page.
+        Title, command and plan that the page shows.
     ablation : pair of str, optional
-        Methods of the ablation table; BRL and RBRL where the run has both.
+        Methods of the ablation table. By default BRL and RBRL, if the run has both.
     formats : sequence of str
-        Of the tables: csv, json, tex, md, html.
+        Formats of the tables: csv, json, tex, md, html.
     datasets : DataFrame, optional
         Sizes of data sets outside the catalogue; see `Results.from_rows`.
     reliability : DataFrame, optional
-        What came of probabilities; see `Results.from_rows`.
+        Bins of probabilities; see `Results.from_rows`.
 
     Returns
     -------
     Report
-        The page, the tables, and all files that were written.
 
     Examples
     --------
@@ -92,58 +96,61 @@ def write_report(
     >>> from rbrl.experiments import Results, write_report
     >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"], "mean": [0.2, 0.1],
     ...                         "std": 0.0})
-    >>> results = Results.from_summary(summary)
-    >>> report = write_report(results, mkdtemp(), formats=["csv"])
+    >>> report = write_report(Results.from_summary(summary), mkdtemp(), formats=["csv"])
     >>> report.page.name, "results" in report.tables
     ('report.html', True)
     """
     results = rows if isinstance(rows, Results) else Results.from_rows(rows, datasets, reliability)
     folder = Path(folder)
-    made = tables.all_tables(results, ablation)
-    paths = [path for table in made.values() for path in save_table(table, folder / "tables", formats)]
+    by_name = tables.all_tables(results, ablation)
+    paths = [path for table in by_name.values() for path in save_table(table, folder / "tables", formats)]
     paths += _save_figures(results, folder / "figures")
     page = write_page(results, folder / "report.html", title=title, command=command, plan=plan)
-    return Report(page, made, [page, *paths])
+    return Report(page, by_name, [page, *paths])
 
 
 def _save_figures(results: Results, folder: Path) -> list[Path]:
-    """Write the figures that a run has: ranks, critical differences, time against quality, reliability."""
+    """Write the figures of a run: ranks, critical differences, time against quality, reliability."""
     from rbrl.experiments import figures, label_figures
 
-    drawn, ranks = {}, rank_table(results).loc["Overall"].dropna()
+    drawn = {}
+    ranks = rank_table(results).loc["Overall"].dropna()
     if len(ranks):
         drawn["average-ranks"] = figures.draw_average_ranks(ranks)
     for comparison in (compare(results, metric) for metric in results.metrics):
         if comparison.decides_pairs:
             name = f"critical-difference-{comparison.metric.name}"
             drawn[name] = figures.draw_critical_difference(comparison)
-    seconds = results.training_seconds().reindex(ranks.index).dropna()
-    if len(seconds):
-        drawn["time-against-quality"] = figures.draw_trade_off(seconds, ranks)
+    train = results.training_seconds().reindex(ranks.index).dropna()
+    if len(train):
+        drawn["time-against-quality"] = figures.draw_trade_off(train, ranks)
     if bins := label_figures.bins_by_method(results):
         drawn["reliability"] = label_figures.draw_reliability(bins)
     return [path for name, figure in drawn.items() for path in figures.save_figure(figure, folder / name)]
 
 
 def write_page(
-    rows: pd.DataFrame | Results, path: Path | str, *, title: str = TITLE, command: str = "", plan: str = ""
+    rows: pd.DataFrame | Results, path: Path | str, *, title: str = PAGE_TITLE, command: str = "", plan: str = ""
 ) -> Path:
-    """Write one self-contained HTML file: no network, nothing beside it, every name escaped.
+    """Write one self-contained HTML file, which needs neither network nor other files.
 
     Parameters
     ----------
     rows : DataFrame or Results
         Rows of a store, or results.
     path : path
+        Path of the file.
     title : str, optional
+        Title of the page.
     command : str, optional
-        What made the run; shown under "How to reproduce".
+        Command that made the run, for the section "How to reproduce".
     plan : str, optional
-        The plan's text, shown there too.
+        Text of the plan, for the same section.
 
     Returns
     -------
     Path
+        Path of the file.
 
     Examples
     --------
@@ -153,53 +160,27 @@ def write_page(
     >>> from rbrl.experiments import Results, write_page
     >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"], "mean": [0.2, 0.1],
     ...                         "std": 0.0})
-    >>> results = Results.from_summary(summary)
-    >>> write_page(results, Path(mkdtemp(), "report.html")).name
+    >>> write_page(Results.from_summary(summary), Path(mkdtemp(), "report.html")).name
     'report.html'
     """
     return write_text(Path(path), render_page(rows, title=title, command=command, plan=plan))
 
 
-def render_page(rows: pd.DataFrame | Results, *, title: str = TITLE, command: str = "", plan: str = "") -> str:
-    """The page as text; see `write_page`.
-
-    Parameters
-    ----------
-    rows : DataFrame or Results
-        Rows of a store, or results.
-    title, command, plan : str, optional
-        Shown on the page.
-
-    Returns
-    -------
-    str
-        HTML.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results
-    >>> from rbrl.experiments.page import render_page
-    >>> summary = pd.DataFrame({"dataset": "sea", "metric": "hamming_loss", "method": ["brl", "rbrl"], "mean": [0.2, 0.1],
-    ...                         "std": 0.0})
-    >>> results = Results.from_summary(summary)
-    >>> page = render_page(results, title="Sea and land")
-    >>> page.startswith("<!doctype html>"), "Sea and land" in page
-    (True, True)
-    """
+def render_page(rows: pd.DataFrame | Results, *, title: str = PAGE_TITLE, command: str = "", plan: str = "") -> str:
+    """Return the text of the page; see `write_page`."""
     from markupsafe import Markup
 
     results = rows if isinstance(rows, Results) else Results.from_rows(rows)
-    script = _part("page.js")
+    script = _read_part("page.js")
     # The page allows this script and no other: a name that became an element could still not run.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    parts = {"css": Markup(_part("page.css")), "script": Markup(script), "script_hash": digest}
-    told = {"title": title, "command": command, "plan": plan}
-    return _environment().get_template("page.html").render(**_content(results), **told, **parts)
+    parts = {"css": Markup(_read_part("page.css")), "script": Markup(script), "script_hash": digest}
+    texts = {"title": title, "command": command, "plan": plan}
+    return _environment().get_template("page.html").render(**_content(results), **texts, **parts)
 
 
 @cache
-def _part(name: str) -> str:
+def _read_part(name: str) -> str:
     return files("rbrl.experiments.page").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -207,21 +188,23 @@ def _part(name: str) -> str:
 def _environment() -> "Environment":
     jinja2 = import_extra("jinja2", "report", "The page of a comparison")
     blocks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
-    loader, undefined = jinja2.FunctionLoader(_part), jinja2.StrictUndefined
-    return jinja2.Environment(loader=loader, autoescape=True, undefined=undefined, **blocks)
+    loader = jinja2.FunctionLoader(_read_part)
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, **blocks)
 
 
 def _content(results: Results) -> dict[str, Any]:
-    """What the template shows, as names and tables; it escapes them all."""
+    """Return the content of the template by name; the template escapes all of it."""
     comparisons = [compare(results, metric) for metric in results.metrics]
     ranks = rank_table(results).loc["Overall"].dropna().sort_values(kind="stable")
     has_tests = any(comparison.test for comparison in comparisons)
     best = lowest(ranks) if any(comparison.tested for comparison in comparisons) else []
     verdicts = [verdict(comparison, results) for comparison in comparisons]
-    # Why nothing was tested, if it is the same for all metrics: it is then said once.
+    # The page says only once why there are no tests, if the reason is the same for all metrics.
     reasons = {one.evidence if one.level == "untested" else "" for one in verdicts}
     details = [_detail(results, name) for name in results.datasets]
-    alone, kinds = len(details) == 1, ("train", "test") if results.has_runs else ()
+    has_one_dataset = len(details) == 1
+    kinds = ("train", "test") if results.has_runs else ()
+    metric_tables = [tables.metric_table(results, metric) for metric in results.metrics]
     return {
         "lead": _lead(results, ranks, comparisons),
         "counts": _counts(results),
@@ -229,16 +212,15 @@ def _content(results: Results) -> dict[str, Any]:
         "untested": reasons.pop() if len(reasons) == 1 else "",
         "ranks": [(name, rank, rank / ranks.max(), name in best) for name, rank in ranks.items()],
         "ranks_table": tables.ranks_table(results),
-        "friedman": friedman_table(results) if has_tests else None,
-        "pairs": pairs_table(results) if has_tests else None,
+        "friedman": tables.friedman_table(results) if has_tests else None,
+        "pairs": tables.pairs_table(results) if has_tests else None,
         "diagrams": [_diagram(comparison) for comparison in comparisons if comparison.decides_pairs],
-        "only": results.datasets[0] if alone else "",
+        "only": results.datasets[0] if has_one_dataset else "",
         "as_printed": results.as_printed,
         "one_split": results.n_splits == 1,
-        # A table per metric; of a single data set one table says it all.
-        "result_tables": [details[0]["table"]] if alone else [tables.metric_table(results, m) for m in results.metrics],
+        "result_tables": [details[0]["table"]] if has_one_dataset else metric_tables,
         "datasets_table": tables.datasets_table(tables.known_sizes(results)),
-        "details": [] if alone else details,
+        "details": [] if has_one_dataset else details,
         "trade_off": _trade_off(results, ranks) if results.has_runs else None,
         "time_tables": [tables.seconds_table(results, f"{kind}_seconds") for kind in kinds],
         "reliability": _reliability(results),
@@ -252,13 +234,16 @@ def _content(results: Results) -> dict[str, Any]:
 def _lead(results: Results, ranks: pd.Series, comparisons: list[Comparison]) -> str:
     numbers = {"method": len(results.methods), "data set": len(results.datasets), "metric": len(results.metrics)}
     methods, datasets, metrics = (f"{n} {noun}{'' if n == 1 else 's'}" for noun, n in numbers.items())
-    ranked = "No overall ranking: no data set has every method's value yet." if ranks.empty else headline(comparisons)
-    return f"{methods} on {datasets}, judged by {metrics}. {ranked}"
+    ranking = "No overall ranking: no data set has every method's value yet." if ranks.empty else headline(comparisons)
+    return f"{methods} on {datasets}, judged by {metrics}. {ranking}"
 
 
 def _counts(results: Results) -> list[tuple[str, int]]:
-    many = {"Methods": results.methods, "Data sets": results.datasets, "Metrics": results.metrics}
-    counts = [(name, len(those)) for name, those in many.items()]
+    counts = [
+        ("Methods", len(results.methods)),
+        ("Data sets", len(results.datasets)),
+        ("Metrics", len(results.metrics)),
+    ]
     runs = [("Splits", results.n_splits), ("Runs", len(results.runs)), ("Failed", len(results.failures))]
     return counts + (runs if results.has_runs else [])
 
@@ -293,16 +278,16 @@ def _reliability(results: Results) -> str | None:
     bins = bins_by_method(results)
     if not bins:
         return None
-    described = "; ".join(f"{name}: expected calibration error {one.error:.3f}" for name, one in bins.items())
-    return inline_svg(draw_reliability(bins), "Reliability diagrams", described, "reliability")
+    errors = "; ".join(f"{name}: expected calibration error {one.error:.3f}" for name, one in bins.items())
+    return inline_svg(draw_reliability(bins), "Reliability diagrams", errors, "reliability")
 
 
 def _detail(results: Results, dataset: str) -> dict[str, Any]:
-    """One data set: every metric of every method, with times."""
+    """Return name, size and table of one data set: every metric of every method, with times."""
     known = tables.known_sizes(results)[dataset]
     line = f"{known.n_samples:,} samples, {known.n_features:,} features, {known.n_labels} labels" if known else ""
     kinds = ("tune", "train", "test") if results.has_runs else ()
-    columns = [tables.metric_cells(results, metric, dataset, alone=True) for metric in results.metrics]
+    columns = [tables.metric_cells(results, metric, dataset, has_stars=False) for metric in results.metrics]
     columns += [[seconds(time) for time in results.seconds(f"{kind}_seconds").loc[dataset]] for kind in kinds]
     rows = tuple((word(method), *cells) for method, *cells in zip(results.methods, *columns))
     metrics = [f"{metric.abbreviation} {metric.arrow}" for metric in results.metrics]
@@ -322,36 +307,27 @@ def _failures(results: Results) -> Table | None:
 
 def _facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
     facts = []
-    for column, title in FACTS.items():
+    for column, title in FACT_TITLES.items():
         if column in runs:
             values = [str(value) for value in dict.fromkeys(runs[column].dropna())]
-            facts.append((title, ", ".join(values[:MANY_VALUES]) + (" …" if len(values) > MANY_VALUES else "")))
+            dots = " …" if len(values) > MAX_FACT_VALUES else ""
+            facts.append((title, ", ".join(values[:MAX_FACT_VALUES]) + dots))
     if "gap" in runs and runs.gap.notna().any():
         facts.append(("Largest certified gap", f"{runs.gap.max():.1e}"))
     return facts
 
 
 def inline_svg(figure: "Figure", title: str, description: str, key: str) -> str:
-    """The figure as an element for a page: text stays text, colours follow the page, a screen reader reads it.
+    """Return the figure as an svg element that takes the fonts and colours of the page.
 
-    Parameters
-    ----------
-    figure : Figure
-    title, description : str
-        What a screen reader says.
-    key : str
-        Unique on the page; goes before every id.
-
-    Returns
-    -------
-    str
-        An svg element.
+    A screen reader reads `title` and `description`. `key` must be unique on the page, because it
+    is put before every id.
     """
-    from rbrl.experiments.figures import ACCENT, INK, MUTED, RULE, styled
+    from rbrl.experiments.figures import ACCENT, INK, MUTED, RULE, use_style
 
     stream = io.StringIO()
-    with styled({"svg.fonttype": "none"}), warnings.catch_warnings():
-        # Text stays text, so a letter that matplotlib's font lacks is the browser's to find.
+    with use_style({"svg.fonttype": "none"}), warnings.catch_warnings():
+        # Text stays text, so that the browser finds letters that matplotlib's font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = stream.getvalue()
@@ -359,12 +335,11 @@ def inline_svg(figure: "Figure", title: str, description: str, key: str) -> str:
     text = re.sub(r'\bid="([^"]*)"', rf'id="{key}-\1"', text)
     text = re.sub(r'(url\(#|href="#)', rf"\g<1>{key}-", text)
     text = re.sub(r"font: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font: \1inherit", text)
-    # The figure takes the colours of the page, light or dark.
     for colour, variable in {INK: "ink", MUTED: "muted", RULE: "rule", ACCENT: "accent"}.items():
         text = text.replace(colour, f"var(--{variable})")
     head = re.match(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', text)
     assert head is not None, "matplotlib writes an svg element with a viewBox"
-    # Points are 4/3 of a CSS pixel; a figure may be shown a little larger than it was drawn.
+    # A point is 4/3 of a CSS pixel; the page may show a figure a little larger than it was drawn.
     largest = float(head[1].split()[2]) * 1.6
     return (
         f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{head[1]}" role="img" '

@@ -128,9 +128,7 @@ def _check_options(rope: float, prior: float, n_draws: int) -> None:
         raise ValueError(f"n_draws must be at least 1. Got {n_draws!r} instead.")
 
 
-def _test_pair(
-    differences: FloatArray, weights: FloatArray, rope: float, scale: float
-) -> tuple[float, float, float]:
+def _test_pair(differences: FloatArray, weights: FloatArray, rope: float, scale: float) -> tuple[float, float, float]:
     """Return the shares of draws in which the first method is better, equivalent and worse.
 
     A draw in which two answers are equally likely is shared between them.

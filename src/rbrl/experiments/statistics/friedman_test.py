@@ -243,7 +243,15 @@ def friedman(values: ArrayLike, greater_is_better: bool, alpha: float = 0.05) ->
         smallest = null.smallest_p_value
         p_value = null.p_value(total)
     return FriedmanResult(
-        chi2, float(chdtrc(degrees[0], chi2)), f, p_value, critical, degrees, method_ranks.mean(axis=0), source, smallest
+        chi2,
+        float(chdtrc(degrees[0], chi2)),
+        f,
+        p_value,
+        critical,
+        degrees,
+        method_ranks.mean(axis=0),
+        source,
+        smallest,
     )
 
 
