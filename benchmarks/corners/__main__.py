@@ -10,10 +10,11 @@ import warnings
 from benchmarks.problems import first_model, golden_emotions, write_results, yeast
 from threadpoolctl import threadpool_limits
 
-TEXT = """Fits from zero (tol = 1e-4, max_iter = 1000) at the eight corners of {1e-4, ..., 1e2}^3, with the
-kernel and the intercept of the paper. The solver is the automatic choice of RBRLClassifier: dual ascent
-for linear models unless the ridge is too weak for the length of the rows, and quasi-Newton otherwise.
-Seconds are processor time, set-up of the design included. %d of %d fits end certified."""
+TEXT = """Fits from zero (tol = 1e-4, max_iter = 1000) at the eight corners of {1e-4, ..., 1e2}^3,
+with the kernel and the intercept of the paper. The solver is the automatic choice of
+RBRLClassifier: dual ascent for linear models unless the ridge is too weak for the length of the
+rows, and quasi-Newton otherwise. Seconds are processor time, set-up of the design included. %d of
+%d fits end certified."""
 
 
 def measure(name, kernel, X, Y, weights):

@@ -29,13 +29,13 @@ KEY = COLUMNS[:4]
 N_TEST = 1000
 # Seconds of a fit, above which it is measured only once.
 LONG_FIT = 10
-TEXT = f"""Synthetic text: rows of unit length with {TERMS_PER_ROW} terms and {LABELS_PER_ROW} labels
-each, whatever the number of rows, labels and columns. Terms and labels follow Zipf laws, and hidden
-topics explain them, so that labels can be learned: "AP" is the average precision of rbrl on
-{N_TEST:,} other rows. From {BASE["rows"]:,} rows, {BASE["labels"]:,} labels and
+TEXT = f"""Synthetic text: rows of unit length with {TERMS_PER_ROW} terms and {LABELS_PER_ROW}
+labels each, whatever the number of rows, labels and columns. Terms and labels follow Zipf laws,
+and hidden topics explain them, so that labels can be learned: "AP" is the average precision of
+rbrl on {N_TEST:,} other rows. From {BASE["rows"]:,} rows, {BASE["labels"]:,} labels and
 {BASE["columns"]:,} columns, one size at a time changes. "rbrl" is RBRLClassifier() with its
-defaults, which has no nuclear norm for a linear model and is solved by dual ascent. The time of the
-norm is that of `nuclear=0.1` less that of the default. LinearSVC is
+defaults, which has no nuclear norm for a linear model and is solved by dual ascent. The time of
+the norm is that of `nuclear=0.1` less that of the default. LinearSVC is
 OneVsRestClassifier(LinearSVC()). "s" is processor time of a fit in a process of its own with one
 thread, the smaller of two times, or one time above {LONG_FIT} s. Versions: {{versions}}."""
 EXPONENTS = """Exponents, from least squares of the logarithm of the time on the logarithm of the

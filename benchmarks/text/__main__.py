@@ -41,16 +41,17 @@ PROBLEMS = [
     ("tmc2007_500", "tmc2007_500", 0, 0),
 ]
 N_TEST = 2000
-TEXT = """Every fit is in a process of its own, with one thread. The methods take turns, and the fastest
-of their `--rounds` fits counts. "s" is processor time. "MB" is the peak memory of the process less its
-memory before the fit, and "of data" is the ratio of "MB" to the memory of X, Y, the scores and the
-weights. "AP" is the average precision on 2,000 rows outside the training part. Labels are the most
-frequent ones. rbrl has its defaults: no nuclear norm, and the solver that it chooses for a linear model,
-which is dual ascent unless the ridge is too weak for the length of the rows. OneVsRest(LinearSVC()) has
-the defaults of scikit-learn; "same ridge" has C = 1 / (2 ridge), with the ridge that rbrl chooses.
-LibMultiLabel is `train_1vsrest` with the options `-s 1 -c 1 -B 1 -m 1`: dual coordinate descent, which is
-its own choice, with the C and the intercept of LinearSVC(). "times" is the time of the fastest peer
-divided by the time of rbrl: above 1, rbrl is faster. Versions: {versions}."""
+TEXT = """Every fit is in a process of its own, with one thread. The methods take turns, and the
+fastest of their `--rounds` fits counts. "s" is processor time. "MB" is the peak memory of the
+process less its memory before the fit, and "of data" is the ratio of "MB" to the memory of X, Y,
+the scores and the weights. "AP" is the average precision on 2,000 rows outside the training part.
+Labels are the most frequent ones. rbrl has its defaults: no nuclear norm, and the solver that it
+chooses for a linear model, which is dual ascent unless the ridge is too weak for the length of
+the rows. OneVsRest(LinearSVC()) has the defaults of scikit-learn; "same ridge" has C = 1 / (2
+ridge), with the ridge that rbrl chooses. LibMultiLabel is `train_1vsrest` with the options `-s 1
+-c 1 -B 1 -m 1`: dual coordinate descent, which is its own choice, with the C and the intercept of
+LinearSVC(). "times" is the time of the fastest peer divided by the time of rbrl: above 1, rbrl is
+faster. Versions: {versions}."""
 
 
 def load(data, n_labels, n_rows):

@@ -1,9 +1,8 @@
 """Fit one method to one problem, in a process of its own: ``python worker.py FILE METHOD``.
 
 FILE holds the rows and labels that the benchmark wrote. The facts of the fit are printed as JSON.
-Memory is the peak of the process during the fit, less its memory before the fit. Each method imports
-its own library only: the Python of LibMultiLabel needs no rbrl.
-"""
+Memory is the peak of the process during the fit, less its memory before the fit. Each method
+imports its own library only: the Python of LibMultiLabel needs no rbrl."""
 
 import json
 import os
