@@ -3,7 +3,7 @@
 from functools import partial
 
 from rbrl.solvers.apg import APG
-from rbrl.solvers.auto import choose_solver
+from rbrl.solvers.auto import KernelBlocks, choose_solver
 from rbrl.solvers.base import Solver, SolverResult
 from rbrl.solvers.certificate import lower_bound
 from rbrl.solvers.descent import Descent
@@ -19,7 +19,7 @@ SOLVERS = {
 }  # fmt: skip
 
 __all__ = [
-    "APG", "SOLVERS", "Descent", "DualAscent", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver",
+    "APG", "SOLVERS", "Descent", "DualAscent", "KernelBlocks", "LowRank", "Posed", "QuasiNewton", "Solution", "Solver",
     "SolverResult",
     "choose_solver", "lower_bound", "solve_kernel", "solve_posed",
 ]  # fmt: skip

@@ -1,11 +1,35 @@
 """The choice of a solver, where the user leaves it open."""
 
+import warnings
+from dataclasses import dataclass
+
 from rbrl._loops import COMPILED
 from rbrl.problem import LARGEST_DECOMPOSITION, KernelDesign, Objective
 from rbrl.solvers.base import Solver
 from rbrl.solvers.dual_ascent import DualAscent, is_visitable
 from rbrl.solvers.proximal_points import ProximalPoints
 from rbrl.solvers.quasi_newton import QuasiNewton
+
+
+@dataclass(frozen=True)
+class KernelBlocks(DualAscent):
+    """Dual ascent, by the name of the solver for large kernels in version 0.1.0, whose model files may have it.
+
+    Parameters
+    ----------
+    memory, leading : int
+        Parameters of that solver, which have no effect.
+    """
+
+    memory: int = 20
+    leading: int = 200
+
+    def __post_init__(self) -> None:
+        warnings.warn(
+            "KernelBlocks is an old name: use rbrl.solvers.DualAscent, or the solver 'auto'.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
 
 
 def choose_solver(objective: Objective, max_iter: int = 1000) -> Solver:
