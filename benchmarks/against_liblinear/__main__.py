@@ -2,7 +2,8 @@
 
 RBRL_DATA names the folder of data sets. Every cell is written to ``results.csv`` as soon as it is
 known. The same command continues where it was interrupted, and ``--again`` measures the chosen
-cells anew. ``results.md`` is written once all cells are there."""
+cells anew. ``results.md`` is written once all cells are there.
+"""
 
 import argparse
 import math

@@ -1,7 +1,8 @@
-"""One problem, in a process of its own: ``python worker.py FOLDER PARAMETERS SECONDS``, rbrl being that of PYTHONPATH.
+"""Solve one problem in a process of its own: ``python worker.py FOLDER PARAMETERS SECONDS``.
 
-FOLDER holds the rows and labels that the benchmark wrote; PARAMETERS of the classifier are JSON. It imports nothing of the
-other benchmarks, so that it runs with any version of the package. The process ends at once after SECONDS of processor time.
+FOLDER holds the rows and labels that the benchmark wrote; PARAMETERS of the classifier are JSON.
+rbrl is the one of PYTHONPATH. The worker imports nothing of the other benchmarks, so that it runs
+with any version of the package. The process ends at once after SECONDS of processor time.
 """
 
 import inspect
@@ -57,6 +58,12 @@ def batch(parameters, X, Y):
     return solution, (time.process_time() - started) / count
 
 
+def solver_name(parameters, X, Y):
+    """Return the name of the chosen solver; empty for versions that do not choose."""
+    solver = getattr(classifier(parameters).problem(X, Y), "solver", None)
+    return "" if solver is None else type(solver).__name__
+
+
 def main(folder, parameters, seconds):
     X, Y = read(folder)
     parameters = json.loads(parameters)
@@ -69,6 +76,7 @@ def main(folder, parameters, seconds):
         times.append(seconds_each)
     facts = {"evaluations": solution.result.evaluations, "n_iter": solution.result.n_iter, "cpu": min(times)}
     facts |= {"gap": solution.proof.gap, "objective": solution.proof.objective}
+    facts["solver"] = solver_name(parameters, X, Y)
     print(json.dumps(facts | {"package": rbrl.__file__}))
 
 

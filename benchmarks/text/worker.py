@@ -2,7 +2,8 @@
 
 FILE holds the rows and labels that the benchmark wrote. The facts of the fit are printed as JSON.
 Memory is the peak of the process during the fit, less its memory before the fit. Each method
-imports its own library only: the Python of LibMultiLabel needs no rbrl."""
+imports its own library only: the Python of LibMultiLabel needs no rbrl.
+"""
 
 import json
 import os
