@@ -17,7 +17,7 @@ from benchmarks.problems import first_model, part, write_results
 from sklearn.model_selection import KFold
 
 from rbrl import RBRLClassifierCV
-from rbrl.selection import PAPER_GRID
+from rbrl.registry import WEIGHTS
 
 KERNEL = {"emotions": "rbf", "yeast": "rbf", "arts": "linear"}
 REPEATS = 2
@@ -40,7 +40,7 @@ def search(name):
     fold = [next(KFold(5, shuffle=True, random_state=0).split(X))]
     # The refit is of the same order in both, and small.
     # Older sources have this grid as their default, and no name for it.
-    weights = dict.fromkeys(("ridges", "rankings", "nuclears"), PAPER_GRID)
+    weights = dict.fromkeys(("ridges", "rankings", "nuclears"), WEIGHTS)
     estimator = first_model(kernel=KERNEL[name])
     model = RBRLClassifierCV(**weights, estimator=estimator, cv=fold, refit="average_precision")
     started = time.process_time()

@@ -9,7 +9,7 @@ from rbrl.exceptions import InvalidLabelsError
 from rbrl.metrics import METRICS, evaluate
 from rbrl.selection import tune
 from rbrl.selection.choose import Scoring
-from rbrl.selection.cv import SearchData
+from rbrl.selection.path import SearchData
 
 
 @pytest.fixture

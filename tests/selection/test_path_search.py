@@ -15,9 +15,10 @@ from sklearn.utils import get_tags
 from problems import random_objective
 from rbrl import BRLClassifier, RankSVM, RBRLClassifier, RBRLClassifierCV
 from rbrl.metrics import PAPER_METRICS, evaluate, hamming_loss
-from rbrl.selection import PAPER_GRID, PathSearchCV, solve_grid, tune
-from rbrl.selection.choose import EXTRA, Scoring, best_index, best_point, choose, results_table
-from rbrl.selection.path import _best_start
+from rbrl.registry import WEIGHTS
+from rbrl.selection import PathSearchCV, tune
+from rbrl.selection.choose import SOLVER_COLUMNS, Scoring, best_index, best_point, choose, results_table
+from rbrl.selection.path import _best_start, solve_grid
 
 X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
 GRID = {"ridges": [0.1, 1, 10], "rankings": [0.01, 1], "nuclears": [0.1, 3]}
@@ -117,7 +118,7 @@ def test_a_comparison_and_a_search_break_ties_alike():
     compared = choose(values, "hamming_loss", ["hamming_loss"])
     scoring = {"tied": lambda estimator, X, y: 1.0}
     searched = results_table(
-        [[{"params": p, "tied": 1.0, **dict.fromkeys(EXTRA, 0.0)} for p in points]], Scoring(scoring)
+        [[{"params": p, "tied": 1.0, **dict.fromkeys(SOLVER_COLUMNS, 0.0)} for p in points]], Scoring(scoring)
     )
     assert points[best_point(searched, Scoring(scoring), "tied")] == compared == {"ridge": 1.0, "nuclear": 10.0}
 
@@ -142,7 +143,7 @@ def test_a_criterion_that_is_not_measured_is_refused():
 
 
 def test_the_papers_grid():
-    assert pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100]) == PAPER_GRID
+    assert pytest.approx([1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100]) == WEIGHTS
 
 
 def test_other_models_search_along_the_same_path():

@@ -10,10 +10,11 @@ from sklearn.model_selection import KFold
 
 from rbrl import RBRLClassifier, RBRLClassifierCV
 from rbrl._common.progress import Lines, Models
-from rbrl.selection import PAPER_GRID, PathSearchCV, solve_grid
+from rbrl.registry import WEIGHTS
+from rbrl.selection import PathSearchCV
 from rbrl.selection.choose import Scoring
-from rbrl.selection.fold import Fold, SearchData
-from rbrl.selection.stages import MOST_STEPS, Best, coarse_to_fine
+from rbrl.selection.path import Fold, SearchData, solve_grid
+from rbrl.selection.stages import SETTINGS, Best, coarse_to_fine
 
 X, Y = make_multilabel_classification(n_samples=90, n_features=8, n_classes=4, random_state=1)
 START = {"ridge": 1.0, "ranking": 1.0, "nuclear": 0.1}
@@ -83,13 +84,13 @@ def test_an_axis_grows_where_the_best_point_lies_at_its_edge(name, values):
     assert best[name] == pytest.approx(values[1])
     _, best, _ = stages_for(near(**START | {"nuclear": 3.0} | {name: values[2]}))
     assert best[name] == pytest.approx(values[2])
-    assert n_points <= 11 + 2 * MOST_STEPS
+    assert n_points <= 11 + 2 * SETTINGS.max_steps
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_growth_is_bounded(sign):
     found, best, n_points = stages_for(lambda **point: sign * sum(np.log(value) for value in point.values()))
-    assert n_points <= 11 + 4 * MOST_STEPS
+    assert n_points <= 11 + 4 * SETTINGS.max_steps
     # Less than this share of the reference is not tried, nor more than all of it.
     assert {s for stage in found for s in stage.axes["nuclear"]} <= {0.1, 3.0, 10.0, 30.0, 90.0}
     assert best["ranking"] == (1e4 if sign > 0 else 1e-4)
@@ -161,7 +162,7 @@ def test_equal_seeds_give_equal_results_on_any_number_of_jobs(searched):
 
 
 def test_the_papers_grid_is_all_of_its_combinations_in_five_folds():
-    axes = {"ridge": PAPER_GRID[::-1], "ranking": PAPER_GRID, "nuclear": PAPER_GRID}
+    axes = {"ridge": WEIGHTS[::-1], "ranking": WEIGHTS, "nuclear": WEIGHTS}
     options = {"cv": [(np.arange(30), np.arange(30, 60))], "scoring": ["average_precision", "hamming_loss"]}
     paper = RBRLClassifierCV(grid="paper", **options).fit(X, Y[:, :2])
     whole = PathSearchCV(RBRLClassifier(), axes, **options).fit(X, Y[:, :2])
@@ -172,7 +173,7 @@ def test_the_papers_grid_is_all_of_its_combinations_in_five_folds():
 
 def test_values_that_are_given_are_combined_with_the_papers():
     axes = RBRLClassifierCV(ridges=[1, 10])._axes()
-    assert (axes["ridge"], axes["ranking"]) == ([10, 1], list(PAPER_GRID))
+    assert (axes["ridge"], axes["ranking"]) == ([10, 1], list(WEIGHTS))
     search = RBRLClassifierCV(ridges=[1, 10], rankings=[1], nuclears=[0.1], grid="paper").fit(X, Y)
     assert len(search.cv_results_["params"]) == 2
     assert "split4_test_coverage" in search.cv_results_

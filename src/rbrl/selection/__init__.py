@@ -1,13 +1,12 @@
-"""Choosing parameters, thresholds and maps to probabilities by cross-validation."""
+"""Choice of parameters, thresholds and calibrated probabilities by cross-validation."""
 
 from rbrl.selection.calibration import CalibratedMultiLabelClassifier
 from rbrl.selection.choose import choose
-from rbrl.selection.cv import PAPER_GRID, PathSearchCV, RBRLClassifierCV
+from rbrl.selection.cv import PathSearchCV, RBRLClassifierCV
 from rbrl.selection.grid import tune
-from rbrl.selection.path import solve_grid
 from rbrl.selection.tuned_threshold import TunedThresholdClassifier
 
 __all__ = [
-    "PAPER_GRID", "CalibratedMultiLabelClassifier", "PathSearchCV", "RBRLClassifierCV", "TunedThresholdClassifier", "choose",
-    "solve_grid", "tune",
+    "CalibratedMultiLabelClassifier", "PathSearchCV", "RBRLClassifierCV", "TunedThresholdClassifier", "choose",
+    "tune",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a search measures at every grid point, and which point it chooses: one rule for ties, whoever searches."""
+"""Metrics of a search at every grid point, and the choice of the best point."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,51 +13,29 @@ from rbrl._common.typing import Array, BoolArray, FloatArray
 from rbrl.metrics import METRICS, PAPER_METRICS, Metric, get_metric
 from rbrl.targets import SignedTargets
 
-# What measures: one of our metrics, or a scorer of scikit-learn, by name or itself.
+# A metric of rbrl or a scorer of scikit-learn, or the name of one.
 Scorer: TypeAlias = str | Metric | Callable[..., float]
 Scorers: TypeAlias = Scorer | Iterable[Scorer] | Mapping[str, Scorer] | None
-# Values of parameters, and what was found at their combinations.
+# Values of parameters, and results at their combinations.
 Grid: TypeAlias = Mapping[str, Sequence[Any]]
 Table: TypeAlias = list[dict[str, Any]]
 
 
 class Prediction(ClassifierMixin, BaseEstimator):
-    """A fitted classifier that has already answered: what a scikit-learn scorer asks of held-out rows.
-
-    Parameters
-    ----------
-    scores, relevant : arrays (n_samples, n_columns)
-    targets : SignedTargets
-    """
+    """A fitted classifier with stored predictions for held-out rows, for scikit-learn scorers."""
 
     def __init__(self, scores: FloatArray, relevant: BoolArray, targets: SignedTargets) -> None:
-        self.scores, self.relevant, self.targets = scores, relevant, targets
+        self.scores = scores
+        self.relevant = relevant
+        self.targets = targets
         self.classes_ = targets.sklearn_classes()
 
     def decision_function(self, X: Any) -> FloatArray:
-        """The known scores.
-
-        Parameters
-        ----------
-        X : the rows that were held out; not looked at
-
-        Returns
-        -------
-        array
-        """
+        """Return the stored scores."""
         return self.scores.ravel() if self.targets.kind == "binary" else self.scores
 
     def predict(self, X: Any) -> Any:
-        """The known labels.
-
-        Parameters
-        ----------
-        X : the rows that were held out; not looked at
-
-        Returns
-        -------
-        array
-        """
+        """Return the stored labels."""
         return self.targets.decode(self.relevant, self.scores)
 
 
@@ -67,8 +45,10 @@ class Scoring:
     Parameters
     ----------
     scoring : None, str, Metric, callable, or a list or dict of these
-        None means the paper's six metrics. A name is one of ours, or else of scikit-learn's scorers.
+        Metrics and scorers; None means the six metrics of the paper. A name is that of a metric of
+        rbrl, or else that of a scorer of scikit-learn.
     convention : {"paper", "sklearn"}
+        Convention of the metrics.
 
     Examples
     --------
@@ -78,26 +58,22 @@ class Scoring:
 
     def __init__(self, scoring: Scorers = None, convention: str = "paper") -> None:
         self.convention = convention
-        self.scorers: dict[str, Any] = dict(_named(scoring))
+        self.scorers: dict[str, Any] = dict(_scorers_by_name(scoring))
 
     def greater_is_better(self, name: str) -> bool:
-        """Direction of a metric; a scorer is always better when larger.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        bool
-        """
+        """Return the direction of a metric; a larger value of a scorer is always better."""
         return not isinstance(self.scorers[name], Metric) or self.scorers[name].greater_is_better
 
     def __call__(
         self, X: Any, y: Any, Y: Array, scores: FloatArray, relevant: BoolArray, targets: SignedTargets
     ) -> dict[str, float]:
-        """Values by name, of held-out rows X with targets y (as given) and Y (0/1, as floats if some are missing)."""
-        prediction, labels, values = Prediction(scores, relevant, targets), relevant.astype(np.int8), {}
+        """Return the values by name, for held-out rows X with targets y, as given, and Y in 0/1.
+
+        Y has floats, with NaN for missing labels, if labels are missing.
+        """
+        prediction = Prediction(scores, relevant, targets)
+        labels = relevant.astype(np.int8)
+        values = {}
         missing = "ignore" if Y.dtype.kind == "f" else None
         for name, scorer in self.scorers.items():
             if isinstance(scorer, Metric):
@@ -107,7 +83,7 @@ class Scoring:
         return values
 
 
-def _named(scoring: Any) -> Iterator[tuple[str, Any]]:
+def _scorers_by_name(scoring: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(scoring, Mapping):
         yield from ((name, _resolve(scorer)) for name, scorer in scoring.items())
         return
@@ -124,13 +100,14 @@ def _resolve(scorer: Scorer) -> Any:
     return get_metric(scorer) if scorer in METRICS else get_scorer(scorer)
 
 
-# Parameters of which a larger (+1) or smaller (-1) value means a stronger penalty, a smoother or a simpler model.
+# Parameters whose larger (+1) or smaller (-1) values mean a stronger penalty, or a smoother or simpler model.
 STRONGER = dict.fromkeys(("ridge", "nuclear", "ranking", "positive", "negative", "n_neighbors"), 1) | {
     "C": -1,
     "beta1": -1,
 }
-# Losses and means that differ by less are equal: they are sums of the same numbers in another order.
-DIGITS = 12
+# Number of decimals to which losses and means are compared. Sums of the same numbers in another order may differ in the
+# decimals after that.
+COMPARED_DECIMALS = 12
 
 
 def best_index(points: Sequence[Mapping[str, Any]], losses: Sequence[float] | Array) -> int:
@@ -141,35 +118,35 @@ def best_index(points: Sequence[Mapping[str, Any]], losses: Sequence[float] | Ar
     points : sequence of dict
         Parameters of each point.
     losses : sequence of float
-        Smaller is better; NaN is worst.
+        Loss of each point; NaN is worst.
 
     Returns
     -------
     int
-        Of tied points that with the stronger penalties, parameter by parameter in the order of their names, and of
-        those the first.
+        Index. Of tied points, the one with the stronger penalties is best, parameter by parameter
+        in the order of their names; then the first one.
 
     Examples
     --------
     >>> best_index([{"ridge": 10, "nuclear": 1}, {"ridge": 1, "nuclear": 10}, {"ridge": 1, "nuclear": 1}], [0, 0, 0])
     1
     """
-    losses = _rounded(losses)
-    # A parameter's own name comes after those of the estimators around it.
+    losses = _round_losses(losses)
+    # A nested parameter has the names of the outer estimators before its own name.
     own = {name: name.rpartition("__")[2] for point in points for name in point}
     names = sorted(name for name in own if own[name] in STRONGER)
 
     def weakness(point: Mapping[str, Any]) -> list[float]:
-        """Smaller for stronger penalties, one number for each of `names`; 0 where a point has no number of that name."""
+        """Return a smaller number for a stronger penalty, for each of `names`; 0 without a number."""
         values = (point.get(name) for name in names)
         return [-STRONGER[own[name]] * (v if isinstance(v, int | float) else 0.0) for name, v in zip(names, values)]
 
     return min(range(len(points)), key=lambda i: (losses[i], *weakness(points[i]), i))
 
 
-def _rounded(losses: Sequence[float] | Array) -> FloatArray:
-    """Losses of which those that tie are equal, and those that are NaN the largest."""
-    losses = np.asarray(losses, dtype=float).round(DIGITS)
+def _round_losses(losses: Sequence[float] | Array) -> FloatArray:
+    """Round losses so that ties are equal, and replace NaN by infinity."""
+    losses = np.asarray(losses, dtype=float).round(COMPARED_DECIMALS)
     return np.where(np.isnan(losses), np.inf, losses)
 
 
@@ -181,16 +158,17 @@ def choose(
     Parameters
     ----------
     points : dict of str to dict of str to list
-        Values of each metric on the folds, by grid point (JSON).
+        Values of each metric on the folds, by grid point in JSON.
     criterion : str or sequence of str
-        The name of a metric; several, of which the mean of a point's ranks by each counts; or "mean_rank": all of
-        `metrics`.
+        Name of a metric, or several names, which are combined by the mean rank of a point;
+        "mean_rank" means all of `metrics`.
     metrics : sequence of str
+        Names of the metrics in `points`.
 
     Returns
     -------
     dict
-        Of tied points the one that `best_index` takes.
+        Parameters of the best point. Ties go to the stronger penalties.
 
     Examples
     --------
@@ -209,36 +187,30 @@ def choose(
 
 
 def _ranks(points: Mapping[str, Mapping[str, Sequence[float]]], name: str) -> FloatArray:
-    """Rank of each point by the mean over folds; a point without a value comes last."""
+    """Rank the points by the mean over folds; a point without a value comes last."""
     sign = -1.0 if get_metric(name).greater_is_better else 1.0
     means = np.array([np.mean(values[name]) for values in points.values()], dtype=float)
-    return rankdata(_rounded(sign * means))
+    return rankdata(_round_losses(sign * means))
 
 
-EXTRA = ("gap", "evaluations", "seconds")
+# Columns of a table beside the metrics.
+SOLVER_COLUMNS = ("gap", "evaluations", "seconds")
 
 
 def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
-    """Arrays over grid points: parameters, every fold's values, means, deviations and ranks.
+    """Return arrays over grid points: parameters, the values of every fold, means, deviations, ranks.
 
-    Parameters
-    ----------
-    tables : list of list of dict
-        One list per fold, its points in the same order.
-
-    Returns
-    -------
-    dict of arrays
+    There is a table for each fold, with the points in the same order.
     """
     params = [row["params"] for row in tables[0]]
     results: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in params]) for name in params[0]}
     results["params"] = params
-    for name in (*scoring.scorers, *EXTRA):
+    for name in (*scoring.scorers, *SOLVER_COLUMNS):
         values = np.array([[row[name] for row in table] for table in tables])
-        prefix = name if name in EXTRA else f"test_{name}"
+        prefix = name if name in SOLVER_COLUMNS else f"test_{name}"
         results |= {f"split{i}_{prefix}": fold for i, fold in enumerate(values)}
         results[f"mean_{prefix}"] = values.mean(axis=0)
-        # Without any penalty a gap is infinite, and has no deviation.
+        # Without any penalty, a gap is infinite and its deviation is NaN.
         with np.errstate(invalid="ignore"):
             results[f"std_{prefix}"] = values.std(axis=0)
     for name in scoring.scorers:
@@ -247,23 +219,11 @@ def results_table(tables: Sequence[Table], scoring: Scoring) -> dict[str, Any]:
 
 
 def _loss(results: Mapping[str, Any], scoring: Scoring, metric: str) -> FloatArray:
-    """Means over folds of which the smallest is best."""
+    """Return means over folds, negated if larger is better."""
     sign = -1.0 if scoring.greater_is_better(metric) else 1.0
-    return _rounded(sign * results[f"mean_test_{metric}"])
+    return _round_losses(sign * results[f"mean_test_{metric}"])
 
 
 def best_point(results: Mapping[str, Any], scoring: Scoring, metric: str) -> int:
-    """Index of the point that a metric chooses; of those of rank 1, that of :func:`rbrl.selection.choose.best_index`.
-
-    Parameters
-    ----------
-    results : dict of arrays
-        Of :func:`results_table`.
-    scoring : Scoring
-    metric : str
-
-    Returns
-    -------
-    int
-    """
+    """Return the index of the best point of a :func:`results_table` by a metric; see `best_index`."""
     return best_index(results["params"], _loss(results, scoring, metric))

@@ -20,7 +20,7 @@ from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, probabilities_of, scores_of
 from rbrl.selection.choose import Grid, Scoring, Table
-from rbrl.selection.fold import Fold, SearchData
+from rbrl.selection.path import Fold, SearchData
 
 if TYPE_CHECKING:
     import pandas as pd

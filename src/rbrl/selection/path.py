@@ -1,67 +1,81 @@
-"""A grid of models of one objective, solved from neighbour to neighbour.
+"""Models of one objective on a grid of parameters, each solved from the solutions of its neighbours.
 
-A search needs no more than to tell models apart: a model is done when a step is not worth its evaluation.
+A search only compares models. It therefore stops the solution of a model early, as soon as a step
+is expected to gain less than a share of the objective.
 """
 
 import itertools
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
-from rbrl._common.typing import FloatArray
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+
+from rbrl._common.linalg import gram_singular_values, one_thread
+from rbrl._common.progress import Models
+from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
+from rbrl.decision import empty_share, filling_pays, relevant_labels
+from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.convex_problem import ConvexProblem
+from rbrl.estimators.entries import checked_weights, known_entries
+from rbrl.estimators.training_scores import TrainingRows, learn_threshold, parameters_of_problem
+from rbrl.losses.base import entry_weights
 from rbrl.problem import Design, Objective
 from rbrl.problem.design import in_single_precision
-from rbrl.selection.choose import Grid
+from rbrl.selection.choose import Grid, Scoring, Table
+from rbrl.selection.stages import Stage
 from rbrl.solvers import Descent, SolverResult
+from rbrl.targets import SignedTargets
 
-# How far along a grid line the last two solutions are extrapolated. The best combination of all neighbours, by Newton's
-# method on its coefficients, saved 3 to 12 % of the evaluations and no time.
+# Steps by which the line through the last two solutions along an axis is extrapolated.
 EXTRAPOLATIONS = (0.5, 1.0)
-# Steps of a model in a search. The few that take more are corners of a grid with hardly any penalty: on education they
-# took up to two fifths of a search, and none of them was chosen.
-MOST_STEPS = 100
-# Single precision serves tolerances down to this one: objectives of emotions, yeast and enron were off by up to 2e-7 of
-# themselves. Gaps were too small by up to 1e-8, or 2e-4 of themselves; a product in double precision, with which the lower
-# bound would hold for sure, took 2 to 14 % of a search.
-SINGLE = 1e-5
+# Maximal number of steps of a model. The few models that need more steps have hardly any penalty, and are not chosen.
+MAX_PATH_STEPS = 100
+# Smallest tolerance for which products in single precision are accurate enough.
+SINGLE_PRECISION_TOL = 1e-5
 
 
-class Known(NamedTuple):
-    """Weights over a design, and their scores; without a design the weights are the model's own coefficients."""
+class Solution(NamedTuple):
+    """Weights over a design and their scores; without a design, the weights are coefficients."""
 
     weights: FloatArray
     scores: FloatArray
     design: Design | None
 
     def over(self, design: Design) -> tuple[FloatArray, FloatArray]:
-        """The weights of the same scores over a design of the same rows with another column for the intercept."""
+        """Return weights over a design of the same rows, and the scores."""
         if self.design is design:
             return self.weights, self.scores
         return design.weights(self.without_design().weights), self.scores
 
-    def without_design(self) -> "Known":
-        """The same, as coefficients: what is kept for later needs no decomposition beside it."""
-        return self if self.design is None else Known(self.design.coefficients(self.weights), self.scores, None)
+    def without_design(self) -> "Solution":
+        """Return the solution with coefficients instead of weights, so that no design is kept."""
+        return self if self.design is None else Solution(self.design.coefficients(self.weights), self.scores, None)
 
 
-# What was solved over a problem, by the values of the parameters in the order of the axes.
-KnownPoints: TypeAlias = dict[tuple[Any, ...], Known]
+# Solutions by the values of the parameters, in the order of the axes.
+Solutions: TypeAlias = dict[tuple[Any, ...], Solution]
 
 
 @dataclass
-class Solved:
+class SolvedPoint:
     """A grid point with its solution.
 
     Attributes
     ----------
     params : dict
+        Parameters of the point.
     result : SolverResult
+        Result of the solver.
     design : Design
-        That its weights are over. Points share it, unless the intercept has a penalty of its own and their ridges differ.
+        Design of the weights. Points share it, unless their ridges differ and the intercept has a
+        penalty of its own.
     seconds : float
-        That it took.
+        Solution time.
     """
 
     params: dict[str, Any]
@@ -71,33 +85,37 @@ class Solved:
 
 
 def solve_grid(
-    problem: ConvexProblem, axes: Grid, tol: float = 1e-4, max_iter: int = MOST_STEPS, known: KnownPoints | None = None
-) -> Iterator[Solved]:
-    """Yield the solution of every point of a grid, in an order in which neighbours come first.
+    problem: ConvexProblem,
+    axes: Grid,
+    tol: float = 1e-4,
+    max_iter: int = MAX_PATH_STEPS,
+    known: Solutions | None = None,
+) -> Iterator[SolvedPoint]:
+    """Yield the solution of every grid point, in an order in which neighbours come first.
 
     Parameters
     ----------
     problem : ConvexProblem
-        Of an estimator whose parameters other than those in `axes` hold for all points.
+        Problem of an estimator. Its parameters hold for all points, except those in `axes`.
     axes : dict of str to sequence
-        Parameter values, each in the order in which they are visited; the first axis changes slowest.
+        Values of the parameters, in the order in which they are visited; the first axis changes slowest.
     tol : float, default=1e-4
-        A model is done when the next step is expected to gain less than this share of its objective, or the last one did.
+        Tolerance. The solver stops when the next step is expected to gain less than this share of
+        the objective, or the last step gained less.
     max_iter : int, default=100
-        Steps after which it is done in any case.
+        Maximal number of steps.
     known : dict, default=None
-        What was solved over this problem on other grids with the same names of axes. These points are not solved again, and
-        serve as neighbours; what is solved here is added.
+        Solutions of this problem on other grids with the same axis names. These points are not
+        solved again, but serve as neighbours. New solutions are added.
 
     Yields
     ------
-    Solved
+    SolvedPoint
 
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
     >>> from rbrl import RBRLClassifier
-    >>> from rbrl.selection import solve_grid
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> problem = RBRLClassifier().problem(X, Y)
     >>> [solved.params for solved in solve_grid(problem, {"ridge": [10, 1], "nuclear": [0.1]})]
@@ -105,42 +123,40 @@ def solve_grid(
     """
     if problem.model.max_rank is not None:
         raise ValueError(
-            f"A search along a path finds optima, of any rank. Got max_rank={problem.model.max_rank}; search with "
+            f"A search along a path finds optima of any rank. Got max_rank={problem.model.max_rank}; search with "
             "sklearn.model_selection.GridSearchCV, or set max_rank=None."
         )
-    of_problem: Design | None = None
-    places = list(itertools.product(*(range(len(values)) for values in axes.values())))
-    solved = {index: known[_point(axes, index)] for index in places if _point(axes, index) in known} if known else {}
-    for index in places:
+    exact: Design | None = None
+    indices = list(itertools.product(*(range(len(values)) for values in axes.values())))
+    points = {index: tuple(values[i] for values, i in zip(axes.values(), index)) for index in indices}
+    solved = {index: known[point] for index, point in points.items() if point in known} if known else {}
+    for index in indices:
         if index in solved:
             continue
-        params, started = dict(zip(axes, _point(axes, index))), time.perf_counter()
-        of_point = problem.design_of(**params)
-        if of_point is not of_problem:
-            of_problem = of_point
-            design = in_single_precision(of_problem) if tol >= SINGLE else of_problem
+        started = time.perf_counter()
+        params = dict(zip(axes, points[index]))
+        point_design = problem.design_of(**params)
+        if point_design is not exact:
+            exact = point_design
+            design = in_single_precision(exact) if tol >= SINGLE_PRECISION_TOL else exact
         objective = problem.objective(design, **params)
-        start, scores = _best_start(objective, _candidates(solved, index, of_problem))
+        start, scores = _best_start(objective, _candidates(solved, index, exact))
         result = Descent().solve(objective, start, tol, max_iter, scores)
-        solved[index] = Known(result.weights, result.scores, of_problem)
+        solved[index] = Solution(result.weights, result.scores, exact)
         if known is not None:
-            known[_point(axes, index)] = solved[index].without_design()
-        # No later point looks back further than two steps along the slowest axis.
+            known[points[index]] = solved[index].without_design()
+        # No later point needs a solution further back than two steps along the slowest axis.
         solved.pop((index[0] - 3, *index[1:]), None)
-        yield Solved(params, result, of_problem, time.perf_counter() - started)
-
-
-def _point(axes: Grid, index: tuple[int, ...]) -> tuple[Any, ...]:
-    """The values of the parameters at a place of the grid."""
-    return tuple(values[i] for values, i in zip(axes.values(), index))
+        yield SolvedPoint(params, result, exact, time.perf_counter() - started)
 
 
 def _candidates(
-    solved: Mapping[tuple[int, ...], Known], index: tuple[int, ...], design: Design
+    solved: Mapping[tuple[int, ...], Solution], index: tuple[int, ...], design: Design
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Weights and scores of the neighbours of `index`, and extrapolations of those behind, free because scores are linear.
+    """Yield weights and scores of the neighbours of a grid point, and extrapolations along the axes.
 
-    There are neighbours ahead where another grid had them.
+    A neighbour ahead exists if another grid had it. An extrapolation needs no evaluation, because
+    scores are linear in the weights.
     """
     for axis, place in enumerate(index):
         near, far, ahead = (solved.get((*index[:axis], place + steps, *index[axis + 1 :])) for steps in (-1, -2, 1))
@@ -150,12 +166,208 @@ def _candidates(
             W, F = near.over(design)
             yield W, F
             if far is not None:
-                older, theirs = far.over(design)
-                yield from ((W + s * (W - older), F + s * (F - theirs)) for s in EXTRAPOLATIONS)
+                W_far, F_far = far.over(design)
+                yield from ((W + s * (W - W_far), F + s * (F - F_far)) for s in EXTRAPOLATIONS)
 
 
 def _best_start(
     objective: Objective, candidates: Iterable[tuple[FloatArray, FloatArray]]
 ) -> tuple[FloatArray, FloatArray] | tuple[None, None]:
-    """The candidate with the smallest objective; (None, None) if there is none."""
-    return min(candidates, key=lambda known: objective.value_at(*known), default=(None, None))
+    """Return the candidate with the smallest objective, or (None, None) without candidates."""
+    return min(candidates, key=lambda candidate: objective.value_at(*candidate), default=(None, None))
+
+
+class SearchData:
+    """Checked rows and labels of a search.
+
+    Attributes
+    ----------
+    X, y
+        Features and targets, as given.
+    weights : array (n_samples,) or (n_samples, n_labels), or None
+        Weights of the rows or entries.
+    targets : SignedTargets
+        Coding of the targets.
+    signed, truth : arrays (n_samples, n_columns)
+        Targets in {-1, +1} for models, and in 0/1 for metrics. Both are NaN where a label is
+        missing, is masked, or has weight 0 in a matrix of weights.
+    """
+
+    def __init__(
+        self, X: Matrix, y: Array, sample_weight: MatrixLike | None = None, label_mask: MatrixLike | None = None
+    ) -> None:
+        self.X = X
+        self.y = y
+        self.targets = SignedTargets().fit(y)
+        Y = known_entries(self.targets.encode(y), label_mask)
+        self.weights = checked_weights(sample_weight, Y, self.targets.is_matrix)
+        if self.weights is not None and self.weights.ndim == 2:
+            Y = np.where(self.weights > 0, Y, np.int8(0))
+        self.signed, self.truth = (M if Y.all() else np.where(Y == 0, np.nan, M) for M in (Y, Y > 0))
+
+
+class Fold:
+    """Training rows and test rows of a search, and the solutions so far.
+
+    Parameters
+    ----------
+    estimator : ObjectiveClassifier
+    data : SearchData
+    train, test : arrays of row indices
+    scoring : Scoring
+    tol : float
+        Tolerance of :func:`solve_grid`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RBRLClassifier
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> fold = Fold(RBRLClassifier(), SearchData(X, Y), np.arange(40), np.arange(40, 60), Scoring("coverage"), 1e-4)
+    >>> [row["params"] for row in fold.search({"ridge": [10, 1]})]
+    [{'ridge': 10}, {'ridge': 1}]
+    >>> [row["params"] for row in fold.search({"ridge": [10, 3, 1]})]
+    [{'ridge': 3}]
+    """
+
+    def __init__(
+        self, estimator: ObjectiveClassifier, data: SearchData, train: IntArray, test: IntArray, scoring: Scoring, tol: float
+    ) -> None:  # fmt: skip
+        self.estimator = estimator
+        self.scoring = scoring
+        self.tol = tol
+        # A kernel matrix has a column for each training row.
+        X = data.X[:, train] if estimator.kernel == "precomputed" else data.X
+        self.X_train = X[train]
+        self.X_test = X[test]
+        self.Y_train = data.signed[train]
+        self.Y_test = data.truth[test]
+        self.y_test = data.y[test]
+        self.targets = data.targets
+        self.weights = None if data.weights is None else data.weights[train]
+        # A row whose entries all have weight 0 has no known label.
+        row_weights = self.weights if self.weights is None or self.weights.ndim == 1 else None
+        auto = filling_pays(empty_share(self.Y_train, row_weights))
+        non_empty = auto if estimator.non_empty == "auto" else bool(estimator.non_empty)
+        self.never_empty = data.targets.is_matrix and non_empty
+        self._known: Solutions = {}
+
+    @cached_property
+    def problem(self) -> ConvexProblem:
+        """Problem of the training rows."""
+        return self.estimator.problem(self.X_train, self.Y_train, self.weights)
+
+    def search(self, axes: Grid, final: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield a row with parameters, metrics, gap, evaluations and seconds of every new grid point.
+
+        The axes are those of :func:`solve_grid`, with the same names in every call. Solutions are
+        kept for the next call, unless the call is the `final` one.
+        """
+        # If the intercept has a ridge of its own, each value of the ridge has a design of its own.
+        shared = [name for name in axes if name != "ridge" or self.estimator.intercept_ridge in (None, "ridge")]
+        # One thread gives the same digits with any number of processes.
+        with one_thread():
+            problem = self.problem
+            problem.n_problems = math.prod(len(axes[name]) for name in shared)
+            design = None
+            for solved in solve_grid(problem, axes, self.tol, known=None if final else self._known):
+                if design is not solved.design:
+                    design = solved.design
+                    test_matrix = problem.score_matrix(self.X_test, design)
+                scores = test_matrix @ solved.result.weights - self._threshold(solved)
+                relevant = relevant_labels(scores, self.never_empty)
+                values = self.scoring(self.X_test, self.y_test, self.Y_test, scores, relevant, self.targets)
+                solver_values = {"gap": solved.result.gap, "evaluations": solved.result.evaluations}
+                yield {"params": solved.params, **values, **solver_values, "seconds": solved.seconds}
+
+    def _threshold(self, solved: SolvedPoint) -> float | FloatArray:
+        """Return the threshold of a solved model: a number, or learned from the training scores."""
+        params = self.estimator.get_params(deep=False) | solved.params
+        metric = params["threshold"]
+        if not isinstance(metric, str):
+            return float(metric)
+        problem = self.problem
+        design = solved.design
+        loss = problem.objective(design, **solved.params).loss
+        rows = TrainingRows(problem.Y, design.scores(solved.result.weights), problem.weights, problem.counted)
+        ridge = problem.ridge if params["ridge"] == "auto" else float(params["ridge"])
+        return learn_threshold(metric, loss, rows, parameters_of_problem(problem, design, ridge), self.never_empty)
+
+    def nuclear_reference(self, params: dict[str, Any]) -> float:
+        r"""Compute the weight of the nuclear norm above which little more than the intercepts is left.
+
+        It is the spectral norm of the gradient of the loss with respect to the weights. The gradient
+        is taken at the mean scores :math:`2 \bar y_j - 1` of the labels. The mean over rows is
+        subtracted from the derivatives with respect to the scores, because free intercepts would
+        remove it. The parameters are those of the model, such as the weight of the ranking term.
+        """
+        with one_thread():
+            problem = self.problem
+            objective = problem.objective(**params)
+            weights = entry_weights(problem.Y, problem.weights)
+            known = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
+            scores = np.broadcast_to((weights * problem.Y).sum(axis=0) / known, problem.Y.shape).copy()
+            residual = objective.loss.gradient(problem.Y, scores, problem.weights)
+            residual -= weights * (residual.sum(axis=0) / known)
+            return float(gram_singular_values(objective.design.adjoint(residual))[-1])
+
+
+class Folds:
+    """All folds of a search, and its results so far.
+
+    Parameters
+    ----------
+    folds : iterable of Fold
+        Folds. A generator makes each fold on demand, so that a final stage holds one at a time.
+    n_folds : int
+    n_jobs : int or None
+        Number of folds in parallel.
+    progress : Models
+
+    Attributes
+    ----------
+    tables : list of list of dict
+        Results of each fold, with the points in the same order.
+    """
+
+    def __init__(self, folds: Iterable[Fold], n_folds: int, n_jobs: int | None, progress: Models) -> None:
+        self.folds = folds
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.tables: list[Table] = [[] for _ in range(n_folds)]
+
+    def search(self, stage: Stage) -> None:
+        """Try the points of a stage that are not in the tables yet."""
+        solved = [tuple(row["params"].values()) for row in self.tables[0]]
+        n_new = sum(point not in solved for point in itertools.product(*stage.axes.values()))
+        self.progress.expect(len(self.tables) * (n_new + stage.n_later))
+        kept = []
+        for table, (fold, rows) in zip(self.tables, self._search_folds(stage)):
+            table += rows
+            kept += [] if fold is None else [fold]
+        self.folds = kept
+
+    def nuclear_reference(self, params: dict[str, Any]) -> float:
+        """Return the mean over folds of :meth:`Fold.nuclear_reference`."""
+        return float(np.mean([fold.nuclear_reference(params) for fold in self.folds]))
+
+    def _search_folds(self, stage: Stage) -> Iterator[tuple[Fold | None, Table]]:
+        if effective_n_jobs(self.n_jobs) == 1:
+            for fold in self.folds:
+                rows = []
+                for row in fold.search(stage.axes, stage.final):
+                    rows.append(row)
+                    self.progress.advance(1)
+                yield (None if stage.final else fold), rows
+            return
+        jobs = (delayed(_search_fold)(fold, stage) for fold in self.folds)
+        for fold, rows in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
+            self.progress.advance(len(rows))
+            yield fold, rows
+
+
+def _search_fold(fold: Fold, stage: Stage) -> tuple[Fold | None, Table]:
+    """Return the fold with its solutions, or None after the final stage, and the rows of its table."""
+    rows = list(fold.search(stage.axes, stage.final))
+    return (None if stage.final else fold), rows

@@ -1,4 +1,4 @@
-"""Which grids a search tries, one after another: a single one, or coarse to fine, each around the best of those before."""
+"""Grids that a search tries in sequence: a single grid, or coarse-to-fine stages around the best point."""
 
 import math
 from collections.abc import Callable, Generator, Iterable
@@ -10,34 +10,60 @@ from rbrl.selection.choose import Grid
 # Values of the weights, by name.
 Point: TypeAlias = dict[str, Any]
 
-# The first grid: multiples of the ridge that the data suggest, at weights that suit most data.
-RIDGE_MULTIPLES = (3.0, 1.0, 0.3, 0.1)
-RANKING, NUCLEAR = 1.0, 0.1
-# The second.
-RANKINGS = (0.1, 1.0, 10.0)
-# The third: a ridge weaker by this factor goes with a stronger nuclear norm, whose useful weights are these shares of the
-# reference.
-WEAKER_RIDGE = 3.0
-NUCLEAR_SHARES = (0.03, 0.1)
-# A best value at an edge is followed by factors of these sizes, as many times at most. Beyond these shares of its reference
-# the nuclear norm is as good as absent, or leaves nothing else.
-RIDGE_STEP, RANKING_STEP, NUCLEAR_STEP = 3.0, 10.0, 3.0
-MOST_STEPS = 3
-NUCLEAR_RANGE = (0.01, 1.0)
+
+@dataclass(frozen=True)
+class CoarseToFineSettings:
+    """Values that :func:`coarse_to_fine` tries.
+
+    Attributes
+    ----------
+    ridge_multiples : tuple of float
+        Ridges of the first stage, as multiples of the ridge "auto".
+    ranking, nuclear : float
+        Weights of the ranking term and of the nuclear norm in the first stage.
+    rankings : tuple of float
+        Weights of the ranking term in the second stage.
+    weaker_ridge : float
+        Divisor of the best ridge in the third stage: a weaker ridge needs a stronger nuclear norm.
+    nuclear_shares : tuple of float
+        Weights of the nuclear norm in the third stage, as shares of the reference.
+    ridge_step, ranking_step, nuclear_step : float
+        Factors between a best value at an edge and the next value beyond it.
+    max_steps : int
+        Maximal number of values beyond an edge.
+    nuclear_range : tuple of two floats
+        Smallest and largest useful share of the reference: below the range the nuclear norm has no
+        effect, and above it only the intercepts are left.
+    """
+
+    ridge_multiples: tuple[float, ...] = (3.0, 1.0, 0.3, 0.1)
+    ranking: float = 1.0
+    nuclear: float = 0.1
+    rankings: tuple[float, ...] = (0.1, 1.0, 10.0)
+    weaker_ridge: float = 3.0
+    nuclear_shares: tuple[float, ...] = (0.03, 0.1)
+    ridge_step: float = 3.0
+    ranking_step: float = 10.0
+    nuclear_step: float = 3.0
+    max_steps: int = 3
+    nuclear_range: tuple[float, float] = (0.01, 1.0)
+
+
+SETTINGS = CoarseToFineSettings()
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A grid to be tried.
+    """A grid to try.
 
     Attributes
     ----------
     axes : dict of str to list
-        Points that an earlier stage had are not tried again.
+        Grid. Points of earlier stages are not tried again.
     n_later : int
-        Points that later stages will have, as far as is known.
+        Number of points of later stages, as far as it is known.
     final : bool
-        Whether no stage will follow, whatever is found.
+        True if no other stage can follow.
     """
 
     axes: Grid
@@ -46,34 +72,26 @@ class Stage:
 
 
 class Best(NamedTuple):
-    """What is best of all stages so far.
+    """The best point of all stages so far.
 
     Attributes
     ----------
     point : dict
-        The point that the rule for ties takes.
+        Best point, after breaking ties.
     ties : list of dict
-        All points that are as good as it, itself included.
+        All points with the same value of the metric, including the best point.
     """
 
     point: Point
     ties: list[Point]
 
 
-# Yields stages, and is sent what is best so far.
+# A generator that yields stages, and receives the best point so far.
 Stages: TypeAlias = Generator[Stage, Best, Best]
 
 
 def one_grid(axes: Grid) -> Stages:
-    """A single stage: all of a grid.
-
-    Parameters
-    ----------
-    axes : dict of str to sequence
-
-    Yields
-    ------
-    Stage
+    """Yield a single stage with the whole grid.
 
     Examples
     --------
@@ -84,23 +102,24 @@ def one_grid(axes: Grid) -> Stages:
 
 
 def coarse_to_fine(ridge: float, reference: Callable[[Point], float], ranked: bool = True) -> Stages:
-    """Four ridges; then three weights of the ranking term; then two ridges with three weights of the nuclear norm.
+    """Yield grids over the ridge, over the ranking term, and over ridge and nuclear norm.
 
-    After each stage, an axis at whose edge the best point lies, with all that tie, grows beyond it, a point at a time.
+    After each stage, if all best points lie at an edge of an axis, the axis is extended beyond the
+    edge, one point at a time. There are eleven points, or ten if the weaker ridge was tried before,
+    and the points beyond edges.
 
     Parameters
     ----------
     ridge : float
-        What the ridges are multiples of.
+        Ridge "auto"; the ridges of the first stage are multiples of it.
     reference : callable
-        From a point to what weights of the nuclear norm are shares of there.
+        Function that returns the reference weight of the nuclear norm at a point.
     ranked : bool, default=True
-        Whether there is a second stage: a single label has no ranking term.
+        If False, there is no second stage, because a single label has no ranking term.
 
     Yields
     ------
     Stage
-        Eleven points in all, or ten where a third of the best ridge was tried before, and those beyond edges.
 
     Examples
     --------
@@ -117,30 +136,32 @@ def coarse_to_fine(ridge: float, reference: Callable[[Point], float], ranked: bo
     >>> stages.send(found(3.0, 1.0, 10.0)).axes
     {'ridge': [3.0], 'ranking': [1.0], 'nuclear': [10.0, 30.0]}
     """
-    # Known beforehand: of the second stage one point is of the first, of the third one of the second.
-    n_third = 2 * (1 + len(NUCLEAR_SHARES)) - 1
-    n_second = len(RANKINGS) - 1 if ranked else 0
-    ridges = [multiple * ridge for multiple in RIDGE_MULTIPLES]
-    best = yield Stage({"ridge": ridges, "ranking": [RANKING], "nuclear": [NUCLEAR]}, n_second + n_third)
-    tried = list(ridges)
-    best = yield from _beyond_edges("ridge", tried, best, RIDGE_STEP, n_later=n_second + n_third)
+    s = SETTINGS
+    # One point of the second stage is in the first, and one point of the third stage in the second.
+    n_third = 2 * (1 + len(s.nuclear_shares)) - 1
+    n_second = len(s.rankings) - 1 if ranked else 0
+    tried = [multiple * ridge for multiple in s.ridge_multiples]
+    first = {"ridge": list(tried), "ranking": [s.ranking], "nuclear": [s.nuclear]}
+    best = yield Stage(first, n_second + n_third)
+    best = yield from _beyond_edges("ridge", tried, best, s.ridge_step, n_later=n_second + n_third)
     if ranked:
-        best = yield Stage(_around(best.point, ranking=RANKINGS), n_third)
-        best = yield from _beyond_edges("ranking", list(RANKINGS), best, RANKING_STEP, n_later=n_third)
-    largest, strong = reference(best.point), best.point["ridge"]
-    weak = strong / WEAKER_RIDGE
-    # Not twice what differs by rounding.
-    pair = [strong, next((value for value in tried if math.isclose(value, weak)), weak)]
-    nuclears = sorted({NUCLEAR, *(share * largest for share in NUCLEAR_SHARES)})
-    best = yield Stage(_around(best.point, ridge=pair, nuclear=nuclears))
-    tried += pair
-    within = (NUCLEAR_RANGE[0] * largest, NUCLEAR_RANGE[1] * largest)
-    best = yield from _beyond_edges("nuclear", list(nuclears), best, NUCLEAR_STEP, *within)
-    return (yield from _beyond_edges("ridge", tried, best, RIDGE_STEP))
+        best = yield Stage(_around(best.point, ranking=s.rankings), n_third)
+        best = yield from _beyond_edges("ranking", list(s.rankings), best, s.ranking_step, n_later=n_third)
+    largest = reference(best.point)
+    strong = best.point["ridge"]
+    weak = strong / s.weaker_ridge
+    # A ridge that differs from one tried before only by rounding is not tried again.
+    ridges = [strong, next((value for value in tried if math.isclose(value, weak)), weak)]
+    nuclears = sorted({s.nuclear, *(share * largest for share in s.nuclear_shares)})
+    best = yield Stage(_around(best.point, ridge=ridges, nuclear=nuclears))
+    tried += ridges
+    limits = [share * largest for share in s.nuclear_range]
+    best = yield from _beyond_edges("nuclear", nuclears, best, s.nuclear_step, *limits)
+    return (yield from _beyond_edges("ridge", tried, best, s.ridge_step))
 
 
 def _around(point: Point, **axes: Iterable[float]) -> Grid:
-    """The grid of these axes through a point."""
+    """Return the grid of these axes through a point."""
     return {name: list(axes.get(name, [value])) for name, value in point.items()}
 
 
@@ -148,8 +169,8 @@ def _beyond_edges(
     name: str, tried: list[float], best: Best, step: float, least: float = 0.0, most: float = float("inf"),
     n_later: int = 0,
 ) -> Stages:  # fmt: skip
-    """A further value of one parameter while the best points have an extreme one of those tried, to which it is added."""
-    for _ in range(MOST_STEPS):
+    """Yield stages with a further value while all best points are at an edge; add it to `tried`."""
+    for _ in range(SETTINGS.max_steps):
         value = best.point[name]
         is_extreme = value in (min(tried), max(tried)) and all(point[name] == value for point in best.ties)
         further = value * step if value == max(tried) else value / step
