@@ -100,8 +100,8 @@ def test_a_failed_run_ends_with_one(rbrl, tmp_path):
     answer = rbrl("compare", tmp_path / "plan.toml", "-o", tmp_path / "run", "--quiet")
     assert answer.code == 1, answer.err
     assert answer.err == (
-        "rbrl: 1 of 2 runs failed; the first, yeast · bad · split 0: RuntimeError: on purpose; "
-        "mend it, and --retry-failed does them again\n"
+        "rbrl: 1 of 2 runs failed. The first is yeast · bad · split 0: RuntimeError: on purpose. "
+        "Correct the cause, and repeat the command with --retry-failed.\n"
     )
     assert "on\npurpose" in (tmp_path / "run" / "report" / "report.html").read_text(encoding="utf-8")
     found = json.loads(rbrl("compare", tmp_path / "plan.toml", "-o", tmp_path / "run", "--json").out)
@@ -140,7 +140,7 @@ def test_a_stopped_comparison_says_how_to_go_on(rbrl, tmp_path, monkeypatch):
     answer = rbrl("compare", *ARGUMENTS, "-o", tmp_path / "run")
     assert answer.code == 130
     assert answer.err == (
-        f"rbrl: stopped; what is finished is kept in {tmp_path / 'run'}, and the same command goes on from there\n"
+        f"rbrl: stopped; finished runs are kept in {tmp_path / 'run'}. Repeat the command to continue.\n"
     )
 
 

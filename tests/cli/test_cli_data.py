@@ -57,4 +57,4 @@ def test_convert_to_shards_fit_and_predict(rbrl, tmp_path):
     assert parts == whole
     answer = rbrl("fit", tmp_path / "shards", "-o", tmp_path / "model", "--method", "ml-knn")
     assert answer.code == 2
-    assert "Shards train rbrl, brl and cpnl" in answer.err
+    assert "Shards can be fitted with --method rbrl, brl or cpnl" in answer.err

@@ -47,7 +47,7 @@ def test_a_model_is_fitted_and_judged(rbrl, hidden, tmp_path):
 def test_a_method_that_needs_all_labels_says_so(rbrl, hidden, tmp_path):
     answer = rbrl("fit", hidden, "--method", "ml-knn", "-o", tmp_path / "m.rbrl")
     assert answer.code != 0
-    assert "MLkNN needs to know every label of every row" in answer.err
+    assert "ml-knn needs to know every label of every row" in answer.err
 
 
 def test_data_are_shown_and_converted(rbrl, hidden, tmp_path):

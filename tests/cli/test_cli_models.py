@@ -196,8 +196,7 @@ def test_a_model_without_probabilities_says_how_to_get_them(rbrl, model, dataset
         rbrl("predict", model, tmp_path / "shore.npz", "--write", "probabilities"),
     ):
         assert answer.code != 0
-        assert "RBRLClassifier, which has none" in answer.err
-        assert "--calibrate" in answer.err
+        assert "The model has no probabilities: fit it with `rbrl fit --calibrate sigmoid`" in answer.err
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])

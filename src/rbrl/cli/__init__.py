@@ -1,4 +1,4 @@
-"""The command line. It needs the extra `cli`; without it, `rbrl` says so in one line."""
+"""The command line, which needs the extra `cli`."""
 
 import sys
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `rbrl`; exit with 0, 1 if a run failed, or 2 if the call or its input was wrong.
 
-    With the environment variable RBRL_DEBUG an error shows its traceback.
+    With the environment variable RBRL_DEBUG, an error shows its traceback.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        What is typed after `rbrl`; by default the arguments of the process.
+        Arguments after `rbrl`. Default: the arguments of the process.
     """
     try:
         from rbrl.cli import app

@@ -1,4 +1,4 @@
-"""`python -m rbrl.cli` is `rbrl`."""
+"""Entry point of `python -m rbrl.cli`."""
 
 if __name__ == "__main__":
     from rbrl.cli import main

@@ -1,4 +1,4 @@
-"""`rbrl fit`, `rbrl predict`, `rbrl evaluate`: a model learned, used and judged."""
+"""`rbrl fit`, `rbrl predict` and `rbrl evaluate`: fit a model, use it, and measure it."""
 
 import ast
 import csv
@@ -13,39 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rbrl._common.texts import escape_formula
 from rbrl.cli import shared
-from rbrl.cli.shared import (
-    Base,
-    Data,
-    DataHome,
-    Ignore,
-    IndexBase,
-    Json,
-    LabelBase,
-    Labels,
-    Method,
-    Model,
-    Positive,
-    Quiet,
-    option,
-    say,
-)  # fmt: skip
+from rbrl.cli.shared import Base, option, say
 
 if TYPE_CHECKING:
     from rbrl._common.typing import Array
-    from rbrl.datasets import Dataset
 
-BLOCK = 4096  # rows at a time: a kernel model needs a row of products for each
-
-
-SETTING = (
-    "A parameter of the method, as in Python or JSON, such as threshold=f1_micro or non_empty=true; may be repeated."
-)
+ROWS_PER_BLOCK = 4096  # limits the memory of a kernel model, which needs a row of products per row
 
 
 class Calibration(StrEnum):
-    """How scores become probabilities.
+    """Calibration of scores to probabilities.
 
     Examples
     --------
@@ -58,70 +36,68 @@ class Calibration(StrEnum):
 
 
 def fit(
-    data: Data,
-    output: Annotated[Path, option("--output", "-o", help="The model file to write.")],
-    method: Method = "rbrl",
+    data: shared.ShardData,
+    output: Annotated[Path, option("--output", "-o", help="Model file to write.")],
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="Name of the method.", autocompletion=shared.complete_method)
+    ] = "rbrl",
     settings: Annotated[
-        list[str] | None, option("--set", "-s", metavar="NAME=VALUE", help=SETTING)
+        list[str] | None,
+        option(
+            "--set", "-s", metavar="NAME=VALUE",
+            help="Parameter of the method, as in Python or JSON, such as ridge=0.1 or non_empty=true. Can be repeated.",
+        ),
     ] = None,
     calibrate: Annotated[
-        Calibration | None, option(help="Learn probabilities too, on held-out rows: for `predict` and `evaluate`.")
+        Calibration | None,
+        option(help="Calibrate probabilities on held-out rows, so that `predict` and `evaluate` can use them."),
     ] = None,
     standardise: Annotated[
-        bool, typer.Option(help="Scale features to mean 0 and deviation 1 first; sparse data keep their zeros.")
+        bool, typer.Option(help="Scale features to mean 0 and standard deviation 1; sparse data are not centred.")
     ] = False,
-    labels: Labels = None, positive: Positive = None, ignore: Ignore = None, index_base: IndexBase = Base.auto,
-    label_base: LabelBase = Base.auto, data_home: DataHome = None, json: Json = False, quiet: Quiet = False,
+    labels: shared.Labels = None, positive: shared.Positive = None, ignore: shared.Ignore = None,
+    index_base: shared.IndexBase = Base.auto, label_base: shared.LabelBase = Base.auto,
+    data_home: shared.DataHome = None, json: shared.Json = False, quiet: shared.Quiet = False,
 ) -> None:  # fmt: skip
-    """Learn a model from DATA and write it to a file that is safe to load.
+    """Fit a model to DATA and write it to a file.
 
-    A folder or a pattern stands for shards, which are read one at a time and may be larger than memory.
+    Shards are several files, of which one is in memory at a time; together they may be larger than
+    memory. Loading a model file runs no code from the file.
 
     Examples:
 
     `rbrl fit yeast -o yeast.rbrl`
-
-    `rbrl fit "shards/*.npz" -o large.rbrl`
 
     `rbrl fit my.csv --labels sea,sand -o my.rbrl --set kernel=rbf --set ridge=0.1 --standardise`
 
     `rbrl fit my.csv --labels sea,sand --positive ja --ignore id,date -o my.rbrl`
 
     `rbrl fit yeast -o yeast.rbrl --calibrate sigmoid`
+
+    `rbrl fit "shards/*.npz" -o large.rbrl`
     """
     from rbrl.persistence import save
 
     model = _make_model(method, parse_settings(settings), standardise, calibrate)
+    source = shared.Source.parse(data, data_home, labels, ignore, positive, index_base, label_base)
     _check_folder(output)
-    shared.check_output(output, shared.input_files(data, labels, data_home))
+    shared.check_output(output, source.find_input_files())
     started = time.perf_counter()
-    options = shared.parse_options(index_base, label_base, ignore, positive)
-    if shared.is_shards(data):
-        n_samples, n_labels = _learn_shards(model, data, labels, options)
-    else:
-        n_samples, n_labels = _learn(model, shared.load_data(data, labels, data_home, options))
+    n_samples, n_labels = (_fit_shards if source.is_shards else _fit_dataset)(model, source)
     seconds = time.perf_counter() - started
     save(model, output)
-    last = model[-1] if standardise else model
-    gap = getattr(last, "gap_", None)
+    classifier = _last_step(model)
+    gap = getattr(classifier, "gap_", None)
     if json:
         facts = {"model": str(output), "method": method, "n_samples": n_samples, "n_labels": n_labels}
-        shared.show_json(facts | {"seconds": seconds, "gap": gap, "rank": getattr(last, "rank_", None)})
+        shared.show_json(facts | {"seconds": seconds, "gap": gap, "rank": getattr(classifier, "rank_", None)})
     else:
-        proved = "" if gap is None else f", certified within {100 * gap:.2g} % of the optimum"
-        say(f"{output}: {method} on {n_samples} samples, {seconds:.1f} s{proved}", quiet)
+        certificate = "" if gap is None else f", certified within {100 * gap:.2g} % of the optimum"
+        say(f"{output}: {method} on {n_samples} samples, {seconds:.1f} s{certificate}", quiet)
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:
-    """Return parameters given as name=value; a value is JSON or Python where it can be, and text otherwise.
-
-    Parameters
-    ----------
-    settings : list of str or None
-
-    Returns
-    -------
-    dict of str to value
+    """Return the parameters in texts name=value; a value that is neither JSON nor Python is text.
 
     Examples
     --------
@@ -132,7 +108,7 @@ def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     for text in settings or []:
         name, equals, value = text.partition("=")
         if not (name and equals):
-            raise ValueError(f"A parameter is given as name=value. Got {text!r} instead.")
+            raise ValueError(f"--set takes NAME=VALUE. Got {text!r} instead.")
         found[name.strip()] = _parse_value(value)
     return found
 
@@ -147,11 +123,11 @@ def _parse_value(text: str) -> Any:
 
 
 def _make_model(method: str, params: dict[str, Any], standardise: bool, calibrate: Calibration | None) -> Any:
-    """A classifier of the registry with parameters, with probabilities and after a scaler if asked for."""
+    """Return a classifier with these parameters, calibrated and behind a scaler if requested."""
     from rbrl.registry import REGISTRY
 
     if method not in REGISTRY:
-        raise ValueError(f"A method is one of {', '.join(REGISTRY)}. Got {method!r} instead.")
+        raise ValueError(f"--method takes {', '.join(REGISTRY)}. Got {method!r} instead.")
     model: Any = REGISTRY[method]()
     unknown = [name for name in params if name not in model.get_params()]
     if unknown:
@@ -170,41 +146,48 @@ def _make_model(method: str, params: dict[str, Any], standardise: bool, calibrat
     return make_pipeline(StandardScaler(), model)
 
 
+def _last_step(model: Any) -> Any:
+    return model[-1] if hasattr(model, "steps") else model
+
+
 def _check_folder(path: Path) -> None:
-    """A long fit should not end with a path that cannot be written."""
+    """Refuse an output path before a long fit, if it cannot be written afterwards."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"no such folder: {path.parent}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name the model file in it")
 
 
-def _learn(model: Any, dataset: "Dataset") -> tuple[int, int]:
-    """Fit a model to data in memory; return the numbers of rows and labels."""
+def _fit_dataset(model: Any, source: shared.Source) -> tuple[int, int]:
+    """Fit a model to data in memory; return the number of rows and of labels."""
     from scipy import sparse
 
     from rbrl.estimators.base import remember_columns
 
+    dataset = source.load()
     if hasattr(model, "steps") and sparse.issparse(dataset.X):
-        model.set_params(standardscaler__with_mean=False)  # zeros stay zeros
+        model.set_params(standardscaler__with_mean=False)  # centring would make the data dense
     model.fit(dataset.X, dataset.Y)
     remember_columns(model, dataset.columns)
     return dataset.n_samples, dataset.n_labels
 
 
-def _learn_shards(model: Any, data: str, labels: list[str] | None, options: dict[str, Any]) -> tuple[int, int]:
-    """Fit a model to files that are read one at a time; return the numbers of rows and labels."""
+def _fit_shards(model: Any, source: shared.Source) -> tuple[int, int]:
+    """Fit a model to files that are read one at a time; return the number of rows and of labels."""
     from rbrl.datasets import open_shards
     from rbrl.estimators.convex import ObjectiveClassifier
 
     if not isinstance(model, ObjectiveClassifier):
-        others = f"Got {model}; load {data} as one file for others."
-        raise ValueError(f"Shards train rbrl, brl and cpnl, without --standardise and --calibrate. {others}")
-    model.fit(open_shards(data, shared.parse_labels(labels), **options))
+        raise ValueError(
+            "Shards can be fitted with --method rbrl, brl or cpnl, without --standardise and --calibrate. "
+            f"For other models, put the rows of {source.data} into one file."
+        )
+    model.fit(open_shards(source.data, **source.options))
     return model.n_samples_seen_, model.targets_.n_columns
 
 
 class Answer(StrEnum):
-    """What is written for each row.
+    """Form of the predictions.
 
     Examples
     --------
@@ -219,18 +202,26 @@ class Answer(StrEnum):
 
 
 def predict(
-    model: Model, data: Data,
-    output: Annotated[Path | None, option("--output", "-o", help="A CSV file; default: standard output.")] = None,
-    write: Annotated[Answer, typer.Option(help="0/1 per label, the names, scores or probabilities.")] = Answer.labels,
-    top: Annotated[int | None, option(min=1, help="Number of labels of each row: the best, with their scores.")] = None,
-    block_size: Annotated[int, typer.Option(min=0, help="Rows at a time; 0 reads everything first.")] = BLOCK,
-    labels: Labels = None, ignore: Ignore = None, index_base: IndexBase = Base.auto, data_home: DataHome = None,
-    quiet: Quiet = False,
+    model: shared.Model, data: shared.ShardData,
+    output: Annotated[
+        Path | None, option("--output", "-o", help="CSV file to write, also as .csv.gz. Default: standard output.")
+    ] = None,
+    write: Annotated[
+        Answer, typer.Option(help="0/1 for each label, the names of the relevant labels, scores, or probabilities.")
+    ] = Answer.labels,
+    top: Annotated[
+        int | None, option(min=1, help="Write the N best labels of each row with their scores.", metavar="N")
+    ] = None,
+    block_size: Annotated[
+        int, typer.Option(min=0, help="Number of rows in memory at a time; 0 for all rows.")
+    ] = ROWS_PER_BLOCK,
+    labels: shared.Labels = None, ignore: shared.Ignore = None, index_base: shared.IndexBase = Base.auto,
+    data_home: shared.DataHome = None, quiet: shared.Quiet = False,
 ) -> None:  # fmt: skip
-    """Predict the labels of DATA, in blocks, so that a file may be larger than memory.
+    """Predict the labels of DATA and write them as CSV.
 
-    Columns are matched with those that the model was fitted on by their names. Label columns are not needed; they and the
-    columns that `fit` ignored are left out.
+    Rows are read in blocks, so that a file may be larger than memory. The columns of DATA are
+    matched by name with those of the model. Label columns are not needed, and are not used.
 
     Examples:
 
@@ -240,109 +231,112 @@ def predict(
 
     `rbrl predict yeast.rbrl new.csv --top 3`
     """
+    from rbrl._common.texts import escape_formula
     from rbrl.datasets.formats import create_text
 
     if top and write is not Answer.labels:
-        raise ValueError(f"--top writes names and scores of its own; leave out --write {write}.")
+        raise ValueError(f"--top writes names and scores; leave out --write {write}.")
+    source = shared.Source.parse(data, data_home, labels, ignore, None, index_base)
     if output:
-        shared.check_output(output, [model, *shared.input_files(data, labels, data_home)])
+        shared.check_output(output, [model, *source.find_input_files()])
     fitted = shared.load_model(model)
-    options, n_rows = shared.parse_options(index_base, ignore=ignore), 0
+    n_rows = 0
     with create_text(output) if output else nullcontext(sys.stdout) as stream:
-        rows = csv.writer(stream, lineterminator="\n")
-        for X in shared.load_blocks(data, fitted, labels, block_size, data_home, options):
-            answers = _answers(fitted, X, Answer.scores if top else write)
+        writer = csv.writer(stream, lineterminator="\n")
+        for X in source.read_blocks(fitted, block_size):
+            answers = _predict_rows(fitted, X, Answer.scores if top else write)
             names = _label_names(fitted, answers.shape[1])
             if n_rows == 0:
-                rows.writerow(map(escape_formula, _header(write, top, names)))
-            rows.writerows(map(escape_formula, line) for line in _lines(answers, write, top, names))
+                writer.writerow(map(escape_formula, _make_header(write, top, names)))
+            writer.writerows(map(escape_formula, row) for row in _make_rows(answers, write, top, names))
             n_rows += len(answers)
     if output:
         say(f"{output}: {n_rows} rows", quiet)
 
 
-def _answers(model: Any, X: Any, write: Answer) -> "Array":
-    """What is asked of rows; a scaler that was fitted on dense rows moves zeros, so sparse ones are written out."""
+def _predict_rows(model: Any, X: Any, write: Answer) -> "Array":
+    """Return labels, scores or probabilities of rows as a dense matrix."""
     import numpy as np
-    from scipy import sparse
 
+    from rbrl._common.frames import as_dense
     from rbrl.metrics import probabilities_of, scores_of
 
-    moves_zeros = hasattr(model, "steps") and getattr(model[0], "with_mean", False)
-    X = X.toarray() if moves_zeros and sparse.issparse(X) else X
+    if hasattr(model, "steps") and getattr(model[0], "with_mean", False):
+        X = as_dense(X)  # the scaler subtracts the means
     if write is Answer.probabilities and not hasattr(model, "predict_proba"):
-        name = type(model[-1] if hasattr(model, "steps") else model).__name__
-        raise ValueError(
-            f"The model must have probabilities. Got {name}, which has none; `rbrl fit --calibrate` adds them."
-        )
-    known: dict[Answer, Any] = {Answer.scores: scores_of, Answer.probabilities: probabilities_of}
-    answers: Any = known[write](model, X) if write in known else model.predict(X)
-    answers = answers.toarray() if sparse.issparse(answers) else np.asarray(answers)
-    return answers[:, None] if answers.ndim == 1 else answers
+        raise ValueError("The model has no probabilities: fit it with `rbrl fit --calibrate sigmoid` or `isotonic`.")
+    functions: dict[Answer, Any] = {Answer.scores: scores_of, Answer.probabilities: probabilities_of}
+    answers = as_dense(functions[write](model, X) if write in functions else model.predict(X))
+    return answers[:, np.newaxis] if answers.ndim == 1 else answers
 
 
 def _label_names(model: Any, n_labels: int) -> list[str]:
-    """Names of the labels that a model was fitted with, or numbers."""
+    """Return the label names that a model was fitted with, or default names."""
     from rbrl.estimators.named_answers import label_names
 
     names = label_names(model)
     return names if names is not None and len(names) == n_labels else [f"label{i + 1}" for i in range(n_labels)]
 
 
-def _header(write: Answer, top: int | None, names: list[str]) -> list[str]:
+def _make_header(write: Answer, top: int | None, names: list[str]) -> list[str]:
     if top:
         return [f"{kind}{i + 1}" for i in range(top) for kind in ("label", "score")]
     return ["labels"] if write is Answer.names else names
 
 
-def _lines(answers: "Array", write: Answer, top: int | None, names: list[str]) -> Iterator[list[Any]]:
-    """What is written for each row: name and score of the best labels in turn, or one cell per label, or their names."""
+def _make_rows(answers: "Array", write: Answer, top: int | None, names: list[str]) -> Iterator[list[Any]]:
+    """Return the cells of each row: names and scores of the best labels, all names, or a cell per label."""
+    from rbrl._common.texts import escape_formula
     from rbrl.decision import top_labels
 
     if top:
         best = (zip(*row) for row in zip(*top_labels(answers, top)))
-        return ([cell for label, value in row for cell in (names[label], f"{value:.9g}")] for row in best)
+        return ([cell for label, score in row for cell in (names[label], f"{score:.9g}")] for row in best)
     rows = answers.tolist()
     if write is Answer.names:
-        # Each name, and not the cell alone: where a list separator is a semicolon, programs split the cell there.
-        shown = [escape_formula(name) for name in names]
-        return ([";".join(name for name, value in zip(shown, row) if value > 0)] for row in rows)
-    as_numbers = write in (Answer.scores, Answer.probabilities)
-    return ([f"{value:.9g}" if as_numbers else int(value > 0) for value in row] for row in rows)
+        # Each name is escaped, since spreadsheets that separate cells by semicolons split the list.
+        escaped = [escape_formula(name) for name in names]
+        return ([";".join(name for name, value in zip(escaped, row) if value > 0)] for row in rows)
+    if write is Answer.labels:
+        return ([int(value > 0) for value in row] for row in rows)
+    return ([f"{value:.9g}" for value in row] for row in rows)
 
 
 def evaluate(
-    model: Model, data: Data,
-    metric: Annotated[list[str] | None, option(help="A metric; may be repeated. Default: the paper's six.")] = None,
-    labels: Labels = None, positive: Positive = None, ignore: Ignore = None, index_base: IndexBase = Base.auto,
-    label_base: LabelBase = Base.auto, data_home: DataHome = None, json: Json = False,
+    model: shared.Model, data: shared.Data,
+    metric: Annotated[
+        list[str] | None, option(help="Name of a metric. Can be repeated. Default: the six metrics of the paper.")
+    ] = None,
+    labels: shared.Labels = None, positive: shared.Positive = None, ignore: shared.Ignore = None,
+    index_base: shared.IndexBase = Base.auto, label_base: shared.LabelBase = Base.auto,
+    data_home: shared.DataHome = None, json: shared.Json = False,
 ) -> None:  # fmt: skip
-    """Compare the predictions of a model with the labels of DATA.
+    """Compute metrics of a model on labelled DATA.
 
-    Features and labels are matched with those that the model was fitted on by their names.
+    The columns of DATA are matched by name with those of the model.
 
     Example: `rbrl evaluate yeast.rbrl test.arff --metric ranking_loss --metric f1_macro`
     """
     import numpy as np
     import pandas as pd
 
+    from rbrl.datasets.files import row_blocks
     from rbrl.experiments.tables import Table, heading, number, show_tables, word
     from rbrl.metrics import CONVENTIONS, PAPER_METRICS, get_metric
     from rbrl.selection.grid import Predicted
 
     metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
     fitted = shared.load_model(model)
-    options = shared.parse_options(index_base, label_base, ignore, positive)
-    dataset = shared.load_data(data, labels, data_home, options, fitted)
-    blocks = list(shared.row_blocks(dataset.X, BLOCK))
-    predicted = np.vstack([_answers(fitted, X, Answer.labels) > 0 for X in blocks]).astype(np.int8)
+    dataset = shared.Source.parse(data, data_home, labels, ignore, positive, index_base, label_base).load(fitted)
+    blocks = list(row_blocks(dataset.X, ROWS_PER_BLOCK))
+    predicted = np.vstack([_predict_rows(fitted, X, Answer.labels) > 0 for X in blocks]).astype(np.int8)
     needs = {one.needs for one in metrics}
-    found: dict[str, Any] = {
-        kind: np.vstack([_answers(fitted, X, kind) for X in blocks])
+    others: dict[str, Any] = {
+        kind: np.vstack([_predict_rows(fitted, X, kind) for X in blocks])
         for kind in (Answer.scores, Answer.probabilities)
         if kind in needs
     }
-    values = Predicted(predicted, **found).judged(dataset.Y, metrics, CONVENTIONS[0])
+    values = Predicted(predicted, **others).judged(dataset.Y, metrics, CONVENTIONS[0])
     if json:
         shared.show_json(values)
         return

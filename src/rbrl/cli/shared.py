@@ -1,15 +1,15 @@
-"""What commands share: options, DATA (a name of the catalogue, or files), model files, and where answers go.
+"""Options, DATA, model files and output that the commands share.
 
 Tables and JSON go to standard output, everything else to standard error.
 """
 
-import itertools
 import json
 import math
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -21,59 +21,37 @@ if TYPE_CHECKING:
     from rbrl._common.typing import Matrix
     from rbrl.datasets import Dataset
 
-NOT_NAMES = re.compile(r"[-+]?\d+|.*\.xml", re.IGNORECASE)  # label columns by number, or in an XML file
-STOPPED = 130  # the exit code of what was interrupted, as shells have it
+EXIT_INTERRUPTED = 130  # exit code of an interrupted program, by the convention of shells
+COLUMN_NUMBER_OR_XML = re.compile(r"[-+]?\d+|.*\.xml", re.IGNORECASE)
+FILE_PANEL = "Options for a data file"
 
 
-def argument(metavar: str, help: str, **more: Any) -> Any:
-    """A positional argument as help shows it: the default, where there is one, is in its words.
-
-    Parameters
-    ----------
-    metavar, help : str
-        What help calls it and says of it.
-    **more
-        Of `typer.Argument`.
-
-    Returns
-    -------
-    what `Annotated` takes
-    """
-    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
+def argument(metavar: str, help: str, **options: Any) -> Any:
+    """Return a positional argument whose default, if it has one, is in its help text."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **options)
 
 
-def option(*flags: str, help: str, **more: Any) -> Any:
-    """An option whose default is nothing to show: its help says what happens without it.
-
-    Parameters
-    ----------
-    *flags : str
-        Such as ``--output``; by default the parameter's name.
-    help : str
-    **more
-        Of `typer.Option`.
-
-    Returns
-    -------
-    what `Annotated` takes
-    """
-    return typer.Option(*flags, help=help, show_default=False, **more)
+def option(*flags: str, help: str, **options: Any) -> Any:
+    """Return an option whose default is in its help text."""
+    return typer.Option(*flags, help=help, show_default=False, **options)
 
 
-def _dataset_names(incomplete: str) -> list[str]:
+def complete_dataset(incomplete: str) -> list[str]:
+    """Return the names of data sets that begin with the text."""
     from rbrl.datasets import CARDS
 
     return [name for name in CARDS if name.startswith(incomplete)]
 
 
-def _method_names(incomplete: str) -> list[str]:
+def complete_method(incomplete: str) -> list[str]:
+    """Return the names of methods that begin with the text."""
     from rbrl.registry import REGISTRY
 
     return [name for name in REGISTRY if name.startswith(incomplete)]
 
 
 class Base(StrEnum):
-    """What the columns of a svmlight file count from.
+    """Lowest column number in a svmlight file.
 
     Examples
     --------
@@ -86,51 +64,49 @@ class Base(StrEnum):
     auto = "auto"
 
 
-LABELS = (
-    "Label columns of an ARFF, CSV or Parquet file: N for the first N, -N for the last N, names with commas, "
-    "or Mulan's XML file. May be repeated, for further names. Default: as the file says, or the model knows."
+LABELS_HELP = (
+    "Label columns of an ARFF, CSV or Parquet file: N for the first N, -N for the last N, names separated by commas, or "
+    "the name of Mulan's XML file. Can be repeated to add names. Default: the labels that the file or the model declares."
 )
-IGNORE = (
-    "Columns of an ARFF, CSV or Parquet file to leave out, such as ids and dates: names with commas; may be repeated. "
-    "A model remembers them."
+IGNORE_HELP = (
+    "Columns of an ARFF, CSV or Parquet file that are not read, such as ids and dates: names separated by commas. Can be "
+    "repeated. A fitted model ignores these columns in other files, too."
 )
-POSITIVE = (
-    "A word in label columns that means that a label is relevant, such as active; may be repeated. 0/1, true/false, yes/no, "
-    "t/f and y/n need none."
+POSITIVE_HELP = (
+    "Word in label columns that means that a label is relevant, such as 'active'. Can be repeated. The words 0/1, "
+    "true/false, yes/no, t/f and y/n need no declaration."
 )
-BASE = (
-    "What the features of a svmlight file count from. auto: as its first line or the model says, else from 0 if a "
-    "feature 0 occurs, and 1 if none does."
+INDEX_BASE_HELP = (
+    "Lowest feature number in a svmlight file. auto: the number that the first line of the file or the model gives; "
+    "otherwise 0 if a feature 0 occurs, else 1."
 )
-SEE_LIST = "See `rbrl data list`."
-Data = Annotated[str, argument("DATA", "A data set of the catalogue, or a file.", autocompletion=_dataset_names)]
-DatasetName = Annotated[str, argument("NAME", SEE_LIST, autocompletion=_dataset_names)]
-SEVERAL_DATA, SEVERAL_METHODS = "A data set or a file; may be repeated.", "A method; may be repeated."
-Datasets = Annotated[list[str] | None, option("--dataset", "-d", help=SEVERAL_DATA, autocompletion=_dataset_names)]
-Methods = Annotated[list[str] | None, option("--method", "-m", help=SEVERAL_METHODS, autocompletion=_method_names)]
-Method = Annotated[str, typer.Option("--method", "-m", help="The method.", autocompletion=_method_names)]
-Model = Annotated[Path, argument("MODEL", "A file that `rbrl fit` wrote.")]
-Labels = Annotated[list[str] | None, option("--labels", metavar="COLUMNS", help=LABELS)]
-Ignore = Annotated[list[str] | None, option("--ignore", metavar="COLUMNS", help=IGNORE)]
-Positive = Annotated[list[str] | None, option("--positive", metavar="WORD", help=POSITIVE)]
-IndexBase = Annotated[Base, typer.Option(help=BASE)]
-LabelBase = Annotated[Base, typer.Option(help="What the labels of a svmlight file count from, likewise.")]
-DataHome = Annotated[Path | None, option(help="Folder of data files, NAME.npz or NAME.arff.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+DATA_HELP = "Name of a data set (see `rbrl data list`), or a data file."
+Data = Annotated[str, argument("DATA", DATA_HELP, autocompletion=complete_dataset)]
+ShardData = Annotated[
+    str,
+    argument("DATA", f"{DATA_HELP} A folder or a quoted pattern stands for shards.", autocompletion=complete_dataset),
+]
+Model = Annotated[Path, argument("MODEL", "Model file written by `rbrl fit`.")]
+Labels = Annotated[
+    list[str] | None, option("--labels", metavar="COLUMNS", help=LABELS_HELP, rich_help_panel=FILE_PANEL)
+]
+Ignore = Annotated[
+    list[str] | None, option("--ignore", metavar="COLUMNS", help=IGNORE_HELP, rich_help_panel=FILE_PANEL)
+]
+Positive = Annotated[
+    list[str] | None, option("--positive", metavar="WORD", help=POSITIVE_HELP, rich_help_panel=FILE_PANEL)
+]
+IndexBase = Annotated[Base, typer.Option(help=INDEX_BASE_HELP, rich_help_panel=FILE_PANEL)]
+LabelBase = Annotated[
+    Base, typer.Option(help="Lowest label number in a svmlight file, as for --index-base.", rich_help_panel=FILE_PANEL)
+]
+DataHome = Annotated[Path | None, option(help="Folder with the files of data sets, NAME.npz or NAME.arff.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 
 
 def parse_labels(texts: Sequence[str] | None) -> int | str | list[str] | None:
-    """Return a number, a path or a list of names, as `load_file` takes it.
-
-    Parameters
-    ----------
-    texts : sequence of str, or None
-        The values of the option, which may be repeated.
-
-    Returns
-    -------
-    int, str, list of str or None
+    """Return the values of --labels as a number, the path of an XML file, or a list of names.
 
     Examples
     --------
@@ -139,270 +115,156 @@ def parse_labels(texts: Sequence[str] | None) -> int | str | list[str] | None:
     """
     if not texts:
         return None
-    if len(texts) == 1 and NOT_NAMES.fullmatch(texts[0].strip()):
-        return texts[0].strip() if texts[0].strip().lower().endswith(".xml") else int(texts[0])
+    text = texts[0].strip()
+    if len(texts) == 1 and COLUMN_NUMBER_OR_XML.fullmatch(text):
+        return text if text.lower().endswith(".xml") else int(text)
     return split_names(texts)
 
 
 def split_names(texts: Iterable[str]) -> list[str]:
-    """Return the names of columns in the values of an option: with commas between them, and in one value or several.
-
-    Parameters
-    ----------
-    texts : iterable of str
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names in the values of an option; each value may have several, separated by commas."""
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
-def parse_options(
-    index_base: Base = Base.auto, label_base: Base = Base.auto, ignore: list[str] | None = None,
-    positive: list[str] | None = None,
-) -> dict[str, Any]:  # fmt: skip
+def parse_file_options(
+    ignore: list[str] | None, positive: list[str] | None, index_base: Base = Base.auto, label_base: Base = Base.auto
+) -> dict[str, Any]:
     """Return the options of `load_file` that were given.
-
-    Parameters
-    ----------
-    index_base, label_base : Base
-    ignore, positive : list of str, optional
-
-    Returns
-    -------
-    dict
 
     Examples
     --------
-    >>> parse_options(Base.zero, ignore=["id,date"], positive=["ja"])
-    {'first_feature': 0, 'ignore': ['id', 'date'], 'positive': ['ja']}
+    >>> parse_file_options(["id,date"], ["ja"], Base.zero)
+    {'ignore': ['id', 'date'], 'positive': ['ja'], 'first_feature': 0}
     """
-    bases = {"first_feature": index_base, "first_label": label_base}
-    found: dict[str, Any] = {name: int(base) for name, base in bases.items() if base is not Base.auto}
-    names = split_names(ignore or ())
-    return found | ({"ignore": names} if names else {}) | ({"positive": positive} if positive else {})
-
-
-def check_for_files(names: Iterable[str], labels: Sequence[str] | None, options: dict[str, Any]) -> None:
-    """Refuse options that choose columns of a file for data sets of the catalogue.
-
-    Parameters
-    ----------
-    names : iterable of str
-        DATA that is no file.
-    labels : sequence of str, or None
-        Values on the command line.
-    options : dict
-        Options of `load_file`.
-    """
-    given = ["labels"] * bool(labels) + [name for name in ("ignore", "positive") if name in options]
-    for name, option_name in itertools.product(names, given):
-        raise ValueError(f"--{option_name} goes with a file; {name!r} is not a file.")
+    options: dict[str, Any] = {"ignore": split_names(ignore or ()), "positive": positive}
+    for name, base in (("first_feature", index_base), ("first_label", label_base)):
+        options[name] = None if base is Base.auto else int(base)
+    return {name: value for name, value in options.items() if value not in (None, [])}
 
 
 def is_file(data: str) -> bool:
-    """Whether DATA means a file: it is there, or looks like a path.
-
-    Parameters
-    ----------
-    data : str
-
-    Returns
-    -------
-    bool
-    """
+    """Return True if DATA is an existing file, or looks like a path."""
     from rbrl.datasets import CARDS
 
     path = Path(data)
     return path.is_file() or (data not in CARDS and (path.suffix != "" or len(path.parts) > 1))
 
 
-def is_shards(data: str) -> bool:
-    """Whether DATA means several files: a folder, or a pattern.
+def refuse_file_options(data: str, given: Iterable[str]) -> None:
+    """Refuse options for data files, since DATA is the name of a data set."""
+    for name in ("labels", "ignore", "positive"):
+        if name in given:
+            raise ValueError(f"--{name} goes with a file; {data!r} is not a file.")
+
+
+@dataclass(frozen=True)
+class Source:
+    """DATA on the command line: a file, shards, or a data set of the catalogue; a file has priority.
 
     Parameters
     ----------
     data : str
-
-    Returns
-    -------
-    bool
-    """
-    return Path(data).is_dir() or any(mark in data for mark in "*?[")
-
-
-def load_data(
-    data: str,
-    labels: Sequence[str] | None,
-    data_home: Path | None,
-    options: dict[str, Any] | None = None,
-    model: Any = None,
-) -> "Dataset":
-    """Return the `Dataset` that DATA means; a file goes before a name of the catalogue.
-
-    Parameters
-    ----------
-    data, labels, data_home
-        Values on the command line.
-    options : dict, optional
-        Options of `load_file` that were given.
-    model : fitted model, optional
-        That the data are for: they come with its columns, in its order.
-
-    Returns
-    -------
-    Dataset
-    """
-    from rbrl.datasets import load, load_file
-    from rbrl.estimators.base import columns_of
-
-    columns = None if model is None else columns_of(model)
-    if is_file(data):
-        return load_file(Path(data), parse_labels(labels), columns=columns, **(options or {}))
-    check_for_files([data], labels, options or {})
-    dataset = load(data, data_home)
-    return dataset if columns is None else dataset.matching(columns)
-
-
-def load_blocks(
-    data: str, model: Any, labels: Sequence[str] | None, size: int, data_home: Path | None, options: dict[str, Any]
-) -> Iterator["Matrix"]:
-    """Return the features of DATA that a model needs, block of rows by block; of a folder or a pattern, file by file.
-
-    Parameters
-    ----------
-    data : str
-        DATA of the command line.
-    model : fitted model
-    labels, data_home
-        Values on the command line.
-    size : int
-        Rows of a block; 0: everything.
+        DATA as given.
+    data_home : Path, optional
+        Folder with the files of data sets.
     options : dict
-        Options of `read_blocks` that were given.
-
-    Returns
-    -------
-    iterator of matrix
+        Options of `load_file`, `labels` among them.
     """
-    from rbrl.datasets import open_shards, read_blocks
-    from rbrl.estimators.base import columns_of
 
-    if not is_shards(data) and not is_file(data):
-        return row_blocks(load_data(data, labels, data_home, options, model).X, size)
-    paths = open_shards(data).paths if is_shards(data) else [data]
-    columns, names = columns_of(model), parse_labels(labels)
-    return chain.from_iterable(read_blocks(path, columns, names, block_size=size, **options) for path in paths)
+    data: str
+    data_home: Path | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def parse(cls, data: str, data_home: Path | None, labels: Sequence[str] | None, *file_options: Any) -> "Source":
+        """Return the source; `file_options` are those of `parse_file_options`."""
+        options = parse_file_options(*file_options)
+        return cls(data, data_home, ({"labels": parse_labels(labels)} if labels else {}) | options)
 
-def input_files(data: str, labels: Sequence[str] | None, data_home: Path | None) -> list[Path]:
-    """Return the files that are read for DATA.
+    @property
+    def is_file(self) -> bool:
+        """True if DATA is an existing file, or looks like a path."""
+        return is_file(self.data)
 
-    Parameters
-    ----------
-    data, labels, data_home
-        Values on the command line.
+    @property
+    def is_shards(self) -> bool:
+        """True if DATA is a folder or a pattern."""
+        return Path(self.data).is_dir() or any(mark in self.data for mark in "*?[")
 
-    Returns
-    -------
-    list of Path
-        Some of them may not exist.
-    """
-    from rbrl.datasets import open_shards
-    from rbrl.datasets.columns import xml_path
-    from rbrl.datasets.load import find_files
+    def load(self, model: Any = None) -> "Dataset":
+        """Return the data set, with the columns of the model if there is one."""
+        from rbrl.datasets import load, load_file
+        from rbrl.estimators.base import columns_of
 
-    said = parse_labels(labels)
-    named = [Path(said)] if isinstance(said, str) else []
-    if is_shards(data):
-        return [*open_shards(data).paths, *named]
-    if is_file(data):
-        return [Path(data), xml_path(Path(data)), *named]
-    folder = data_home or os.environ.get("RBRL_DATA")
-    return find_files(folder, data)[0] if folder else []
+        columns = None if model is None else columns_of(model)
+        if self.is_file:
+            return load_file(self.data, columns=columns, **self.options)
+        refuse_file_options(self.data, self.options)
+        dataset = load(self.data, self.data_home)
+        return dataset if columns is None else dataset.matching(columns)
+
+    def read_blocks(self, model: Any, size: int) -> Iterator["Matrix"]:
+        """Return the features that the model needs, in blocks of `size` rows; 0 for one block per file."""
+        from rbrl.datasets import open_shards, read_blocks
+        from rbrl.datasets.files import row_blocks
+        from rbrl.estimators.base import columns_of
+
+        if not self.is_shards and not self.is_file:
+            return row_blocks(self.load(model).X, size or sys.maxsize)
+        paths = open_shards(self.data).paths if self.is_shards else [self.data]
+        columns = columns_of(model)
+        return chain.from_iterable(read_blocks(path, columns, block_size=size, **self.options) for path in paths)
+
+    def find_input_files(self) -> list[Path]:
+        """Return the files that will be read; some of them may not exist."""
+        from rbrl.datasets import open_shards
+        from rbrl.datasets.columns import xml_path
+        from rbrl.datasets.load import find_files
+
+        labels = self.options.get("labels")
+        label_files = [Path(labels)] if isinstance(labels, str) else []
+        if self.is_shards:
+            return [*open_shards(self.data).paths, *label_files]
+        if self.is_file:
+            return [Path(self.data), xml_path(Path(self.data)), *label_files]
+        folder = self.data_home or os.environ.get("RBRL_DATA")
+        return find_files(folder, self.data)[0] if folder else []
 
 
 def check_output(output: Path, inputs: Iterable[Path]) -> None:
-    """Refuse an output file that is one of the inputs, also under another name: as a link, or by another path.
-
-    Parameters
-    ----------
-    output : Path
-        The file or folder to write.
-    inputs : iterable of Path
-        Files to read; a file that does not exist cannot be overwritten.
-    """
+    """Refuse an output file that is one of the inputs, even by another path or as a link."""
     for path in inputs:
         if output.exists() and path.exists() and output.samefile(path):
             same = "" if output.absolute() == path.absolute() else f" (as {path})"
             raise ValueError(f"{output} is read as an input{same} and would be overwritten: name another output file.")
 
 
-def row_blocks(X: "Matrix", size: int) -> Iterator["Matrix"]:
-    """The rows of a matrix, at most `size` at a time; 0: all of them.
-
-    Parameters
-    ----------
-    X : matrix
-    size : int
-
-    Returns
-    -------
-    iterator of matrix
-    """
-    size = size or X.shape[0]
-    return (X[start : start + size] for start in range(0, X.shape[0], size))
-
-
 def load_model(path: Path) -> Any:
-    """Read a model file.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    fitted model
-    """
+    """Read a model file."""
     from rbrl.persistence import load
 
     if not path.is_file():
         raise FileNotFoundError(f"no such model file: {path}")
-    # A file unpacks to no more than it has bytes, and whoever names one at a shell has seen its size.
+    # The user chose the file and knows its size; the content is never larger than the file.
     return load(path, max_bytes=sys.maxsize)
 
 
 def say(text: str, quiet: bool = False) -> None:
-    """Tell the user something that is not the answer.
-
-    Parameters
-    ----------
-    text : str
-    quiet : bool, default=False
-        Whether to say nothing.
-    """
+    """Print a message to standard error unless `quiet` is set."""
     if not quiet:
         print(text, file=sys.stderr)
 
 
 def show_json(value: object) -> None:
-    """Print one JSON value; what is not a number becomes null.
-
-    Parameters
-    ----------
-    value : object
-        Of dicts, lists, numbers and text.
-    """
-    print(json.dumps(_plain(value), ensure_ascii=False, indent=2))
+    """Print dicts, lists, numbers and text as JSON; NaN and infinity become null."""
+    print(json.dumps(_to_json(value), ensure_ascii=False, indent=2))
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     if hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
