@@ -39,7 +39,8 @@ def fit(
     data: shared.ShardData,
     output: Annotated[Path, option("--output", "-o", help="Model file to write.")],
     method: Annotated[
-        str, typer.Option("--method", "-m", help="Name of the method.", autocompletion=shared.complete_method)
+        str,
+        typer.Option("--method", "-m", help="Method, such as rbrl, br or ml-knn.", autocompletion=shared.complete_method),
     ] = "rbrl",
     settings: Annotated[
         list[str] | None,
@@ -305,7 +306,8 @@ def _make_rows(answers: "Array", write: Answer, top: int | None, names: list[str
 def evaluate(
     model: shared.Model, data: shared.Data,
     metric: Annotated[
-        list[str] | None, option(help="Name of a metric. Can be repeated. Default: the six metrics of the paper.")
+        list[str] | None,
+        option(help="Metric, such as ranking_loss. Can be repeated. Default: the six metrics of the paper."),
     ] = None,
     labels: shared.Labels = None, positive: shared.Positive = None, ignore: shared.Ignore = None,
     index_base: shared.IndexBase = Base.auto, label_base: shared.LabelBase = Base.auto,

@@ -1,4 +1,4 @@
-"""Data sets: a catalogue of cards, `load`, and the `Dataset` that comes out.
+"""Data sets: a catalogue, `load`, data files of several formats, and the class `Dataset`.
 
 Examples
 --------
@@ -10,14 +10,16 @@ Dataset 'yeast': 2417 samples, 103 features (dense), 14 labels
   labels    Class1, Class2, Class3, Class4, Class5, Class6, … (14)
 """
 
-from rbrl.datasets.catalogue import CARDS, Card, catalogue, table
+from rbrl.datasets.catalogue import CARDS, catalogue, table
+from rbrl.datasets.catalogue import Card as Card
 from rbrl.datasets.columns import Columns
-from rbrl.datasets.dataset import Dataset, Part
+from rbrl.datasets.dataset import Dataset
+from rbrl.datasets.dataset import Part as Part
 from rbrl.datasets.files import convert, load_file, load_parts, read_blocks, save_file
 from rbrl.datasets.load import load
 from rbrl.datasets.shards import Shards, open_shards, write_shards
 
 __all__ = [
-    "CARDS", "Card", "Columns", "Dataset", "Part", "Shards", "catalogue", "convert", "load", "load_file", "load_parts",
-    "open_shards", "read_blocks", "save_file", "table", "write_shards",
+    "CARDS", "Columns", "Dataset", "Shards", "catalogue", "convert", "load", "load_file", "load_parts", "open_shards",
+    "read_blocks", "save_file", "table", "write_shards",
 ]  # fmt: skip
