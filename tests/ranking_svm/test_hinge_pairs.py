@@ -33,7 +33,7 @@ def test_values_worked_out_by_hand(build, scores, value):
 def test_blocks_of_rows_give_the_same_pairs(build, monkeypatch):
     labels = random_labels(np.random.default_rng(0), 20, 5)
     whole = build(labels, 1.0)
-    monkeypatch.setattr("rbrl.ranking_svm.pairs.BLOCK", 60)
+    monkeypatch.setattr("rbrl.ranking_svm.pairs.COMPARED_PAIRS", 60)
     for one, other in zip(whole.arrays, build(labels, 1.0).arrays, strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -9,7 +9,7 @@ from rbrl.ranking_svm.pairs import (
     FeatureRows,
     GramRows,
     calibrated_pairs,
-    feature_rows,
+    choose_rows,
     ranking_pairs,
     zero_label_pairs,
 )
@@ -120,7 +120,7 @@ def test_a_label_that_is_never_relevant_is_pushed_down():
 
 @pytest.mark.parametrize(("shape", "kind"), [((10, 200), GramRows), ((200, 10), FeatureRows)])
 def test_rows_of_the_shorter_sweep_are_chosen(shape, kind):
-    assert isinstance(feature_rows(np.ones(shape)), kind)
+    assert isinstance(choose_rows(np.ones(shape)), kind)
 
 
 def test_no_pairs_are_solved_by_nothing():

@@ -1,89 +1,93 @@
-r"""The certificate of a ranking SVM: objective and relative gap of the coefficients as they are stored.
+r"""Solution of a ranking SVM, and the certificate of the coefficients that its model stores.
 
-A solver works in double precision and in coordinates of its own. The coefficients that a model stores are rounded, and
-the zero label may have been subtracted from them. Objective and gap are therefore computed once more, from the stored
-coefficients and the features or kernel values that `fit` received.
+A solver works in double precision and in its own coordinates. The coefficients that a model stores are rounded,
+and the zero label may have been subtracted from them. Objective and gap are therefore computed again, from the
+stored coefficients and from the features or kernel values that `fit` received.
 
-Weak duality gives the lower bound. For dual variables :math:`0 \le \alpha \le c` of the pairs, with B the sums of the
-dual variables by row and label,
+Weak duality gives the lower bound. For dual variables :math:`0 \le \alpha \le c` of the pairs, with B the sums of
+the dual variables by row and label,
 
 .. math:: \sum m \alpha - \tfrac12 \|X'B\|_F^2 - \tfrac{\rho}{2} \|1'B\|^2 \;\le\; \text{optimum}.
 
-Free biases require 1'B = 0, which rounding violates by some r. The bound then also loses :math:`\langle r, b^* \rangle`,
-with the biases :math:`b^*` of an optimum. These are bounded: no optimum has an objective above the value U that is
-known, so every pair (i, a, b) has
+Free biases require 1'B = 0, which rounding violates by some r. This reduces the bound by
+:math:`\langle r, b^* \rangle`, with the biases :math:`b^*` of an optimum. These are bounded: the objective of an
+optimum is at most the known value U, so that every pair (i, a, b) has
 
-.. math:: b_b - b_a \;\le\; U / c + 2 \|x_i\| \sqrt{U} - m,
+.. math:: b_b - b_a \;\le\; U / c + 2 \|x_i\| \sqrt{U} - m.
 
-and sums of these along paths of pairs bound how far the biases of two labels lie apart. Labels that no path connects in
-both directions can be moved apart at no cost, so pairs between them have dual variables of 0.
+Sums of these bounds along paths of pairs bound the distance between the biases of two labels. If no path connects
+two labels in both directions, their biases can be moved apart at no cost, and the dual variables of pairs between
+them are 0.
 
 Rounding is bounded as in :mod:`rbrl.solvers.certificate`: a sum of k products is off by at most
 :math:`8 \sqrt{k}\,u` of the sum of their magnitudes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components, shortest_path
+from scipy.sparse.csgraph import shortest_path
 
 from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows as loops
-from rbrl.ranking_svm.pairs import HingePairs
+from rbrl.ranking_svm.pairs import GramRows, HingePairs, Rows
+from rbrl.ranking_svm.pairwise_ascent import DualResult, PairwiseAscent, Start
+from rbrl.solvers.base import message_unconverged
 from rbrl.solvers.certificate import ROUNDING, relative_gap
 from rbrl.solvers.proof import DOUBTFUL, EXTENDED_ENTRIES
 
+REMEDY = "Raise max_iter or tol, scale X, or use a smaller C."
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps / 2)
 
 
-class Enclosed(NamedTuple):
-    """Values, and a bound on the distance of each from its exact value."""
+class BoundedValues(NamedTuple):
+    """Values with bounds on their errors."""
 
     values: FloatArray
     error: FloatArray
 
 
 class FeatureSpace(Protocol):
-    """Rows of training data, and products with models over them."""
+    """Rows of training data, and their products with models."""
 
     row_norms: FloatArray
 
-    def scores(self, model: FloatArray, rows: slice) -> Enclosed:
-        """Scores of a model on some rows, without biases, in the precision of the model."""
+    def scores(self, model: FloatArray, rows: slice) -> BoundedValues:
+        """Return the scores of some rows without biases, in the precision of the model."""
 
-    def penalty_products(self, model: FloatArray, scores: Enclosed, rows: slice) -> tuple[FloatArray, float]:
-        """Part that some rows have in the inner products of the labels' models in feature space, and its error."""
+    def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
+        """Return the part of some rows in the inner products of the models of the labels, and its error."""
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
-        """Upper bound of the squared norm in feature space of the rows weighted by B, which is off by `error`."""
+        """Return an upper bound of the squared norm of the sum of the rows with weights B, whose error is given."""
 
 
 class LinearSpace:
-    """Rows known by their features; a model is an array (n_features, n_labels).
+    """Rows given by their features. A model is an array (n_features, n_labels).
 
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features)
     centred : bool
-        Whether the model has free biases. The optimum then does not depend on the origin of the features, and the lower
-        bound is computed with the features about their mean, which are shorter.
+        Whether the features are centred for the lower bound. This gives shorter rows. It is valid if the
+        model has free biases, because the optimum then does not depend on the origin of the features.
     """
 
     def __init__(self, X: Matrix, centred: bool) -> None:
         self.X = X
-        # One subtraction is correctly rounded, so that any centre serves as well as the exact mean.
+        # A subtraction is correctly rounded, so that any centre is as good as the exact mean.
         self.centred = X - X.mean(axis=0) if centred and X.shape[0] and not issparse(X) else X
         self.row_norms = np.sqrt(squares(self.centred, axis=1))
 
-    def scores(self, model: FloatArray, rows: slice) -> Enclosed:
+    def scores(self, model: FloatArray, rows: slice) -> BoundedValues:
         """Return X[rows] @ model."""
         X = self.X[rows].astype(model.dtype, copy=False)
         share = _rounding(model.dtype) * np.sqrt(X.shape[1])
-        return Enclosed(np.asarray(X @ model), share * np.asarray(abs(X) @ np.abs(model)))
+        return BoundedValues(np.asarray(X @ model), share * np.asarray(abs(X) @ np.abs(model)))
 
-    def penalty_products(self, model: FloatArray, scores: Enclosed, rows: slice) -> tuple[FloatArray, float]:
+    def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
         """Return model' model with the first rows, and zeros with the others."""
         return (model.T @ model if rows.start == 0 else np.zeros_like(model, shape=(model.shape[1],) * 2)), 0.0
 
@@ -95,27 +99,27 @@ class LinearSpace:
 
 
 class KernelSpace:
-    """Rows known by their kernel values; a model is an array of coefficients (n_samples, n_labels).
+    """Rows given by their kernel values. A model is an array of coefficients (n_samples, n_labels).
 
     Parameters
     ----------
     K : array (n_samples, n_samples)
-        Symmetric and positive semidefinite.
+        Kernel matrix, symmetric and positive semidefinite.
     """
 
     def __init__(self, K: FloatArray) -> None:
         self.K = K
         self.row_norms = np.sqrt(np.maximum(np.diag(K), 0.0))
 
-    def scores(self, model: FloatArray, rows: slice) -> Enclosed:
+    def scores(self, model: FloatArray, rows: slice) -> BoundedValues:
         """Return K[rows] @ model."""
         K = self.K[rows].astype(model.dtype, copy=False)
-        # Whatever the precision of the product, the kernel values are rounded to double precision.
+        # The kernel values are rounded to double precision, in any precision of the product.
         share = ROUNDING * np.sqrt(K.shape[1])
-        return Enclosed(K @ model, share * (np.abs(K) @ np.abs(model)))
+        return BoundedValues(K @ model, share * (np.abs(K) @ np.abs(model)))
 
-    def penalty_products(self, model: FloatArray, scores: Enclosed, rows: slice) -> tuple[FloatArray, float]:
-        """Return the part of the rows in model' K model, from their scores."""
+    def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
+        """Return the part of the rows in model' K model, computed from their scores."""
         return model[rows].T @ scores.values, float(np.sum(np.abs(model[rows]) * scores.error))
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
@@ -123,16 +127,13 @@ class KernelSpace:
         share = ROUNDING * np.sqrt(len(B))
         magnitudes = np.abs(self.K) @ (share * np.abs(B) + error)
         KB = self.K @ B
-        off = np.sum(np.abs(B) * magnitudes) + np.sum(error * (np.abs(KB) + magnitudes))
-        return max(float(np.vdot(B, KB)), 0.0) + float(off)
+        rounding = np.sum(np.abs(B) * magnitudes) + np.sum(error * (np.abs(KB) + magnitudes))
+        return max(float(np.vdot(B, KB)), 0.0) + float(rounding)
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Objective of stored coefficients, a lower bound of the optimum, and the relative gap between them.
-
-    The gap includes what rounding may hide in the objective.
-    """
+    """Objective of stored coefficients, a lower bound of the optimum, and the gap, rounding errors included."""
 
     objective: float
     dual_objective: float
@@ -149,10 +150,10 @@ def certify(
     space : LinearSpace or KernelSpace
     pairs : HingePairs
     lift : float
-        Square of the constant feature whose weights are the biases: 0 for no biases, `inf` for free ones.
+        Square of the constant feature whose weights are the biases: 0 for no biases, `inf` for free biases.
     model : array (n_features, n_labels) or (n_samples, n_labels)
-        Coefficients as they are stored. If the pairs have one label more, it is the zero label, which was subtracted;
-        the penalty is that of the best zero label.
+        Coefficients as they are stored. If the pairs have one more label, this is the zero label, which was
+        subtracted. The penalty then uses the best zero label.
     biases : array (n_labels,)
     duals : array (n_pairs,)
         Dual variables of the pairs, feasible up to rounding.
@@ -174,7 +175,7 @@ def certify(
     """
     model = model.astype(np.float64, copy=False)
     biases = biases.astype(np.float64, copy=False)
-    # Where squares overflow, nothing is certified.
+    # If squares overflow, the gap is infinite.
     with np.errstate(over="ignore", invalid="ignore"):
         value, doubt = _primal(space, pairs, lift, model, biases)
         if doubt > DOUBTFUL * value:
@@ -187,14 +188,14 @@ def certify(
 
 
 def _rounding(dtype: Any) -> float:
-    """Return the rounding of a sum of k products in a precision, as a share of their magnitudes over the root of k."""
+    """Return the factor of the rounding error of a sum of k products: the error / (sqrt(k) x magnitudes)."""
     return ROUNDING * float(np.finfo(dtype).eps / np.finfo(np.float64).eps)
 
 
 def _primal(
     space: FeatureSpace, pairs: HingePairs, lift: float, model: FloatArray, biases: FloatArray
 ) -> tuple[float, float]:
-    """Return the objective in the precision of the model, and a bound on what rounding may have taken from it."""
+    """Return the objective in the precision of the model, and a bound on its rounding error."""
     n_rows = len(pairs.start) - 1
     step = n_rows if model.dtype == np.float64 else max(1, EXTENDED_ENTRIES // (len(model) + 1))
     products = np.zeros((model.shape[1], model.shape[1]), model.dtype)
@@ -206,10 +207,10 @@ def _primal(
         part, error = space.penalty_products(model, scores, rows)
         products += part
         doubt += 0.5 * error
-        slacks, error_of_slacks, cap = _slacks(pairs, rows, scores, biases)
+        slacks, slack_error, cap = _slacks(pairs, rows, scores, biases)
         hinges = np.maximum(slacks, 0.0)
         loss += cap @ hinges
-        doubt += float(cap @ (np.maximum(slacks + error_of_slacks, 0.0) - hinges))
+        doubt += float(cap @ (np.maximum(slacks + slack_error, 0.0) - hinges))
     penalty = _penalty(products, pairs.n_labels)
     if 0 < lift < np.inf:
         penalty += _penalty(np.outer(biases, biases), pairs.n_labels) / lift
@@ -218,10 +219,10 @@ def _primal(
 
 
 def _penalty(products: FloatArray, n_labels: int) -> float:
-    """Return the squared norm of a model, from the inner products of its labels.
+    """Return the squared norm of a model, from the inner products of the models of its labels.
 
-    If the zero label has been subtracted, the zero label that makes the norm smallest is minus the mean over all
-    labels, itself included.
+    If the zero label was subtracted, the norm is that with the best zero label, which is minus the mean over
+    all labels including itself.
     """
     square = float(np.trace(products))
     if len(products) < n_labels:
@@ -230,7 +231,7 @@ def _penalty(products: FloatArray, n_labels: int) -> float:
 
 
 def _slacks(
-    pairs: HingePairs, rows: slice, scores: Enclosed, biases: FloatArray
+    pairs: HingePairs, rows: slice, scores: BoundedValues, biases: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the slacks m - (f_a - f_b) of the pairs of some rows, their errors, and the caps of these pairs."""
     unit = float(np.finfo(biases.dtype).eps) / 2
@@ -239,24 +240,20 @@ def _slacks(
     if F.shape[1] < pairs.n_labels:
         F, error = (np.pad(part, ((0, 0), (0, 1))) for part in (F, error))
     chosen = slice(pairs.start[rows.start], pairs.start[rows.stop])
-    winner, loser = pairs.winner[chosen], pairs.loser[chosen]
-    row = _rows_of_pairs(pairs)[chosen] - rows.start
+    winner = pairs.winner[chosen]
+    loser = pairs.loser[chosen]
+    row = pairs.rows[chosen] - rows.start
     slacks = pairs.margin[chosen] - (F[row, winner] - F[row, loser])
-    of_pairs = error[row, winner] + error[row, loser] + unit * np.abs(slacks)
-    return slacks, of_pairs, pairs.cap[chosen]
-
-
-def _rows_of_pairs(pairs: HingePairs) -> IntArray:
-    """Return the row of every pair."""
-    return np.repeat(np.arange(len(pairs.start) - 1), np.diff(pairs.start))
+    slack_error = error[row, winner] + error[row, loser] + unit * np.abs(slacks)
+    return slacks, slack_error, pairs.cap[chosen]
 
 
 def _dual(space: FeatureSpace, pairs: HingePairs, lift: float, duals: FloatArray, upper: float) -> float:
-    """Return a lower bound of the optimum, which is known not to exceed `upper`."""
+    """Return a lower bound of the optimum, which is at most `upper`."""
     free = np.isinf(lift)
     duals = np.clip(duals, 0.0, pairs.cap)
     if free:
-        component = _components(pairs)
+        component = pairs.components()
         duals = np.where(component[pairs.winner] == component[pairs.loser], duals, 0.0)
     B = pairs.coefficients(duals)
     magnitudes = np.zeros_like(B)
@@ -276,18 +273,11 @@ def _dual(space: FeatureSpace, pairs: HingePairs, lift: float, duals: FloatArray
     return bound if bound > 0 else 0.0
 
 
-def _components(pairs: HingePairs) -> IntArray:
-    """Return for every label the number of its strongly connected component in the graph of the pairs."""
-    graph = np.zeros((pairs.n_labels, pairs.n_labels), dtype=bool)
-    graph[pairs.winner[pairs.cap > 0], pairs.loser[pairs.cap > 0]] = True
-    return connected_components(graph, connection="strong")[1]
-
-
 def _largest_spread(space: FeatureSpace, pairs: HingePairs, component: IntArray, upper: float) -> FloatArray:
-    """Return for every label how far the biases of its component lie apart at most, in any optimum."""
+    """Return for every label a bound on the distances between the biases of its component, in any optimum."""
     l = pairs.n_labels
     lengths = np.full((l, l), np.inf)
-    norms = space.row_norms[_rows_of_pairs(pairs)]
+    norms = space.row_norms[pairs.rows]
     bounds = upper / np.maximum(pairs.cap, np.finfo(float).tiny) + 2.0 * norms * np.sqrt(upper) - pairs.margin
     np.minimum.at(lengths, (pairs.winner, pairs.loser), np.maximum(bounds, np.finfo(float).tiny))
     distances = shortest_path(np.where(np.isfinite(lengths), lengths, 0.0))
@@ -295,3 +285,114 @@ def _largest_spread(space: FeatureSpace, pairs: HingePairs, component: IntArray,
     widest = np.zeros(component.max(initial=-1) + 1)
     np.maximum.at(widest, component, distances.max(axis=1, initial=0.0))
     return widest[component]
+
+
+@dataclass(frozen=True)
+class PairProblem:
+    """Optimisation problem of a ranking SVM.
+
+    Attributes
+    ----------
+    rows : GramRows or FeatureRows
+        Rows in the form of the solver.
+    space : LinearSpace or KernelSpace
+        The same rows in the form of the certificate.
+    pairs : HingePairs
+    lift : float
+        Square of the constant feature whose weights are the biases: 0 for no biases, `inf` for free biases.
+    n_labels : int
+        Number of labels without the zero label.
+    dtype : dtype
+        Type of the stored coefficients.
+    """
+
+    rows: Rows
+    space: FeatureSpace
+    pairs: HingePairs
+    lift: float
+    n_labels: int
+    dtype: np.dtype[Any]
+
+    def subtract_zero_label(self, result: DualResult) -> tuple[FloatArray, FloatArray]:
+        """Return the coefficients and biases that a model stores."""
+        coefficients = result.weights
+        if isinstance(self.space, LinearSpace) and isinstance(self.rows, GramRows):
+            coefficients = np.asarray(self.space.X.T @ coefficients)
+        biases = result.biases
+        if coefficients.shape[1] > self.n_labels:
+            coefficients = coefficients[:, : self.n_labels] - coefficients[:, self.n_labels :]
+            biases = biases[: self.n_labels] - biases[self.n_labels]
+        return coefficients.astype(self.dtype, copy=False), biases.astype(self.dtype)
+
+
+@dataclass(frozen=True)
+class PairSolution:
+    """Stored coefficients with their certificate.
+
+    Attributes
+    ----------
+    result : DualResult
+        Result of the solver.
+    message : str
+        Text of a warning; empty if the certified gap is within the tolerance.
+    """
+
+    coefficients: FloatArray
+    biases: FloatArray
+    certificate: Certificate
+    result: DualResult
+    message: str = ""
+
+
+def solve_and_certify(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
+    """Solve a ranking SVM, and certify the stored coefficients.
+
+    If the rounding of the stored coefficients makes the gap larger than the tolerance, the solver continues once
+    with a smaller tolerance.
+
+    Parameters
+    ----------
+    problem : PairProblem
+    start : tuple (duals, biases) or None
+    tol : float
+        Relative gap at which the solver stops.
+    max_iter : int
+
+    Returns
+    -------
+    PairSolution
+    """
+    solution = _solve(problem, start, tol, max_iter)
+    result = solution.result
+    gap = solution.certificate.gap
+    smaller_tol = tol - 1.5 * (gap - result.gap)
+    if result.gap <= tol < gap and smaller_tol > 0 and result.n_iter < max_iter:
+        again = _solve(problem, (result.duals, result.biases), smaller_tol, max_iter - result.n_iter)
+        n_iter = result.n_iter + again.result.n_iter
+        history = np.concatenate([result.history, again.result.history])
+        again = replace(again, result=replace(again.result, n_iter=n_iter, history=history))
+        solution = min(again, solution, key=lambda found: found.certificate.gap)
+    return replace(solution, message=_describe(solution, problem.dtype, tol, max_iter))
+
+
+def _solve(problem: PairProblem, start: Start | None, tol: float, max_iter: int) -> PairSolution:
+    result = PairwiseAscent().solve(problem.rows, problem.pairs, problem.lift, start, tol, max_iter)
+    coefficients, biases = problem.subtract_zero_label(result)
+    certificate = certify(problem.space, problem.pairs, problem.lift, coefficients, biases, result.best_duals)
+    return PairSolution(coefficients, biases, certificate, result)
+
+
+def _describe(solution: PairSolution, dtype: np.dtype[Any], tol: float, max_iter: int) -> str:
+    """Return the text of a warning, or an empty text if the certified gap is within the tolerance."""
+    gap = solution.certificate.gap
+    if gap <= tol:
+        return ""
+    if solution.result.gap > tol:
+        certified = replace(solution.result, objective=solution.certificate.objective, gap=gap)
+        return message_unconverged("Dual ascent", certified, tol, max_iter, REMEDY)
+    certified_gap = f"only to a relative gap of {gap:.1e}" if np.isfinite(gap) else "to no relative gap"
+    remedy = "Pass X as float64, scale X" if dtype == np.float32 else "Scale X"
+    return (
+        f"Coefficients of type {dtype} could be certified {certified_gap}, not to tol={tol:g}, because of rounding. "
+        f"{remedy}, use a smaller C, or raise tol."
+    )

@@ -1,4 +1,4 @@
-"""The ranking SVMs: Rank-SVM with a learned threshold, and two that learn a zero label in its place."""
+"""Estimators of the ranking SVMs: Rank-SVM with a learned threshold, and two with a learned zero label."""
 
 import sys
 import time
@@ -19,33 +19,32 @@ from rbrl.estimators.display import CertifiedDisplay
 from rbrl.estimators.kernel_model import KernelModel
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import WITH_WIDTH, check_gram
-from rbrl.ranking_svm.certificate import FeatureSpace, KernelSpace, LinearSpace
-from rbrl.ranking_svm.pairs import GramRows, Rows, calibrated_pairs, feature_rows, ranking_pairs, zero_label_pairs
+from rbrl.ranking_svm.certificate import FeatureSpace, KernelSpace, LinearSpace, PairProblem, solve_and_certify
+from rbrl.ranking_svm.pairs import GramRows, Rows, calibrated_pairs, choose_rows, ranking_pairs, zero_label_pairs
 from rbrl.ranking_svm.pairwise_ascent import Start
-from rbrl.ranking_svm.solve import PairProblem, solve_and_certify
 from rbrl.scales import Width, kernel_width
 
-# The constant feature whose weights are the biases, squared; a free bias has an infinite one.
+# Square of the constant feature whose weights are the biases; it is infinite for free biases.
 LIFTS = {"free": np.inf, "absorbed": 1.0, "none": 0.0}
-# What a fit leaves to the next one: dual variables, biases, and the bounds of the variables.
+# Dual variables, biases, and upper bounds of the variables, from which the next fit starts.
 Duals: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
-    """A ranking SVM, linear or with a kernel.
+    """Base class of the ranking SVMs, linear or with a kernel.
 
-    A subclass names its pairs in `_pairs`, where they are not Rank-SVM's; a last score column beyond those of Y is the
-    zero label, whose score is subtracted from the others.
+    A subclass sets `_pairs`. If the pairs have one column more than Y, this is the zero label, whose score is
+    subtracted from the others.
     """
 
-    # From labels Y, C and the row weights to the hinges.
+    # Function from labels Y, C and the weights of the rows to the hinges.
     _pairs = staticmethod(ranking_pairs)
     objective_: float
     dual_objective_: float
     gap_: float
     n_iter_: int
     history_: FloatArray
-    # What models of a path, and fits of a warm start, leave to the next one.
+    # State that is passed to the next model of a path, or to the next fit of a warm start.
     _shared_rows: Rows | None = None
     _last: Duals | None = None
 
@@ -55,22 +54,30 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
         coef0: float = 1.0, non_empty: bool = False, tol: float = 1e-3, max_iter: int = 10_000, warm_start: bool = False,
         verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
-        self.C, self.bias = C, bias
-        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
-        self.non_empty, self.tol, self.max_iter = non_empty, tol, max_iter
-        self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
+        self.C = C
+        self.bias = bias
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.non_empty = non_empty
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.label_names = label_names
 
     def fit(self, X: MatrixLike, y: MatrixLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from rows X and their labels y.
+        """Fit the model to rows X and their labels y.
 
         Parameters
         ----------
         X : array or sparse matrix (n_samples, n_features)
-            With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
+            Features, or the kernel matrix (n_samples, n_samples) with ``kernel="precomputed"``.
         y : array or sparse matrix (n_samples, n_labels)
-            0/1 or -1/+1; `predict` answers in the same coding. A 1-D y of classes works too.
+            Labels in 0/1 or -1/+1; `predict` returns the same coding. A 1-D y of classes works, too.
         sample_weight : array (n_samples,), default=None
-            Factors of C, one per row; a row of weight 0 is as if it were absent.
+            Factors of C, one per row. A row of weight 0 is ignored.
 
         Returns
         -------
@@ -85,12 +92,12 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
     def path(
         self, X: MatrixLike, y: MatrixLike | None, Cs: Sequence[float], sample_weight: ArrayLike | None = None
     ) -> list[Self]:
-        """Models for several values of C, each started at its neighbour; kernel values are computed once.
+        """Return models for several values of C, each started at the previous one; kernel values are computed once.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in :meth:`fit`.
+            Arguments of :meth:`fit`.
         Cs : sequence of floats
 
         Returns
@@ -108,12 +115,12 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
         return [models[C] for C in Cs]
 
     def fit_many(self, X: MatrixLike, y: MatrixLike | None, points: Iterable[Mapping[str, Any]]) -> Iterator[Self]:
-        """Yield a fitted copy for each dict of parameters; along a path where they differ in C only.
+        """Yield a fitted copy for each dict of parameters; use :meth:`path` if they only set C.
 
         Parameters
         ----------
         X, y
-            As in :meth:`fit`.
+            Arguments of :meth:`fit`.
         points : iterable of dicts
             Parameters of each copy.
 
@@ -137,12 +144,13 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
         problem = PairProblem(rows, self._space(X, kept, rows), pairs, LIFTS[self.bias], Y.shape[1], X.dtype)
         solution = solve_and_certify(problem, start, self.tol, self.max_iter)
         result = solution.result
-        self._shared_rows, self._last = rows, (result.duals, result.biases, pairs.cap)
+        self._shared_rows = rows
+        self._last = (result.duals, result.biases, pairs.cap)
         self._store(X, kept, solution.coefficients)
         self.intercept_ = solution.biases
-        certificate = solution.certificate
-        self.objective_, self.gap_ = certificate.objective, certificate.gap
-        self.dual_objective_ = certificate.dual_objective
+        self.objective_ = solution.certificate.objective
+        self.dual_objective_ = solution.certificate.dual_objective
+        self.gap_ = solution.certificate.gap
         self.n_iter_ = result.n_iter
         self.history_ = np.append(result.history[:-1], self.objective_)
         if solution.message:
@@ -154,19 +162,19 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
             )
 
     def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
-        """Indices and weights of the rows that take part."""
+        """Return the indices and weights of the rows that are used."""
         return present_rows(weights, len(Y))
 
     def _rows(self, X: Matrix, kept: IntArray) -> Rows:
         if self._is_linear():
-            return feature_rows(X[kept].astype(np.float64, copy=False))
+            return choose_rows(X[kept].astype(np.float64, copy=False))
         K = check_gram(self._gram(X))[np.ix_(kept, kept)]
         if self._is_precomputed() or callable(self.kernel):
             _check_positive(K)
         return GramRows(K)
 
     def _space(self, X: Matrix, kept: IntArray, rows: Rows) -> FeatureSpace:
-        """Return the rows as the certificate needs them."""
+        """Return the rows in the form of the certificate."""
         if isinstance(rows, GramRows) and not self._is_linear():
             return KernelSpace(rows.K)
         return LinearSpace(X[kept].astype(np.float64, copy=False), centred=self.bias == "free")
@@ -192,7 +200,7 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
 
 
 def _start(last: Duals | None, cap: FloatArray, n_labels: int) -> Start | None:
-    """Start from the dual variables of a fit to the same pairs with another C: those at their bound stay there."""
+    """Return the dual variables of a fit to the same pairs with another C; those at their bound remain there."""
     if last is None or len(last[2]) != len(cap) or len(last[1]) != n_labels:
         return None
     duals, biases, last_cap = last
@@ -206,76 +214,76 @@ def _check_positive(K: FloatArray) -> None:
     except LinAlgError:
         lowest = np.linalg.eigvalsh(K)[0]
         raise ValueError(
-            f"A kernel matrix must be positive semidefinite. Got an eigenvalue of {lowest:.3g}; a multiple of the "
-            "identity added to it would mend that."
+            f"A kernel matrix must be positive semidefinite. Got an eigenvalue of {lowest:.3g}; add a multiple of "
+            "the identity to the matrix."
         ) from None
 
 
 class RankSVM(PairSVM):
-    r"""Rank-SVM: every relevant label above every irrelevant one, then a threshold for each row.
+    r"""Rank-SVM: ranks relevant labels above irrelevant labels, and learns a threshold for each row.
 
     .. math:: \min_{W, b} \tfrac12 \|W\|_F^2 + C \sum_i \tfrac{1}{|Y_i^+||Y_i^-|}
               \sum_{p \in Y_i^+,\, q \in Y_i^-} |1 - (f_{ip} - f_{iq})|_+, \qquad f_i = W'x_i + b
 
-    A label is relevant if its score reaches the threshold :math:`t(f) = \langle a, f \rangle + c`, fitted by least
-    squares to the best threshold of every training row. Rows with no or with all labels have no pair and are left out. A
-    single label is ranked against its absence.
+    A label is relevant if its score is at least the threshold :math:`t(f) = \langle a, f \rangle + c`, which is
+    fitted by least squares to the best threshold of every training row. Rows with no label or with all labels
+    have no pair and are left out. A single label is ranked against its absence.
 
     Parameters
     ----------
     C : float, default=1.0
-        Price of a violated pair.
+        Cost of a violated pair.
     bias : {"free", "absorbed", "none"}, default="free"
-        "free": biases without a penalty, as in the original program. "absorbed": biases as weights of a constant
-        feature, penalised with the rest, as the RBRL paper writes the model. "none": no biases.
+        Kind of biases: "free" are biases without a penalty, as in the original program; "absorbed" are weights
+        of a constant feature with the same penalty, as in the RBRL paper; "none" uses no biases.
     threshold : {"middle", "smallest"}, default="middle"
-        Which of a row's best thresholds is fitted: the middle of the widest gap, as in the paper, or the smallest, as in
-        the widely used program.
+        Choice among the best thresholds of a row: the middle of the widest gap, as in the paper, or the
+        smallest, as in the widely used program.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
-        "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
+        Kernel. "linear" learns weights of the features. The others learn a coefficient for each training row
+        and label.
     gamma : {"median", "scale", "paper"} or float, default=None
-        Width of the "rbf" and scale of the "poly" kernel: see :class:`rbrl.RBRLClassifier`; None means 1 / n_features, as
-        "paper". The value is in `gamma_`.
+        Width of the "rbf" kernel and scale of the "poly" kernel; see :class:`rbrl.RBRLClassifier`. None means
+        1 / n_features, as "paper" does. The value is stored in `gamma_`.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=1.0
         Constant of the "poly" kernel.
     non_empty : bool, default=False
-        Give a row without a positive score its best label.
+        Whether a row without a positive score gets its best label.
     tol : float, default=1e-3
-        Stop when the relative duality gap is at most this.
+        Relative duality gap at which the solver stops.
     max_iter : int, default=10000
-        Sweeps over the rows.
+        Largest number of sweeps over the rows.
     warm_start : bool, default=False
-        Start from the dual variables of the previous `fit` if it was to the same labels, for instance with another C.
-        See also :meth:`path`.
+        Whether to start from the dual variables of the previous `fit`, which must have had the same labels, for
+        example with another C. See also :meth:`path`.
     verbose : int, default=0
-        1 writes a line about the solution to standard error.
+        Whether to write a line about the solution to standard error.
     label_names : sequence of str, default=None
-        Names of the labels, in the order of the columns of y; a data frame brings its own.
+        Names of the labels in the order of the columns of y; by default those of a data frame.
 
     Attributes
     ----------
     coef_ : array (n_labels, n_features)
-        Linear model only.
+        Weights of a linear model.
     dual_coef_ : array (n_samples, n_labels)
-        Kernel model only, with `X_fit_`, the training rows.
+        Coefficients of a kernel model, with the training rows in `X_fit_`.
     intercept_ : array (n_labels,)
     objective_ : float
-        Objective of the coefficients as they are stored.
+        Objective of the stored coefficients.
     dual_objective_ : float
         Proved lower bound of the optimum.
     gap_ : float
-        Distance between the two, relative to the lower bound: `objective_` is certified to be that near its optimum.
-        The gap includes the rounding error of the objective.
+        Difference between the two, relative to the lower bound, with the rounding error of the objective.
     n_iter_ : int
-        Sweeps over the rows.
+        Number of sweeps over the rows.
     history_ : array
         Best objective value at each certificate.
     classes_ : array
         Column indices of the labels, or the classes of a 1-D target.
-    threshold_coef_ : array (n_labels,)
-        a, with `threshold_intercept_`, c.
+    threshold_coef_, threshold_intercept_ : array (n_labels,), float
+        Coefficients a and c of the threshold.
 
     References
     ----------
@@ -321,10 +329,11 @@ class RankSVM(PairSVM):
             self._fit_no_threshold(Y)
             return
         rule = RowThreshold(self.threshold).fit(self._raw_scores(X)[kept].astype(np.float64), Y[kept], weights)
-        self.threshold_coef_, self.threshold_intercept_ = rule.coef_.astype(X.dtype), rule.intercept_
+        self.threshold_coef_ = rule.coef_.astype(X.dtype)
+        self.threshold_intercept_ = rule.intercept_
 
     def _fit_no_threshold(self, Y: Array) -> None:
-        """Without a row to learn from: what most rows are, all relevant or none."""
+        """Set a constant threshold, below or above all scores, as most entries of Y are."""
         self.threshold_coef_ = np.zeros(len(self.intercept_), dtype=self.intercept_.dtype)
         self.threshold_intercept_ = -float(np.sign(Y.sum()))
 
@@ -339,7 +348,8 @@ class RankSVM(PairSVM):
         if self.targets_.n_columns == 1:
             return scores[:, 1:] - scores[:, :1]
         rule = RowThreshold(ties_relevant=True)
-        rule.coef_, rule.intercept_ = self.threshold_coef_, self.threshold_intercept_
+        rule.coef_ = self.threshold_coef_
+        rule.intercept_ = self.threshold_intercept_
         return rule.shift(scores)
 
     def _check_parameters(self) -> None:
@@ -348,35 +358,27 @@ class RankSVM(PairSVM):
 
 
 class RankSVMz(PairSVM):
-    r"""Rank-SVM with a zero label: relevant labels above it, irrelevant ones below.
+    r"""Rank-SVM with a zero label: ranks relevant labels above it and irrelevant labels below it.
 
     .. math:: \min_{W, b} \tfrac12 \sum_{k=0}^l \|w_k\|^2 + C \sum_i \Big( \tfrac{1}{|Y_i^+|} \sum_{k \in Y_i^+}
               |1 - (f_{ik} - f_{i0})|_+ + \tfrac{1}{|Y_i^-|} \sum_{k \in Y_i^-} |1 - (f_{i0} - f_{ik})|_+ \Big)
 
-    A label is relevant if its score is above that of the zero label, which `coef_` and `intercept_` have subtracted
-    already. A side without labels is left out of a row's sum.
+    A label is relevant if its score is above that of the zero label, which is subtracted from `coef_` and
+    `intercept_`. If a row has no relevant or no irrelevant label, that sum is left out.
 
     Parameters
     ----------
     C : float, default=1.0
-        Price of a violated pair.
+        Cost of a violated pair.
     bias : {"free", "absorbed", "none"}, default="free"
-        "free": biases without a penalty, as in the original program. "absorbed": biases as weights of a constant
-        feature, penalised with the rest, as the RBRL paper writes the model. "none": no biases.
-    kernel, gamma, degree, coef0 : default="linear", None, 3, 1.0
-        The kernel, as in :class:`RankSVM`, and so all that follow.
-    non_empty : bool, default=False
-    tol : float, default=1e-3
-    max_iter : int, default=10000
-    warm_start : bool, default=False
-    verbose : int, default=0
-    label_names : sequence of str, default=None
-        Names of the labels, in the order of the columns of y; a data frame brings its own.
+        Kind of biases; see :class:`RankSVM`.
+    kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose, label_names
+        Further parameters, with the defaults of :class:`RankSVM`.
 
     Attributes
     ----------
     coef_, dual_coef_, intercept_, objective_, dual_objective_, gap_, n_iter_, history_
-        The model, the zero label subtracted, and its certificate; as in :class:`RankSVM`.
+        Model and certificate; see :class:`RankSVM`.
     classes_ : array
         Column indices of the labels, or the classes of a 1-D target.
 
@@ -401,37 +403,29 @@ class RankSVMz(PairSVM):
 
 
 class CalibratedRankSVM(PairSVM):
-    r"""Calibrated Rank-SVM: a zero label between the relevant and the irrelevant ones.
+    r"""Calibrated Rank-SVM: ranks a zero label between the relevant and the irrelevant labels.
 
     .. math:: \min_{W, b} \tfrac12 \sum_{k=0}^l \|w_k\|^2 + C \sum_i \tfrac{1}{|Y_i^+||Y_i^-|} \Big( \sum_{p, q}
               |2 - (f_{ip} - f_{iq})|_+ + \sum_p |1 - (f_{ip} - f_{i0})|_+ + \sum_q |1 - (f_{i0} - f_{iq})|_+
               \Big)
 
-    with p over the relevant and q over the irrelevant labels of row i. A label is relevant if its score is above that of
-    the zero label, which `coef_` and `intercept_` have subtracted already. A side without labels counts as one label in
-    the price, so that such a row still tells where the zero label is.
+    with p over the relevant and q over the irrelevant labels of row i. A label is relevant if its score is above
+    that of the zero label, which is subtracted from `coef_` and `intercept_`. If a row has no relevant or no
+    irrelevant label, this number counts as 1, so that the row contributes to the zero label.
 
     Parameters
     ----------
     C : float, default=1.0
-        Price of a violated pair.
+        Cost of a violated pair.
     bias : {"free", "absorbed", "none"}, default="absorbed"
-        "free": biases without a penalty, as in the original program. "absorbed": biases as weights of a constant
-        feature, penalised with the rest, as the RBRL paper writes the model. "none": no biases.
-    kernel, gamma, degree, coef0 : default="linear", None, 3, 1.0
-        The kernel, as in :class:`RankSVM`, and so all that follow.
-    non_empty : bool, default=False
-    tol : float, default=1e-3
-    max_iter : int, default=10000
-    warm_start : bool, default=False
-    verbose : int, default=0
-    label_names : sequence of str, default=None
-        Names of the labels, in the order of the columns of y; a data frame brings its own.
+        Kind of biases; see :class:`RankSVM`.
+    kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose, label_names
+        Further parameters, with the defaults of :class:`RankSVM`.
 
     Attributes
     ----------
     coef_, dual_coef_, intercept_, objective_, dual_objective_, gap_, n_iter_, history_
-        The model, the zero label subtracted, and its certificate; as in :class:`RankSVM`.
+        Model and certificate; see :class:`RankSVM`.
     classes_ : array
         Column indices of the labels, or the classes of a 1-D target.
 

@@ -1,14 +1,14 @@
-r"""Ranking SVMs of few features by an interior point method: where coordinate ascent is slow, its steps do not multiply.
+r"""Interior point method for ranking SVMs with few features, which needs few steps where coordinate ascent is slow.
 
-Every pair has its hinge :math:`\xi` and its surplus s, :math:`\xi - s = m - (f_a - f_b)`, and dual variables
-:math:`\alpha`, :math:`c - \alpha`; a step of Newton's method aims at :math:`\alpha s = (c - \alpha) \xi = \mu`. Its linear
-system, in the weights, is
+Every pair has a hinge :math:`\xi` and a surplus s with :math:`\xi - s = m - (f_a - f_b)`, and the dual variables
+:math:`\alpha` and :math:`c - \alpha`. A step of Newton's method aims at :math:`\alpha s = (c - \alpha) \xi = \mu`.
+Its linear system in the weights is
 
 .. math:: (M + \tilde X' L \tilde X)\, \Delta = g,
 
-L the Laplacian of every row's pairs with curvatures :math:`1 / (\xi / (c - \alpha) + s / \alpha)`, solved by conjugate
-gradients with one block per label as preconditioner. Weights and dual variables need not be exact: the caller certifies
-both.
+where L is the Laplacian of the pairs of every row with the curvatures :math:`1 / (\xi / (c - \alpha) + s / \alpha)`.
+It is solved by conjugate gradients with one block per label as preconditioner. Weights and dual variables need not be
+exact, because the caller certifies both.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,17 +22,17 @@ from rbrl._loops import rows as loops
 from rbrl.problem import with_constant
 from rbrl.ranking_svm.pairs import HingePairs
 
-# Entries of the preconditioner at most.
-LARGEST_BLOCKS = 2.5e7
-# A step goes this share of the way to the boundary.
-SHORT_OF_BOUNDARY = 0.98
-# Dual variables enter at least this share of their box away from its bounds.
-INSET = 0.1
+# Largest number of entries of the preconditioner.
+MAX_PRECONDITIONER_ENTRIES = 2.5e7
+# Length of a step, as a share of the distance to the boundary.
+STEP_TO_BOUNDARY = 0.98
+# Smallest distance of the initial dual variables from their bounds, as a share of the box.
+INITIAL_DISTANCE = 0.1
 Operator: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
-def fits(n_features: int, n_labels: int) -> bool:
-    """Whether the preconditioner's blocks are small enough.
+def is_small_enough(n_features: int, n_labels: int) -> bool:
+    """Tell whether the preconditioner of a problem fits in memory.
 
     Parameters
     ----------
@@ -42,43 +42,47 @@ def fits(n_features: int, n_labels: int) -> bool:
     -------
     bool
     """
-    return (n_features + 1) ** 2 * n_labels <= LARGEST_BLOCKS
+    return (n_features + 1) ** 2 * n_labels <= MAX_PRECONDITIONER_ENTRIES
 
 
 class InteriorPoint:
-    """Primal and dual iterates of one problem.
+    """Primal and dual iterates of the interior point method for one problem.
 
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features)
     pairs : HingePairs
     lift : float
-        0 for no biases, `inf` for free ones.
+        Square of the constant feature of the biases: 0 for no biases, `inf` for free biases.
     weights : array (n_features, n_labels)
+        Initial weights.
     biases : array (n_labels,)
+        Initial biases.
     duals : array (n_pairs,)
-        Dual variables near the weights; they are moved inside their boxes.
+        Initial dual variables, which are moved inside their boxes.
     gap : float
-        Distance between primal and dual value there.
+        Distance between the primal and the dual value at the start.
     """
 
     def __init__(
         self, X: Matrix, pairs: HingePairs, lift: float,
         weights: FloatArray, biases: FloatArray, duals: FloatArray, gap: float,
     ) -> None:  # fmt: skip
-        self.pairs, self.X, self.theta = pairs, with_constant(X) if lift else X, weights
+        self.pairs = pairs
+        self.X = with_constant(X) if lift else X
         self._Xt = self.X.T if isinstance(self.X, np.ndarray) else self.X.T.tocsr()
         self.ridge = np.ones((self.X.shape[1], 1))
         if lift:
             self.ridge[-1] = 0.0 if np.isinf(lift) else 1.0 / lift
-            self.theta = np.vstack([weights, biases])
-        self.theta = self.theta - self.theta.mean(axis=1, keepdims=True)
-        self._enter(duals, gap / (2 * len(pairs.cap)))
+        theta = np.vstack([weights, biases]) if lift else weights
+        self.theta = theta - theta.mean(axis=1, keepdims=True)
+        self._move_inside(duals, gap / (2 * len(pairs.cap)))
 
-    def _enter(self, duals: FloatArray, mu: float) -> None:
-        """Dual variables inside their boxes, hinges and surpluses that belong to theta and them."""
-        v, cap = self._slacks(self.theta, self.pairs.margin), self.pairs.cap
-        self.duals = np.clip(duals, INSET * cap, (1.0 - INSET) * cap)
+    def _move_inside(self, duals: FloatArray, mu: float) -> None:
+        """Set dual variables inside their boxes, and the hinges and surpluses that belong to them and to theta."""
+        v = self._slacks(self.theta, self.pairs.margin)
+        cap = self.pairs.cap
+        self.duals = np.clip(duals, INITIAL_DISTANCE * cap, (1.0 - INITIAL_DISTANCE) * cap)
         self.rest = cap - self.duals
         self.xi = np.where(v > 0, v + mu / self.duals, mu / self.rest)
         self.surplus = np.where(v > 0, mu / self.duals, mu / self.rest - v)
@@ -90,7 +94,7 @@ class InteriorPoint:
         return out
 
     def try_step(self) -> bool:
-        """Take a step, and return whether numbers are still finite: rounding of huge features may end the method."""
+        """Take a step; return False if rounding of huge features made numbers infinite or NaN."""
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 self.step()
@@ -104,21 +108,23 @@ class InteriorPoint:
         precondition = self._preconditioner(curvatures)
         _, d_duals, d_xi, d_surplus = self._direction(curvatures, precondition, 0.0, 0.0)
         primal, dual = self._lengths(d_duals, d_xi, d_surplus)
-        reached = self._products(primal, dual, d_duals, d_xi, d_surplus)
-        mu = self.mu * max((reached / self.mu) ** 3, 1e-6)
+        predicted = self._products(primal, dual, d_duals, d_xi, d_surplus)
+        mu = self.mu * max((predicted / self.mu) ** 3, 1e-6)
         delta, d_duals, d_xi, d_surplus = self._direction(
             curvatures, precondition, mu - d_duals * d_surplus, mu + d_duals * d_xi
         )
-        primal, dual = (SHORT_OF_BOUNDARY * length for length in self._lengths(d_duals, d_xi, d_surplus))
+        primal, dual = (STEP_TO_BOUNDARY * length for length in self._lengths(d_duals, d_xi, d_surplus))
         self.mu = self._products(primal, dual, d_duals, d_xi, d_surplus)
         self.theta = self.theta + primal * delta
-        self.xi, self.surplus = self.xi + primal * d_xi, self.surplus + primal * d_surplus
-        self.duals, self.rest = self.duals + dual * d_duals, self.rest - dual * d_duals
+        self.xi = self.xi + primal * d_xi
+        self.surplus = self.surplus + primal * d_surplus
+        self.duals = self.duals + dual * d_duals
+        self.rest = self.rest - dual * d_duals
 
     def _direction(
         self, curvatures: FloatArray, precondition: Operator, won: FloatArray | float, lost: FloatArray | float
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Newton's direction towards alpha s = won, (c - alpha) xi = lost."""
+        """Return Newton's direction towards alpha s = won and (c - alpha) xi = lost."""
         missing = won / self.duals - lost / self.rest + self._slacks(self.theta, self.pairs.margin)
         right = self._Xt @ self.pairs.coefficients(self.duals + curvatures * missing) - self.ridge * self.theta
         delta = self._solve(right, curvatures, precondition)
@@ -128,14 +134,14 @@ class InteriorPoint:
         return delta, d_duals, d_xi, d_surplus
 
     def _lengths(self, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray) -> tuple[float, float]:
-        """The longest primal and dual step that leave all variables positive."""
+        """Return the longest primal and the longest dual step that keep all variables positive."""
         primal = _longest((self.xi, d_xi), (self.surplus, d_surplus))
         return primal, _longest((self.duals, d_duals), (self.rest, -d_duals))
 
     def _products(
         self, primal: float, dual: float, d_duals: FloatArray, d_xi: FloatArray, d_surplus: FloatArray
     ) -> float:
-        """Mean complementarity after steps of these lengths."""
+        """Return the mean complementarity after steps of these lengths."""
         won = (self.duals + dual * d_duals) @ (self.surplus + primal * d_surplus)
         lost = (self.rest - dual * d_duals) @ (self.xi + primal * d_xi)
         return float(won + lost) / (2 * len(d_duals))
@@ -143,11 +149,12 @@ class InteriorPoint:
     def _solve(
         self, right: FloatArray, curvatures: FloatArray, precondition: Operator, tol: float = 1e-4, max_iter: int = 300
     ) -> FloatArray:
-        """Conjugate gradients on weights whose labels sum to zero: the others do not change a pair."""
+        """Solve by conjugate gradients in the weights that sum to zero over the labels; others change no pair."""
         r = right - right.mean(axis=1, keepdims=True)
-        x, stop = np.zeros_like(r), tol * np.linalg.norm(r)
-        z = precondition(r)
-        p, rz = z, float(np.vdot(r, z))
+        x = np.zeros_like(r)
+        largest_residual = tol * np.linalg.norm(r)
+        p = z = precondition(r)
+        rz = float(np.vdot(r, z))
         for _ in range(max_iter):
             if not rz > 0:
                 break
@@ -155,20 +162,22 @@ class InteriorPoint:
             loops.pair_products(self.X @ p, *self.pairs.arrays[:3], curvatures, R)
             Hp = self._Xt @ R + self.ridge * p
             curvature = float(np.vdot(p, Hp))
-            # Rounding may leave none where features are large and far from their mean.
+            # The computed curvature may not be positive if features are large and far from their mean.
             if not curvature > 0:
                 break
             length = rz / curvature
-            x, r = x + length * p, r - length * Hp
-            if np.linalg.norm(r) <= stop:
+            x = x + length * p
+            r = r - length * Hp
+            if np.linalg.norm(r) <= largest_residual:
                 break
             z = precondition(r)
-            rz, old = float(np.vdot(r, z)), rz
-            p = z + (rz / old) * p
+            old_rz = rz
+            rz = float(np.vdot(r, z))
+            p = z + (rz / old_rz) * p
         return x
 
     def _preconditioner(self, curvatures: FloatArray) -> Operator:
-        """Inverse of the diagonal blocks, one per label."""
+        """Return the inverse of the diagonal blocks, one per label, as a function."""
         k = self.X.shape[1]
         factors = []
         for block in self._blocks(curvatures):
@@ -182,8 +191,9 @@ class InteriorPoint:
         return apply
 
     def _blocks(self, curvatures: FloatArray) -> Iterator[FloatArray]:
-        """X' diag(h) X for the curvatures h of every label."""
-        (n, k), l = self.X.shape, self.pairs.n_labels
+        """Yield X' diag(h) X for the curvatures h of every label."""
+        n, k = self.X.shape
+        l = self.pairs.n_labels
         H = np.zeros((n, l))
         loops.pair_sums(*self.pairs.arrays[:3], curvatures, 1.0, H)
         if isinstance(self.X, np.ndarray):
@@ -195,6 +205,6 @@ class InteriorPoint:
 
 
 def _longest(*moves: tuple[FloatArray, FloatArray]) -> float:
-    """The longest step up to 1 that keeps all of them positive."""
+    """Return the longest step, at most 1, that keeps all variables positive."""
     ratios = [np.max(-d / x, initial=0.0) for x, d in moves]
     return float(min(1.0, 1.0 / max(*ratios, 1e-300)))

@@ -1,4 +1,4 @@
-"""Pairs of labels that should differ by a margin, and rows as dual coordinate ascent needs them."""
+"""Pairs of labels whose scores should differ by a margin, and rows in the form of dual coordinate ascent."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,32 +7,35 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
+from scipy.sparse.csgraph import connected_components
 
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl._loops import rows as loops
 from rbrl.losses.base import row_weights
 from rbrl.problem.linear import rows_tell_columns
 
-# Rows are unfolded in blocks of about this many label pairs.
-BLOCK = 5_000_000
+# Number of label pairs that are compared at a time.
+COMPARED_PAIRS = 5_000_000
+# Largest number of rows for which the Gram matrix of dense features is formed.
+LARGEST_ROW_GRAM = 8000
 
 
 @dataclass(frozen=True, eq=False)
 class HingePairs:
-    r"""A weighted sum of hinges, one for each pair of a row's labels that should differ.
+    r"""Weighted sum of hinges, one for each pair of labels of a row whose scores should differ.
 
     .. math:: \sum_i \sum_{(a, b) \in P_i} c_{iab} \, |m_{iab} - (f_{ia} - f_{ib})|_+
 
     Attributes
     ----------
     n_labels : int
-        Columns of the scores; the last one is the zero label, where there is one.
+        Number of columns of the scores. If there is a zero label, it is the last column.
     start : array (n_samples + 1,)
-        Pairs ``start[i]`` up to ``start[i + 1]`` belong to row i.
+        Positions of the pairs: those from ``start[i]`` to ``start[i + 1] - 1`` belong to row i.
     winner, loser : arrays (n_pairs,)
-        The labels a and b.
+        Labels a and b.
     margin, cap : arrays (n_pairs,)
-        m and c; c is also the upper bound of the pair's dual variable.
+        Margins m and weights c. The weight is also the upper bound of the dual variable of a pair.
 
     Examples
     --------
@@ -54,40 +57,33 @@ class HingePairs:
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
-        """What the loops take."""
+        """Arrays that the compiled loops take."""
         return self.start, self.winner, self.loser, self.margin, self.cap
 
+    @property
+    def rows(self) -> IntArray:
+        """Row of every pair."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    def components(self) -> IntArray:
+        """Return the strongly connected component of every label in the graph of the pairs."""
+        graph = np.zeros((self.n_labels, self.n_labels), dtype=bool)
+        graph[self.winner[self.cap > 0], self.loser[self.cap > 0]] = True
+        return connected_components(graph, connection="strong")[1]
+
     def value(self, F: FloatArray) -> float:
-        """The sum of hinges at scores F (n_samples, n_labels).
-
-        Parameters
-        ----------
-        F : array (n_samples, n_labels)
-
-        Returns
-        -------
-        float
-        """
+        """Return the sum of hinges at the scores F (n_samples, n_labels)."""
         return float(loops.pair_hinge(np.ascontiguousarray(F), *self.arrays))
 
     def coefficients(self, duals: FloatArray) -> FloatArray:
-        """What the dual variables of the pairs sum to for every row and label: (n_samples, n_labels).
-
-        Parameters
-        ----------
-        duals : array (n_pairs,)
-
-        Returns
-        -------
-        array (n_samples, n_labels)
-        """
+        """Return the signed sums of the dual variables of every row and label: (n_samples, n_labels)."""
         B = np.zeros((len(self.start) - 1, self.n_labels))
         loops.pair_sums(self.start, self.winner, self.loser, duals, -1.0, B)
         return B
 
 
 def ranking_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Rank-SVM: every relevant label above every irrelevant one by 1, at the price `C / (|Y+||Y-|)`.
+    """Return the pairs of Rank-SVM: relevant and irrelevant labels, with margin 1 and weight `C / (|Y+||Y-|)`.
 
     Parameters
     ----------
@@ -101,11 +97,13 @@ def ranking_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> H
     -------
     HingePairs
     """
-    return _unfold(Y, 1.0, _shared_prices(Y, C, weights))
+    return _find_pairs(Y, 1.0, _shared_costs(Y, C, weights))
 
 
 def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Rank-SVMz: relevant labels above the zero label by 1, irrelevant ones below it, at `C / |Y+|` and `C / |Y-|`.
+    """Return the pairs of Rank-SVMz: each label and the zero label, with margin 1.
+
+    The weight of a pair is `C / |Y+|` for a relevant label and `C / |Y-|` for an irrelevant label.
 
     Parameters
     ----------
@@ -122,18 +120,19 @@ def zero_label_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.ranking_svm import zero_label_pairs
+    >>> from rbrl.ranking_svm.pairs import zero_label_pairs
     >>> zero_label_pairs(np.array([[1, -1, -1]]), C=1.0).cap
     array([1. , 0.5, 0.5])
     """
-    prices = C * row_weights(weights, len(Y))[:, None] / np.maximum(_sides(Y), 1)
-    return _unfold(_with_zero(Y), 2.0, prices, zero_only=True)
+    costs = C * row_weights(weights, len(Y))[:, None] / np.maximum(_count_sides(Y), 1)
+    return _find_pairs(_append_zero_label(Y), 2.0, costs, zero_only=True)
 
 
 def calibrated_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -> HingePairs:
-    """Calibrated Rank-SVM: margin 2 between relevant and irrelevant, 1 from each to the zero label, at `C / (|Y+||Y-|)`.
+    """Return the pairs of calibrated Rank-SVM: relevant, irrelevant and zero labels, with weight `C / (|Y+||Y-|)`.
 
-    A side without labels counts as one label in the price, so that such a row still tells where the zero label is.
+    The margin is 2 between relevant and irrelevant labels, and 1 from each to the zero label. If a row has no
+    relevant or no irrelevant label, this number counts as 1, so that the row contributes to the zero label.
 
     Parameters
     ----------
@@ -147,64 +146,63 @@ def calibrated_pairs(Y: IntArray, C: float, weights: FloatArray | None = None) -
     -------
     HingePairs
     """
-    return _unfold(_with_zero(Y), 2.0, _shared_prices(Y, C, weights))
+    return _find_pairs(_append_zero_label(Y), 2.0, _shared_costs(Y, C, weights))
 
 
-def _sides(Y: IntArray) -> IntArray:
-    """How many relevant and irrelevant labels each row has."""
-    p = np.count_nonzero(Y > 0, axis=1)
-    return np.stack([p, Y.shape[1] - p], axis=1)
+def _count_sides(Y: IntArray) -> IntArray:
+    """Return the numbers of relevant and of irrelevant labels of each row."""
+    n_relevant = np.count_nonzero(Y > 0, axis=1)
+    return np.stack([n_relevant, Y.shape[1] - n_relevant], axis=1)
 
 
-def _shared_prices(Y: IntArray, C: float, weights: FloatArray | None) -> FloatArray:
-    price = C * row_weights(weights, len(Y)) / np.maximum(_sides(Y), 1).prod(axis=1)
-    return np.stack([price, price], axis=1)
+def _shared_costs(Y: IntArray, C: float, weights: FloatArray | None) -> FloatArray:
+    costs = C * row_weights(weights, len(Y)) / np.maximum(_count_sides(Y), 1).prod(axis=1)
+    return np.stack([costs, costs], axis=1)
 
 
-def _with_zero(Y: IntArray) -> IntArray:
+def _append_zero_label(Y: IntArray) -> IntArray:
     return np.hstack([Y, np.zeros((len(Y), 1), Y.dtype)])
 
 
-def _unfold(levels: IntArray, margin: float, prices: FloatArray, zero_only: bool = False) -> HingePairs:
-    """Pairs of every row whose levels (1, 0 of the zero label, -1) fall from winner to loser.
+def _find_pairs(levels: IntArray, margin: float, costs: FloatArray, zero_only: bool = False) -> HingePairs:
+    """Return the pairs of labels of every row in which the winner has a higher level than the loser.
 
-    The margin of a pair is its share of `margin`, which levels 1 and -1 should keep. `prices` has two for each row, the
-    second for pairs that the zero label wins. With `zero_only`, pairs without the zero label are left out.
+    The levels are 1 (relevant), 0 (zero label) and -1 (irrelevant). The levels 1 and -1 should differ by
+    `margin`, and the margin of other pairs is proportional. `costs` has two columns; the second is for pairs
+    that the zero label wins. With `zero_only`, pairs without the zero label are left out.
     """
     n, l = levels.shape
-    rows, winner, loser = (np.concatenate(part) for part in zip(*_blocks(levels, max(1, BLOCK // (l * l)))))
+    blocks = zip(*_compare_levels(levels, max(1, COMPARED_PAIRS // (l * l))))
+    rows, winner, loser = (np.concatenate(parts) for parts in blocks)
     if zero_only:
         has_zero = (levels[rows, winner] == 0) | (levels[rows, loser] == 0)
-        rows, winner, loser = rows[has_zero], winner[has_zero], loser[has_zero]
-    high, low = levels[rows, winner], levels[rows, loser]
+        rows, winner, loser = (indices[has_zero] for indices in (rows, winner, loser))
+    high = levels[rows, winner]
+    low = levels[rows, loser]
     return HingePairs(
         n_labels=l,
         start=np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]),
         winner=winner.astype(np.int32),
         loser=loser.astype(np.int32),
         margin=0.5 * margin * (high - low).astype(np.float64),
-        cap=np.where(high == 0, prices[rows, 1], prices[rows, 0]),
+        cap=np.where(high == 0, costs[rows, 1], costs[rows, 0]),
     )
 
 
-def _blocks(levels: IntArray, size: int) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+def _compare_levels(levels: IntArray, size: int) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
     for first in range(0, max(len(levels), 1), size):
         block = levels[first : first + size]
         rows, winner, loser = np.nonzero(block[:, :, None] > block[:, None, :])
         yield rows + first, winner, loser
 
 
-# Gram matrices are formed for dense features up to this many rows.
-LARGEST_GRAM = 8000
-
-
 class GramRows:
-    """Rows known by their kernel values; a model is its coefficients.
+    """Rows given by their kernel values. A model is an array of coefficients (n_samples, n_labels).
 
     Parameters
     ----------
     K : array (n_samples, n_samples)
-        Symmetric and positive semidefinite.
+        Kernel matrix, symmetric and positive semidefinite.
     """
 
     patience: ClassVar[int] = 2000
@@ -214,8 +212,8 @@ class GramRows:
         self.norms = np.diag(self.K).copy()
         self.n_features = len(self.K)
 
-    def place(self, B: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Go to the coefficients B (n_samples, n_labels); return the model, its scores and squared norm.
+    def set_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Set the current coefficients; return the model, its scores and its squared norm.
 
         Parameters
         ----------
@@ -225,7 +223,7 @@ class GramRows:
         -------
         model : array
         scores : array (n_samples, n_labels)
-            Without biases.
+            Scores without biases.
         square : float
             Squared norm of the model in feature space.
         """
@@ -234,47 +232,34 @@ class GramRows:
         return B, F, float(np.vdot(B, F))
 
     def ascend(
-        self, pairs: HingePairs, duals: FloatArray, biases: FloatArray, lift: float, order: IntArray, inner: int
+        self, pairs: HingePairs, duals: FloatArray, biases: FloatArray, lift: float, order: IntArray, n_passes: int
     ) -> None:
-        """One sweep over the rows in `order`.
+        """Sweep over the rows in `order`; change dual variables and biases in place.
 
         Parameters
         ----------
         pairs : HingePairs
         duals : array (n_pairs,)
-            Changed in place, and so are the biases.
         biases : array (n_labels,)
         lift : float
-            The constant feature whose weights are the biases, squared.
+            Square of the constant feature whose weights are the biases.
         order : array of int
             Rows to visit.
-        inner : int
-            Passes over the pairs of a row.
+        n_passes : int
+            Number of passes over the pairs of a row.
         """
-        loops.ascend_gram(self.K, self._scores, *pairs.arrays, duals, biases, lift, order, inner)
+        loops.ascend_gram(self.K, self._scores, *pairs.arrays, duals, biases, lift, order, n_passes)
 
     def scores(self) -> FloatArray:
-        """Scores after the last sweep, without biases."""
+        """Return the scores after the last sweep, without biases."""
         return np.ascontiguousarray(self._scores.T)
 
-    def inner(self, model: FloatArray, other: FloatArray, scores: FloatArray) -> float:
-        """Inner product in feature space of a model with another one, of which the scores are known.
-
-        Parameters
-        ----------
-        model, other : arrays
-            As :meth:`place` returns them.
-        scores : array (n_samples, n_labels)
-            Of the other model.
-
-        Returns
-        -------
-        float
-        """
-        return float(np.vdot(model, scores))
+    def inner(self, model: FloatArray, other: FloatArray, other_scores: FloatArray) -> float:
+        """Return the inner product of two models in feature space, given the scores of the second."""
+        return float(np.vdot(model, other_scores))
 
     def features(self) -> tuple[Matrix, Callable[[FloatArray], FloatArray]]:
-        """Features whose inner products are the kernel values, and a function from weights of them to coefficients."""
+        """Return features whose inner products are the kernel values, and a function from weights to coefficients."""
         s, Q = eigh(self.K, driver="evd")
         keep = s > 1e-13 * max(s[-1], np.finfo(float).tiny)
         root = np.sqrt(s[keep])
@@ -282,7 +267,7 @@ class GramRows:
 
 
 class FeatureRows:
-    """Rows known by their features; a model is its weights.
+    """Rows given by their features, with the methods of :class:`GramRows`. A model is an array of weights.
 
     Parameters
     ----------
@@ -297,79 +282,40 @@ class FeatureRows:
         self.norms = np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
         self.n_features = self.X.shape[1]
 
-    def place(self, B: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Go to the coefficients B (n_samples, n_labels); return the model, its scores and squared norm.
-
-        Parameters
-        ----------
-        B : array (n_samples, n_labels)
-
-        Returns
-        -------
-        model : array
-        scores : array (n_samples, n_labels)
-            Without biases.
-        square : float
-            Squared norm of the model in feature space.
-        """
+    def set_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Set the current coefficients; return the model, its scores and its squared norm."""
         self._W = self._transposed @ B
         return self._W.copy(), self.X @ self._W, float(np.vdot(self._W, self._W))
 
     def ascend(
-        self, pairs: HingePairs, duals: FloatArray, biases: FloatArray, lift: float, order: IntArray, inner: int
+        self, pairs: HingePairs, duals: FloatArray, biases: FloatArray, lift: float, order: IntArray, n_passes: int
     ) -> None:
-        """One sweep over the rows in `order`.
-
-        Parameters
-        ----------
-        pairs : HingePairs
-        duals : array (n_pairs,)
-            Changed in place, and so are the biases.
-        biases : array (n_labels,)
-        lift : float
-            The constant feature whose weights are the biases, squared.
-        order : array of int
-            Rows to visit.
-        inner : int
-            Passes over the pairs of a row.
-        """
+        """Sweep over the rows in `order`; change dual variables and biases in place."""
         X = self.X
         loops.ascend_rows(
-            X.data, X.indices, X.indptr, self.norms, self._W, *pairs.arrays, duals, biases, lift, order, inner
+            X.data, X.indices, X.indptr, self.norms, self._W, *pairs.arrays, duals, biases, lift, order, n_passes
         )
 
     def scores(self) -> FloatArray:
-        """Scores after the last sweep, without biases."""
+        """Return the scores after the last sweep, without biases."""
         return self.X @ self._W
 
-    def inner(self, model: FloatArray, other: FloatArray, scores: FloatArray) -> float:
-        """Inner product in feature space of a model with another one, of which the scores are known.
-
-        Parameters
-        ----------
-        model, other : arrays
-            As :meth:`place` returns them.
-        scores : array (n_samples, n_labels)
-            Of the other model.
-
-        Returns
-        -------
-        float
-        """
+    def inner(self, model: FloatArray, other: FloatArray, other_scores: FloatArray) -> float:
+        """Return the inner product of two models in feature space, given the scores of the second."""
         return float(np.vdot(model, other))
 
     def features(self) -> tuple[Matrix, Callable[[FloatArray], FloatArray]]:
-        """The features, dense where that is shorter, and a function from weights of them to what the model keeps."""
-        dense = self.X.nnz > 0.3 * np.prod(self.X.shape)
-        return self.X.toarray() if dense else self.X, lambda W: W
+        """Return the features, dense if most entries are stored, and a function from weights to the model."""
+        is_dense = self.X.nnz > 0.3 * np.prod(self.X.shape)
+        return self.X.toarray() if is_dense else self.X, lambda W: W
 
 
-# What dual ascent sweeps over.
+# Rows over which dual ascent sweeps.
 Rows: TypeAlias = GramRows | FeatureRows
 
 
-def feature_rows(X: Matrix) -> Rows:
-    """Features as they are, or their Gram matrix where a sweep over it is shorter.
+def choose_rows(X: Matrix) -> Rows:
+    """Return the rows as features, or as a Gram matrix if sweeps over it are cheaper.
 
     Parameters
     ----------
@@ -381,12 +327,12 @@ def feature_rows(X: Matrix) -> Rows:
 
     Examples
     --------
-    >>> type(feature_rows(np.ones((5, 100)))).__name__, type(feature_rows(np.ones((100, 5)))).__name__
+    >>> type(choose_rows(np.ones((5, 100)))).__name__, type(choose_rows(np.ones((100, 5)))).__name__
     ('GramRows', 'FeatureRows')
     """
     n = X.shape[0]
-    # Of sparse rows, `size` counts the stored entries.
-    if n > LARGEST_GRAM or 2 * X.size < n * n or not rows_tell_columns(X):
+    # The `size` of a sparse matrix is the number of stored entries.
+    if n > LARGEST_ROW_GRAM or 2 * X.size < n * n or not rows_tell_columns(X):
         return FeatureRows(X)
     K = X @ X.T
     return GramRows(K if isinstance(K, np.ndarray) else K.toarray())
