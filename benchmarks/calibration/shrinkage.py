@@ -31,9 +31,9 @@ def maps_of(rows):
     model = RBRLClassifier().fit(rows.X, rows.Y)
     F = held_out_scores(RBRLClassifier(), rows.X, rows.Y, targets, 5, fitted=model)
     Y, G = targets.encode(rows.Y), model.decision_function(rows.X_test)
-    together = fit_sigmoids(Scores.known(F, Y))
+    together = fit_sigmoids(Scores.from_labels(F, Y))
     columns = [[j] for j in range(Y.shape[1])]
-    alone = np.hstack([fit_sigmoids(Scores.known(F[:, j], Y[:, j]))(G[:, j]) for j in columns])
+    alone = np.hstack([fit_sigmoids(Scores.from_labels(F[:, j], Y[:, j]))(G[:, j]) for j in columns])
     slope, intercept = together.pooled
     return {"together": together(G), "alone": alone, "pooled": 1 / (1 + np.exp(-slope * G - intercept))}
 

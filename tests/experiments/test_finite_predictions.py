@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rbrl.experiments import Plan, Store, execute
-from rbrl.selection.grid import Predicted
+from rbrl.selection.grid import Predictions
 
 METHOD = """
 import numpy as np
@@ -45,6 +45,6 @@ def test_scores_that_are_not_finite_are_a_failed_run(place, tmp_path, bad, tuned
 
 @pytest.mark.parametrize("kind", ["labels", "scores", "probabilities"])
 def test_whatever_is_not_finite_is_named(kind):
-    predicted = Predicted(**{kind: np.array([[0.5, np.nan]])})
+    predicted = Predictions(**{kind: np.array([[0.5, np.nan]])})
     with pytest.raises(ValueError, match=f"The {kind} must be finite. Got NaN or infinity in 1 of 2 entries"):
-        predicted.judged([[1, 0]], [], "paper")
+        predicted.evaluate([[1, 0]], [], "paper")

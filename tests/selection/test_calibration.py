@@ -18,7 +18,7 @@ import rbrl
 from rbrl import BinaryRelevance, CalibratedMultiLabelClassifier, MLkNN, RBRLClassifier
 from rbrl.decision import LabelThresholds, NonEmpty, TopK
 from rbrl.metrics import expected_calibration_error, log_loss, scores_of
-from rbrl.selection.held_out import checked_targets, held_out_scores
+from rbrl.selection.held_out import check_targets, held_out_scores
 from rbrl.targets import SignedTargets
 
 X, Y = make_multilabel_classification(n_samples=240, n_features=8, n_classes=5, n_labels=2, random_state=0)
@@ -80,7 +80,7 @@ def test_a_label_that_a_fold_lacks_is_left_out_of_that_fold():
     labels = Y.copy()
     labels[:, 2] = 0
     labels[7, 2] = 1
-    _, targets, _ = checked_targets(RBRLClassifier(), X, labels)
+    _, targets, _ = check_targets(RBRLClassifier(), X, labels)
     scores = held_out_scores(MultiOutputClassifier(LogisticRegression()), X, labels, targets, KFold(3))
     lacking = np.isnan(scores)
     assert lacking[:80, 2].all()

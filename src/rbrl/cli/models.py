@@ -325,7 +325,7 @@ def evaluate(
     from rbrl.datasets.files import row_blocks
     from rbrl.experiments.tables import Table, heading, number, show_tables, word
     from rbrl.metrics import CONVENTIONS, PAPER_METRICS, get_metric
-    from rbrl.selection.grid import Predicted
+    from rbrl.selection.grid import Predictions
 
     metrics = [get_metric(name) for name in metric] if metric else list(PAPER_METRICS)
     fitted = shared.load_model(model)
@@ -338,7 +338,7 @@ def evaluate(
         for kind in (Answer.scores, Answer.probabilities)
         if kind in needs
     }
-    values = Predicted(predicted, **others).judged(dataset.Y, metrics, CONVENTIONS[0])
+    values = Predictions(predicted, **others).evaluate(dataset.Y, metrics, CONVENTIONS[0])
     if json:
         shared.show_json(values)
         return

@@ -1,4 +1,4 @@
-"""What a worker does: split, standardise, tune, fit, test. It touches no store."""
+"""Work of one run: split, standardise, tune, fit, test. A worker does not use the store."""
 
 from __future__ import annotations
 
@@ -29,28 +29,29 @@ Grid: TypeAlias = dict[str, list[Any]]
 
 
 def work(run: Run, X: Matrix, Y: Array, known: Sequence[Fold] = (), others: Iterable[list[Fold]] = ()) -> Outcome:
-    """Do one run; its fits are judged by its other decision rules too.
+    """Do one run, and evaluate its fits with its other decision rules, too.
 
     Parameters
     ----------
     run : Run
+        Run to do.
     X, Y
-        The whole data set; NaN in Y where nobody looked, which metrics leave out.
+        The whole data set; NaN in Y is a missing label, which metrics leave out.
     known : sequence of Fold
-        What is already tuned.
+        Known results of the tuning.
     others : iterable of list of Fold
-        What is already tuned of each of the run's `others`.
+        Known results of the tuning of each of the run's `others`.
 
     Returns
     -------
     Outcome
-        Also of a method that raises: whatever it raises is its result, `sys.exit` included. Only KeyboardInterrupt
-        goes on: here it cannot be told from the user who stops the comparison.
+        Outcome of the run. An error of the method, even `sys.exit`, is an outcome. Only
+        KeyboardInterrupt is raised, because the user may have stopped the comparison.
     """
     outcome = Outcome(machine=machine())
     try:
         with one_thread(), warnings.catch_warnings():
-            # How far a fit is from its optimum is a column of its own; a line per fit would drown the progress.
+            # The gap of a fit has its own column; a warning for each fit would hide the progress.
             warnings.simplefilter("ignore", ConvergenceWarning)
             _work(outcome, run, X, Y, known, [OtherRule(*other) for other in zip(run.others, others)])
     except KeyboardInterrupt:
@@ -60,43 +61,46 @@ def work(run: Run, X: Matrix, Y: Array, known: Sequence[Fold] = (), others: Iter
     return outcome
 
 
-def work_apart(*what: Any) -> Outcome:
-    """`work` in a process of its own, where an interrupt ends the run alone; a new start tries it again.
+def work_in_process(*arguments: Any) -> Outcome:
+    """Call `work` in a worker process, where an interrupt fails this run only; the next start tries it again.
 
-    Who stops the comparison interrupts the process that called `execute`, too, and that one ends it.
+    A user who stops the comparison also interrupts the process that called `execute`, and that ends it.
     """
     try:
-        return work(*what)
+        return work(*arguments)
     except KeyboardInterrupt as error:
         return Outcome(machine=machine()).fail(error, again=True)
 
 
-def _built(run: Run, seed: int | None = None) -> Classifier:
+def _build_estimator(run: Run, seed: int | None = None) -> Classifier:
     return build(run.spec.use, run.params, run.plan.folder, non_empty=run.spec.non_empty, seed=seed)
 
 
 def _work(outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[Fold], others: list[OtherRule]) -> None:
-    estimator, chosen, earlier, used = _built(run, run.seed), {}, 0.0, processor_seconds()
+    estimator = _build_estimator(run, run.seed)
+    processor_start = processor_seconds()
     train, test = _split(run, Y)
     X_train, X_test = prepare(X, train, test, run.plan.standardise)
+    earlier = 0.0
     if run.tunes:
         earlier = _tune_missing(outcome, run, estimator, X_train, Y[train], known, others)
+    chosen: dict[str, Any] = {}
     if run.points:
-        chosen = _choice(run, [*known, *outcome.tuning])
+        chosen = _choose_point(run, [*known, *outcome.tuning])
         estimator = clone(estimator).set_params(**inner_names(estimator, chosen))
-    started = time.perf_counter()
+    start = time.perf_counter()
     estimator.fit(X_train, Y[train])
-    fitted = time.perf_counter()
+    fit_end = time.perf_counter()
     predicted = predictions(estimator, X_test, run.plan.metrics)
-    outcome.train_seconds, outcome.test_seconds = fitted - started, time.perf_counter() - fitted
+    outcome.train_seconds = fit_end - start
+    outcome.test_seconds = time.perf_counter() - fit_end
     if isinstance(estimator, CommandClassifier) and {"fit_seconds", "predict_seconds"} <= set(estimator.answer_):
-        # It fits when it is first asked, elsewhere: only the command knows what took how long.
-        outcome.train_seconds, outcome.test_seconds = (
-            estimator.answer_[f"{name}_seconds"] for name in ("fit", "predict")
-        )
-    outcome.values = _judge(Y[test], predicted, run)
+        # A command fits when it is first asked for predictions, so that only the command knows its times.
+        outcome.train_seconds = estimator.answer_["fit_seconds"]
+        outcome.test_seconds = estimator.answer_["predict_seconds"]
+    outcome.values = _evaluate(Y[test], predicted, run)
     outcome.reliability = _reliability(Y[test], predicted)
-    outcome.processor_seconds = earlier + processor_seconds() - used
+    outcome.processor_seconds = earlier + processor_seconds() - processor_start
     outcome.gap = float(getattr(estimator, "gap_", math.nan))
     outcome.evaluations = float(getattr(estimator, "n_evaluations_", math.nan))
     outcome.params = {**run.params, **chosen}
@@ -106,23 +110,15 @@ def _work(outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[Fold]
 
 def _split(run: Run, Y: Array) -> tuple[IntArray, IntArray]:
     """Return (train, test) row numbers."""
-    splits, seed = run.plan.splits, run.plan.splits.seed + run.split
+    splits = run.plan.splits
+    seed = splits.seed + run.split
     if splits.stratified:
         return next(IterativeStratifiedShuffleSplit(1, splits.train_fraction, random_state=seed).split(Y, Y))
     return random_split(len(Y), seed, splits.train_fraction)
 
 
 def prepare(X: Any, train: IntArray, test: IntArray, standardise: str) -> tuple[Matrix, Matrix]:
-    """Return the training and test rows of X, standardised by the training part where it is asked for.
-
-    Parameters
-    ----------
-    X : array or sparse matrix
-    train, test : arrays of int
-        Row numbers.
-    standardise : {"dense", "all", "none"}
-        As in a plan.
-    """
+    """Return the training and test rows of X, standardised by the training part if the plan asks for it."""
     if standardise == "none" or (standardise == "dense" and sparse.issparse(X)):
         return X[train], X[test]
     X = X.toarray() if sparse.issparse(X) else X
@@ -130,79 +126,76 @@ def prepare(X: Any, train: IntArray, test: IntArray, standardise: str) -> tuple[
     return scaler.transform(X[train]), scaler.transform(X[test])
 
 
-def _choice(run: Run, folds: Iterable[Fold]) -> dict[str, Any]:
+def _choose_point(run: Run, folds: Iterable[Fold]) -> dict[str, Any]:
     return choose(by_point(run, folds), run.plan.tuning.criterion, run.plan.metrics)
 
 
-def _judge(Y: Array, predicted: Predicted, run: Run) -> dict[str, float]:
-    """Return {metric name: value}; refuse labels, scores and probabilities of another shape than Y."""
-    for what, found in predicted._asdict().items():
-        if found is not None and found.shape != Y.shape:
-            raise ValueError(f"the method's {what} must have the shape of Y, {Y.shape}. Got {found.shape} instead.")
+def _evaluate(Y: Array, predicted: Predicted, run: Run) -> dict[str, float]:
+    """Return the values of the metrics by name; refuse predictions that do not have the shape of Y."""
+    for kind, values in predicted._asdict().items():
+        if values is not None and values.shape != Y.shape:
+            raise ValueError(f"the method's {kind} must have the shape of Y, {Y.shape}. Got {values.shape} instead.")
     return predicted.judged(Y, run.plan.metrics, run.convention)
 
 
 def _reliability(Y: Array, predicted: Predicted) -> ReliabilityBins | None:
-    """What a diagram of the probabilities is drawn of, where there are any."""
     P = predicted.probabilities
     return None if P is None else reliability_bins(Y, P, missing="ignore")
 
 
 class OtherRule:
-    """A run that differs in its decision rule alone.
+    """Run that differs from the run that is done in its decision rule only.
 
     Parameters
     ----------
     run : Run
+        Run with the other rule.
     known : list of Fold
-        What is already tuned of it; `tuning` adds what the fits of the run that is done have shown.
+        Known results of its tuning.
 
     Attributes
     ----------
+    tuning : list of Fold
+        Further results of its tuning, from the fits of the run that is done.
     parameters : dict
-        Those that make a fitted model follow this rule.
+        Parameters that make a fitted model follow this rule.
     error : str
-        What judging by this rule raised. It is no error of the run that is done; this one then needs a run of its own.
+        Error of the evaluation with this rule. It does not fail the run that is done; the run with
+        the other rule must then be done by itself.
     """
 
     def __init__(self, run: Run, known: list[Fold]) -> None:
-        self.run, self.known, self.error = run, known, ""
+        self.run = run
+        self.known = known
+        self.error = ""
         self.tuning: list[Fold] = []
         try:
-            estimator = _built(run)
+            estimator = _build_estimator(run)
             self.parameters = {name: getattr(estimator, name) for name in estimator.decision_parameters}
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # a method of a plan may raise anything
             self.error = in_words(error)
 
     def outcome(
         self, chosen: dict[str, Any], done: Outcome, estimator: Classifier, X_test: Matrix, Y_test: Array
     ) -> Outcome:
-        """What this run gives, from the `done` one, its fitted estimator, and the grid point that was chosen for it.
+        """Return the outcome of this run from the outcome and the fitted estimator of the run that is done.
 
-        It has failed if it would choose other parameters, or if it cannot be judged; its `error` then says why.
-
-        Parameters
-        ----------
-        chosen : dict
-            The grid point.
-        done : Outcome
-        estimator : classifier
-        X_test, Y_test : arrays
-
-        Returns
-        -------
-        Outcome
+        `chosen` is the grid point of the run that is done. This run fails if it would choose another
+        point, or if its evaluation raises an error.
         """
-        run, folds = self.run, [*self.known, *self.tuning]
-        if not self.error and (not run.points or (not missing_points(run, folds) and _choice(run, folds) == chosen)):
+        run = self.run
+        folds = [*self.known, *self.tuning]
+        if not self.error and (
+            not run.points or (not missing_points(run, folds) and _choose_point(run, folds) == chosen)
+        ):
             try:
                 predicted = predictions(estimator.set_params(**self.parameters), X_test, run.plan.metrics)
-                judged: dict[str, Any] = {
-                    "values": _judge(Y_test, predicted, run),
+                evaluated: dict[str, Any] = {
+                    "values": _evaluate(Y_test, predicted, run),
                     "reliability": _reliability(Y_test, predicted),
                 }
-                return replace(done, **judged, params={**run.params, **chosen}, tuning=self.tuning, others=[])
-            except (Exception, SystemExit) as error:  # noqa: BLE001  # as of any method of a plan
+                return replace(done, **evaluated, params={**run.params, **chosen}, tuning=self.tuning, others=[])
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # a method of a plan may raise anything
                 self.error = in_words(error)
         return Outcome(error=self.error, tuning=self.tuning)
 
@@ -211,36 +204,42 @@ def _tune_missing(
     outcome: Outcome, run: Run, estimator: Classifier, X: Matrix, Y: Array, known: Sequence[Fold],
     others: list[OtherRule],
 ) -> float:  # fmt: skip
-    """Tune the grid points that are not known; return the processor time of those that are, as far as it was recorded.
+    """Tune the grid points that are not known; return the recorded processor time of the known ones.
 
-    The outcome gets the new folds, and the seconds of all. The same fits are judged by the `others`, whose `tuning`
-    grows, or whose `error` says why it does not.
+    The outcome gets the new folds and the seconds of all folds. The same fits are evaluated with the
+    `others`: each gets its tuning, or its error.
     """
-    missing, metrics, started = missing_points(run, known), run.plan.metrics, time.perf_counter()
+    missing = missing_points(run, known)
+    metrics = run.plan.metrics
+    start = time.perf_counter()
     folds: list[Fold] = []
-    followed = [other for other in others if not other.error]
-    rules = [(other.parameters, other.run.convention) for other in followed]
+    evaluated = [other for other in others if not other.error]
+    rules = [(other.parameters, other.run.convention) for other in evaluated]
     options: dict[str, Any] = {"folds": run.plan.tuning.folds, "seed": run.seed, "metrics": metrics, "others": rules}
     for grid in _as_grids(missing):
-        used, named = processor_seconds(), inner_names(estimator, grid)
-        table = tune(estimator, named, X, Y, convention=run.convention, **options)
-        # What the search took, shared out by the time of the fits; under each rule its rows add up to it.
+        processor_start = processor_seconds()
+        names = inner_names(estimator, grid)
+        table = tune(estimator, names, X, Y, convention=run.convention, **options)
+        # The processor time of the search is divided by the time of the fits. Under each rule the rows add up to it.
         weights = table.fit_seconds.to_numpy() + 1e-9
-        table["processor_seconds"] = (processor_seconds() - used) * (1 + len(rules)) * weights / weights.sum()
-        folds += _folds(table[table.rule == 0] if rules else table, grid, named, metrics)
-        for i, other in enumerate(followed, 1):
+        table["processor_seconds"] = (
+            (processor_seconds() - processor_start) * (1 + len(rules)) * weights / weights.sum()
+        )
+        folds += _read_folds(table[table.rule == 0] if rules else table, grid, names, metrics)
+        for i, other in enumerate(evaluated, 1):
             part = table[table.rule == i]
             other.error = other.error or next(filter(None, part.error), "")
-            other.tuning += _folds(part[part.error == ""], grid, named, metrics)
-    searched = time.perf_counter() - started if missing else 0.0
+            other.tuning += _read_folds(part[part.error == ""], grid, names, metrics)
+    search_seconds = time.perf_counter() - start if missing else 0.0
     before = [fold for fold in known if fold.point in set(run.points) - set(missing)]
-    # All at once and at the end: what a search found before it failed is no tuning.
-    outcome.tuning, outcome.tune_seconds = folds, sum(fold.fit_seconds for fold in before) + searched
+    # Set at the end only: the results of a search that fails later are no tuning.
+    outcome.tuning = folds
+    outcome.tune_seconds = sum(fold.fit_seconds for fold in before) + search_seconds
     return sum(fold.processor_seconds for fold in before if not math.isnan(fold.processor_seconds))
 
 
 def _as_grids(points: Iterable[str]) -> list[Grid]:
-    """Points as full grids, of which a search can make one path; point by point where they fill none."""
+    """Return points as full grids, which a search can solve as one path, or else as grids of one point each."""
     by_names: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for point in map(json.loads, points):
         by_names.setdefault(tuple(point), []).append(point)
@@ -252,13 +251,13 @@ def _as_grids(points: Iterable[str]) -> list[Grid]:
     return grids
 
 
-def _folds(table: Any, grid: Grid, named: Iterable[str], metrics: Iterable[str]) -> list[Fold]:
-    """The rows of a search as records; `named` are the names of the grid's parameters in the table."""
+def _read_folds(table: Any, grid: Grid, names: Iterable[str], metrics: Iterable[str]) -> list[Fold]:
+    """Return the rows of a search as records; `names` are the names of the grid's parameters in the table."""
     folds = []
     for row in table.to_dict("records"):
-        # The grid's own values, since a table makes 10.0 of 10 in a column with 0.5.
-        tried = zip(grid, grid.values(), (row[f"param_{name}"] for name in named))
-        point = {name: next(value for value in values if value == found) for name, values, found in tried}
+        # The values are taken from the grid, because a column with 0.5 turns 10 into 10.0.
+        columns = zip(grid, grid.values(), (row[f"param_{name}"] for name in names))
+        point = {name: next(one for one in values if one == value) for name, values, value in columns}
         measured = (float(row[name]) for name in ("fit_seconds", "gap", "evaluations", "processor_seconds"))
         values = {metric: float(row[metric]) for metric in metrics}
         folds.append(Fold(json.dumps(point, sort_keys=True), int(row["fold"]), values, *measured))

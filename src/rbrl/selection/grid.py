@@ -1,4 +1,4 @@
-"""Every point of a grid in every fold, for any classifier: the table behind a choice of parameters."""
+"""Cross-validated metrics of every grid point, for any classifier."""
 
 import itertools
 import time
@@ -26,81 +26,54 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Predicted(NamedTuple):
-    """What a classifier of label matrices says of rows; None for what no metric needs, or it does not have.
-
-    Attributes
-    ----------
-    labels : array (n_samples, n_labels) or None
-    scores : array (n_samples, n_labels) or None
-    probabilities : array (n_samples, n_labels) or None
-    """
+class Predictions(NamedTuple):
+    """Predicted labels, scores and probabilities (n_samples, n_labels); None if not available."""
 
     labels: Array | None = None
     scores: FloatArray | None = None
     probabilities: FloatArray | None = None
 
-    def judged(self, Y: Any, metrics: Iterable[str | Metric], convention: str) -> dict[str, float]:
-        """Values by the names of metrics; NaN for those of probabilities, where there are none.
+    def evaluate(self, Y: Any, metrics: Iterable[str | Metric], convention: str) -> dict[str, float]:
+        """Return the values of metrics by name; NaN for metrics of probabilities if there are none.
 
-        Predictions that are NaN or infinite are refused: a method that gives them has failed.
-
-        Parameters
-        ----------
-        Y : array (n_samples, n_labels)
-            0/1; NaN where nobody looked.
-        metrics : iterable of str or Metric
-        convention : {"paper", "mulan", "sklearn"}
-
-        Returns
-        -------
-        dict of str to float
+        The labels Y are 0/1, with NaN for a missing label. Predictions that are NaN or infinite are
+        rejected, because the method that returned them has failed.
 
         Examples
         --------
-        >>> Predicted(labels=np.array([[1, 0]])).judged([[1, 1]], ["hamming_loss", "log_loss"], "paper")
+        >>> Predictions(labels=np.array([[1, 0]])).evaluate([[1, 1]], ["hamming_loss", "log_loss"], "paper")
         {'hamming_loss': 0.5, 'log_loss': nan}
         """
         for name, values in self._asdict().items():
             n_bad = 0 if values is None or values.dtype.kind != "f" else np.count_nonzero(~np.isfinite(values))
             if n_bad:
                 raise ValueError(f"The {name} must be finite. Got NaN or infinity in {n_bad} of {values.size} entries.")
-        asked = [get_metric(metric) for metric in metrics]
-        known = [metric for metric in asked if metric.needs != "probabilities" or self.probabilities is not None]
-        found = evaluate(Y, self.labels, self.scores, known, convention, "ignore", self.probabilities)
-        return {metric.name: found.get(metric.name, np.nan) for metric in asked}
+        records = [get_metric(metric) for metric in metrics]
+        computable = [metric for metric in records if metric.needs != "probabilities" or self.probabilities is not None]
+        values = evaluate(Y, self.labels, self.scores, computable, convention, "ignore", self.probabilities)
+        return {metric.name: values.get(metric.name, np.nan) for metric in records}
 
 
-def predictions(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> Predicted:
-    """What metrics need of a fitted classifier of label matrices, as far as it has it.
-
-    Parameters
-    ----------
-    estimator : fitted classifier
-    X : array, sparse matrix or data frame (n_samples, n_features)
-    metrics : iterable of str or Metric
-
-    Returns
-    -------
-    Predicted
-    """
+def predict_for_metrics(estimator: Any, X: Any, metrics: Iterable[str | Metric]) -> Predictions:
+    """Return the predictions of a fitted classifier of label matrices that some metrics need."""
     needs = {get_metric(metric).needs for metric in metrics}
-    likely = "probabilities" in needs and hasattr(estimator, "predict_proba")
-    P = probabilities_of(estimator, X) if likely else None
-    if isinstance(estimator, MultiLabelClassifier) and estimator.targets_.is_matrix:
-        # By their contract predict cuts the scores at zero: one pass over the rows instead of two.
-        scores = estimator.decision_function(X)
-        relevant = relevant_labels(scores, estimator.non_empty_) if "labels" in needs else None
-        return Predicted(None if relevant is None else relevant.astype(np.int64), scores, P)
+    has_probabilities = "probabilities" in needs and hasattr(estimator, "predict_proba")
+    P = probabilities_of(estimator, X) if has_probabilities else None
     labels = None
+    if isinstance(estimator, MultiLabelClassifier) and estimator.targets_.is_matrix:
+        # The labels of these classifiers follow from the scores: one pass over the rows is enough.
+        scores = estimator.decision_function(X)
+        if "labels" in needs:
+            labels = relevant_labels(scores, estimator.non_empty_).astype(np.int64)
+        return Predictions(labels, scores, P)
     if "labels" in needs:
         labels = estimator.predict(X)
         labels = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
         labels = labels[:, None] if labels.ndim == 1 else labels
-    return Predicted(labels, scores_of(estimator, X) if "scores" in needs else None, P)
+    return Predictions(labels, scores_of(estimator, X) if "scores" in needs else None, P)
 
 
-# Parameters of an objective's classifier that change its design, not only its objective.
+# Parameters of a classifier with an objective that change its design.
 DESIGN_PARAMETERS = {
     "kernel", "gamma", "degree", "coef0", "low_rank", "fit_intercept", "approximation", "n_components", "random_state",
 }  # fmt: skip
@@ -111,38 +84,44 @@ def tune(
     metrics: Iterable[str | Metric] = PAPER_METRICS, convention: str = "paper", n_jobs: int = 1, tol: float = 1e-4,
     others: Sequence[tuple[dict[str, Any], str]] = (),
 ) -> "pd.DataFrame":  # fmt: skip
-    """Cross-validated metrics of every grid point.
+    """Compute cross-validated metrics of every grid point.
 
-    Models with an objective go along a path of warm starts. Others are fitted point by point, with `fit_many` where they
-    have it.
+    Models with an objective are solved along a path, with warm starts. Other models are fitted point
+    by point, with `fit_many` if they have this method.
 
     Parameters
     ----------
     estimator : classifier
     grid : dict of str to list
+        Values of the parameters.
     X, Y : arrays or sparse matrices
-        Y in 0/1; NaN where nobody looked, for classifiers that take it: metrics then leave it out.
+        Features, and labels in 0/1. NaN is a missing label, if the classifier accepts missing
+        labels; the metrics leave it out.
     folds : int or iterable of (train, test), default=5
-        How many, or the row numbers of each.
+        Number of shuffled folds, or the row indices of each fold.
     seed : int, default=0
-        Of the shuffled folds, where only their number is given.
+        Seed of the shuffled folds.
     metrics : sequence of str or Metric
+        Metrics to compute.
     convention : {"paper", "sklearn"}
+        Convention of the metrics.
     n_jobs : int, default=1
-        Folds in parallel.
+        Number of folds in parallel.
     tol : float, default=1e-4
-        Expected gain of a step below which a model on a path is done.
+        Expected gain of a step, as a share of the objective, below which a model on a path is not
+        improved.
     others : sequence of (dict, str), default=()
-        Other decision rules that the same fits are judged by: `decision_parameters` of the estimator, and a convention.
-        Models on a path are then fitted point by point.
+        Other decision rules for the same fits: `decision_parameters` of the estimator, and a
+        convention. With other rules, all models are fitted point by point.
 
     Returns
     -------
     DataFrame
-        One row per point and fold: ``param_<name>``, ``fold``, the metrics (those of probabilities NaN where the estimator
-        has no `predict_proba`), ``fit_seconds``, ``gap``, ``evaluations``; with `others` also ``rule``, 0 for the
-        estimator's own and 1, 2, … for theirs, and ``error``: what judging by another rule raised, where its metrics are
-        NaN, or nothing.
+        A row for each point and fold, with ``param_<name>``, ``fold``, the metrics,
+        ``fit_seconds``, ``gap`` and ``evaluations``. Metrics of probabilities are NaN if the
+        estimator has no `predict_proba`. With `others`, the column ``rule`` is 0 for the rule of the
+        estimator and 1, 2, … for the others, and the column ``error`` is the error message if the
+        evaluation of another rule failed.
 
     Examples
     --------
@@ -155,20 +134,19 @@ def tune(
     [[10, 0], [1, 0], [10, 1], [1, 1]]
     """
     names = [get_metric(metric).name for metric in metrics]
-    shuffled = (
-        KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0])) if isinstance(folds, int) else folds
-    )
-    # Where the rank is limited neighbours on the grid need not have close solutions, for those are local optima.
-    of_any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
-    search = _along_path if of_any_rank and not others else _point_by_point
+    if isinstance(folds, int):
+        folds = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
+    # With a limited rank, solutions are local optima, and those of neighbours need not be close.
+    any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
+    search = _search_path if any_rank and not others else _search_points
     task = _Task(estimator, grid, X, Y, names, [({}, convention), *others], tol)
-    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in shuffled)
+    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in folds)
     pandas = import_extra("pandas", "report", "The table of a grid")
     return pandas.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
 
 
 class _Task(NamedTuple):
-    """What every fold of a search has in common."""
+    """Arguments that all folds share."""
 
     estimator: Any
     grid: Grid
@@ -179,78 +157,69 @@ class _Task(NamedTuple):
     tol: float
 
 
-def points(grid: Grid) -> Table:
-    """All combinations of a grid, the first name changing slowest.
-
-    Parameters
-    ----------
-    grid : dict of str to sequence
-
-    Returns
-    -------
-    list of dict
-
-    Examples
-    --------
-    >>> points({"ridge": [1, 10], "nuclear": [0]})
-    [{'ridge': 1, 'nuclear': 0}, {'ridge': 10, 'nuclear': 0}]
-    """
+def _points(grid: Grid) -> Table:
+    """Return all combinations of the values of a grid; the first name changes slowest."""
     return [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
 
 
-def _along_path(task: _Task, train: IntArray, test: IntArray) -> Table:
+def _search_path(task: _Task, train: IntArray, test: IntArray) -> Table:
     ((_, convention),) = task.rules
     grid = task.grid
-    outer = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
-    inner = {name: grid[name] for name in grid if name not in DESIGN_PARAMETERS}
-    inner = {name: sorted(inner[name], reverse=name == "ridge") for name in sorted(inner, key=lambda n: n != "ridge")}
-    table, data = [], SearchData(task.X, np.asarray(task.Y))
+    designs = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
+    axes = {name: grid[name] for name in grid if name not in DESIGN_PARAMETERS}
+    axes = {name: sorted(axes[name], reverse=name == "ridge") for name in sorted(axes, key=lambda n: n != "ridge")}
+    table = []
+    data = SearchData(task.X, np.asarray(task.Y))
     # Models with an objective have no probabilities.
-    known = [name for name in task.names if get_metric(name).needs != "probabilities"]
-    for shape in points(outer):
-        model = clone(task.estimator).set_params(**shape)
-        fold = Fold(model, data, train, test, Scoring(known, convention), task.tol)
-        for row in fold.search(inner, final=True):
+    computable = [name for name in task.names if get_metric(name).needs != "probabilities"]
+    for design_params in _points(designs):
+        model = clone(task.estimator).set_params(**design_params)
+        fold = Fold(model, data, train, test, Scoring(computable, convention), task.tol)
+        for row in fold.search(axes, final=True):
+            params = {**design_params, **row["params"]}
             values = {name: row.get(name, np.nan) for name in task.names}
-            table.append(_row({**shape, **row["params"]}, values, row["seconds"], row["gap"], row["evaluations"]))
+            table.append(_row(params, values, row["seconds"], row["gap"], row["evaluations"]))
     return table
 
 
-def _point_by_point(task: _Task, train: IntArray, test: IntArray) -> Table:
+def _search_points(task: _Task, train: IntArray, test: IntArray) -> Table:
     table = []
     with one_thread():
-        for params, model, seconds in _fitted(task.estimator, points(task.grid), task.X[train], task.Y[train]):
-            certified = [getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_")]
+        for params, model, seconds in _fit_points(task.estimator, _points(task.grid), task.X[train], task.Y[train]):
+            solver_values = [getattr(model, name, np.nan) for name in ("gap_", "n_evaluations_")]
             for i, rule in enumerate(task.rules):
-                values, error = _judged(model, task.X[test], task.Y[test], task.names, *rule, strict=i == 0)
-                row = _row(params, values, seconds, *certified)
+                values, error = _evaluate_rule(model, task.X[test], task.Y[test], task.names, *rule, strict=i == 0)
+                row = _row(params, values, seconds, *solver_values)
                 table.append({**row, "rule": i, "error": error} if len(task.rules) > 1 else row)
     return table
 
 
-def _judged(
+def _evaluate_rule(
     model: Any, X: Any, Y: Any, names: list[str], decision: dict[str, Any], convention: str, strict: bool
 ) -> tuple[dict[str, float], str]:
-    """Metrics of a fitted model under a decision rule, and an error's text: only that of the first rule is raised."""
+    """Return the metrics of a fitted model with a decision rule, and an error message or "".
+
+    Errors are raised only if `strict`.
+    """
     try:
-        predicted = predictions(model.set_params(**decision) if decision else model, X, names)
-        return predicted.judged(Y, names, convention), ""
+        predictions = predict_for_metrics(model.set_params(**decision) if decision else model, X, names)
+        return predictions.evaluate(Y, names, convention), ""
     except (Exception, SystemExit) as error:
         if strict:
             raise
         return dict.fromkeys(names, np.nan), in_words(error)
 
 
-def _fitted(estimator: Any, points: Table, X: Any, Y: Any) -> Iterator[tuple[dict[str, Any], Any, float]]:
-    """Yield parameters, fitted model and seconds of every point."""
-    started = time.perf_counter()  # a `fit_many` may do all its work at once
-    # Ours asks no more of a classifier than that it can be cloned: it serves those of others too.
+def _fit_points(estimator: Any, points: Table, X: Any, Y: Any) -> Iterator[tuple[dict[str, Any], Any, float]]:
+    """Yield the parameters, the fitted model and the seconds of every point."""
+    started = time.perf_counter()  # `fit_many` may do all its work at the first point
+    # The default implementation only clones and fits, so that it works for any classifier.
     fit_many = getattr(type(estimator), "fit_many", MultiLabelClassifier.fit_many)
     for params, model in zip(points, fit_many(estimator, X, Y, points)):
         yield params, model, time.perf_counter() - started
         started = time.perf_counter()
 
 
-def _row(params: dict[str, Any], values: dict[str, float], *measured: float) -> dict[str, Any]:
+def _row(params: dict[str, Any], values: dict[str, float], seconds: float, gap: float, evaluations: float) -> Any:
     named = {f"param_{name}": value for name, value in params.items()}
-    return {**named, **values, **dict(zip(("fit_seconds", "gap", "evaluations"), measured, strict=True))}
+    return {**named, **values, "fit_seconds": seconds, "gap": gap, "evaluations": evaluations}

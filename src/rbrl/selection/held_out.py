@@ -1,4 +1,4 @@
-"""Scores of rows that their model has not seen, from any classifier: what thresholds and probabilities are learned from."""
+"""Held-out scores of any classifier: scores of rows that their model has not seen."""
 
 from typing import Any, NamedTuple
 
@@ -20,25 +20,14 @@ from rbrl.estimators.named_answers import given_names, hand_on_names
 from rbrl.estimators.training_scores import CUT_ELSEWHERE
 from rbrl.targets import SignedTargets, label_matrix
 
-# Log-odds of probabilities are cut where these are so near to 0 or 1: of 100 trees that agree, more cannot be said.
-LEAST = 1e-4
+# Probabilities are clipped at this distance from 0 and 1 before their log-odds are computed.
+PROBABILITY_MARGIN = 1e-4
 
 
-def checked_targets(owner: Any, X: MatrixLike, y: Any) -> tuple[Any, SignedTargets, list[str] | None]:
-    """Targets as they are given to a classifier within a meta-estimator, their coding, and the names of the labels.
+def check_targets(owner: Any, X: MatrixLike, y: Any) -> tuple[Any, SignedTargets, list[str] | None]:
+    """Return the checked targets of a meta-estimator, their coding, and the names of the labels.
 
-    Parameters
-    ----------
-    owner : meta-estimator
-        It remembers the columns of X.
-    X : as the classifier takes it
-    y : array, sparse matrix or data frame (n_samples, n_labels); or label sets; or (n_samples,), classes
-
-    Returns
-    -------
-    y : array or sparse matrix
-    targets : SignedTargets
-    names : list of str or None
+    The meta-estimator `owner` also stores the names and the number of the columns of X.
     """
     if y is None:
         raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
@@ -55,36 +44,22 @@ def checked_targets(owner: Any, X: MatrixLike, y: Any) -> tuple[Any, SignedTarge
     return (y if targets.is_matrix else column_or_1d(y, warn=True)), targets, names
 
 
-class Fitted(NamedTuple):
-    """A fitted classifier, and the labels that it knows.
-
-    Attributes
-    ----------
-    model : fitted classifier
-    columns : array of int, or None
-        Labels that it was fitted to; None means all.
-    """
+class FittedClassifier(NamedTuple):
+    """A fitted classifier, and the columns of the labels that it was fitted to; None means all."""
 
     model: Any
     columns: IntArray | None
 
     def scores(self, X: MatrixLike, targets: SignedTargets) -> FloatArray:
-        """Scores (n_samples, n_columns): its decision function, or the log-odds of its probabilities; NaN if it has none.
+        """Return its decision function, or the log-odds of its probabilities.
 
-        Parameters
-        ----------
-        X : as the classifier takes it
-        targets : SignedTargets
-
-        Returns
-        -------
-        array (n_samples, n_columns)
+        Labels that the classifier was not fitted to have the score NaN.
         """
         columns = np.arange(targets.n_columns) if self.columns is None else self.columns
         if targets.kind == "multiclass":
             columns = np.searchsorted(targets.classes_, self.model.classes_)
-        known = _decisions if hasattr(self.model, "decision_function") else _log_odds
-        found = known(self.model, X, len(columns))
+        score = _decisions if hasattr(self.model, "decision_function") else _log_odds
+        found = score(self.model, X, len(columns))
         if found.shape[1] != len(columns):
             raise ValueError(
                 f"{type(self.model).__name__} must score each of the {len(columns)} labels that it was fitted to. Got "
@@ -95,26 +70,13 @@ class Fitted(NamedTuple):
         return scores
 
 
-def fit_known(
+def fit_varying_labels(
     estimator: Any, X: MatrixLike, y: Any, targets: SignedTargets, weights: FloatArray | None = None
-) -> Fitted | None:
-    """Fit a classifier; one that is not ours to those labels alone of which both values are there.
+) -> FittedClassifier | None:
+    """Fit a classifier in place; leave out constant labels, unless it is a classifier of rbrl.
 
-    Many classifiers of label matrices refuse a label that is constant in the rows they see.
-
-    Parameters
-    ----------
-    estimator : classifier
-        It is fitted itself.
-    X, y
-        Arguments of its `fit`.
-    targets : SignedTargets
-    weights : array (n_samples,), default=None
-        Its `sample_weight`.
-
-    Returns
-    -------
-    Fitted, or None if no label has both values
+    Many classifiers reject a label that is constant in the training rows. The result is None if all
+    labels are constant. The weights are the `sample_weight` of the classifier.
     """
     columns = None
     if targets.is_matrix and not isinstance(estimator, MultiLabelClassifier):
@@ -124,25 +86,15 @@ def fit_known(
             return None
         if not varying.all():
             columns = np.flatnonzero(varying)
-            y, names = y[:, columns], given_names(estimator)
+            y = y[:, columns]
+            names = given_names(estimator)
             hand_on_names(estimator, None if names is None else [str(names[j]) for j in columns.tolist()])
     options = {} if weights is None else {"sample_weight": weights}
-    return Fitted(fit_for_scores(estimator, X, y, **options), columns)
+    return FittedClassifier(fit_for_scores(estimator, X, y, **options), columns)
 
 
 def fit_for_scores(estimator: Any, X: MatrixLike, y: Any, **options: Any) -> Any:
-    """Fit a classifier whose scores will be cut elsewhere: rows to which it gives no label need no warning.
-
-    Parameters
-    ----------
-    estimator : classifier
-    X, y, **options
-        Arguments of its `fit`.
-
-    Returns
-    -------
-    fitted classifier
-    """
+    """Fit a classifier whose predicted labels are not used, without warnings of empty predictions."""
     token = CUT_ELSEWHERE.set(True)
     try:
         return estimator.fit(X, y, **options)
@@ -154,33 +106,35 @@ def held_out_scores(
     estimator: Any, X: MatrixLike, y: Any, targets: SignedTargets, cv: Any, *, random_state: int = 0,
     n_jobs: int | None = None, weights: FloatArray | None = None, fitted: Any = None,
 ) -> FloatArray:  # fmt: skip
-    """Scores of every row by a model that was fitted without it.
+    """Return the scores of every row by a model that was fitted without this row.
 
     Parameters
     ----------
     estimator : classifier
-        With `decision_function` or `predict_proba`.
+        Classifier with `decision_function` or `predict_proba`.
     X, y
         Arguments of its `fit`.
     targets : SignedTargets
+        Coding of y.
     cv : int, splitter or iterable of splits
-        A number means shuffled folds, which have each class of a 1-D target in them.
+        Number of shuffled folds, or a splitter. The folds of a 1-D target are stratified.
     random_state : int, default=0
+        Seed of the folds.
     n_jobs : int, default=None
-        Folds in parallel.
+        Number of folds in parallel.
     weights : array (n_samples,), default=None
-        The classifier's `sample_weight`.
+        The `sample_weight` of the classifier.
     fitted : classifier, default=None
-        The classifier fitted to all rows: models with an objective start from its solution.
+        Classifier fitted to all rows. Models with an objective start from its solution.
 
     Returns
     -------
     array (n_samples, n_columns)
-        NaN where a model knows only one value of the label, and does not score it.
+        Scores; NaN if a label is constant in the training rows of a fold and was left out.
     """
-    y = y.toarray() if sparse.issparse(y) else y  # as the scores are; folds of a sparse y cannot be drawn
+    y = y.toarray() if sparse.issparse(y) else y  # a splitter does not accept a sparse y
     if isinstance(cv, int | np.integer):
-        # Each class in every fold, so that no model misses one.
+        # Stratification puts each class into the training rows of every fold.
         folds = KFold if targets.is_matrix else StratifiedKFold
         cv = folds(int(cv), shuffle=True, random_state=random_state)
     X, y = indexable(X, y)
@@ -189,11 +143,11 @@ def held_out_scores(
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n_samples)
     if (times != 1).any():
         raise ValueError(
-            f"cv must put every row into one test part. Got {np.count_nonzero(times != 1)} of {n_samples} rows that are in "
-            "none or in several; use a KFold, or a number of folds."
+            f"cv must put every row into one test part. Got {np.count_nonzero(times != 1)} of {n_samples} rows that are "
+            "in no test part or in several; use a KFold, or a number of folds."
         )
     task = _Task(estimator, X, y, targets, weights, fitted)
-    found = Parallel(n_jobs=n_jobs)(delayed(_of_fold)(task, *split) for split in splits)
+    found = Parallel(n_jobs=n_jobs)(delayed(_score_fold)(task, *split) for split in splits)
     scores = np.empty((n_samples, targets.n_columns))
     for (_, test), part in zip(splits, found):
         scores[test] = part
@@ -201,7 +155,7 @@ def held_out_scores(
 
 
 class _Task(NamedTuple):
-    """What all folds have in common."""
+    """Arguments that all folds share."""
 
     estimator: Any
     X: Any
@@ -211,23 +165,25 @@ class _Task(NamedTuple):
     fitted: Any
 
 
-def _of_fold(task: _Task, train: IntArray, test: IntArray) -> FloatArray:
-    # Of a kernel matrix these are the values to the training rows only.
+def _score_fold(task: _Task, train: IntArray, test: IntArray) -> FloatArray:
+    # A kernel matrix is reduced to the columns of the training rows.
     X_train, y_train = _safe_split(task.estimator, task.X, task.y, train)
     X_test, _ = _safe_split(task.estimator, task.X, task.y, test, train)
     model = clone(task.estimator)
     if isinstance(task.fitted, ObjectiveClassifier):
         _start_from(model, task.fitted, train)
-    fitted = fit_known(model, X_train, y_train, task.targets, None if task.weights is None else task.weights[train])
-    return (
-        np.full((len(test), task.targets.n_columns), np.nan) if fitted is None else fitted.scores(X_test, task.targets)
-    )
+    weights = None if task.weights is None else task.weights[train]
+    fitted = fit_varying_labels(model, X_train, y_train, task.targets, weights)
+    if fitted is None:
+        return np.full((len(test), task.targets.n_columns), np.nan)
+    return fitted.scores(X_test, task.targets)
 
 
 def _start_from(model: ObjectiveClassifier, fitted: ObjectiveClassifier, rows: IntArray) -> None:
-    """Let a model begin at the solution for all rows; how near to its own optimum it ends, its tolerance says."""
+    """Let a model start from the solution for all rows."""
     if hasattr(fitted, "coef_"):
-        model.coef_, model.intercept_ = fitted.coef_, fitted.intercept_
+        model.coef_ = fitted.coef_
+        model.intercept_ = fitted.intercept_
     elif hasattr(fitted, "dual_coef_"):
         model.dual_coef_ = fitted.dual_coef_[rows]
     model.set_params(warm_start=True)
@@ -236,12 +192,12 @@ def _start_from(model: ObjectiveClassifier, fitted: ObjectiveClassifier, rows: I
 def _decisions(model: Any, X: MatrixLike, n_columns: int) -> FloatArray:
     scores = np.asarray(model.decision_function(X))
     scores = scores[:, None] if scores.ndim == 1 else scores
-    # Two of several classes were there, which share a score.
+    # If only two of several classes are in the training rows, they share one column.
     return np.hstack([-scores, scores]) if (n_columns, scores.shape[1]) == (2, 1) else scores
 
 
 def _log_odds(model: Any, X: MatrixLike, n_columns: int) -> FloatArray:
-    """Log-odds of what `predict_proba` gives: a matrix of labels or classes, or a list with an array for each label."""
+    """Return the log-odds of `predict_proba`: a matrix, or a list with an array for each label."""
     if not hasattr(model, "predict_proba"):
         raise TypeError(
             f"Held-out scores need decision_function or predict_proba. Got {type(model).__name__}, which has neither."
@@ -252,7 +208,7 @@ def _log_odds(model: Any, X: MatrixLike, n_columns: int) -> FloatArray:
         P = np.column_stack([P[:, np.asarray(classes) > 0].sum(axis=1) for P, classes in pairs])
     else:
         P = np.asarray(found)
-        # A single label, or a binary target, has a column for each of its two values.
+        # A single label, or a binary target, has two columns.
         P = P[:, 1:] if (n_columns, P.shape[1]) == (1, 2) else P
-    P = np.clip(P, LEAST, 1 - LEAST)
+    P = np.clip(P, PROBABILITY_MARGIN, 1 - PROBABILITY_MARGIN)
     return np.log(P / (1 - P))
