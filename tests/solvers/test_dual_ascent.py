@@ -1,6 +1,8 @@
 """Dual ascent over rows: it reaches the optimum of the quasi-Newton solver, its dual values never fall, and it says what it
 does not take."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -208,7 +210,11 @@ def test_what_it_does_not_take_is_refused():
 @pytest.mark.skipif(not COMPILED, reason="without the compiled loop another solver is chosen")
 def test_the_choice_of_a_solver():
     assert isinstance(choose_solver(objective_of(0)), DualAscent)
-    assert isinstance(choose_solver(objective_of(0, ridge=1e-9)), QuasiNewton)
+    assert isinstance(choose_solver(objective_of(0, ridge=1e-9, kind="sparse")), QuasiNewton)
+    # A weak ridge is left to the other solver where dense data have few columns, and not elsewhere.
+    assert isinstance(choose_solver(objective_of(0, ridge=0.01)), QuasiNewton)
+    assert isinstance(choose_solver(objective_of(0, ridge=0.01, m=60)), DualAscent)
+    assert isinstance(choose_solver(objective_of(0, ridge=0.01, kind="sparse")), DualAscent)
     assert isinstance(choose_solver(objective_of(0, ridge=0.0)), QuasiNewton)
     objective = objective_of(0)
     assert isinstance(choose_solver(Objective(objective.design, objective.Y, UnknownLoss(), 1.0, 0.0)), QuasiNewton)
@@ -224,6 +230,32 @@ def test_both_solvers_can_be_named(nuclear):
     assert found[0].objective_ == pytest.approx(found[1].objective_, rel=2e-6)
     assert found[0].rank_ == found[1].rank_
     assert max(model.gap_ for model in found) <= 1e-6
+
+
+@pytest.mark.skipif(not COMPILED, reason="without the compiled loop another solver is chosen")
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_quasi_newton_solver_goes_on_where_dual_ascent_gives_up(kernel):
+    """Labels that can be separated, and a weak ridge."""
+    rng = np.random.default_rng(14)
+    X = sparse.random_array((60, 80), density=0.2, rng=rng, format="csr")
+    Y = (rng.random((60, 5)) < 0.4).astype(int)
+    model = RBRLClassifier(kernel=kernel, ridge=1e-3, tol=1e-5, max_iter=1000)
+    problem = model.problem(X, Y)
+    assert isinstance(problem.solver, DualAscent)
+    problem.solver = replace(problem.solver, give_up=0.01)
+    solution = problem.solve()
+    assert solution.proof.gap <= 1e-5
+    assert solution.result.n_iter == len(solution.result.history) > 10
+    named = model.set_params(solver="quasi-newton").fit(X, Y)
+    assert solution.proof.objective == pytest.approx(named.objective_, rel=2e-5)
+
+
+def test_a_callback_that_stops_dual_ascent_stops_the_fit():
+    objective = objective_of(0, ridge=1e-3)
+    objective.reached = lambda gap: True
+    result = DualAscent(give_up=0.0).solve(objective, tol=1e-9)
+    assert not result.gave_up
+    assert "A callback asked it to stop" in result.messages[0]
 
 
 def test_a_warm_start_keeps_its_dual_scores_to_itself():

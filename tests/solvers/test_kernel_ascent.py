@@ -92,7 +92,7 @@ def test_too_few_iterations_are_said_and_a_start_is_used():
     assert "Dual ascent stopped after 2 iterations" in message
     done = DualAscent().solve(objective, tol=1e-5)
     again = DualAscent(dual_scores=done.dual_scores).solve(objective, start=done.weights, tol=1e-5)
-    assert again.n_iter == 1
+    assert again.n_iter <= 3 < done.n_iter
 
 
 @pytest.mark.parametrize("stored", ["double", "single", "computed"])

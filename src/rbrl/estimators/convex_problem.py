@@ -34,6 +34,7 @@ from rbrl.solvers import (
     DualAscent,
     LowRank,
     Posed,
+    QuasiNewton,
     Solution,
     Solver,
     choose_solver,
@@ -254,19 +255,30 @@ class ConvexProblem:
         -------
         Solution
         """
-        model, dtype, solver = self.model, self.X.dtype, self.solver
-        if isinstance(solver, DualAscent) and self.has_rows:
-            objective = self._row_objective
-            start = None if start is None else objective.design.weights(start)
-            solver = replace(solver, dual_scores=dual_scores)
-            return solve_posed(solver, objective, self._posed(objective), start, model.tol, model.max_iter)
+        model, solver = self.model, self.solver
+        if not (isinstance(solver, DualAscent) and self.has_rows):
+            return self._solve_over_design(solver, start, model.max_iter)
+        objective = self._row_objective
+        weights = None if start is None else objective.design.weights(start)
+        solver = replace(solver, dual_scores=dual_scores)
+        solution = solve_posed(solver, objective, self._posed(objective), weights, model.tol, model.max_iter)
+        if not solution.result.gave_up:
+            return solution
+        del self._row_objective
+        left = model.max_iter - solution.result.n_iter
+        more = self._solve_over_design(QuasiNewton(), solution.coefficients.astype(np.float64), left)
+        return more.after(solution)
+
+    def _solve_over_design(self, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+        """Solve over the problem's own design, from coefficients as the model stores them."""
+        model = self.model
         if self.kind == "kernel":
+            limits = start, model.tol, max_iter
             K = self._kernel_matrix()
-            limits = start, model.tol, model.max_iter
-            return solve_kernel(solver, K, model.low_rank, self.ridge, self.objective, dtype, *limits)
+            return solve_kernel(solver, K, model.low_rank, self.ridge, self.objective, self.X.dtype, *limits)
         objective = self.objective()
         start = None if start is None else objective.design.weights(start)
-        return solve_posed(solver, objective, self._posed(objective), start, model.tol, model.max_iter)
+        return solve_posed(solver, objective, self._posed(objective), start, model.tol, max_iter)
 
     def _posed(self, objective: Objective) -> Posed:
         """Return the proof of a solution, for an objective over this problem's rows."""

@@ -3,8 +3,11 @@
 import warnings
 from dataclasses import dataclass
 
+import numpy as np
+
+from rbrl._common.typing import issparse
 from rbrl._loops import COMPILED
-from rbrl.problem import LARGEST_DECOMPOSITION, KernelDesign, Objective
+from rbrl.problem import LARGEST_DECOMPOSITION, KernelDesign, MatrixDesign, Objective
 from rbrl.solvers.base import Solver
 from rbrl.solvers.dual_ascent import DualAscent, is_visitable
 from rbrl.solvers.proximal_points import ProximalPoints
@@ -32,41 +35,93 @@ class KernelBlocks(DualAscent):
         )
 
 
-def choose_solver(objective: Objective, max_iter: int = 1000) -> Solver:
-    """Return the solver that is faster on problems of this kind.
+@dataclass(frozen=True)
+class SolverRule:
+    r"""The rule that chooses between dual ascent and the quasi-Newton solver, by what is known before the fit.
 
     Dual ascent serves objectives whose rows it can visit, if its loop is compiled and the loss of a row has the terms that
-    the loop knows. It needs a ridge that is not too weak for the length of the rows: momentum needs some sqrt(R / ridge)
-    proximal problems of some passes each, and `max_iter` is the number of passes. The quasi-Newton solver serves everything
-    else. Only a kernel matrix that is too large to be decomposed is left to dual ascent in any case.
-    `python -m benchmarks.text` has the times of dual ascent on text, `python -m benchmarks.kernel_rows` those with kernels.
+    the loop knows. It needs a ridge: with the ridge R of its proximal problems, momentum needs some
+    :math:`\sqrt{R / \lambda_1}` of them. The quasi-Newton solver serves everything else. It also serves dense data with no
+    more columns than rows and a weak ridge. There, the eigenvectors of the columns make a good model of the
+    loss, whatever the ridge. Only a kernel matrix that is too large to be decomposed is left to dual ascent in any case.
+    `python -m benchmarks.text` has the times of dual ascent on text, `python -m benchmarks.kernel_rows` those with kernels,
+    and `python -m benchmarks.solver` those on problems of all kinds.
 
     Parameters
     ----------
-    objective : Objective
-        Objective over the rows as they are: :func:`rbrl.problem.linear.row_design`, :class:`rbrl.problem.KernelDesign`.
-    max_iter : int, default=1000
-
-    Returns
-    -------
-    Solver
+    passes_per_problem : float, default=8
+        Number of passes over the rows for each proximal problem that momentum needs.
+    quasi_newton_evaluations : float, default=30
+        Number of evaluations of the quasi-Newton solver on dense data with few columns.
+    give_up : float, default=0.25
+        Share of `max_iter` after which dual ascent gives up, if it expects not to reach the tolerance. The quasi-Newton
+        solver then goes on.
 
     Examples
     --------
     >>> import numpy as np
     >>> from rbrl.losses import SquaredHinge
     >>> from rbrl.problem import MatrixDesign, Objective
-    >>> from rbrl.solvers import choose_solver
+    >>> from rbrl.solvers.auto import SolverRule
     >>> X, Y = np.array([[1.0], [-2.0]]), np.array([[1], [-1]])
-    >>> choose_solver(Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=0.0, nuclear=0.0))
+    >>> SolverRule().choose(Objective(MatrixDesign(X), Y, SquaredHinge(), ridge=0.0, nuclear=0.0))
     QuasiNewton(memory=20)
     """
-    ascent = DualAscent()
-    if not is_visitable(objective) or not objective.ridge.weight > 0:
-        return QuasiNewton()
-    if objective.loss.row_terms(objective.Y.shape[1]) is None:
-        return QuasiNewton()
-    if isinstance(objective.design, KernelDesign) and len(objective.Y) > LARGEST_DECOMPOSITION:
+
+    passes_per_problem: float = 8.0
+    quasi_newton_evaluations: float = 30.0
+    give_up: float = 0.25
+
+    def choose(self, objective: Objective, max_iter: int = 1000) -> Solver:
+        """Return the solver that is faster on problems of this kind.
+
+        Parameters
+        ----------
+        objective : Objective
+            Objective over the rows as they are: :func:`rbrl.problem.linear.row_design`,
+            :class:`rbrl.problem.KernelDesign`.
+        max_iter : int, default=1000
+
+        Returns
+        -------
+        Solver
+        """
+        if not is_visitable(objective) or not objective.ridge.weight > 0:
+            return QuasiNewton()
+        if objective.loss.row_terms(objective.Y.shape[1]) is None:
+            return QuasiNewton()
+        if isinstance(objective.design, KernelDesign) and len(objective.Y) > LARGEST_DECOMPOSITION:
+            return DualAscent()
+        ascent = DualAscent(give_up=self.give_up)
+        n_problems = ProximalPoints.of(objective, ascent.proximal_share).n_problems
+        is_hopeless = ascent.passes * n_problems > max_iter
+        if not COMPILED or is_hopeless or self.passes_per_problem * n_problems > self.expect_evaluations(objective):
+            return QuasiNewton()
         return ascent
-    n_problems = ProximalPoints.of(objective, ascent.proximal_share).n_problems
-    return ascent if COMPILED and ascent.passes * n_problems <= max_iter else QuasiNewton()
+
+    def expect_evaluations(self, objective: Objective) -> float:
+        """Return the evaluations that the quasi-Newton solver takes, with those that its set-up costs.
+
+        It is infinite where they are not known in advance.
+        """
+        design = objective.design
+        n_samples, n_columns = design.shape
+        is_known = isinstance(design, MatrixDesign) and not issparse(design.X) and n_columns <= n_samples
+        # A decomposition takes n m^2 operations, and an evaluation 4 n m l.
+        set_up = n_columns / (4 * objective.Y.shape[1])
+        return self.quasi_newton_evaluations + set_up if is_known else np.inf
+
+
+def choose_solver(objective: Objective, max_iter: int = 1000) -> Solver:
+    """Return the solver that :class:`SolverRule` chooses.
+
+    Parameters
+    ----------
+    objective : Objective
+    max_iter : int, default=1000
+
+    Returns
+    -------
+    Solver
+    """
+    return SolverRule().choose(objective, max_iter)

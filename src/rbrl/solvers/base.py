@@ -45,6 +45,8 @@ class SolverResult:
         The scores whose loss gradient gave the best lower bound; None means `scores`.
     messages : tuple of str
         Why the stopping rule was not met, and what to do about it; empty if it was.
+    gave_up : bool
+        Whether the solver stopped because it expected that the iterations would not be enough.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class SolverResult:
     scores: Any = field(repr=False, default=None)
     dual_scores: Any = field(repr=False, default=None)
     messages: tuple[str, ...] = ()
+    gave_up: bool = False
 
 
 Start = FloatArray | None

@@ -24,7 +24,7 @@ products are those of functions.
 proximal problems, :mod:`rbrl.solvers.proximal_points`, whose ridge is stronger.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +61,9 @@ class DualAscent:
     standstill : float, default=1e-13
         Share of the norm of the weights: where a pass moves them by less, they stand still. It matters only where `tol` is
         rounding.
+    give_up : float, default=1
+        Share of `max_iter` after which it stops if the fall of the gap says that the rest will not be enough; 1 means
+        never.
     dual_scores : array (n_samples, n_labels), default=None
         Scores whose loss gradients are the first dual variables, such as those of an earlier result. They serve whatever the
         penalties and the weights of losses are now.
@@ -83,6 +86,7 @@ class DualAscent:
     stronger: float = 8.0
     first_forecast: int = 8
     standstill: float = 1e-13
+    give_up: float = 1.0
     dual_scores: FloatArray | None = field(default=None, repr=False, compare=False)
 
     def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
@@ -186,7 +190,8 @@ class Ascent(Run):
                 self.points.move(self.W)
         if self.settled:
             self.check()
-        return self.result(self.name, self.W, self.gap() <= self.tol)
+        result = self.result(self.name, self.W, self.gap() <= self.tol)
+        return replace(result, gave_up=self.stopped_by == "forecast")
 
     def finished(self) -> bool:
         """Return whether there is nothing more to do. A tolerance that is rounding asks for weights that stand still."""
@@ -292,20 +297,22 @@ class Ascent(Run):
     def plan_next_check(self) -> None:
         """Set the iteration of the next check: where the last two gaps say that the tolerance is reached.
 
-        The gap is taken to fall by the same factor in each pass. The next check comes after twice as many passes as there
-        were, at the latest.
+        The gap is taken to fall by the same factor in each pass. The next check comes after half as many passes again as
+        there were, at the latest.
         """
         n, gap = self.n_iter, self.gap()
         self.gaps.append((n, gap))
         before, gap_before = self.gaps[-2:][0]
-        latest = max(2 * n, 2)
+        latest = max(n + (n + 1) // 2, 2)
         if not (np.isfinite(gap_before) and 0 < gap < gap_before and self.tol > 0):
             self.next_check = latest
             return
         rate = np.log(gap_before / gap) / (n - before)
         left = np.log(gap / self.tol) / rate
         self.next_check = int(np.clip(np.ceil(n + left), n + 1, latest))
-        if self.objective.nuclear.weight and left > n >= self.settings.first_forecast:
+        if n + left > self.max_iter > n >= self.settings.give_up * self.max_iter:
+            self.stopped_by = "forecast"
+        elif self.objective.nuclear.weight and left > n >= self.settings.first_forecast:
             self.adapt_proximal_ridge(rate)
 
     def adapt_proximal_ridge(self, rate: float) -> None:

@@ -65,6 +65,19 @@ class Solution:
     result: SolverResult
     messages: tuple[str, ...] = ()
 
+    def after(self, first: "Solution") -> "Solution":
+        """Return this solution with the iterations of another one, which it started from, before its own.
+
+        Parameters
+        ----------
+        first : Solution
+
+        Returns
+        -------
+        Solution
+        """
+        return replace(self, result=_joined(first.result, self.result))
+
 
 @dataclass(frozen=True)
 class Posed:
@@ -226,7 +239,7 @@ def solve_kernel(
             return first
         start, max_iter = first.coefficients, max(max_iter - first.result.n_iter, 1)
     solution = solve_posed(solver, *over(K.copy()), tol, max_iter)
-    return solution if first is None else replace(solution, result=_joined(first.result, solution.result))
+    return solution if first is None else solution.after(first)
 
 
 def _joined(first: SolverResult, second: SolverResult) -> SolverResult:
