@@ -33,8 +33,8 @@ OTHER = "commit 50282f7, the last one before dual ascent, which solves all by qu
 TEXT = f"""The solver that RBRLClassifier chooses, on a list of problems that was drawn before the
 solvers were tuned. A third of the list is held out. The choice is named in the column "solver":
 dual ascent for linear models unless the ridge is too weak for the length of the rows, and
-quasi-Newton for kernels and otherwise. Every problem has a nuclear norm, which linear models do
-not have by default.
+quasi-Newton otherwise, for kernels with a nuclear norm among others. Every problem has a nuclear
+norm, which models do not have by default.
 
 60 % parts, seed 0; the kernel is RBF with gamma = 1 / n_features, "unit" divides each row by its
 norm. Settings are ridge, ranking, nuclear; tol is 1e-4, and 1e-3 from 200 labels on. Every run is
