@@ -3,6 +3,7 @@
 import codecs
 import gzip
 import io
+import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
@@ -143,6 +144,27 @@ def list_some(values: Sequence[object], limit: int) -> str:
     "'a', 'b', …"
     """
     return ", ".join([*map(quote, values[:limit]), *["…"][: len(values) > limit]])
+
+
+def parse_float(text: str) -> float | None:
+    """Return the number in `text`, or None; 1_0 and ٣ are not numbers, unlike for Python's `float`."""
+    if "_" in text or not text.isascii():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def parse_number(text: str) -> float | None:
+    """Return the finite number or NaN in `text`, or None."""
+    value = parse_float(text)
+    return None if value is None or math.isinf(value) else value
+
+
+def format_number(value: float) -> str:
+    """Return the shortest text of a float, integers without a point; `?` for NaN."""
+    return repr(value).removesuffix(".0") if value == value else "?"
 
 
 @contextmanager

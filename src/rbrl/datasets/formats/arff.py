@@ -7,7 +7,7 @@ option `-C` in the name of the relation. The columns of Y have the order of the 
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,21 @@ from scipy import sparse
 
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import Array, FloatArray
-from rbrl.datasets.columns import ColumnChoice, find_ignored_columns, write_label_names, xml_path
+from rbrl.datasets.columns import ColumnChoice, find_ignored_columns
 from rbrl.datasets.dataset import Dataset, stored_values
 from rbrl.datasets.formats import (
     MAX_DENSE_CELLS,
     ReadOptions,
-    create_text,
     format_error,
+    format_number,
     group_rows,
     list_some,
     open_text,
+    parse_number,
     quote,
-)  # fmt: skip
+)
 from rbrl.datasets.formats.svmlight import SparseEntries
-from rbrl.datasets.formats.table import Table, check_writable, format_number, parse_number, table_columns, word_codes
+from rbrl.datasets.formats.table import Table, create_text_table, word_codes
 
 QUOTED = r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)\""""
 WORD = re.compile(rf"\s*+(?:{QUOTED}|(?P<plain>[^,{{}}%]*))\s*+", re.DOTALL)
@@ -64,11 +65,6 @@ class Header:
         Number of lines of the header.
     ignored : set of int
         Attributes that are not read, whatever their type.
-
-    Examples
-    --------
-    >>> Header.read(["@relation flowers", "@attribute width real", "@attribute red {0,1}", "@data"]).values
-    [None, ('0', '1')]
     """
 
     relation: str = ""
@@ -188,11 +184,6 @@ class Attributes:
     kinds : array of int
         0 for numeric columns, -1 for columns of words and ignored columns, k > 0 for columns whose
         values are the numbers ``allowed[k - 1]``.
-
-    Examples
-    --------
-    >>> Attributes(Header(names=["colour"], values=[("red", "blue")])).parse(0, "blue", quoted=False, line=1)
-    1.0
     """
 
     def __init__(self, header: Header):
@@ -242,10 +233,7 @@ class Attributes:
 def tables(
     path: Path, options: ReadOptions, size: int | None = None, choose: ColumnChoice | None = None
 ) -> Iterator[Table]:
-    """Yield the rows of an ARFF file, `size` at a time; by default all rows, in tables of any size.
-
-    `choose` chooses the columns; default: all columns.
-    """
+    """Yield the chosen columns of an ARFF file, `size` rows at a time or, by default, in tables of any size."""
     with open_text(path, options) as stream:
         header = Header.read(stream, options)
         attributes = Attributes(header)
@@ -257,25 +245,18 @@ def tables(
             if parse_rows is None:
                 parse_rows = _parse_sparse_rows if block[0].lstrip().startswith("{") else _parse_dense_rows
             matrix = parse_rows(attributes, block, lines)
-            yield Table(
-                path,
-                header.names,
-                matrix if chosen is None else matrix[:, chosen],
-                np.array(lines),
-                attributes.codes,
-                declares_words=True,
-                declared_labels=header.n_labels,
-                name=header.relation,
-            )
+            matrix = matrix if chosen is None else matrix[:, chosen]
+            table = Table(path, header.names, matrix, np.array(lines), attributes.codes, name=header.relation)
+            yield replace(table, declares_words=True, declared_labels=header.n_labels)
         if parse_rows is None and size is None:
             raise format_error("there are no rows after @data", header.n_lines)
 
 
 def _parse_dense_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> FloatArray:
     block = _parse_plain_dense_rows(attributes, lines)
-    if block is not None:
-        return block
-    return np.array([_parse_dense_row(attributes, line, i) for line, i in zip(lines, line_numbers)])
+    if block is None:
+        block = np.array([_parse_dense_row(attributes, line, i) for line, i in zip(lines, line_numbers)])
+    return block
 
 
 def _parse_plain_dense_rows(attributes: Attributes, lines: list[str]) -> FloatArray | None:
@@ -373,22 +354,19 @@ def _fill_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
 
 def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
     """Write an ARFF file and Mulan's XML file beside it; rows are sparse if X is sparse."""
-    check_writable(dataset, xml=True)
-    blocks, names = table_columns(dataset, labels_first)
-    kinds = _attribute_types(dataset)
-    label_kinds = ["{0,1}"] * dataset.n_labels
-    kinds = label_kinds + kinds if labels_first else kinds + label_kinds
-    count = dataset.n_labels if labels_first else -dataset.n_labels
-    with create_text(path) as stream:
-        stream.write(f"@relation {_quote_word(f'{dataset.name}: -C {count}')}\n\n")
-        stream.writelines(f"@attribute {_quote_word(name)} {kind}\n" for name, kind in zip(names, kinds))
+    types = _feature_types(dataset)
+    label_types = ["{0,1}"] * dataset.n_labels
+    types = label_types + types if labels_first else types + label_types
+    n_labels = dataset.n_labels if labels_first else -dataset.n_labels
+    with create_text_table(dataset, path, labels_first) as (stream, blocks, names):
+        stream.write(f"@relation {_quote_word(f'{dataset.name}: -C {n_labels}')}\n\n")
+        stream.writelines(f"@attribute {_quote_word(name)} {type}\n" for name, type in zip(names, types))
         stream.write("\n@data\n")
         if sparse.issparse(dataset.X):
             matrices = [sparse.csr_array(block, dtype=np.float64) for block in blocks]
             stream.writelines(_format_sparse_rows(sparse.hstack(matrices, format="csr")))
         else:
             stream.writelines(_format_dense_rows([as_dense(block) for block in blocks]))
-    write_label_names(dataset.label_names, xml_path(path))
 
 
 def _quote_word(text: str) -> str:
@@ -397,7 +375,7 @@ def _quote_word(text: str) -> str:
     return "'" + "".join(ESCAPED_LETTERS.get(letter, letter) for letter in text) + "'"
 
 
-def _attribute_types(dataset: Dataset) -> list[str]:
+def _feature_types(dataset: Dataset) -> list[str]:
     """Return the ARFF type of each feature: numeric, or the codes of a categorical feature."""
     types = ["numeric"] * dataset.n_features
     for j in dataset.categorical_index.tolist():

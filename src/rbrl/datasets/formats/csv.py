@@ -18,35 +18,27 @@ import numpy as np
 
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import FloatArray
-from rbrl.datasets.columns import (
-    ColumnChoice,
-    drop_index_columns,
-    find_ignored_columns,
-    find_index_columns,
-    write_label_names,
-    xml_path,
-)  # fmt: skip
+from rbrl.datasets.columns import ColumnChoice, drop_index_columns, find_ignored_columns, find_index_columns
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import (
     MAX_DENSE_CELLS,
     ReadOptions,
-    create_text,
     format_error,
+    format_number,
     group_rows,
     open_text,
     quote,
-)  # fmt: skip
+)
 from rbrl.datasets.formats.table import (
     MAX_WORDS,
     Table,
-    check_writable,
+    check_dense_size,
     column_codes,
-    format_number,
+    create_text_table,
     is_missing,
     parse_cells,
-    table_columns,
     undeclared_word_error,
-)  # fmt: skip
+)
 
 CSV_SEPARATORS = ",;\t|"
 SEPARATOR_HINT = "; cells are separated by a comma, semicolon, tab or |"
@@ -198,16 +190,14 @@ def _guess_separator(head: list[str]) -> str:
 
 def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
     """Write a CSV or TSV file and Mulan's XML file beside it; sparse rows are written in full."""
-    check_writable(dataset, xml=True)
-    if dataset.n_samples * (dataset.n_features + dataset.n_labels) > MAX_DENSE_CELLS:
-        raise format_error(f"X of shape {dataset.X.shape} is too large to be written out in full: use a sparse format")
-    blocks, names = table_columns(dataset, labels_first)
-    for j in find_index_columns(names):
-        raise format_error(f"column {quote(names[j])} would be read as the row index of pandas: give it another name")
+    check_dense_size(dataset)
     separator = "\t" if path.name.removesuffix(".gz").endswith(".tsv") else ","
-    with create_text(path) as stream:
+    with create_text_table(dataset, path, labels_first) as (stream, blocks, names):
+        for j in find_index_columns(names):
+            raise format_error(
+                f"column {quote(names[j])} would be read as the row index of pandas: give it another name"
+            )
         csv.writer(stream, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(names)
         for i in range(dataset.n_samples):
             row = [value for block in blocks for value in as_dense(block[[i]])[0].tolist()]
             stream.write(separator.join(map(format_number, row)) + "\n")
-    write_label_names(dataset.label_names, xml_path(path))

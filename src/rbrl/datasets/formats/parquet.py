@@ -20,13 +20,14 @@ from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, format_error, quote
 from rbrl.datasets.formats.table import (
     Table,
+    check_dense_size,
     check_names,
     column_codes,
     is_missing,
+    order_columns,
     parse_cells,
-    table_columns,
     undeclared_word_error,
-)  # fmt: skip
+)
 
 METADATA_KEY = b"rbrl"
 ROWS_PER_BATCH = 1 << 16
@@ -161,9 +162,8 @@ def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
     """Write a Parquet file; sparse columns are written in full, one at a time."""
     pa, pq = _import_pyarrow()
     check_names(dataset)
-    if dataset.n_samples * dataset.n_features > MAX_DENSE_CELLS:
-        raise format_error(f"X of shape {dataset.X.shape} is too large to be written out in full: use a sparse format")
-    blocks, names = table_columns(dataset, labels_first)
+    check_dense_size(dataset)
+    blocks, names = order_columns(dataset, labels_first)
     count = dataset.n_labels if labels_first else -dataset.n_labels
     head = {"labels": count, "categorical_index": dataset.categorical_index.tolist()}
     arrays = []

@@ -24,8 +24,17 @@ from rbrl._common.checks import users_level
 from rbrl._common.typing import Array, IntArray, Matrix
 from rbrl.datasets.columns import Columns, match_names
 from rbrl.datasets.dataset import Dataset
-from rbrl.datasets.formats import ReadOptions, create_text, format_error, group_rows, open_text, quote
-from rbrl.datasets.formats.table import check_writable, format_number, label_matrix, parse_number
+from rbrl.datasets.formats import (
+    ReadOptions,
+    create_text,
+    format_error,
+    format_number,
+    group_rows,
+    open_text,
+    parse_number,
+    quote,
+)
+from rbrl.datasets.formats.table import check_writable, label_matrix
 from rbrl.exceptions import GuessWarning
 
 COMMENT_START = "# rbrl: "

@@ -4,21 +4,30 @@ The reader of such a format yields a `Table` for some rows at a time. Whole data
 sets and blocks of features are made from these tables.
 """
 
-import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import Matrix
-from rbrl.datasets.columns import find_ignored_columns, find_label_columns
+from rbrl.datasets.columns import find_ignored_columns, find_label_columns, write_label_names, xml_path
 from rbrl.datasets.dataset import Dataset, Split, stack_rows, stored_values
-from rbrl.datasets.formats import MAX_DENSE_CELLS, ReadOptions, format_error, list_some, quote
+from rbrl.datasets.formats import (
+    MAX_DENSE_CELLS,
+    ReadOptions,
+    create_text,
+    format_error,
+    list_some,
+    parse_float,
+    parse_number,
+    quote,
+)
 from rbrl.exceptions import DataFormatError
 
 MAX_WORDS = 10_000  # largest number of different words in a column
@@ -36,39 +45,13 @@ FORMATTED_NUMBER = re.compile(
 NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-def parse_number(text: str) -> float | None:
-    """Return the finite number or NaN in `text`, or None; 1_0 and ٣ are not numbers, unlike for `float`."""
-    value = _parse_float(text)
-    return None if value is None or math.isinf(value) else value
-
-
-def _parse_float(text: str) -> float | None:
-    if "_" in text or not text.isascii():
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def format_number(value: float) -> str:
-    """Return the shortest text of a float, integers without a point; `?` for NaN."""
-    return repr(value).removesuffix(".0") if value == value else "?"
-
-
 def is_missing(word: str) -> bool:
     """Return True if a stripped word is one of the usual spellings of a missing value."""
     return word.lower() in MISSING_WORDS
 
 
 def truth_codes(words: Collection[str]) -> dict[str, float] | None:
-    """Return {word: 1 or 0} for the words of one of the pairs true/false, yes/no, t/f and y/n, or None.
-
-    Examples
-    --------
-    >>> truth_codes(["Yes", "no"]), truth_codes(["yes", "false"])
-    ({'Yes': 1.0, 'no': 0.0}, None)
-    """
+    """Return {word: 1 or 0} for the words of one of the pairs true/false, yes/no, t/f and y/n, or None."""
     for pair in TRUTH_PAIRS:
         if all(word.lower() in pair for word in words):
             return {word: pair[word.lower()] for word in words}
@@ -121,11 +104,6 @@ def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] 
     The sorted words have the codes of `word_codes`. Words in a column of mostly numbers are an
     error: with codes, every number would become its place in the alphabet. `counts` has the number
     of cells with each word, without missing values, and `lines` the first line with each word.
-
-    Examples
-    --------
-    >>> column_codes("colour", {"red": 3, "blue": 2})
-    {'blue': 0.0, 'red': 1.0}
     """
 
     def error(word: str, reason: str) -> DataFormatError:
@@ -134,7 +112,7 @@ def column_codes(name: str, counts: Mapping[str, int], lines: Mapping[str, int] 
     advice = f"a column of ids, dates or texts is left out with ignore={quote(name)}"
     words = [word for word in counts if parse_number(word) is None]
     for word in words:
-        if _parse_float(word) is not None or word.lower().endswith("1.#inf"):
+        if parse_float(word) is not None or word.lower().endswith("1.#inf"):
             raise error(word, "an infinite value: give a finite number, or leave the cell empty")
         if DECIMAL_COMMA.fullmatch(word):
             raise error(word, "a decimal comma: write a point")
@@ -159,45 +137,8 @@ def undeclared_word_error(name: str, word: str, line: int | None = None) -> Data
 
 
 def have_known_values(words: Collection[str]) -> bool:
-    """Return True if words have a value without a declaration: numbers, or a pair such as yes/no.
-
-    Examples
-    --------
-    >>> have_known_values(["1", "0"]), have_known_values(["active", "inactive"])
-    (True, False)
-    """
+    """Return True if words have a value without a declaration: numbers, or a pair such as yes/no."""
     return truth_codes(words) is not None or all(parse_number(word) is not None for word in words)
-
-
-def label_meanings(
-    columns: Iterable[tuple[str, Collection[str]]],
-    positive: Collection[str] = (),
-    known: Mapping[str, int] | None = None,
-) -> dict[str, int]:
-    """Return {word: 1 or 0} for words of label columns that need a declaration.
-
-    Positive words mean 1. If a column with positive words has one other word, that means 0.
-    `columns` has the name and the words of each label, and `known` the meanings that the model knows.
-
-    Examples
-    --------
-    >>> label_meanings([("calm", ["ja", "nein"]), ("sad", ["nein"])], positive=["ja"])
-    {'ja': 1, 'nein': 0}
-    """
-    meanings = {**(known or {}), **dict.fromkeys(positive, 1)}
-    unclear = [
-        (name, list(words))
-        for name, words in columns
-        if not have_known_values(words) or not meanings.keys().isdisjoint(words)
-    ]
-    for _, words in unclear:
-        others = [word for word in words if meanings.get(word) != 1]
-        if len(others) == 1 and len(words) > 1:
-            meanings.setdefault(others[0], 0)
-    for name, words in unclear:
-        if any(word not in meanings for word in words):
-            raise _unclear_label_error(name, words)
-    return meanings
 
 
 def _unclear_label_error(name: str, words: Sequence[str]) -> DataFormatError:
@@ -290,16 +231,11 @@ class Table:
             X, names = _encode_onehot(X, names, nominal)
             nominal = {}
         use_declared = options.labels is None and self.declared_codes
-        return Dataset(
-            X,
-            Y,
-            names,
-            [self.names[j] for j in labels],
-            self.name or self.path.name.split(".")[0],
-            categorical_index=self.declared_codes if use_declared else sorted(nominal),
-            ignored=[self.names[j] for j in sorted(ignored)],
-            label_words=meanings,
-        )
+        coded = self.declared_codes if use_declared else sorted(nominal)
+        label_names = [self.names[j] for j in labels]
+        skipped = [self.names[j] for j in sorted(ignored)]
+        name = self.name or self.path.name.split(".")[0]
+        return Dataset(X, Y, names, label_names, name, "", None, coded, ignored=skipped, label_words=meanings)
 
     def _line_of(self, row: Any) -> int | None:
         return None if row is None or self.lines is None else int(self.lines[row])
@@ -322,13 +258,29 @@ class Table:
             )
 
     def _find_label_meanings(self, labels: list[int], options: ReadOptions) -> dict[str, int]:
-        columns = [(self.names[j], self.codes[j]) for j in labels if j in self.codes]
-        words = sorted({word for _, codes in columns for word in codes})
+        """Return {word: 1 or 0} for words of labels that need a declaration.
+
+        Positive words mean 1. If a column with positive words has one other word, that means 0.
+        """
+        columns = [(self.names[j], list(self.codes[j])) for j in labels if j in self.codes]
+        words = sorted({word for _, own in columns for word in own})
         for word in () if options.part else options.positive:
             if word not in words:
                 some = f"their words are {', '.join(map(quote, words[:4]))}" if words else "they are numbers"
                 raise format_error(f"none of its labels has the word {quote(word)} of positive={quote(word)}; {some}")
-        return label_meanings(columns, options.positive, options.columns.label_words if options.columns else None)
+        meanings = dict(options.columns.label_words) if options.columns else {}
+        meanings |= dict.fromkeys(options.positive, 1)
+        unclear = [
+            (name, own) for name, own in columns if not have_known_values(own) or not meanings.keys().isdisjoint(own)
+        ]
+        for _, own in unclear:
+            others = [word for word in own if meanings.get(word) != 1]
+            if len(others) == 1 and len(own) > 1:
+                meanings.setdefault(others[0], 0)
+        for name, own in unclear:
+            if any(word not in meanings for word in own):
+                raise _unclear_label_error(name, own)
+        return meanings
 
     def _apply_label_meanings(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
         """Return the label columns, with 1 and 0 for words whose meaning was declared."""
@@ -342,10 +294,7 @@ class Table:
         return Y
 
     def _check_labels(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
-        """Return the relevant labels, with NaN for missing labels.
-
-        -1 stands for 0 in sparse rows, and in dense rows if no label is 0.
-        """
+        """Return the relevant labels; -1 stands for 0 in sparse rows, and in dense rows without a 0."""
         Y = self._apply_label_meanings(labels, meanings)
         is_sparse = sparse.issparse(Y)
         values = stored_values(Y)
@@ -397,6 +346,17 @@ def join_parts(train: tuple[Any, Any], test: tuple[Any, Any]) -> tuple[Any, Any,
     return X, Y, {"source": (np.arange(n_train), np.arange(n_train, X.shape[0]))}
 
 
+@contextmanager
+def create_text_table(
+    dataset: Dataset, path: Path, labels_first: bool
+) -> Iterator[tuple[TextIO, list[Any], list[str]]]:
+    """Open a text file for a table and Mulan's XML file; yield the stream, [X, Y] and the column names."""
+    check_writable(dataset, xml=True)
+    with create_text(path) as stream:
+        yield stream, *order_columns(dataset, labels_first)
+    write_label_names(dataset.label_names, xml_path(path))
+
+
 def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) -> None:
     """Raise an error if a text file cannot hold the names or values of a data set.
 
@@ -425,7 +385,13 @@ def check_names(dataset: Dataset) -> None:
             raise format_error(f"the name {quote(name)} is not valid text")
 
 
-def table_columns(dataset: Dataset, labels_first: bool) -> tuple[list[Any], list[str]]:
+def check_dense_size(dataset: Dataset) -> None:
+    """Raise an error if a data set is too large for a format without sparse rows."""
+    if dataset.n_samples * (dataset.n_features + dataset.n_labels) > MAX_DENSE_CELLS:
+        raise format_error(f"X of shape {dataset.X.shape} is too large to be written out in full: use a sparse format")
+
+
+def order_columns(dataset: Dataset, labels_first: bool) -> tuple[list[Any], list[str]]:
     """Return [X, Y] and all column names; with `labels_first`, labels come before features."""
     if labels_first:
         return [dataset.Y, dataset.X], [*dataset.label_names, *dataset.feature_names]
