@@ -1,1 +1,1 @@
-"""How fast is the default solver, on a list of problems that was fixed before it was tuned?"""
+"""Speed of the default solver, on a list of problems that was fixed before it was tuned."""

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from benchmarks.problems import part, write_results
+from benchmarks.problems import part, write_results, write_rows
 from benchmarks.solver.draw import read
 from scipy import sparse
 from sklearn.preprocessing import normalize
@@ -46,12 +46,15 @@ faster."""
 
 
 def parameters_of(problem, n_features):
-    names = ("ridge", "ranking", "nuclear", "tol")
-    kernel = {"kernel": "rbf", "gamma": 1.0 / n_features} if problem["design"] == "kernel" else {"kernel": "linear"}
-    return {name: problem[name] for name in names} | kernel | {"max_iter": 1000}
+    """Return the parameters of the classifier."""
+    parameters = {name: problem[name] for name in ("ridge", "ranking", "nuclear", "tol")}
+    parameters |= {"kernel": "linear", "max_iter": 1000}
+    if problem["design"] == "kernel":
+        parameters |= {"kernel": "rbf", "gamma": 1.0 / n_features}
+    return parameters
 
 
-def write_rows(home, problem):
+def write_problem(home, problem):
     """Write the rows of a problem for the worker; return the number of features."""
     X, Y = part(problem["data"])
     X = normalize(X) if problem["design"] == "unit" else X
@@ -64,7 +67,7 @@ def write_rows(home, problem):
 
 
 def run(home, problem, parameters, source, seconds):
-    """What a worker says of one problem, solved by the package in the folder `source`."""
+    """Solve one problem with the package in the folder `source`, and return its row."""
     command = [sys.executable, str(HERE / "worker.py"), home, json.dumps(parameters), str(seconds)]
     environment = os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONPATH": str(source)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -81,93 +84,102 @@ def run(home, problem, parameters, source, seconds):
 
 
 def run_all(problems, sources, file, known, seconds):
+    """Solve every problem that the results file does not have."""
     for i, problem in enumerate(problems):
         missing = [label for label in sources if (problem["problem"], label) not in known]
         if not missing:
             continue
         with tempfile.TemporaryDirectory() as home:
-            parameters = parameters_of(problem, write_rows(home, problem))
+            parameters = parameters_of(problem, write_problem(home, problem))
             # The first of two has the colder caches.
             for label in missing[:: -1 if i % 2 else 1]:
                 row = dict.fromkeys(COLUMNS, "") | {"problem": problem["problem"], "source": label}
                 row |= run(home, problem, parameters, sources[label], seconds)
-                append(file, row)
+                write_rows(file, COLUMNS, [row])
                 print(", ".join(str(row[name]) for name in COLUMNS), flush=True)
 
 
-def append(file, row):
-    new = not file.exists()
-    with file.open("a", encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
-
-
 def results(file):
-    """Rows by (problem, source), numbers as numbers."""
+    """Return the rows by (problem, source), with numbers as floats."""
     if not file.exists():
         return {}
     with file.open(encoding="utf-8", newline="") as lines:
-        rows = [row | {name: float(row[name] or "nan") for name in NUMBERS} for row in csv.DictReader(lines)]
+        read_lines = list(csv.DictReader(lines))
+    rows = [row | {name: float(row[name] or "nan") for name in NUMBERS} for row in read_lines]
     return {(row["problem"], row["source"]): row for row in rows}
 
 
-def cpu_shown(row):
+def format_cpu(row):
+    """Return the time of a run as text."""
     if row["end"] == "failed":
         return "failed"
     return f"{'> ' if row['end'] == 'stopped' else ''}{row['cpu']:.3g}"
 
 
-def gap_shown(row):
-    return "" if np.isnan(row["gap"]) else f"{row['gap']:.1e}{'' if row['certified'] == 'True' else ' *'}"
+def format_gap(row):
+    """Return the gap of a run as text, with a star if it is above the tolerance."""
+    if np.isnan(row["gap"]):
+        return ""
+    return f"{row['gap']:.1e}{'' if row['certified'] == 'True' else ' *'}"
 
 
 def table_row(problem, known, against):
+    """Return the line of one problem."""
     here = known[problem["problem"], "here"]
     row = {"problem": f"{problem['data']} {problem['design']}", "part": problem["part"]}
     row["settings"] = ", ".join(f"{problem[name]:g}" for name in ("ridge", "ranking", "nuclear"))
     row["solver"] = here["solver"]
     row["evaluations"] = "" if np.isnan(here["evaluations"]) else f"{here['evaluations']:.0f}"
-    row |= {"CPU": cpu_shown(here), "gap": gap_shown(here)}
+    row |= {"CPU": format_cpu(here), "gap": format_gap(here)}
     if against:
         other = known[problem["problem"], "against"]
         ratio = other["cpu"] / here["cpu"]
-        row |= {"other CPU": cpu_shown(other), "other gap": gap_shown(other)}
+        row |= {"other CPU": format_cpu(other), "other gap": format_gap(other)}
         row["ratio"] = "" if np.isnan(ratio) else f"{ratio:.2f}"
     return row
 
 
 def summary(problems, known, against):
-    """Certified share, and the ratios of the other's CPU to ours, of each part of the list."""
+    """Return the certified share and the ratios of the times, for each part of the list."""
     lines = []
-    for name in ("tuning", "held"):
-        here = [known[problem["problem"], "here"] for problem in problems if problem["part"] == name]
-        if not here:
+    for part_name in ("tuning", "held"):
+        names = [problem["problem"] for problem in problems if problem["part"] == part_name]
+        if not names:
             continue
-        line = f"{name}: {certified_share(here)}, {sum_of(here)} s of processor time"
+        here = [known[name, "here"] for name in names]
+        line = f"{part_name}: {certified_share(here)}, {total_seconds(here)} s of processor time"
         if against:
-            other = [known[row["problem"], "against"] for row in here]
-            ratios = np.array([theirs["cpu"] / ours["cpu"] for ours, theirs in zip(here, other, strict=True)])
-            ratios = ratios[np.isfinite(ratios)]
-            line += f"; the other {certified_share(other)}, {sum_of(other)} s; its CPU divided by this one's: "
-            line += f"geometric mean {np.exp(np.mean(np.log(ratios))):.2f}, worst {ratios.min():.2f}"
+            line += compare(here, [known[name, "against"] for name in names])
         lines.append(f"- {line}.")
-    if against and (unequal := other_optimum(problems, known)):
-        lines.append(f"- The two objectives differ by more than both gaps allow on: {'; '.join(unequal)}.")
+    if against and (unequal := find_unequal(problems, known)):
+        listed = "; ".join(unequal)
+        lines.append(f"- The two objectives differ by more than both gaps allow on: {listed}.")
     return "\n".join(lines)
 
 
+def compare(here, other):
+    """Return the share, the time and the ratios of the other checkout, as text."""
+    ratios = np.array([row["cpu"] for row in other]) / [row["cpu"] for row in here]
+    ratios = ratios[np.isfinite(ratios)]
+    mean = np.exp(np.mean(np.log(ratios)))
+    return (
+        f"; the other {certified_share(other)}, {total_seconds(other)} s; its CPU divided by this "
+        f"one's: geometric mean {mean:.2f}, worst {ratios.min():.2f}"
+    )
+
+
 def certified_share(rows):
+    """Return how many rows are certified, as text."""
     return f"{sum(row['certified'] == 'True' for row in rows)} of {len(rows)} certified"
 
 
-def sum_of(rows):
+def total_seconds(rows):
+    """Return the sum of the times, as text."""
     return f"{np.nansum([row['cpu'] for row in rows]):.0f}"
 
 
-def other_optimum(problems, known):
-    """Problems of which two sources cannot both be right, or that are not the same problem in both."""
+def find_unequal(problems, known):
+    """Return the problems whose two objectives differ by more than both gaps allow."""
     wrong = []
     for problem in problems:
         here, other = (known[problem["problem"], label] for label in ("here", "against"))
@@ -177,36 +189,44 @@ def other_optimum(problems, known):
     return wrong
 
 
-def arguments():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.solver", description=__doc__.splitlines()[0])
+def parse_arguments():
+    """Return the options of the command."""
+    first_line = __doc__.splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.solver", description=first_line)
     parser.add_argument("--part", choices=("tuning", "held", "all"), default="all")
-    parser.add_argument("--against", type=Path, metavar="FOLDER", help="the src of another checkout")
-    parser.add_argument("--only", type=re.compile, default="", metavar="REGEX", help="problems whose name matches")
-    parser.add_argument("--seconds", type=int, default=200, help="of processor time, after which a run is stopped")
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="src of another checkout")
+    parser.add_argument("--only", type=re.compile, default="", metavar="REGEX", help="of names")
+    parser.add_argument("--seconds", type=int, default=200, help="CPU limit of a run")
     parser.add_argument("--results", type=Path, default=HERE / "results.csv", metavar="FILE")
-    parser.add_argument("--again", action="store_true", help="forget what the results file has of these problems")
+    parser.add_argument("--again", action="store_true", help="measure these problems anew")
     return parser.parse_args()
 
 
+def forget(problems, sources, file):
+    """Remove the rows of these problems and sources from the results file."""
+    names = {problem["problem"] for problem in problems}
+    known = results(file)
+    kept = [row for key, row in known.items() if key[0] not in names or key[1] not in sources]
+    write_rows(file, COLUMNS, kept, "w")
+
+
 def main():
-    said = arguments()
-    wanted = [problem for problem in read() if said.part in ("all", problem["part"])]
-    wanted = [problem for problem in wanted if re.search(said.only, problem["problem"])]
+    """Solve the missing problems, and write the page or show the summary."""
+    options = parse_arguments()
+    wanted = [problem for problem in read() if options.part in ("all", problem["part"])]
+    wanted = [problem for problem in wanted if re.search(options.only, problem["problem"])]
     if not wanted:
-        sys.exit(f"No problem of the part {said.part!r} matches {said.only.pattern!r}.")
-    sources = {"here": SOURCE} | ({"against": said.against.resolve()} if said.against else {})
-    known = results(said.results)
-    if said.again:
-        names = {problem["problem"] for problem in wanted}
-        kept = [row for key, row in known.items() if key[0] not in names or key[1] not in sources]
-        said.results.unlink(missing_ok=True)
-        for row in kept:
-            append(said.results, row)
-        known = results(said.results)
-    run_all(wanted, sources, said.results, known, said.seconds)
-    known, against = results(said.results), said.against is not None
+        sys.exit(f"No problem of the part {options.part!r} matches {options.only.pattern!r}.")
+    sources = {"here": SOURCE}
+    if options.against:
+        sources["against"] = options.against.resolve()
+    if options.again:
+        forget(wanted, sources, options.results)
+    run_all(wanted, sources, options.results, results(options.results), options.seconds)
+    known = results(options.results)
+    against = options.against is not None
     after = summary(wanted, known, against)
-    if said.results == HERE / "results.csv":
+    if options.results == HERE / "results.csv":
         rows = [table_row(problem, known, against) for problem in wanted]
         write_results(__file__, "The default solver", TEXT, rows, after)
     else:

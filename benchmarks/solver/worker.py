@@ -20,12 +20,13 @@ from scipy import sparse
 import rbrl
 from rbrl import RBRLClassifier
 
-# Processor time is counted in steps of some milliseconds, so that a time is the mean over a batch that takes at least this
-# long; other processes only ever make it longer, so that of a second of batches the shortest counts.
+# Processor time is counted in steps of some milliseconds: a time is the mean over a batch of at least
+# BATCH seconds. Other processes only make it longer: of all batches, the shortest counts.
 BATCH, ALL_BATCHES = 0.05, 1.0
 
 
 def read(folder):
+    """Return the rows and labels of the problem."""
     parts = np.load(Path(folder) / "rows.npz")
     if "X" in parts:
         return parts["X"], parts["Y"]
@@ -34,14 +35,14 @@ def read(folder):
 
 
 def classifier(parameters):
-    """With the intercept and the kernel of the paper, as versions had them that have no such parameter or word."""
+    """Return the classifier with the intercept of the paper, for any version of the package."""
     first = {"ridge": 1.0, "ranking": 0.1, "intercept_ridge": None, "gamma": None}
     known = inspect.signature(RBRLClassifier).parameters
     return RBRLClassifier(**{name: value for name, value in first.items() if name in known} | parameters)
 
 
 def warm_up(parameters):
-    """Load the compiled loops: small problems of every design, with and without the problem's own parameters."""
+    """Load the compiled loops: solve small problems of every design."""
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((40, 8)), np.where(rng.random((40, 5)) < 0.4, 1, -1).astype(np.int8)
     for rows, kernel in ((X, "linear"), (sparse.csr_array(np.maximum(X, 0)), "linear"), (X, "rbf")):
@@ -50,7 +51,7 @@ def warm_up(parameters):
 
 
 def batch(parameters, X, Y):
-    """The solution, and the mean seconds that it took."""
+    """Solve for a while, and return the solution and the mean seconds."""
     started, count = time.process_time(), 0
     while count == 0 or time.process_time() - started < BATCH:
         solution = classifier(parameters).problem(X, Y).solve()
@@ -65,6 +66,7 @@ def solver_name(parameters, X, Y):
 
 
 def main(folder, parameters, seconds):
+    """Solve the problem, and print the facts as JSON."""
     X, Y = read(folder)
     parameters = json.loads(parameters)
     warm_up(parameters)
