@@ -1,12 +1,11 @@
-"""The fit of every model with an objective: pose the problem, solve it, store the solution."""
+"""The base class of the convex classifiers: pose the problem, solve it, store the solution."""
 
 import sys
 import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
@@ -16,11 +15,12 @@ from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.linalg import singular_values
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
-from rbrl.datasets import Columns
+from rbrl.datasets import Dataset
 from rbrl.decision import empty_share
-from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, remember_columns
-from rbrl.estimators.convex_problem import ConvexProblem, enough_memory, mapped, solver_of
-from rbrl.estimators.display import CertifiedDisplay, FitTask, TakesCallbacks, Told, with_callbacks
+from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows
+from rbrl.estimators.block_problem import BlockProblem
+from rbrl.estimators.convex_problem import ConvexProblem, pose_problem
+from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, with_callbacks
 from rbrl.estimators.entries import (
     ClassWeight,
     check_class_weight,
@@ -29,45 +29,52 @@ from rbrl.estimators.entries import (
     known_entries,
     warn_of_unseen,
     weighted_entries,
-    weights_of_labels,
-)  # fmt: skip
-from rbrl.estimators.kernel_model import KernelModel
+)
+from rbrl.estimators.forms import LINEAR, check_kernel, form_of, is_precomputed
 from rbrl.estimators.training_scores import (
     CUT_ELSEWHERE,
     LEARNED,
-    LabelledRows,
     Threshold,
     TrainingRows,
     learn_threshold,
-    parameters_of_problem,
-    parameters_of_sample,
-    rows_of_problem,
-    rows_of_sample,
     warn_of_empty_rows,
 )
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import APPROXIMATIONS
-from rbrl.losses import ClassWeighted, Loss
+from rbrl.losses import Loss
 from rbrl.losses.base import mean_weights
-from rbrl.losses.label_graph import LabelCounts, label_counts
-from rbrl.out_of_core import Block, Blocks, as_blocks, fit_blocks
+from rbrl.losses.label_graph import LabelCounts
+from rbrl.out_of_core import as_blocks
 from rbrl.problem.objective import LARGEST_BLOCK
 from rbrl.scales import NUCLEAR_WITH_MAX_RANK, InterceptStrength, Strength, Width, intercept_column
-from rbrl.solvers import SOLVERS, QuasiNewton, Solution, Solver
-from rbrl.targets import SignedTargets, agreed_names
+from rbrl.solvers import SOLVERS, Solution, Solver
 
 # A singular value counts towards the rank above this share of the largest.
 RANK_FLOOR = 1e-6
 
 
-def _n_labels(block: Block) -> tuple[int]:
-    return (block.Y.shape[1],)
+# Packages whose data frames are in memory.
+FRAME_PACKAGES = ("pandas", "polars", "pyarrow")
 
 
-class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLabelClassifier):
+def is_in_memory(X: Any) -> bool:
+    """Return whether X is certainly an object in memory, and not in blocks: by its type alone.
+
+    Parameters
+    ----------
+    X : Any
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(X, np.ndarray | Dataset) or issparse(X) or type(X).__module__.partition(".")[0] in FRAME_PACKAGES
+
+
+class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
     """A classifier that minimises loss + ridge + nuclear norm, linear or with a kernel.
 
-    A subclass names its loss in :meth:`loss`; everything else is here. Parameters are those of
+    A subclass defines its loss in :meth:`loss`; everything else is here. Parameters are those of
     :class:`rbrl.BRLClassifier`.
 
     Examples
@@ -99,6 +106,15 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
     ridge_: float
     n_components: int
     low_rank: str
+    kernel: str | Callable[[Any, Any], Any]
+    gamma: Width
+    gamma_: float
+    degree: int
+    coef0: float
+    coef_: FloatArray
+    intercept_: FloatArray
+    dual_coef_: FloatArray
+    X_fit_: Matrix | None
     feature_coef_: FloatArray
     feature_map_: Any
     objective_: float
@@ -171,7 +187,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         """
         self._check_parameters()
         X, Y, weights, counted = clone(self)._checked_entries(X, y, sample_weight)
-        return ConvexProblem(self, X, Y, weights, counted, n_problems)
+        return pose_problem(self, X, Y, weights, counted, n_problems)
 
     @with_callbacks
     def fit(
@@ -204,15 +220,29 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         """
         self._check_parameters()
         task = FitTask(self, X, y, "certified step")
-        blocks = None if isinstance(X, np.ndarray) else as_blocks(X, y, sample_weight, label_mask)
         vars(self).pop("pass_seconds_", None)
-        if blocks is None:
-            self._fit(*self._checked_entries(X, y, sample_weight, label_mask), task.told)
-        else:
-            self._fit_blocks(blocks, task.told)
+        problem = self._pose(X, y, sample_weight, label_mask)
+        problem.reached = task.callback
+        started = time.perf_counter()
+        solution = problem.fit()
+        self.ridge_ = problem.ridge
+        vars(self).pop("gamma_", None)
+        if problem.gamma is not None:
+            self.gamma_ = problem.gamma
+        self._set_threshold(problem)
+        self._store_solution(solution, started)
         vars(self).pop("stream_", None)
         task.end()
         return self
+
+    def _pose(
+        self, X: Rows, y: MatrixLike | None, sample_weight: ArrayLike | None, label_mask: MatrixLike | None
+    ) -> ConvexProblem | BlockProblem:
+        """Return the problem over rows in memory or in blocks."""
+        blocks = None if is_in_memory(X) else as_blocks(X, y, sample_weight, label_mask)
+        if blocks is not None:
+            return BlockProblem(self, blocks)
+        return pose_problem(self, *self._checked_entries(X, y, sample_weight, label_mask))
 
     def _checked_entries(
         self,
@@ -246,52 +276,24 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         names = getattr(self, "label_names_", None)
         return *weighted_entries(Y, weights, self.class_weight, self.targets_, names), counted
 
-    def _fit(
-        self, X: Matrix, Y: IntArray, weights: FloatArray | None, counted: FloatArray | None = None,
-        told: Told | None = None,
-    ) -> None:  # fmt: skip
-        started = time.perf_counter()
-        problem = ConvexProblem(self, X, Y, weights, counted)
-        problem.reached = told
-        if problem.kind == "linear" and not issparse(X):
-            problem.scales.warn_of_spread(type(self).__name__)
-        with enough_memory(problem):
-            solution = problem.solve(self._previous(problem), self._dual_scores) if self.warm_start else problem.solve()
-        if problem.kind == "linear":
-            self._store_linear(solution.coefficients)
-        elif problem.kind == "approximation":
-            self.feature_map_, self.feature_coef_ = problem.feature_map, solution.coefficients
-        else:
-            self.dual_coef_ = np.zeros((len(Y), Y.shape[1]), dtype=solution.coefficients.dtype)
-            self.dual_coef_[problem.rows] = solution.coefficients
-            self.X_fit_ = None if self._is_precomputed() else X
-        self.ridge_ = problem.ridge
-        vars(self).pop("gamma_", None)
-        if problem.gamma is not None:
-            self.gamma_ = problem.gamma
-        loss = partial(self.loss, partial(label_counts, problem.Y, problem.weights))
-        self._set_threshold(partial(rows_of_problem, problem), loss, partial(parameters_of_problem, problem))
-        self._store_solution(solution, started)
-
-    def _set_threshold(
-        self, training_rows: Callable[[], LabelledRows], loss: Callable[[], Loss], n_parameters: Callable[[], float]
-    ) -> None:
+    def _set_threshold(self, problem: ConvexProblem | BlockProblem) -> None:
         """Set `threshold_`, and learn it first if the parameter names a metric.
 
         Warn if the model gives most training rows no label.
         """
         is_matrix = self.targets_.is_matrix
-        learned = self.threshold in LEARNED
+        is_learned = self.threshold in LEARNED
         may_be_empty = is_matrix and self.non_empty == "auto" and not self.non_empty_ and not CUT_ELSEWHERE.get()
-        self.threshold_ = 0.0 if learned else float(self.threshold)
-        if not (learned or may_be_empty):
+        self.threshold_ = 0.0 if is_learned else float(self.threshold)
+        if not (is_learned or may_be_empty):
             return
-        rows = training_rows()
+        rows = problem.training_rows()
         blocks = self._untuned_blocks(rows.X)
-        if learned:
+        if is_learned:
             scored = TrainingRows(rows.Y, self._untuned_scores(rows.X), rows.weights, rows.counted)
-            filled = is_matrix and self.non_empty_
-            self.threshold_ = learn_threshold(str(self.threshold), loss(), scored, n_parameters(), filled)
+            fills = is_matrix and self.non_empty_
+            metric = str(self.threshold)
+            self.threshold_ = learn_threshold(metric, problem.loss(), scored, problem.count_parameters(), fills)
             blocks = iter([scored.scores])
         if may_be_empty:
             is_empty = np.concatenate([~(scores > self.threshold_).any(axis=1) for scores in blocks])
@@ -302,85 +304,12 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         step = max(1, LARGEST_BLOCK // self.targets_.n_columns)
         return (self._untuned_scores(X[start : start + step]) for start in range(0, X.shape[0], step))
 
-    def _fit_blocks(self, blocks: Blocks, told: Told | None = None) -> None:
-        """Learn the linear model in passes over blocks of rows."""
-        started, before, owner = time.perf_counter(), blocks.pass_seconds, type(self).__name__
-        if not self._is_linear():
-            raise ValueError(
-                f"{owner} learns a linear model from rows in blocks. Got kernel={self.kernel!r}; map the features of each "
-                "block first, for example with sklearn.kernel_approximation.Nystroem, and use kernel='linear'."
-            )
-        named = isinstance(self.solver, str) and self.solver in ("auto", "quasi-newton")
-        if not (named or isinstance(self.solver, QuasiNewton)):
-            raise ValueError(
-                f"The solver parameter of {owner} must be 'auto' or 'quasi-newton' for rows in blocks. "
-                f"Got {self.solver!r} instead."
-            )
-        columns = blocks.columns or Columns()
-        if self.label_names is not None:
-            names = agreed_names(self.label_names, columns.label_names, *blocks.apply_to_first(_n_labels))
-            columns = replace(columns, label_names=names)
-
-        losses: list[Loss] = []
-
-        def loss(count_labels: Callable[[], LabelCounts]) -> Loss:
-            posed = self.loss(count_labels)
-            if self.class_weight is not None:
-                posed = ClassWeighted(posed, weights_of_labels(self.class_weight, count_labels(), columns.label_names))
-            losses.append(posed)
-            return posed
-
-        found, solution = fit_blocks(
-            blocks, loss, self.ridge, self.nuclear_, intercept=self.fit_intercept,
-            intercept_ridge=self.intercept_ridge, solver=solver_of(self),
-            start=self._linear_coefficients() if self.warm_start else None, tol=self.tol, max_iter=self.max_iter,
-            verbose=self.verbose, callback=told,
-        )  # fmt: skip
-        self.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
-        self.n_samples_seen_, self.n_features_in_ = found.n_samples, found.n_features
-        self.empty_share_ = found.empty_share
-        self.ridge_ = found.scales.ridge() if isinstance(self.ridge, str) else float(self.ridge)
-        if not found.sparse_features:
-            found.scales.warn_of_spread(owner)
-        vars(self).pop("feature_names_in_", None)
-        remember_columns(self, columns)
-        warn_of_unseen(found.known[None], columns.label_names)
-        self._store_linear(solution.coefficients)
-        constant = intercept_column(self.ridge_, self.intercept_ridge) if self.fit_intercept else 0.0
-        n_parameters = partial(parameters_of_sample, found, self.ridge_, constant)
-        self._set_threshold(partial(rows_of_sample, found), losses.pop, n_parameters)
-        in_passes = blocks.pass_seconds - before
-        self.pass_seconds_ = in_passes, time.perf_counter() - started - in_passes
-        self._store_solution(solution, started)
-
-    # What a warm start goes on from beside the weights; it is in no copy and in no file.
+    # Dual variables from which a warm start continues; they are in no copy and in no file.
     _dual_scores: FloatArray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         state = cast("dict[str, Any]", super().__getstate__())
         return {name: value for name, value in state.items() if name != "_dual_scores"}
-
-    def _linear_coefficients(self) -> FloatArray | None:
-        """Of the features, those of the intercept last, if there was a fit."""
-        if not hasattr(self, "coef_"):
-            return None
-        parts = [self.coef_, self.intercept_[:, None]] if self.fit_intercept else [self.coef_]
-        return np.hstack(parts).T.astype(np.float64)
-
-    def _previous(self, problem: ConvexProblem) -> FloatArray | None:
-        """Coefficients of the last fit, if there was one of this shape; the features of an approximation are drawn anew."""
-        found, n_columns = None, len(problem.rows)
-        if problem.kind == "linear":
-            found, n_columns = self._linear_coefficients(), problem.X.shape[1] + self.fit_intercept
-        elif problem.kind != "approximation" and len(getattr(self, "dual_coef_", ())) > problem.rows[-1]:
-            found = self.dual_coef_[problem.rows].astype(np.float64)
-        return None if found is None or found.shape != (n_columns, problem.Y.shape[1]) else found
-
-    def _store_linear(self, W: FloatArray) -> None:
-        n_features = len(W) - self.fit_intercept
-        # The order of W: it is the one of products with rows, and needs no copy.
-        self.coef_ = W[:n_features].T
-        self.intercept_ = W[-1].copy() if self.fit_intercept else np.zeros(W.shape[1], dtype=W.dtype)
 
     @property
     def nuclear_(self) -> float:
@@ -396,7 +325,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         A linear model without a nuclear norm computes it when it is first asked for. With thousands of labels, that takes
         longer than the fit.
         """
-        coefficients = self._linear_coefficients()
+        coefficients = LINEAR.coefficients(self)
         if coefficients is None:
             raise AttributeError(f"This {type(self).__name__} has no rank_: it is not fitted.")
         if self.fit_intercept:
@@ -429,10 +358,11 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         return scores
 
     def _untuned_scores(self, X: Matrix) -> FloatArray:
-        """Scores of checked rows before the threshold is subtracted: a new array."""
-        if self.approximation is None:
-            return self._raw_scores(X)
-        return (mapped(self.feature_map_, X) @ self.feature_coef_).astype(X.dtype, copy=False)
+        """Return the scores of checked rows before the threshold is subtracted, as a new array."""
+        return form_of(self).scores(self, X)
+
+    def _sk_visual_block_(self) -> Any:
+        return show_certificate(self)
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
@@ -445,7 +375,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
         check_choice(owner, "low_rank", self.low_rank, ("coefficients", "function"))
         check_number(owner, "threshold", self.threshold, low=-np.inf, words=LEARNED)
         check_class_weight(owner, self.class_weight)
-        self._check_kernel()
+        check_kernel(self)
         if isinstance(self.solver, str):
             check_choice(owner, "solver", self.solver, tuple(SOLVERS))
         elif not hasattr(self.solver, "solve"):
@@ -461,7 +391,7 @@ class ObjectiveClassifier(CertifiedDisplay, TakesCallbacks, KernelModel, MultiLa
                 )
         if self.approximation is not None:
             self._check_approximation(owner)
-        if self.kernel == "precomputed" and self.fit_intercept:
+        if is_precomputed(self) and self.fit_intercept:
             raise ValueError(
                 f"{owner} cannot add an intercept to kernel='precomputed'. Got fit_intercept={self.fit_intercept}; "
                 "pass fit_intercept=False, and add 1 to every kernel value if you want the paper's constant feature."

@@ -1,33 +1,48 @@
-"""The problem that a classifier with an objective poses over given rows, the memory that it needs, and its solution."""
+"""The problem that a convex classifier solves over given rows: one class for each form of the model.
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+:func:`pose_problem` is the one place that chooses the class.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 
-from rbrl._common.checks import users_level
+from rbrl._common.linalg import squares
 from rbrl._common.memory import available_bytes
-from rbrl._common.typing import FloatArray, IntArray, Matrix
-from rbrl.exceptions import MemoryWarning
-from rbrl.kernels import WITH_WIDTH, KernelRows, check_gram, fit_feature_map
-from rbrl.losses.label_graph import label_counts
-from rbrl.problem import (
-    LARGEST_DECOMPOSITION,
-    Design,
-    FeatureMapDesign,
-    KernelDesign,
-    MatrixDesign,
-    Objective,
-    SpectralDesign,
+from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
+from rbrl.estimators.forms import (
+    FEATURE_MAP,
+    KERNEL,
+    LINEAR,
+    ModelForm,
+    apply_feature_map,
+    form_of,
+    is_precomputed,
+    kernel_parameters,
+    kernel_values,
 )
-from rbrl.problem.kernel import check_semidefinite, kernel_design, storage_type
+from rbrl.estimators.training_scores import LabelledRows, effective_parameters, sampled_parameters, sampled_rows
+from rbrl.kernels import WITH_WIDTH, KernelRows, check_gram, fit_feature_map
+from rbrl.losses import Loss
+from rbrl.losses.label_graph import label_counts
+from rbrl.problem import AscentDesign, Design, FeatureMapDesign, KernelDesign, MatrixDesign, Objective, SpectralDesign
+from rbrl.problem.kernel import check_semidefinite, kernel_design
 from rbrl.problem.linear import linear_design, row_design, with_constant
+from rbrl.problem.memory import (
+    FitSize,
+    MemoryNeeds,
+    check_memory,
+    estimate_dual_ascent,
+    estimate_factors,
+    estimate_feature_map,
+    estimate_kernel,
+    estimate_quasi_newton,
+)
 from rbrl.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width
 from rbrl.solvers import (
     SOLVERS,
@@ -46,42 +61,39 @@ from rbrl.solvers.proof import prove_function, prove_linear
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ObjectiveClassifier
 
-# Bytes of a number.
-DOUBLE = 8
 
+class ConvexProblem(ABC):
+    """The objective of a classifier over given rows: a loss of labels and scores, plus penalties, over a design.
 
-class ConvexProblem:
-    """What a classifier minimises over given rows: its loss of labels and scores, plus penalties, over a design.
-
-    :meth:`ObjectiveClassifier.problem` makes one. Nothing is computed before it is asked for; the design is then shared by
-    the objectives of all parameters that do not change it, such as the weights of losses and of the nuclear norm. The ridge
-    changes it where the intercept has one of its own.
+    :meth:`ObjectiveClassifier.problem` makes one. Nothing is computed before it is needed. The objectives of all
+    parameters that do not change the design share it: such as the weights of losses and of the nuclear norm. The ridge
+    changes the design where the intercept has a ridge of its own.
 
     Parameters
     ----------
     model : ObjectiveClassifier
-        Its parameters are those of the problem.
+        Classifier whose parameters are those of the problem.
     X : array or CSR matrix (n_samples, n_features)
-        Checked.
+        Checked rows.
     Y : array (n_samples, n_labels) of int8
-        Labels in {-1, 0, +1}; 0 is an entry that nobody looked at.
+        Labels in {-1, 0, +1}; 0 is a missing label.
     weights : array (n_samples,), of rows, or (n_samples, n_labels), of entries; or None
-        A row of weight 0, or of which nobody looked at any label, is as if it were absent.
+        Weights in the loss. A row of weight 0, or whose labels are all missing, is ignored.
     counted : array (n_samples,) or None
-        How many rows each is as good as, where the scales of the data are concerned; None: one.
+        Effective number of rows that each row stands for, in the scales of the data; None means 1.
     n_problems : int, default=1
-        How many objectives will be minimised over the design: more of them pay for coordinates that suit it.
+        Number of objectives that will be minimised over the design. A larger number pays for better coordinates.
 
     Attributes
     ----------
     rows : array of int
-        The rows that are present; `Y`, `weights` and `counted` are theirs.
+        Indices of the rows that are not ignored. `Y`, `weights` and `counted` belong to them.
     present : array or CSR matrix
-        The rows of X that are present; all of a kernel matrix, which has them in its columns too.
-    kind : {"linear", "kernel", "approximation"}
-        What the model is over: features, a kernel matrix, or features that come near a kernel.
+        Rows of X that are not ignored; all of a kernel matrix.
+    form : ModelForm
+        Form of the fitted model.
     reached : callable or None
-        Told every gap that a solver certifies on the way; True asks it to stop.
+        Function that is called with every certified gap; it returns True to stop.
 
     Examples
     --------
@@ -97,6 +109,7 @@ class ConvexProblem:
     True
     """
 
+    form: ModelForm
     reached: Callable[[float], bool] | None = None
 
     def __init__(
@@ -108,103 +121,123 @@ class ConvexProblem:
         counted: FloatArray | None = None,
         n_problems: int = 1,
     ) -> None:
-        self.model, self.X, self.n_problems = model, X, n_problems
-        self._made: Design | None = None
-        self.rows, self.weights = present_rows(weights, len(Y), Y)
-        self.Y, self.counted = Y[self.rows], None if counted is None else counted[self.rows]
-        whole = len(self.rows) == X.shape[0] or model.kernel == "precomputed"
-        self.present = X if whole else X[self.rows]
-        if model.kernel == "linear":
-            self.kind = "linear"
-        elif model.approximation is not None:
-            self.kind = "approximation"
-        else:
-            self.kind = "kernel"
-
-    @cached_property
-    def feature_map(self) -> Any:
-        """The fitted transformer to features that come near the kernel."""
-        names = ("approximation", "n_components", "kernel", "degree", "coef0", "random_state")
-        shape = {name: getattr(self.model, name) for name in names}
-        return fit_feature_map(self.present, gamma=self.gamma, **shape)
-
-    @cached_property
-    def scales(self) -> ColumnScales:
-        """How far the features of the rows that are present reach."""
-        return ColumnScales.of(self.present, self.counted)
+        self.model = model
+        self.X = X
+        self.n_problems = n_problems
+        self._last_design: Design | None = None
+        self.rows, self.weights = observed_rows(weights, len(Y), Y)
+        self.Y = Y[self.rows]
+        self.counted = None if counted is None else counted[self.rows]
+        is_whole = len(self.rows) == X.shape[0] or is_precomputed(model)
+        self.present = X if is_whole else X[self.rows]
 
     @cached_property
     def gamma(self) -> float | None:
-        """Of the kernel, as a number; None for kernels without."""
+        """The width of the kernel as a number; None for kernels without one."""
         return kernel_width(self.model.gamma, self.present, self.counted) if self.model.kernel in WITH_WIDTH else None
+
+    @cached_property
+    def scales(self) -> ColumnScales:
+        """The spread of the features, in the rows that are not ignored."""
+        return ColumnScales.of(self.present, self.counted)
 
     @property
     def ridge(self) -> float:
-        """Of the model, as a number."""
+        """The ridge of the model as a number."""
         return self._ridge(self.model.ridge)
+
+    def _ridge(self, ridge: Strength) -> float:
+        return self._automatic_ridge() if isinstance(ridge, str) else float(ridge)
+
+    def _automatic_ridge(self) -> float:
+        """Return the ridge that "auto" stands for."""
+        return RIDGE_OF_KERNELS
+
+    def _constant(self, model: "ObjectiveClassifier") -> float:
+        """Return the value in the column of the intercept."""
+        return 1.0
+
+    @property
+    def size(self) -> FitSize:
+        """The sizes of the data."""
+        return FitSize(self.X.shape[0], self.X.shape[1], self.Y.shape[1])
+
+    @abstractmethod
+    def estimate_memory(self) -> MemoryNeeds:
+        """Estimate the memory that :meth:`solve` needs."""
+
+    @property
+    @abstractmethod
+    def memory_remedy(self) -> str:
+        """A change of the model that needs less memory."""
+
+    @abstractmethod
+    def _make_design(self, constant: float) -> Design:
+        """Return the design in coordinates that suit a quasi-Newton solver."""
+
+    @abstractmethod
+    def _make_row_design(self) -> AscentDesign:
+        """Return the design over the rows as they are, for a solver that visits them."""
+
+    @abstractmethod
+    def _certifier(self, objective: Objective) -> Posed:
+        """Return the proof of a solution, for an objective over these rows."""
+
+    @abstractmethod
+    def _basis(self, X: Matrix, constant: float) -> Any:
+        """Return the matrix whose product with the model's own coefficients has the scores of other rows."""
+
+    @abstractmethod
+    def store(self, coefficients: FloatArray) -> None:
+        """Store the coefficients of a solution in the model.
+
+        Parameters
+        ----------
+        coefficients : array
+        """
 
     @property
     def design(self) -> Design:
-        """The linear map from weights to scores of the rows that are present."""
+        """The linear map from weights to scores of the rows."""
         return self.design_of()
 
     def design_of(self, **parameters: Any) -> Design:
-        """The design of the model with other parameters.
+        """Return the design of the model with other parameters; the last design if it is the same.
 
         Parameters
         ----------
         **parameters
-            Of the model, in place of its own: such as ``ridge``.
+            Parameters of the model that replace its own, such as ``ridge``.
 
         Returns
         -------
         Design
-            The last one that was asked for, if that is the same.
         """
-        constant = self._constant(self._model(parameters))
-        if self._made is None or self._made.constant != constant:
-            self._made = None  # two decompositions may need more memory than there is
-            self._made = self._design(constant)
-        return self._made
+        constant = self._constant(self._with(parameters))
+        if self._last_design is None or self._last_design.constant != constant:
+            # Two decompositions at a time may need too much memory.
+            self._last_design = None
+            self._last_design = self._make_design(constant)
+        return self._last_design
 
-    def _design(self, constant: float) -> Design:
-        if self.kind == "linear":
-            X = self.present.astype(np.float64, copy=False)
-            X = with_constant(X, constant) if self.model.fit_intercept else X
-            low_rank = self.model.nuclear_ > 0 or self.n_problems > 1
-            return linear_design(X, self.Y.shape[1], self.n_problems, constant, low_rank)
-        if self.kind == "approximation":
-            return FeatureMapDesign(mapped(self.feature_map, self.present), self.model.low_rank)
-        return SpectralDesign(self._kernel_matrix(), self.model.low_rank)
-
-    def _model(self, parameters: dict[str, Any]) -> "ObjectiveClassifier":
+    def _with(self, parameters: dict[str, Any]) -> "ObjectiveClassifier":
         return clone(self.model).set_params(**parameters) if parameters else self.model
 
-    def _ridge(self, ridge: Strength) -> float:
-        if not isinstance(ridge, str):
-            return float(ridge)
-        return self.scales.ridge() if self.kind == "linear" else RIDGE_OF_KERNELS
-
-    def _constant(self, model: "ObjectiveClassifier") -> float:
-        """What the column of the intercept holds."""
-        has_column = self.kind == "linear" and model.fit_intercept
-        return intercept_column(self._ridge(model.ridge), model.intercept_ridge) if has_column else 1.0
-
     def objective(self, design: Design | None = None, **parameters: Any) -> Objective:
-        """What is minimised, over the problem's design or another of the same rows.
+        """Return the objective, over the problem's design or another design of the same rows.
 
         Parameters
         ----------
         design : Design, default=None
-            None means that of these parameters, :meth:`design_of`.
+            None means :meth:`design_of` these parameters.
         **parameters
-            Of the model, in place of its own: such as ``ridge``, ``ranking`` and ``nuclear``.
+            Parameters of the model that replace its own, such as ``ridge``, ``ranking`` and ``nuclear``.
 
         Returns
         -------
         Objective
         """
-        model = self._model(parameters)
+        model = self._with(parameters)
         loss = model.loss(lambda: label_counts(self.Y, self.weights))
         design = self.design_of(**parameters) if design is None else design
         if design.constant != self._constant(model):
@@ -217,28 +250,96 @@ class ConvexProblem:
         return objective
 
     def score_matrix(self, X: Matrix, design: Design | None = None) -> FloatArray:
-        """The matrix that turns weights over a design into scores of other rows, given as to `predict`.
+        """Return the matrix whose product with weights over a design has the scores of other rows.
 
         Parameters
         ----------
         X : array or CSR matrix (n_rows, n_features)
+            Rows as for `predict`.
         design : Design, default=None
-            Of this problem; None means :attr:`design`.
+            Design of this problem; None means :attr:`design`.
 
         Returns
         -------
         array or CSR matrix (n_rows, n_columns)
         """
         design = self.design if design is None else design
-        if self.kind == "linear":
-            basis = with_constant(X, design.constant) if self.model.fit_intercept else X
-        elif self.kind == "approximation":
-            basis = mapped(self.feature_map, X)
-        elif self.model.kernel == "precomputed":
-            basis = self.model._gram(X[:, self.rows] if len(self.rows) < X.shape[1] else X)
-        else:
-            basis = self.model._gram(X, self.present, self.gamma)
-        return design.transform(basis)
+        return design.transform(self._basis(X, design.constant))
+
+    @property
+    def has_row_design(self) -> bool:
+        """Whether a solver can visit the rows: the nuclear norm is that of the weights or of the function."""
+        return self.model.low_rank == "function" or self.model.nuclear_ == 0
+
+    @cached_property
+    def solver(self) -> Solver:
+        """The solver that the model names, or the faster one where it leaves the choice open."""
+        model = self.model
+        if model.solver != "auto" or model.max_rank is not None or not self.has_row_design:
+            return solver_of(model)
+        return choose_solver(self._row_objective, model.max_iter)
+
+    @cached_property
+    def _row_objective(self) -> Objective:
+        """The objective over the rows as they are."""
+        return self.objective(self._make_row_design())
+
+    def fit(self) -> Solution:
+        """Solve the problem, if there is enough memory, and store the coefficients in the model.
+
+        The solution starts from the last one if the model has ``warm_start=True``.
+        """
+        model = self.model
+        with check_memory(self.estimate_memory(), self.size, type(model).__name__, self.memory_remedy):
+            solution = self.solve(self._last_coefficients(), model._dual_scores) if model.warm_start else self.solve()
+        self.store(solution.coefficients)
+        return solution
+
+    def training_rows(self) -> LabelledRows:
+        """Return the rows that are not ignored, with their labels."""
+        X = self.X[self.rows] if is_precomputed(self.model) else self.present
+        return LabelledRows(X, self.Y, self.weights, self.counted)
+
+    def loss(self) -> Loss:
+        """Return the loss of the model."""
+        return self.model.loss(lambda: label_counts(self.Y, self.weights))
+
+    def count_parameters(self, design: Design | None = None, ridge: float | None = None) -> float:
+        """Compute, or estimate, the effective number of parameters.
+
+        Parameters
+        ----------
+        design : Design, default=None
+            Design of a solution; None means the problem's own.
+        ridge : float, default=None
+            Ridge of a solution; None means that of the problem.
+
+        Returns
+        -------
+        float
+        """
+        ridge = self.ridge if ridge is None else ridge
+        design = self.design if design is None else design
+        # Rows of weight 2 are worth as much as half the ridge.
+        ridge *= len(self.rows) / self._n_counted
+        row_squares = None if design.whitened else squares(self.present.astype(np.float64, copy=False), axis=1)
+        return effective_parameters(design, ridge, row_squares)
+
+    @property
+    def _n_counted(self) -> float:
+        """The effective number of rows."""
+        return float(len(self.rows)) if self.counted is None else float(self.counted.sum())
+
+    def _last_coefficients(self) -> FloatArray | None:
+        """Return the coefficients of the model's last fit, if they fit this problem."""
+        found = self.form.coefficients(self.model, self.rows)
+        shape = self._n_coefficients, self.Y.shape[1]
+        return None if found is None or found.shape != shape else found
+
+    @property
+    def _n_coefficients(self) -> int:
+        """The number of coefficients of a label."""
+        return len(self.rows)
 
     def solve(self, start: FloatArray | None = None, dual_scores: FloatArray | None = None) -> Solution:
         """Solve to the model's tolerance, with a proof.
@@ -246,94 +347,221 @@ class ConvexProblem:
         Parameters
         ----------
         start : array, default=None
-            Coefficients as the model stores them: of the features (n_columns, n_labels), those of the intercept last, or of
-            the rows that are present (n_rows, n_labels).
+            First coefficients, in the form in which the model stores them: of the features (n_columns, n_labels), with
+            those of the intercept last, or of the rows that are not ignored (n_rows, n_labels).
         dual_scores : array (n_rows, n_labels), default=None
-            Scores at which an earlier result found its lower bound, beside its coefficients: dual ascent goes on from them.
+            Scores at which an earlier result found its lower bound, for dual ascent to start from.
 
         Returns
         -------
         Solution
         """
         model, solver = self.model, self.solver
-        if not (isinstance(solver, DualAscent) and self.has_rows):
+        if not (isinstance(solver, DualAscent) and self.has_row_design):
             return self._solve_over_design(solver, start, model.max_iter)
         objective = self._row_objective
         weights = None if start is None else objective.design.weights(start)
         solver = replace(solver, dual_scores=dual_scores)
-        solution = solve_posed(solver, objective, self._posed(objective), weights, model.tol, model.max_iter)
+        solution = solve_posed(solver, objective, self._certifier(objective), weights, model.tol, model.max_iter)
         if not solution.result.gave_up:
             return solution
-        del self._row_objective
+        # Both designs at a time may need too much memory.
+        del objective, self._row_objective
         left = model.max_iter - solution.result.n_iter
         more = self._solve_over_design(QuasiNewton(), solution.coefficients.astype(np.float64), left)
         return more.after(solution)
 
     def _solve_over_design(self, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
-        """Solve over the problem's own design, from coefficients as the model stores them."""
-        model = self.model
-        if self.kind == "kernel":
-            limits = start, model.tol, max_iter
-            K = self._kernel_matrix()
-            return solve_kernel(solver, K, model.low_rank, self.ridge, self.objective, self.X.dtype, *limits)
+        """Solve over the problem's own design."""
         objective = self.objective()
-        start = None if start is None else objective.design.weights(start)
-        return solve_posed(solver, objective, self._posed(objective), start, model.tol, max_iter)
+        weights = None if start is None else objective.design.weights(start)
+        return solve_posed(solver, objective, self._certifier(objective), weights, self.model.tol, max_iter)
 
-    def _posed(self, objective: Objective) -> Posed:
-        """Return the proof of a solution, for an objective over this problem's rows."""
-        if self.kind == "linear":
-            return Posed(partial(prove_linear, objective, self.present), self.X.dtype)
-        design = objective.design
-        if isinstance(design, KernelDesign):
-            stored = design.K if isinstance(design.K, np.ndarray) and design.K.dtype == np.float64 else None
-            prove = partial(prove_function, objective, design.exact_product, design.exact_row_norms(), K=stored)
-            return Posed(prove, self.X.dtype)
-        features = mapped(self.feature_map, self.present)
-        spectral = design if isinstance(design, FeatureMapDesign) and self.model.low_rank == "coefficients" else None
-        return Posed(partial(prove_linear, objective, features, design=spectral), np.dtype(np.float64))
+
+class LinearProblem(ConvexProblem):
+    """The problem of a linear model, over features and the column of the intercept."""
+
+    form = LINEAR
+    # The nuclear norm is that of the weights.
+    has_row_design = True
+
+    def estimate_memory(self) -> MemoryNeeds:
+        """Estimate the memory that :meth:`solve` needs."""
+        if self.model.max_rank is not None:
+            return estimate_factors(self.size)
+        if isinstance(self.solver, DualAscent):
+            return estimate_dual_ascent(self.size, self.model.nuclear_ > 0)
+        return estimate_quasi_newton(self.size, self.X)
 
     @property
-    def has_rows(self) -> bool:
-        """Whether a solver may visit the rows one by one: the nuclear norm is that of the weights or of the function."""
-        return self.kind == "linear" or self.model.low_rank == "function" or self.model.nuclear_ == 0
+    def memory_remedy(self) -> str:
+        """Blocks of rows where there are many rows, and short factors where there are many weights."""
+        if self.X.shape[1] <= self.X.shape[0]:
+            return "use rows in blocks, as in fit(rbrl.datasets.write_shards((X, y), folder)), or fewer labels"
+        return "set max_rank, such as max_rank=50" if self.model.max_rank is None else "use fewer features or labels"
 
-    @cached_property
-    def solver(self) -> Solver:
-        """The solver that the model names, or the faster one where it leaves the choice open."""
-        model = self.model
-        if model.solver != "auto" or model.max_rank is not None or not self.has_rows:
-            return solver_of(model)
-        return choose_solver(self._row_objective, model.max_iter)
+    def _automatic_ridge(self) -> float:
+        return self.scales.ridge()
 
-    @cached_property
-    def _row_objective(self) -> Objective:
-        """The objective over the rows as they are, for a solver that visits them."""
-        if self.kind == "approximation":
-            return self.objective(MatrixDesign(mapped(self.feature_map, self.present)))
-        if self.kind == "kernel":
-            return self.objective(self._kernel_design())
+    def _constant(self, model: "ObjectiveClassifier") -> float:
+        return intercept_column(self._ridge(model.ridge), model.intercept_ridge) if model.fit_intercept else 1.0
+
+    def _basis(self, X: Matrix, constant: float) -> Any:
+        return with_constant(X, constant) if self.model.fit_intercept else X
+
+    def _make_design(self, constant: float) -> Design:
+        X = self._basis(self.present.astype(np.float64, copy=False), constant)
+        is_low_rank = self.model.nuclear_ > 0 or self.n_problems > 1
+        return linear_design(X, self.Y.shape[1], self.n_problems, constant, is_low_rank)
+
+    def _make_row_design(self) -> AscentDesign:
         constant = self._constant(self.model)
-        X = self.present.astype(np.float64, copy=False)
-        return self.objective(row_design(with_constant(X, constant) if self.model.fit_intercept else X, constant))
+        return row_design(self._basis(self.present.astype(np.float64, copy=False), constant), constant)
 
-    def _kernel_design(self) -> KernelDesign:
-        """Return the design of the kernel matrix, which is not decomposed."""
+    def _certifier(self, objective: Objective) -> Posed:
+        return Posed(partial(prove_linear, objective, self.present), self.X.dtype)
+
+    @property
+    def _n_coefficients(self) -> int:
+        return self.X.shape[1] + self.model.fit_intercept
+
+    def fit(self) -> Solution:
+        """Solve the problem and store the weights; warn of features whose spreads differ too much."""
+        if not issparse(self.X):
+            self.scales.warn_of_spread(type(self.model).__name__)
+        return super().fit()
+
+    def store(self, coefficients: FloatArray) -> None:
+        """Store the weights in the model."""
+        LINEAR.store(self.model, coefficients)
+
+
+class KernelProblem(ConvexProblem):
+    """The problem of a kernel model, over the kernel matrix of the rows."""
+
+    form = KERNEL
+
+    def estimate_memory(self) -> MemoryNeeds:
+        """Estimate the memory that :meth:`solve` needs."""
+        return estimate_kernel(self.size, is_decomposed=not self.has_row_design)
+
+    memory_remedy = "set approximation='nystroem', or use fewer rows"
+
+    def _basis(self, X: Matrix, constant: float) -> Any:
+        if is_precomputed(self.model):
+            return kernel_values(self.model, X[:, self.rows] if len(self.rows) < X.shape[1] else X)
+        return kernel_values(self.model, X, self.present, self.gamma)
+
+    def _make_design(self, constant: float) -> Design:
+        return SpectralDesign(self._kernel_matrix(), self.model.low_rank)
+
+    def _make_row_design(self) -> AscentDesign:
         model = self.model
-        if model.kernel == "precomputed" or callable(model.kernel):
+        if is_precomputed(model) or callable(model.kernel):
             K = self._kernel_matrix()
             check_semidefinite(K)
             return KernelDesign(K)
-        values = KernelRows(self.present, **model._kernel_shape() | {"gamma": self.gamma})
+        values = KernelRows(self.present, **kernel_parameters(model, self.gamma))
         return kernel_design(lambda rows: values.values(values.Z[rows]), len(self.rows), available_bytes())
 
     def _kernel_matrix(self) -> FloatArray:
-        K = check_gram(self.model._gram(self.X, width=self.gamma))
+        K = check_gram(kernel_values(self.model, self.X, gamma=self.gamma))
         return K[np.ix_(self.rows, self.rows)] if len(self.rows) < len(K) else K
+
+    def _certifier(self, objective: Objective) -> Posed:
+        design = objective.design
+        stored = design.K if isinstance(design.K, np.ndarray) and design.K.dtype == np.float64 else None
+        prove = partial(prove_function, objective, design.exact_product, design.exact_row_norms(), K=stored)
+        return Posed(prove, self.X.dtype)
+
+    def _solve_over_design(self, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
+        model = self.model
+        limits = start, model.tol, max_iter
+        K = self._kernel_matrix()
+        return solve_kernel(solver, K, model.low_rank, self.ridge, self.objective, self.X.dtype, *limits)
+
+    def count_parameters(self, design: Design | None = None, ridge: float | None = None) -> float:
+        """Estimate the effective number of parameters from a sample of the rows, unless there is a design."""
+        if design is not None:
+            return super().count_parameters(design, ridge)
+        rows = self.rows[sampled_rows(len(self.rows))]
+        X = self.X[np.ix_(rows, rows)] if is_precomputed(self.model) else self.X[rows]
+        K = kernel_values(self.model, X, gamma=self.gamma)
+        return sampled_parameters(K, self.ridge if ridge is None else ridge, self._n_counted)
+
+    def store(self, coefficients: FloatArray) -> None:
+        """Store the coefficients of the rows in the model."""
+        KERNEL.store(self.model, self.X, self.rows, coefficients)
+
+
+class FeatureMapProblem(ConvexProblem):
+    """The problem of a kernel model whose kernel is approximated by the inner products of few features."""
+
+    form = FEATURE_MAP
+
+    @cached_property
+    def feature_map(self) -> Any:
+        """The fitted transformer to the features."""
+        names = ("approximation", "n_components", "kernel", "degree", "coef0", "random_state")
+        parameters = {name: getattr(self.model, name) for name in names}
+        return fit_feature_map(self.present, gamma=self.gamma, **parameters)
+
+    def estimate_memory(self) -> MemoryNeeds:
+        """Estimate the memory that :meth:`solve` needs."""
+        return estimate_feature_map(self.size, self.model.n_components)
+
+    memory_remedy = "set a smaller n_components, or use fewer rows"
+
+    def _basis(self, X: Matrix, constant: float) -> Any:
+        return apply_feature_map(self.feature_map, X)
+
+    def _make_design(self, constant: float) -> Design:
+        return FeatureMapDesign(self._basis(self.present, constant), self.model.low_rank)
+
+    def _make_row_design(self) -> AscentDesign:
+        return MatrixDesign(self._basis(self.present, 1.0))
+
+    def _certifier(self, objective: Objective) -> Posed:
+        is_spectral = isinstance(objective.design, FeatureMapDesign) and self.model.low_rank == "coefficients"
+        features = self._basis(self.present, 1.0)
+        prove = partial(prove_linear, objective, features, design=objective.design if is_spectral else None)
+        return Posed(prove, np.dtype(np.float64))
+
+    def store(self, coefficients: FloatArray) -> None:
+        """Store the transformer and the weights of its features in the model."""
+        self.model.feature_map_ = self.feature_map
+        self.model.feature_coef_ = coefficients
+
+
+PROBLEMS: dict[ModelForm, type[ConvexProblem]] = {
+    problem.form: problem for problem in (LinearProblem, KernelProblem, FeatureMapProblem)
+}
+
+
+def pose_problem(
+    model: "ObjectiveClassifier",
+    X: Matrix,
+    Y: IntArray,
+    weights: FloatArray | None = None,
+    counted: FloatArray | None = None,
+    n_problems: int = 1,
+) -> ConvexProblem:
+    """Return the problem of a classifier over given rows.
+
+    Parameters
+    ----------
+    model, X, Y, weights, counted, n_problems
+        Parameters of :class:`ConvexProblem`.
+
+    Returns
+    -------
+    ConvexProblem
+    """
+    return PROBLEMS[form_of(model)](model, X, Y, weights, counted, n_problems)
 
 
 def solver_of(model: "ObjectiveClassifier") -> Solver:
-    """The solver that a classifier's parameters name.
+    """Return the solver that a classifier's parameters name.
 
     Parameters
     ----------
@@ -349,10 +577,10 @@ def solver_of(model: "ObjectiveClassifier") -> Solver:
     return by_name[model.solver]() if isinstance(model.solver, str) else model.solver
 
 
-def present_rows(
+def observed_rows(
     weights: FloatArray | None, n_samples: int, Y: IntArray | None = None
 ) -> tuple[IntArray, FloatArray | None]:
-    """Indices of the rows with a weight and a known label, and their weights (None if all are 1).
+    """Return the indices of the rows with a weight and a known label, and their weights (None if all are 1).
 
     Parameters
     ----------
@@ -369,131 +597,14 @@ def present_rows(
     Examples
     --------
     >>> import numpy as np
-    >>> from rbrl.estimators.convex_problem import present_rows
-    >>> present_rows(np.array([1.0, 0.0, 1.0]), 3)
+    >>> from rbrl.estimators.convex_problem import observed_rows
+    >>> observed_rows(np.array([1.0, 0.0, 1.0]), 3)
     (array([0, 2]), None)
     """
-    known = np.ones(n_samples, dtype=bool) if Y is None else Y.any(axis=1)
+    is_known = np.ones(n_samples, dtype=bool) if Y is None else Y.any(axis=1)
     if weights is None:
-        return np.flatnonzero(known), None
-    rows = np.flatnonzero(known & (weights > 0 if weights.ndim == 1 else weights.any(axis=1)))
+        return np.flatnonzero(is_known), None
+    has_weight = weights > 0 if weights.ndim == 1 else weights.any(axis=1)
+    rows = np.flatnonzero(is_known & has_weight)
     weights = weights[rows]
     return rows, None if np.all(weights == 1) else weights
-
-
-def mapped(feature_map: Any, X: Matrix) -> FloatArray:
-    """The features of a fitted map, dense.
-
-    Parameters
-    ----------
-    feature_map : fitted transformer
-    X : array or CSR matrix (n_samples, n_features)
-
-    Returns
-    -------
-    array (n_samples, n_components)
-    """
-    features = feature_map.transform(X)
-    return np.asarray(features.toarray() if sparse.issparse(features) else features, dtype=np.float64)
-
-
-class Needs(NamedTuple):
-    """How much memory a fit will need, by the shapes alone: said before the work, not after it.
-
-    Both count arrays of weights (n_features x n_labels), of scores (n_samples x n_labels) and of the decomposition, and
-    were measured.
-
-    Attributes
-    ----------
-    least : int
-        Bytes that any fit of these shapes holds at one time, without whatever one that ends early does without: with less
-        it is refused.
-    usually : int
-        Bytes that it usually holds: with less, a warning says what needs less.
-    """
-
-    least: int
-    usually: int
-
-
-@contextmanager
-def enough_memory(problem: ConvexProblem) -> Iterator[None]:
-    """Solve a problem inside this: what cannot do with the memory there is says so first.
-
-    A MemoryError that comes all the same has the same words.
-
-    Parameters
-    ----------
-    problem : ConvexProblem
-    """
-    needs, available = memory_needed(problem), available_bytes()
-    if available is not None and needs.least > available:
-        raise MemoryError(_words(problem, needs, available))
-    if available is not None and needs.usually > available:
-        warnings.warn(_words(problem, needs, available), MemoryWarning, stacklevel=users_level())
-    try:
-        yield
-    except MemoryError as error:
-        words = _words(problem, needs, available)
-        raise MemoryError(f"{words} ({error})" if str(error) else words) from error
-
-
-def memory_needed(problem: ConvexProblem) -> Needs:
-    """The bytes that a solution holds at one time.
-
-    Parameters
-    ----------
-    problem : ConvexProblem
-
-    Returns
-    -------
-    Needs
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rbrl import RBRLClassifier
-    >>> memory_needed(RBRLClassifier().problem(np.ones((100, 5)), np.eye(100, 3))).least
-    5088
-    """
-    (n, m), n_labels, model = problem.X.shape, problem.Y.shape[1], problem.model
-    weights, scores = DOUBLE * (m + model.fit_intercept) * n_labels, DOUBLE * n * n_labels
-    if problem.kind == "approximation":
-        features = DOUBLE * n * min(model.n_components, n)
-        return Needs(features + scores, 3 * features + 10 * scores)
-    if problem.kind == "kernel" and problem.has_rows:
-        return Needs(scores, (2 * DOUBLE * n**2 if storage_type(n) == np.float64 else 0) + 10 * scores)
-    if problem.kind == "kernel":
-        return Needs(DOUBLE * n**2 + scores, 4 * DOUBLE * n**2 + 10 * scores)
-    if model.max_rank is not None:
-        return Needs(weights + scores, 6 * weights + 10 * scores)
-    if isinstance(problem.solver, DualAscent):
-        # Weights of the solver and of the model, their gradient, and copies of them in the proof; scores of both sides.
-        return Needs(2 * weights + 2 * scores, (7 if model.nuclear_ else 6) * weights + 4 * scores)
-    if min(n, m) > LARGEST_DECOMPOSITION:
-        return Needs(5 * weights + scores, 22 * weights + 10 * scores)
-    square = DOUBLE * min(n, m) ** 2
-    if n < m:
-        least, usually = max(2 * square, square + 2 * weights), max(4 * square, square + 4 * weights)
-    else:
-        rotated = 0 if sparse.issparse(problem.X) else DOUBLE * n * m
-        least, usually = square + rotated, 4 * square + rotated
-    return Needs(least + scores, usually + 10 * scores)
-
-
-def _words(problem: ConvexProblem, needs: Needs, available: int | None) -> str:
-    (n, m), model = problem.X.shape, problem.model
-    usually, least, there = (f"{size / 1e9:.3g} GB" for size in (needs.usually, needs.least, available or 0))
-    # Short factors where weights are many, blocks where rows are.
-    if problem.kind == "approximation":
-        less = "a smaller n_components, or fewer rows"
-    elif problem.kind != "linear":
-        less = "approximation='nystroem', or fewer rows"
-    elif m <= n:
-        less = "rows in blocks, as in fit(rbrl.datasets.write_shards((X, y), folder)), or fewer labels"
-    else:
-        less = "max_rank, such as max_rank=50" if model.max_rank is None else "fewer features or labels"
-    return (
-        f"{type(model).__name__} usually needs about {usually} for {n} rows, {m} features and {problem.Y.shape[1]} labels, "
-        f"at least {least}{'' if available is None else f', and {there} are available'}. What needs less: {less}."
-    )

@@ -1,11 +1,11 @@
-"""What a fit shows of itself: on its way to scikit-learn's callbacks, in a notebook its gap and its rank."""
+"""Callbacks of a fit, and its display in a notebook."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-# Told of a step, and perhaps of its gap; whether somebody asks to stop there.
-Told: TypeAlias = Callable[..., bool]
+# A function that is called after a step, perhaps with its gap; it returns True to stop.
+StepCallback: TypeAlias = Callable[..., bool]
 
 if TYPE_CHECKING:
 
@@ -33,7 +33,7 @@ else:
             """
 
         def with_callbacks(method):
-            """The method as it is.
+            """Return the method unchanged.
 
             Examples
             --------
@@ -45,55 +45,68 @@ else:
 
 
 class FitTask:
-    """A fit as scikit-learn's callbacks see it: a task of a step for every gap that is certified, or for every model.
+    """A fit as scikit-learn's callbacks see it: a task with a step for every certified gap, or for every model.
 
-    How many steps there will be is known to nobody. To be used in a method that `with_callbacks` decorates.
+    The number of steps is not known in advance. Use it in a method that `with_callbacks` decorates.
 
     Parameters
     ----------
     model : estimator
-        On which callbacks may have been set.
+        Estimator on which callbacks may have been set.
     X, y : Any
-        What it is fitted to.
+        Data of the fit.
     step : str
-        What a step is called.
+        Name of a step.
 
     Attributes
     ----------
-    told : callable or None
-        To be called for every step, with its gap if it has one; True is a callback's wish to stop. None: nobody listens.
+    callback : callable or None
+        Function to call after every step, with its gap if it has one; it returns True to stop. None means that no
+        callbacks have been set.
 
     Examples
     --------
     >>> from rbrl import RBRLClassifier
     >>> from rbrl.estimators.display import FitTask
     >>> task = FitTask(RBRLClassifier(), [[0.0], [1.0]], [[0, 1], [1, 0]], "certified step")
-    >>> task.told is None  # nobody listens
+    >>> task.callback is None
     True
     >>> task.end()
     """
 
     def __init__(self, model: Any, X: Any, y: Any, step: str) -> None:
-        self.model, self.data, self.step = model, {"X": X, "y": y}, step
-        self.told: Told | None = None
+        self.model = model
+        self.data = {"X": X, "y": y}
+        self.step = step
+        self.callback: StepCallback | None = None
         if getattr(model, "_skl_callbacks", None):
             self._task = model._init_callback_context(max_subtasks=None)
             self._task.call_on_fit_task_begin(estimator=model, **self.data)
-            self.told = self._told
+            self.callback = self._report_step
 
-    def _told(self, gap: float | None = None) -> bool:
-        step, metadata = self._task.subcontext(task_name=self.step), None if gap is None else {"gap": gap}
+    def _report_step(self, gap: float | None = None) -> bool:
+        """Report a step to the callbacks; return whether one of them asks to stop."""
+        step = self._task.subcontext(task_name=self.step)
+        metadata = None if gap is None else {"gap": gap}
         step.call_on_fit_task_begin(estimator=self.model)
         return bool(step.call_on_fit_task_end(estimator=self.model, metadata=metadata))
 
     def end(self) -> None:
-        """The model is fitted."""
-        if self.told is not None:
+        """Report the end of the fit to the callbacks."""
+        if self.callback is not None:
             self._task.call_on_fit_task_end(estimator=self.model, **self.data, reconstruction_attributes={})
 
 
-class CertifiedDisplay:
-    """A classifier whose box in a notebook says how near the optimum it is, and of which rank, once it is fitted.
+def show_certificate(model: Any) -> Any:
+    """Return the box of a model in a notebook, with the certified gap and the rank once it is fitted.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Returns
+    -------
+    scikit-learn's visual block
 
     Examples
     --------
@@ -103,15 +116,11 @@ class CertifiedDisplay:
     >>> "certified gap" in model._repr_html_(), "certified gap" in RBRLClassifier()._repr_html_()
     (True, False)
     """
+    # If this module moves in a later version, scikit-learn catches the ImportError and shows its own box.
+    from sklearn.utils._repr_html.estimator import _VisualBlock
 
-    def _sk_visual_block_(self) -> Any:
-        # Where a version of scikit-learn has another home for it, it catches the ImportError and shows the box without.
-        from sklearn.utils._repr_html.estimator import _VisualBlock
-
-        facts = {"gap_": "certified gap {:.2g}", "rank_": "rank {}"}
-        # A rank that nobody has asked for yet may take longer than the fit.
-        known = {name: value for name, value in vars(self).items() if name in facts}
-        caption = ", ".join(words.format(known[name]) for name, words in facts.items() if name in known)
-        return _VisualBlock(
-            "single", self, names=type(self).__name__, name_details=str(self), name_caption=caption or None
-        )
+    formats = {"gap_": "certified gap {:.2g}", "rank_": "rank {}"}
+    # Computing a rank that is not stored yet may take longer than the fit.
+    known = {name: value for name, value in vars(model).items() if name in formats}
+    caption = ", ".join(text.format(known[name]) for name, text in formats.items() if name in known)
+    return _VisualBlock("single", model, names=type(model).__name__, name_details=str(model), name_caption=caption or None)

@@ -20,7 +20,6 @@ from rbrl._common.checks import users_level
 from rbrl._common.linalg import gram_matrix, squares
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix, issparse
 from rbrl.decision import GlobalThreshold, LabelThresholds
-from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.exceptions import EmptyPredictionsWarning
 from rbrl.losses import Loss
 from rbrl.losses.base import mean_weights
@@ -56,12 +55,6 @@ class LabelledRows(NamedTuple):
     Y: IntArray
     weights: FloatArray | None = None
     counted: FloatArray | None = None
-
-
-def rows_of_problem(problem: ConvexProblem) -> LabelledRows:
-    """Return the rows of a problem that have a weight and a known label."""
-    X = problem.X if len(problem.rows) == problem.X.shape[0] else problem.X[problem.rows]
-    return LabelledRows(X, problem.Y, problem.weights, problem.counted)
 
 
 def rows_of_sample(found: Survey) -> LabelledRows:
@@ -158,35 +151,6 @@ def sampled_rows(n_samples: int) -> IntArray:
     return np.unique(np.linspace(0, n_samples - 1, min(n_samples, SPECTRUM_ROWS)).round().astype(np.int64))
 
 
-def parameters_of_problem(problem: ConvexProblem, design: Design | None = None, ridge: float | None = None) -> float:
-    """Compute, or estimate, the effective number of parameters of a problem.
-
-    Parameters
-    ----------
-    problem : ConvexProblem
-    design : Design, default=None
-        Design of a solution. None means that of the problem; that of a kernel is not kept, so that its spectrum is
-        estimated from a sample of the rows.
-    ridge : float, default=None
-        Ridge of a solution; None means that of the problem.
-
-    Returns
-    -------
-    float
-    """
-    ridge = problem.ridge if ridge is None else ridge
-    n_samples = float(len(problem.rows)) if problem.counted is None else float(problem.counted.sum())
-    if design is None and problem.kind in ("kernel", "blocks"):
-        rows = problem.rows[sampled_rows(len(problem.rows))]
-        X, model = problem.X, problem.model
-        K = model._gram(X[np.ix_(rows, rows)] if model.kernel == "precomputed" else X[rows], width=problem.gamma)
-        return sampled_parameters(K, ridge, n_samples)
-    design = problem.design if design is None else design
-    # Rows of weight 2 are worth as much as half the ridge.
-    ridge *= len(problem.rows) / n_samples
-    return effective_parameters(design, ridge, None if design.whitened else _row_squares(problem.present))
-
-
 def parameters_of_sample(found: Survey, ridge: float, constant: float) -> float:
     """Estimate the effective number of parameters of a linear model from the rows that a survey has kept.
 
@@ -205,10 +169,6 @@ def parameters_of_sample(found: Survey, ridge: float, constant: float) -> float:
     X = X[sampled_rows(X.shape[0])].astype(np.float64)
     K = gram_matrix(X.T.tocsr() if issparse(X) else X.T) + constant**2
     return sampled_parameters(K, ridge, float(mean_weights(Y, weights).sum()))
-
-
-def _row_squares(X: Matrix) -> FloatArray:
-    return np.asarray(squares(X.astype(np.float64, copy=False), axis=1))
 
 
 def held_out_estimates(loss: Loss, rows: TrainingRows, n_parameters: float) -> FloatArray:
