@@ -341,7 +341,8 @@ def _subtract(terms: NamedTerms, others: NamedTerms) -> NamedTerms:
     index: dict[Any, int] = {}
     groups = np.array([index.setdefault(name, len(index)) for name in joined.names])
     first = np.unique(groups, return_index=True)[1]
-    sums = np.bincount(groups, joined.contributions, minlength=len(index))
+    sums = np.zeros(len(index))
+    np.add.at(sums, groups, joined.contributions)
     return NamedTerms(list(index), joined.values[first], np.full(len(index), np.nan), sums)
 
 

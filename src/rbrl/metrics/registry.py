@@ -146,6 +146,10 @@ class Metric:
         value = self.value(Y, convention=convention, **prediction)
         return value if self.greater_is_better else -value
 
+    def better(self, first: float, second: float) -> bool:
+        """Return True if the value `first` is strictly better than the value `second`."""
+        return first > second if self.greater_is_better else first < second
+
     @property
     def arrow(self) -> str:
         """An upward arrow where greater is better, a downward one otherwise."""

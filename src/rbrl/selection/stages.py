@@ -155,8 +155,8 @@ def coarse_to_fine(ridge: float, reference: Callable[[Point], float], ranked: bo
     nuclears = sorted({s.nuclear, *(share * largest for share in s.nuclear_shares)})
     best = yield Stage(_around(best.point, ridge=ridges, nuclear=nuclears))
     tried += ridges
-    limits = [share * largest for share in s.nuclear_range]
-    best = yield from _beyond_edges("nuclear", nuclears, best, s.nuclear_step, *limits)
+    least, most = (share * largest for share in s.nuclear_range)
+    best = yield from _beyond_edges("nuclear", nuclears, best, s.nuclear_step, least, most)
     return (yield from _beyond_edges("ridge", tried, best, s.ridge_step))
 
 
