@@ -72,7 +72,7 @@ def same_ridge_C(X):
     """Return the C that corresponds to the ridge that rbrl chooses for these rows."""
     from rbrl.scales import ColumnScales
 
-    return 1 / (2 * ColumnScales.of(X).ridge())
+    return 1 / (2 * ColumnScales.from_rows(X).ridge())
 
 
 # By method: the function that makes the unfitted model from X, and the distribution of its library.

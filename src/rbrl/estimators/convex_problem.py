@@ -131,7 +131,7 @@ class ConvexProblem:
     @cached_property
     def scales(self) -> ColumnScales:
         """How far the features of the rows that are present reach."""
-        return ColumnScales.of(self.present, self.counted)
+        return ColumnScales.from_rows(self.present, self.counted)
 
     @cached_property
     def gamma(self) -> float | None:

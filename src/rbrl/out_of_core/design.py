@@ -283,7 +283,7 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
     return Survey(
         n_samples=n_samples, n_features=n_features, n_labels=n_labels, n_entries=n_entries,
         low=-1 if minus_ones else 0, label_type=label_type, sparse_labels=sparse_labels, known=known,
-        gram=gram, sums=sums, scales=ColumnScales.of_sums(*weighted_sums),
+        gram=gram, sums=sums, scales=ColumnScales.from_sums(*weighted_sums),
         empty_share=empty_weight / weighted_sums[0], sparse_features=sparse_features, sample=_join_samples(samples),
     )  # fmt: skip
 
