@@ -25,7 +25,7 @@ SHOWN_TERMS = 10
 # Largest distance of the sum of the terms from the score, as a share of the sum of their sizes, by precision.
 SUM_TOLERANCES = {"d": 1e-9, "f": 1e-3}
 # Longest name in a figure, in letters.
-LONGEST_NAME = 34
+LONGEST_DRAWN_NAME = 34
 
 
 @dataclass(frozen=True, repr=False)
@@ -292,7 +292,7 @@ def format_label(label: Any) -> str:
 
 def shorten_name(name: str) -> str:
     """Shorten a name in the middle, so that a value at its end stays."""
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 13]}…{name[-12:]}"
+    return name if len(name) <= LONGEST_DRAWN_NAME else f"{name[: LONGEST_DRAWN_NAME - 13]}…{name[-12:]}"
 
 
 def _as_one_row(x: Any) -> Any:

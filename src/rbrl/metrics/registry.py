@@ -111,17 +111,6 @@ class Metric:
         Returns
         -------
         Metric
-
-        Examples
-        --------
-        >>> from sklearn.datasets import make_multilabel_classification
-        >>> from sklearn.model_selection import cross_val_score
-        >>> from rbrl import RBRLClassifier
-        >>> from rbrl.metrics import get_metric
-        >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-        >>> values = cross_val_score(RBRLClassifier(), X, Y, scoring=get_metric("ranking_loss").scorer(), cv=3)
-        >>> bool((values <= 0).all())  # of a loss, scikit-learn maximises the negative
-        True
         """
         return replace(self, convention=convention, missing=missing)
 

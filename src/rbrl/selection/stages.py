@@ -91,13 +91,7 @@ Stages: TypeAlias = Generator[Stage, Best, Best]
 
 
 def one_grid(axes: Grid) -> Stages:
-    """Yield a single stage with the whole grid.
-
-    Examples
-    --------
-    >>> [stage.axes for stage in one_grid({"ridge": [10, 1]})]
-    [{'ridge': [10, 1]}]
-    """
+    """Yield a single stage with the whole grid."""
     return (yield Stage(axes, final=True))
 
 
