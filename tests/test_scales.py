@@ -59,7 +59,7 @@ def test_sums_of_parts_are_those_of_the_whole():
 
 
 def test_columns_beyond_all_numbers_are_refused():
-    with pytest.raises(ValueError, match=r"whose median is inf; scale X.*or give ridge as a number"):
+    with pytest.raises(ValueError, match=r"finite median of the variances.*Got inf; scale X.*or pass ridge as a number"):
         ColumnScales.from_rows(X * 1e200).ridge()
 
 
