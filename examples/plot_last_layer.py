@@ -20,8 +20,8 @@ from torch import nn
 
 from rbrl import datasets
 from rbrl.experiments.figures import plain_powers, use_style
+from rbrl.interop.torch import RBRLHead, RBRLLoss, refit_last_layer
 from rbrl.metrics import ranking_loss
-from rbrl.torch import RBRLHead, RBRLLoss, refit_last_layer
 
 EPOCHS, HIDDEN = 12, 128
 

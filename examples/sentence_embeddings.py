@@ -22,9 +22,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import average_precision_score
 
 from rbrl import RBRLClassifier
+from rbrl.interop.torch import RBRLHead
 from rbrl.metrics import average_precision
 from rbrl.splits import random_split
-from rbrl.torch import RBRLHead
 
 N_TEXTS = 2000
 

@@ -25,7 +25,7 @@ BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | r
 # A page whose examples need an extra names its modules: <!-- needs: torch -->
 NEEDS = re.compile(r"^<!-- needs: (?P<modules>[\w, ]+) -->$", re.MULTILINE)
 # Modules that can be imported without the extra, but whose examples need a package of it.
-EXAMPLES_NEED = {"rbrl.onnx": "onnxruntime"}
+EXAMPLES_NEED = {"rbrl.interop.onnx": "onnxruntime"}
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 

@@ -70,7 +70,7 @@ def test_form(name):
 
 def test_public_names_only(name):
     for module, imported in imports(name):
-        if module.split(".")[0] == "rbrl" and not module.startswith("rbrl.torch"):
+        if module.split(".")[0] == "rbrl" and not module.startswith("rbrl.interop.torch"):
             assert imported in importlib.import_module(module).__all__, f"{imported} is no public name of {module}"
 
 

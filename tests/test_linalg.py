@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from rbrl._common import linalg
 from rbrl._common.linalg import clip_singular_values, gram_eigh, squares
 
 
@@ -37,3 +38,11 @@ def test_sums_of_squares_of_a_sparse_matrix_are_those_of_its_dense_form(form, ax
     before = X.copy()
     np.testing.assert_allclose(squares(X, axis), (X.toarray().astype(float) ** 2).sum(axis=axis))
     assert X.nnz == before.nnz, "what was given stays as it is"
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sums_of_squares_in_many_blocks(monkeypatch, axis):
+    X = sparse.random_array((50, 4), density=0.4, rng=0, format="csr")
+    monkeypatch.setattr(linalg, "SPARSE_ENTRIES", 7)
+    np.testing.assert_allclose(squares(X, axis), (X.toarray() ** 2).sum(axis=axis))
+    np.testing.assert_array_equal(squares(sparse.csr_array((3, 2)), axis), np.zeros(3 if axis else 2))

@@ -12,6 +12,7 @@ from rbrl._common import old_names
 # Public names of the modules before they moved.
 PUBLIC = {
     "rbrl.explanations": "Explanation LabelMap explain label_map",
+    "rbrl.onnx": "to_onnx",
     "rbrl.report": """
         FORMATS KEYS MISSING Cell Comparison Report Results Sizes Table Verdict ablation_table all_tables as_shown best_of
         compare count datasets_table friedman_table heading join metric_table number p_text pairs_table parameters_table
@@ -28,9 +29,11 @@ PUBLIC = {
         FriedmanResult SignedRankProbabilities average_ranks bayesian_signed_rank bonferroni_dunn_distance
         bonferroni_dunn_p_values friedman groups holm mean_std median_differences nemenyi_decidable nemenyi_distance
         nemenyi_groups nemenyi_p_values rank_biserial ranks smallest_wilcoxon_p wilcoxon_holm""",
+    "rbrl.torch": "RBRLHead RBRLLoss nuclear_norm refit_last_layer",
 }
 SAME = [
     ("rbrl.explanations", "explain", "rbrl.inspection"),
+    ("rbrl.onnx", "to_onnx", "rbrl.interop.onnx"),
     ("rbrl.search", "PathSearchCV", "rbrl.selection"),
     ("rbrl.report", "Results", "rbrl.experiments"),
     ("rbrl.report", "number", "rbrl.experiments.tables"),
@@ -51,6 +54,8 @@ def test_every_old_module_is_tested():
 
 @pytest.mark.parametrize(("module", "name"), [(key, name) for key, names in PUBLIC.items() for name in names.split()])
 def test_every_public_name_is_found(module, name):
+    if module == "rbrl.torch":
+        pytest.importorskip("torch")
     getattr(import_quietly(module), name)
 
 

@@ -21,20 +21,20 @@ storages = pytest.mark.parametrize(
 
 @storages
 def test_variances_and_ridge(storage):
-    found = ColumnScales.of(storage(X))
+    found = ColumnScales.from_rows(storage(X))
     np.testing.assert_allclose(found.variances, X.var(axis=0), rtol=1e-5 if storage is np.float32 else 1e-12)
     expected = 3 * 7 * np.median(X.var(axis=0)) * np.sqrt(60 / 8)
     assert found.ridge() == pytest.approx(expected, rel=1e-5)
 
 
 def test_few_rows():
-    assert ColumnScales.of(X[:5]).ridge() == pytest.approx(3 * 7 * np.median(X[:5].var(axis=0)))
+    assert ColumnScales.from_rows(X[:5]).ridge() == pytest.approx(3 * 7 * np.median(X[:5].var(axis=0)))
 
 
 @storages
 def test_a_weight_is_a_repetition(storage):
-    weighted = ColumnScales.of(storage(X), WEIGHTS.astype(float))
-    repeated = ColumnScales.of(storage(np.repeat(X, WEIGHTS, axis=0)))
+    weighted = ColumnScales.from_rows(storage(X), WEIGHTS.astype(float))
+    repeated = ColumnScales.from_rows(storage(np.repeat(X, WEIGHTS, axis=0)))
     assert weighted.n_samples == repeated.n_samples == WEIGHTS.sum()
     assert weighted.ridge() == pytest.approx(repeated.ridge(), rel=1e-6)
 
@@ -43,33 +43,33 @@ def test_a_weight_is_a_repetition(storage):
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1e6])
 def test_constant_columns_count_for_nothing(storage, constant):
     wider = np.hstack([X, np.full((60, 3), constant)])
-    assert ColumnScales.of(storage(wider)).ridge() == pytest.approx(ColumnScales.of(storage(X)).ridge(), rel=1e-6)
-    assert ColumnScales.of(storage(wider[:, 7:])).ridge() == 1.0
+    assert ColumnScales.from_rows(storage(wider)).ridge() == pytest.approx(ColumnScales.from_rows(storage(X)).ridge(), rel=1e-6)
+    assert ColumnScales.from_rows(storage(wider[:, 7:])).ridge() == 1.0
 
 
 def test_columns_far_from_zero_keep_their_digits():
-    np.testing.assert_allclose(ColumnScales.of(X + 1e9).variances, X.var(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(ColumnScales.from_rows(X + 1e9).variances, X.var(axis=0), rtol=1e-5)
 
 
 def test_sums_of_parts_are_those_of_the_whole():
     shift = first_row(X)
     parts = [shifted_sums(part, shift) for part in (X[:20], sparse.csr_array(X[20:50]), X[50:])]
-    found = ColumnScales.of_sums(60, *(sum(sums) for sums in zip(*parts)))
+    found = ColumnScales.from_sums(60, *(sum(sums) for sums in zip(*parts)))
     np.testing.assert_allclose(found.variances, X.var(axis=0), rtol=1e-10)
 
 
 def test_columns_beyond_all_numbers_are_refused():
-    with pytest.raises(ValueError, match=r"whose median is inf; scale X.*or give ridge as a number"):
-        ColumnScales.of(X * 1e200).ridge()
+    with pytest.raises(ValueError, match=r"finite median of the variances.*Got inf; scale X.*or pass ridge as a number"):
+        ColumnScales.from_rows(X * 1e200).ridge()
 
 
 def test_a_scaler_is_named_where_one_column_is_far_larger():
     with pytest.warns(ScalingWarning, match=r"It: columns of X differ.*StandardScaler or MaxAbsScaler"):
-        ColumnScales.of(X * [1e6, 1, 1, 1, 1, 1, 1]).warn_of_spread("It")
+        ColumnScales.from_rows(X * [1e6, 1, 1, 1, 1, 1, 1]).warn_of_spread("It")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for rows in (X, X * 1e9, np.ones((3, 2)), X * [1e-9, 1, 1, 1, 1, 1, 1]):
-            ColumnScales.of(rows).warn_of_spread("It")
+            ColumnScales.from_rows(rows).warn_of_spread("It")
 
 
 def test_the_column_of_the_intercept():

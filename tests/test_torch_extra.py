@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 
 def python(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -15,8 +17,9 @@ def test_the_package_never_imports_torch():
     assert answer.stdout == "False\n", answer.stderr
 
 
-def test_without_the_extra_one_line_names_it():
-    answer = python("import sys; sys.modules['torch'] = None; import rbrl.torch")
+@pytest.mark.parametrize("statement", ["import rbrl.interop.torch", "from rbrl.interop.torch import RBRLLoss"])
+def test_without_the_extra_one_line_names_it(statement):
+    answer = python(f"import sys; sys.modules['torch'] = None; {statement}")
     assert answer.returncode == 1
-    assert answer.stderr.splitlines()[-1].startswith("ImportError: rbrl.torch needs PyTorch (")
+    assert answer.stderr.splitlines()[-1].startswith("ImportError: rbrl.interop.torch needs PyTorch (")
     assert answer.stderr.splitlines()[-1].endswith("pip install 'rbrl[torch]'.")

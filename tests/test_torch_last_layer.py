@@ -13,7 +13,7 @@ from rbrl.datasets import write_shards
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 from torch import nn  # noqa: E402
 
-from rbrl.torch import RBRLHead, RBRLLoss, refit_last_layer  # noqa: E402
+from rbrl.interop.torch import RBRLHead, RBRLLoss, refit_last_layer  # noqa: E402
 
 N_FEATURES, N_LABELS = 8, 4
 
@@ -80,7 +80,7 @@ def test_a_ridge_that_follows_from_the_features(data):
     X, Y = data
     head = RBRLHead(N_FEATURES, N_LABELS, dtype=torch.float64)
     with pytest.raises(
-        ValueError, match=r"ridge that is a number. Got ridge='auto'.*name a number, or call refit first"
+        ValueError, match=r"ridge that is a number. Got ridge='auto'.*pass a number, or call refit first"
     ):
         head.penalty()
     assert head.refit(X, Y).ridge_ == RBRLClassifier().fit(X.numpy(), Y.numpy()).ridge_
@@ -140,7 +140,7 @@ def test_a_head_in_a_network_knows_its_gap(data, network):
     network[-1] = RBRLHead(12, N_LABELS, ridge=2.0, dtype=torch.float64)
     assert refit_last_layer(network, batches(X, Y), tol=1e-6) is network[-1]
     assert network[-1].gap_ <= 1e-6
-    with pytest.raises(ValueError, match=r"parameters of its own. Got {'ridge': 1.0} beside it"):
+    with pytest.raises(ValueError, match=r"has its own parameters. Got {'ridge': 1.0}; set them"):
         refit_last_layer(network, batches(X, Y), ridge=1.0)
 
 
@@ -172,7 +172,7 @@ def test_weights_in_a_loader(data, network):
     for weights in (torch.from_numpy(rng.uniform(0.1, 2.0, len(X))), torch.from_numpy(rng.uniform(0.1, 2.0, Y.shape))):
         head = refit_last_layer(network, batches(X, Y, weights), ridge=2.0)
         assert objective(head, features(network, X), Y, weights) == pytest.approx(head.objective_, rel=1e-12)
-    with pytest.raises(ValueError, match=r"Rows in files have no weights.*raise max_memory"):
+    with pytest.raises(ValueError, match=r"files cannot store weights.*raise max_memory"):
         refit_last_layer(network, batches(X, Y, weights), ridge=2.0, max_memory=5000)
 
 
@@ -213,7 +213,7 @@ def test_what_is_not_a_last_layer_is_refused(data, network):
 
 def test_what_cannot_be_learned_from_is_named(data, network):
     X, Y = data
-    with pytest.raises(ValueError, match="The loader gave no batch"):
+    with pytest.raises(ValueError, match="at least one batch. Got none"):
         refit_last_layer(network, [])
     head = RBRLHead(N_FEATURES, N_LABELS)
     with pytest.raises(ValueError, match=r"8 features and 4 labels. Got features of shape \(90, 8\).*\(90, 3\)"):

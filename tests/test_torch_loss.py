@@ -7,7 +7,7 @@ from rbrl.exceptions import InvalidLabelsError
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
-from rbrl.torch import RBRLLoss, nuclear_norm  # noqa: E402
+from rbrl.interop.torch import RBRLLoss, nuclear_norm  # noqa: E402
 
 # Of the largest entry, or of one, if that is more.
 TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-6}
@@ -112,7 +112,7 @@ def test_codings_of_labels():
     values = [loss(F, torch.from_numpy(targets)).item() for targets in (Y, (Y + 1) // 2, Y > 0, Y.astype(np.float32))]
     assert len(set(values)) == 1
     with pytest.raises(
-        InvalidLabelsError, match=r"0/1 or -1/\+1.*Got the values -1, 0, 1; .* NaN, or has the weight 0"
+        InvalidLabelsError, match=r"0/1 or -1/\+1.*Got the values -1, 0, 1; .* NaN, or give it the weight 0"
     ):
         loss(F, torch.from_numpy(np.where(rng.random(Y.shape) < 0.3, 0, Y)))
     with pytest.raises(InvalidLabelsError, match=r"Got the values 0.5"):
@@ -188,5 +188,5 @@ def test_where_the_nuclear_norm_has_no_gradient_there_is_a_subgradient(kind):
 
 
 def test_the_nuclear_norm_is_of_a_matrix():
-    with pytest.raises(ValueError, match=r"of a matrix with entries. Got a tensor of shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"must be a matrix that is not empty. Got a tensor of shape \(3,\)"):
         nuclear_norm(torch.ones(3))

@@ -23,8 +23,8 @@ from threadpoolctl import threadpool_limits
 
 from rbrl import RBRLClassifier, evaluate
 from rbrl.decision import relevant_labels
+from rbrl.interop.torch import RBRLHead, RBRLLoss
 from rbrl.splits import random_split
-from rbrl.torch import RBRLHead, RBRLLoss
 
 N_TEXTS, SEEDS, EPOCHS, BATCH, RATES = 6000, (0, 1, 2), 20, 64, (1e-3, 1e-2, 1e-1)
 # Shares of the ridge that "auto" comes to, and C of the logistic regression: the default of each, and less of a penalty.

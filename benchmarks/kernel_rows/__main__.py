@@ -19,14 +19,14 @@ KEY = ("data", "rows", "method")
 COLUMNS = (*KEY, "cpu", "megabytes", "average precision", "gap", "evaluations", "C", "version")
 TEXT = f"""RBF kernel models with {N_LABELS} labels: {REAL} (500 sparse features) with its most
 frequent labels, and synthetic rows with 10 dense features whose labels are smooth functions with
-noise. "rbrl" is RBRLClassifier(kernel="rbf") with its defaults, and "Nystroem" the same with
-approximation="nystroem", 500 components. SVC is OneVsRestClassifier(SVC()) with the gamma of rbrl
-and C = 1 / ridge, where ridge is the one that rbrl chooses: {{Cs}}. Its hinge is not squared, so
-that the problems are similar and not the same. Every fit is in a process of its own with one
-thread. "s" is processor time of the fit, "MB" is the peak memory of the process less its memory
-before the fit. "AP" is the average precision on {N_TEST:,} other rows. "gap" is the certified
-relative gap; SVC certifies none, and the gap of Nystroem is that of the approximated problem.
-Versions: {{versions}}."""
+noise. "rbrl" is RBRLClassifier(kernel="rbf") with its defaults: no nuclear norm, and the solver
+that it chooses. "Nystroem" is the same with approximation="nystroem", 500 components. SVC is
+OneVsRestClassifier(SVC()) with the gamma of rbrl and C = 1 / ridge, where ridge is the one that
+rbrl chooses: {{Cs}}. Its hinge is not squared, so that the problems are similar and not the same.
+Every fit is in a process of its own with one thread. "s" is processor time of the fit, "MB" is
+the peak memory of the process less its memory before the fit. "AP" is the average precision on
+{N_TEST:,} other rows. "gap" is the certified relative gap; SVC certifies none, and the gap of
+Nystroem is that of the approximated problem. Versions: {{versions}}."""
 
 
 def measure_all(sizes, file):

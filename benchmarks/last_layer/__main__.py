@@ -17,7 +17,7 @@ from torch import nn
 
 from rbrl import RBRLClassifier, evaluate
 from rbrl.decision import relevant_labels
-from rbrl.torch import RBRLHead, RBRLLoss, refit_last_layer
+from rbrl.interop.torch import RBRLHead, RBRLLoss, refit_last_layer
 
 DATA, SEEDS, HIDDEN, BATCH = {"yeast": 30, "scene": 30, "tmc2007_500": 10}, (0, 1), 128, 64
 METRICS = ("hamming_loss", "subset_accuracy", "f1_example", "ranking_loss", "average_precision")

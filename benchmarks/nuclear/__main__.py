@@ -1,4 +1,7 @@
-"""What is the nuclear norm worth at the defaults of the linear model? ``python -m benchmarks.nuclear``, with RBRL_DATA."""
+"""Measure the gain of the nuclear norm of linear models: ``python -m benchmarks.nuclear``.
+
+RBRL_DATA names the folder of data sets. ``python -m benchmarks.nuclear.kernels`` is about kernels.
+"""
 
 import warnings
 
@@ -10,25 +13,27 @@ from threadpoolctl import threadpool_limits
 
 from rbrl import RBRLClassifier, evaluate
 
-# Defaults are chosen on the first; the others only report.
+# Defaults are chosen on the first sets; the others only report.
 CHOOSING = ("emotions", "yeast", "scene", "image", "enron", "arts", "science", "business", "flags", "tmc2007_500")
 REPORTING = ("cal500", "20ng", "bibtex", "corel5k", "education", "health", "human3106", "langlog", "rcv1subset1_top944",
              "recreation", "slashdot", "stackex_chess")  # fmt: skip
 METRICS = ("average_precision", "ranking_loss", "f1_micro", "hamming_loss")
 WEIGHTS = (0.0, 0.1, 1.0, 10.0)
 MOST_ROWS = 4000
-TEXT = """Three 60/40 splits, at most 4,000 training rows; dense sets are standardised, sparse ones as they are. All
-parameters but `nuclear` have their defaults. The first columns are the figures of `nuclear=0`, the others the
-difference that a nuclear norm makes: of `nuclear=0.1`, the default of version 0.1.0, in four metrics, and of stronger
-ones in average precision."""
+TEXT = """Three 60/40 splits, at most 4,000 training rows; dense sets are standardised, sparse
+sets are used as they are. All parameters except `nuclear` have their defaults. The first columns
+are the metrics of `nuclear=0`. The other columns are the differences that a nuclear norm makes:
+that of `nuclear=0.1`, the default of version 0.1.0, in four metrics, and those of stronger norms
+in average precision. Kernels have [a page of their own](kernels.md)."""
 
 
 def figures(name, seed):
-    """Metrics by nuclear weight, (n_weights, n_metrics)."""
+    """Return the metrics by nuclear weight, (n_weights, n_metrics)."""
     (X, Y), (X_test, Y_test) = dataset(name).split(seed)
     if not sparse.issparse(X):
         scaler = StandardScaler().fit(X)
-        X, X_test = scaler.transform(X), scaler.transform(X_test)
+        X = scaler.transform(X)
+        X_test = scaler.transform(X_test)
     found = []
     for weight in WEIGHTS:
         model = RBRLClassifier(nuclear=weight).fit(X[:MOST_ROWS], Y[:MOST_ROWS])
@@ -38,6 +43,7 @@ def figures(name, seed):
 
 
 def line(name, values):
+    """Return the line of one data set."""
     none, weak, strong, stronger = values
     found = {"data set": name, "average precision": f"{none[0]:.4f}", "micro-F1": f"{none[2]:.4f}"}
     found |= {f".1: {metric}": f"{change:+.5f}" for metric, change in zip(METRICS, weak - none)}
@@ -45,6 +51,7 @@ def line(name, values):
 
 
 def main():
+    """Measure all sets, and write the page."""
     warnings.simplefilter("ignore")
     rows = []
     for part, names in (("choosing", CHOOSING), ("reporting", REPORTING)):

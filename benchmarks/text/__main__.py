@@ -21,8 +21,9 @@ from sklearn.preprocessing import normalize
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.csv"
-COLUMNS = ("problem", "method", "rows", "columns", "labels", "cpu", "megabytes", "average precision", "gap", "passes",
-           "evaluations", "sum of the data", "version")  # fmt: skip
+SIZES = ("rows", "columns", "labels")
+FACTS = ("cpu", "megabytes", "average precision", "gap", "passes", "evaluations", "sum of the data")
+COLUMNS = ("problem", "method", *SIZES, *FACTS, "version")
 NORM = "rbrl, nuclear=0.1"
 LIBMULTILABEL = "LibMultiLabel"
 PEERS = ("LinearSVC", "LinearSVC, same ridge", LIBMULTILABEL)
@@ -55,21 +56,29 @@ faster. Versions: {versions}."""
 
 
 def load(data, n_labels, n_rows):
-    """Training and test parts of a data set, in an order drawn once; sparse."""
+    """Return sparse training and test parts of a data set, in a fixed random order."""
     parts = np.load(folder("RBRL_DATA") / f"{data}.npz", allow_pickle=False)
-    X, Y = (
-        sparse.csr_array((parts[f"{name}_data"].astype(float) if name == "X" else np.ones(len(parts[f"{name}_indices"])),
-                          parts[f"{name}_indices"], parts[f"{name}_indptr"]), shape=tuple(parts[f"{name}_shape"]))
-        if f"{name}_indices" in parts else sparse.csr_array(parts[name].astype(float))
-        for name in ("X", "Y")
-    )  # fmt: skip
-    X = sparse.csr_array(normalize(X)) if data == "yahoo_arts_full" else X
+    X = read_matrix(parts, "X")
+    Y = read_matrix(parts, "Y")
+    if data == "yahoo_arts_full":
+        X = sparse.csr_array(normalize(X))
     if n_labels:
         Y = Y[:, np.argsort(-Y.sum(axis=0), kind="stable")[:n_labels]]
     order = np.random.default_rng(0).permutation(X.shape[0])
-    train, test = order[:-N_TEST], order[-N_TEST:]
+    train = order[:-N_TEST]
+    test = order[-N_TEST:]
     train = train[:n_rows] if n_rows else train
     return X[train], Y[train], X[test], Y[test]
+
+
+def read_matrix(parts, name):
+    """Return a matrix of a data file as a CSR array; sparse labels have no values, which are 1."""
+    if f"{name}_indices" not in parts:
+        return sparse.csr_array(parts[name].astype(float))
+    indices = parts[f"{name}_indices"]
+    data = parts[f"{name}_data"].astype(float) if name == "X" else np.ones(len(indices))
+    starts = parts[f"{name}_indptr"]
+    return sparse.csr_array((data, indices, starts), shape=tuple(parts[f"{name}_shape"]))
 
 
 def write_problem(path, matrices):
@@ -127,7 +136,7 @@ def measure(problem, known, rounds, libmultilabel):
                 if method not in best or facts["cpu"] < best[method]["cpu"]:
                     best[method] = facts
     shapes = (*matrices[0].shape, matrices[1].shape[1])
-    sizes = dict(zip(("rows", "columns", "labels"), shapes))
+    sizes = dict(zip(SIZES, shapes))
     return [{"problem": name, "method": method, **sizes, **facts} for method, facts in best.items()]
 
 
@@ -141,7 +150,7 @@ def table(rows):
         first = found["rbrl"]
         cpu = {method: float(row["cpu"]) for method, row in found.items()}
         peer = min(cpu[method] for method in PEERS if method in cpu)
-        sizes = [first[part] for part in ("rows", "columns", "labels")]
+        sizes = [first[part] for part in SIZES]
         line = {"problem": name, "n x m x l": " x ".join(sizes)}
         for method in METHODS:
             line[f"{method}: s"] = f"{cpu[method]:.2f}" if method in cpu else ""

@@ -21,14 +21,14 @@ from sklearn.metrics import label_ranking_average_precision_score
 def read(path):
     """Return the matrices X, Y, X_test and Y_test that the benchmark wrote."""
     parts = np.load(path)
-    # LIBLINEAR takes indices of 32 bits.
-    return [
-        sparse.csr_array(
-            (parts[f"{name}_data"], *(parts[f"{name}_{part}"].astype(np.int32) for part in ("indices", "indptr"))),
-            shape=tuple(shape),
-        )
-        for name, shape in ((name, parts[f"{name}_shape"]) for name in ("X", "Y", "X_test", "Y_test"))
-    ]
+    return [read_matrix(parts, name) for name in ("X", "Y", "X_test", "Y_test")]
+
+
+def read_matrix(parts, name):
+    """Return one matrix as a CSR array with indices of 32 bits, which LIBLINEAR needs."""
+    indices = parts[f"{name}_indices"].astype(np.int32)
+    starts = parts[f"{name}_indptr"].astype(np.int32)
+    return sparse.csr_array((parts[f"{name}_data"], indices, starts), tuple(parts[f"{name}_shape"]))
 
 
 class LibMultiLabelOneVsRest:
@@ -72,7 +72,7 @@ def same_ridge_C(X):
     """Return the C that corresponds to the ridge that rbrl chooses for these rows."""
     from rbrl.scales import ColumnScales
 
-    return 1 / (2 * ColumnScales.of(X).ridge())
+    return 1 / (2 * ColumnScales.from_rows(X).ridge())
 
 
 # By method: the function that makes the unfitted model from X, and the distribution of its library.

@@ -7,7 +7,7 @@ import torch
 from benchmarks.problems import write_results
 from torch import nn
 
-from rbrl.torch import RBRLLoss
+from rbrl.interop.torch import RBRLLoss
 
 CELLS, ROUNDS = 2**18, 15
 LABELS = ((20, 3), (200, 10), (2000, 20), (5000, 20))

@@ -1,4 +1,4 @@
-"""Multi-label classification: ranking and label sets learned jointly, with certified solvers."""
+"""Multi-label classification that learns rankings and label sets jointly, with certified solvers."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     )
     from rbrl.inspection import explain, label_map
     from rbrl.installation import info
+    from rbrl.interop.onnx import to_onnx
     from rbrl.metrics import classification_report, evaluate
-    from rbrl.onnx import to_onnx
     from rbrl.persistence import load, save
     from rbrl.ranking_svm import CalibratedRankSVM, RankSVM, RankSVMz
     from rbrl.selection import CalibratedMultiLabelClassifier, RBRLClassifierCV, TunedThresholdClassifier
@@ -39,8 +39,8 @@ __all__ = [
     "predict_sets", "predict_top", "save", "selection", "solvers", "splits", "to_onnx",
 ]  # fmt: skip
 
-# The module of each name. Names are imported when first used, so that `import rbrl` and the command line's help cost
-# nothing. A name of __all__ that is not here is a module itself.
+# Module of each public name. A name is imported when it is first used, so that `import rbrl` is fast. Names of
+# __all__ that are not in this table are modules.
 _HOMES = {
     **dict.fromkeys(("BRLClassifier", "BinaryRelevance", "CPNL", "CalibratedLabelRanking"), "estimators"),
     **dict.fromkeys(("EnsembleOfChains", "LabelPowerset", "MLFE", "MLkNN", "RAkEL", "RBRLClassifier"), "estimators"),
@@ -52,7 +52,7 @@ _HOMES = {
     "info": "installation",
     "load": "persistence",
     "save": "persistence",
-    "to_onnx": "onnx",
+    "to_onnx": "interop.onnx",
 }
 
 

@@ -97,7 +97,7 @@ class KernelRows:
         """
         kernel = self.shape["kernel"]
         if callable(kernel):
-            K = np.asarray(kernel(X, self.Z), dtype=np.float64)
+            K: FloatArray = np.asarray(kernel(X, self.Z), dtype=np.float64)
             shape = (X.shape[0], self.Z.shape[0])
             if K.shape != shape:
                 raise ValueError(

@@ -1,7 +1,7 @@
-r"""Defaults that fit the data: what the scale of the features says of the ridge, of the intercept and of the kernel.
+r"""Defaults of the ridge, the intercept and the kernel that depend on the scales of the features.
 
-All of it is meant for data that somebody has scaled sensibly, and holds with rows of any storage and any weights: a weight
-is as good as a repetition of the row.
+They are meant for features that were scaled sensibly. Rows may be dense or sparse, and a row of weight 2 counts
+as two equal rows.
 """
 
 import warnings
@@ -15,46 +15,46 @@ from rbrl._common.linalg import sum_duplicates
 from rbrl._common.typing import FloatArray, Matrix, issparse
 from rbrl.exceptions import ScalingWarning
 
-# Of the ridge: a number, or what follows from the data.
+# Ridge penalty: a number, or "auto" for a value that is computed from the data.
 Strength: TypeAlias = float | Literal["auto"]
-# Of the intercept's ridge: a number, or the same as all columns have, for which None stands, too.
+# Ridge penalty of the intercept: a number, or "ridge" or None for the penalty of the other columns.
 InterceptStrength: TypeAlias = float | Literal["ridge"] | None
-# Of a kernel: a number, or one of the words; None is "paper".
+# Width of a kernel: a number, or the name of a rule; None means "paper".
 Width: TypeAlias = float | Literal["median", "scale", "paper"] | None
 WIDTHS = ("median", "scale", "paper", None)
-# The ridge of a model with a kernel, whose values have a scale of their own; and of features that are all constant.
+# Ridge penalty of a kernel model, whose kernel values have their own scale, and of features that are all constant.
 RIDGE_OF_KERNELS = RIDGE_OF_CONSTANTS = 1.0
 # The nuclear norm of a model with a bounded rank. For other models it is 0: `benchmarks.nuclear` and
 # `benchmarks.nuclear.kernels` show what a norm gains there.
 NUCLEAR_WITH_MAX_RANK = 0.1
-# Chosen on ten data sets, and reported on twelve others: docs/defaults.md.
+# The factor was chosen on ten data sets and checked on twelve others: docs/defaults.md.
 RIDGE_FACTOR = 3.0
-# A variance below this share of the mean square is the rounding of a constant column.
-CONSTANT = 1e-12
-# A squared distance below this share of the rows' squares is the rounding of equal rows.
-EQUAL = 1e-13
-# Rows that distances are taken of.
-SAMPLE_ROWS = 1000
-# Entries of X that are centred at a time: 32 MB.
-SLICE_ENTRIES = 2**22
-# A largest standard deviation this many times the median one asks for a scaler.
+# A variance below this share of the mean square is a rounding error of a constant column.
+CONSTANT_COLUMN_SHARE = 1e-12
+# A squared distance below this share of the squares of two rows is a rounding error of equal rows.
+EQUAL_ROWS_SHARE = 1e-13
+# Number of rows between which distances are computed.
+DISTANCE_ROWS = 1000
+# Number of entries of X that are centred at a time: 32 MB.
+CENTRED_ENTRIES = 2**22
+# Largest ratio of the largest standard deviation to the median one without a warning.
 LARGEST_SPREAD = 1e4
 
 
 class ColumnScales(NamedTuple):
-    r"""How far the features reach.
+    r"""Variances of the features.
 
     Attributes
     ----------
     n_samples : float
-        Rows, counted by their weights.
+        Sum of the weights of the rows.
     variances : array
-        Of the columns that are not constant.
+        Variances of the columns that are not constant.
 
     Examples
     --------
     >>> import numpy as np
-    >>> scales = ColumnScales.of(np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 4.0]]))
+    >>> scales = ColumnScales.from_rows(np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 4.0]]))
     >>> scales.variances.tolist(), scales.ridge()
     ([1.0, 4.0], 15.0)
     """
@@ -63,8 +63,8 @@ class ColumnScales(NamedTuple):
     variances: FloatArray
 
     @classmethod
-    def of(cls, X: Matrix, weights: FloatArray | None = None) -> "ColumnScales":
-        """Those of rows in memory.
+    def from_rows(cls, X: Matrix, weights: FloatArray | None = None) -> "ColumnScales":
+        """Return the variances of rows in memory.
 
         Parameters
         ----------
@@ -76,11 +76,11 @@ class ColumnScales(NamedTuple):
         ColumnScales
         """
         shift = first_row(X)
-        return cls.of_sums(X.shape[0] if weights is None else float(weights.sum()), *shifted_sums(X, shift, weights))
+        return cls.from_sums(X.shape[0] if weights is None else float(weights.sum()), *shifted_sums(X, shift, weights))
 
     @classmethod
-    def of_sums(cls, n_samples: float, sums: FloatArray, squares: FloatArray) -> "ColumnScales":
-        """Those of all rows together, from the sums of :func:`shifted_sums`.
+    def from_sums(cls, n_samples: float, sums: FloatArray, squares: FloatArray) -> "ColumnScales":
+        """Return the variances of all rows from the sums of :func:`shifted_sums`.
 
         Parameters
         ----------
@@ -94,15 +94,16 @@ class ColumnScales(NamedTuple):
         with np.errstate(over="ignore", invalid="ignore"):
             mean_squares = squares / n_samples
             variances = mean_squares - (sums / n_samples) ** 2
-            varies = ~(variances <= CONSTANT * mean_squares)  # also where squares are beyond all numbers
+            # The negation keeps columns whose squares overflow.
+            varies = ~(variances <= CONSTANT_COLUMN_SHARE * mean_squares)
             return cls(n_samples, np.nan_to_num(variances[varies], nan=np.inf, posinf=np.inf))
 
     def ridge(self) -> float:
-        r"""The ridge of a linear model.
+        r"""Return the default ridge penalty of a linear model.
 
         .. math:: 3\, m \operatorname{median}_j \operatorname{var}(x_j) \sqrt{n / \min(n, m + 1)}
 
-        over the m columns that are not constant; 1 where all are.
+        over the m columns that are not constant; 1 if all columns are constant.
 
         Returns
         -------
@@ -115,26 +116,26 @@ class ColumnScales(NamedTuple):
             ridge = RIDGE_FACTOR * m * float(np.median(self.variances)) * max(1.0, self.n_samples / (m + 1)) ** 0.5
         if not np.isfinite(ridge):
             raise ValueError(
-                f"ridge='auto' follows from the variances of the columns, whose median is {np.median(self.variances):g}; "
-                "scale X, for example with sklearn.preprocessing.StandardScaler, or give ridge as a number."
+                f"ridge='auto' needs a finite median of the variances of the columns. Got {np.median(self.variances):g}; "
+                "scale X, for example with sklearn.preprocessing.StandardScaler, or pass ridge as a number."
             )
         return ridge
 
     def warn_of_spread(self, owner: str) -> None:
-        """Name a scaler where one column is far larger than most.
+        """Warn if one column is much larger than most columns.
 
         Parameters
         ----------
         owner : str
-            The class that warns.
+            Class that warns.
         """
         if not len(self.variances):
             return
         largest, median = np.sqrt([self.variances.max(), np.median(self.variances)])
         if largest > LARGEST_SPREAD * median:
             warnings.warn(
-                f"{owner}: columns of X differ in scale, the largest standard deviation is {largest:.2g} and the median one "
-                f"{median:.2g}. Weights of one ridge suit columns of one scale: scale X, for example with "
+                f"{owner}: columns of X differ in scale. The largest standard deviation is {largest:.2g}, the median "
+                f"{median:.2g}. A ridge penalty suits columns of similar scale: scale X, for example with "
                 "sklearn.preprocessing.StandardScaler or MaxAbsScaler.",
                 ScalingWarning,
                 stacklevel=users_level(),
@@ -142,7 +143,7 @@ class ColumnScales(NamedTuple):
 
 
 def first_row(X: Matrix) -> FloatArray:
-    """What sums over the rows of X are shifted by, so that columns far from 0 keep their digits; 0 for a sparse X.
+    """Return the shift of sums over the rows of X, which reduces rounding errors; 0 for a sparse X.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ def first_row(X: Matrix) -> FloatArray:
 
 
 def shifted_sums(X: Matrix, shift: FloatArray, weights: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-    """Sums over rows of x - shift, and of its squares.
+    """Return the sums of x - shift over the rows, and the sums of its squares.
 
     Parameters
     ----------
@@ -186,31 +187,32 @@ def shifted_sums(X: Matrix, shift: FloatArray, weights: FloatArray | None = None
             total = w.sum()
             squares = np.asarray(squared.T @ w) - 2 * shift * sums + total * shift**2
             return sums - total * shift, squares
-        sums, squares = np.zeros(m), np.zeros(m)
-        step = max(1, SLICE_ENTRIES // max(m, 1))
+        sums, squares = np.zeros((2, m))
+        step = max(1, CENTRED_ENTRIES // max(m, 1))
         for start in range(0, n, step):
-            part, of_part = np.asarray(X[start : start + step]) - shift, w[start : start + step]
-            sums += of_part @ part
-            squares += of_part @ np.square(part, out=part)
+            centred = np.asarray(X[start : start + step]) - shift
+            part_weights = w[start : start + step]
+            sums += part_weights @ centred
+            squares += part_weights @ np.square(centred, out=centred)
         return sums, squares
 
 
 def intercept_column(ridge: float, intercept_ridge: InterceptStrength) -> float:
-    r"""The constant c that is appended to every row, so that the ridge of all columns is that of the intercept, too.
+    r"""Return the constant c of the column whose weight gives the intercept its own ridge penalty.
 
-    With the weight v of that column the intercept is :math:`b = cv`, and :math:`\lambda_1 v^2 = \lambda_b b^2` for
+    With the weight v of this column, the intercept is :math:`b = cv`, and :math:`\lambda_1 v^2 = \lambda_b b^2` for
     :math:`c = \sqrt{\lambda_1 / \lambda_b}`.
 
     Parameters
     ----------
     ridge : float
     intercept_ridge : float, "ridge" or None
-        None, and "ridge", mean that of all columns.
+        Penalty of the intercept; None and "ridge" mean the penalty of the other columns.
 
     Returns
     -------
     float
-        1 also for a ridge of 0, which leaves the intercept as free as all the rest.
+        Constant of the column. It is 1 if the ridge is 0, because the intercept then has no penalty either.
 
     Examples
     --------
@@ -223,17 +225,17 @@ def intercept_column(ridge: float, intercept_ridge: InterceptStrength) -> float:
 
 
 def kernel_width(gamma: Width, X: Matrix, weights: FloatArray | None = None) -> float:
-    """The gamma of the "rbf" and "poly" kernels as a number.
+    """Return the gamma of the "rbf" and "poly" kernels as a number.
 
     Parameters
     ----------
     gamma : {"median", "scale", "paper"}, float or None
-        1 / the median squared distance between rows that differ, over all of up to 1,000 rows and a sample of more; 1 /
-        (n_features x variance of all entries), as scikit-learn has it; 1 / n_features, also for None; or the number itself.
-        1 where no rows differ.
+        Rule of the width, or the width itself. "median" is 1 / the median squared distance between different
+        rows, of at most 1,000 rows. "scale" is 1 / (n_features x variance of all entries), as in scikit-learn.
+        "paper" and None are 1 / n_features. The result is 1 if all rows are equal.
     X : array or CSR matrix (n_samples, n_features)
     weights : array (n_samples,), default=None
-        All above 0.
+        Positive weights of the rows.
 
     Returns
     -------
@@ -255,7 +257,7 @@ def kernel_width(gamma: Width, X: Matrix, weights: FloatArray | None = None) -> 
 
 
 def _variance(X: Any, weights: FloatArray | None) -> float:
-    """Of all entries."""
+    """Return the variance of all entries."""
     n, m = X.shape
     sums, squares = shifted_sums(X, np.full(m, 0.0 if issparse(X) or not n else float(X[0, 0])), weights)
     total = m * (n if weights is None else float(weights.sum()))
@@ -263,32 +265,34 @@ def _variance(X: Any, weights: FloatArray | None) -> float:
 
 
 def _median_squared_distance(X: Any, weights: FloatArray | None) -> float:
-    """Between rows that differ; 0 if there are none."""
-    n, rng = X.shape[0], np.random.default_rng(0)
-    if n > SAMPLE_ROWS and weights is not None:
-        # A row of weight 2 is drawn wherever one of two equal rows would be.
+    """Return the median squared distance between different rows; 0 if all rows are equal."""
+    n = X.shape[0]
+    rng = np.random.default_rng(0)
+    if n > DISTANCE_ROWS and weights is not None:
+        # A row of weight 2 is drawn as often as two equal rows together.
         ends = np.cumsum(weights)
-        rows, weights = np.searchsorted(ends, rng.random(SAMPLE_ROWS) * ends[-1], side="right"), None
+        rows = np.searchsorted(ends, rng.random(DISTANCE_ROWS) * ends[-1], side="right")
         X = X[np.sort(np.minimum(rows, n - 1))]
-    elif n > SAMPLE_ROWS:
-        X = X[np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))]
+        weights = None
+    elif n > DISTANCE_ROWS:
+        X = X[np.sort(rng.choice(n, DISTANCE_ROWS, replace=False))]
     X = X.astype(np.float64)
     if not issparse(X):
-        X -= X.mean(axis=0)  # distances do not notice a shift, their rounding does
+        X -= X.mean(axis=0)  # reduces the rounding errors of the distances
     squares = np.asarray((X.multiply(X) if issparse(X) else X * X).sum(axis=1)).ravel()
     i, j = np.triu_indices(X.shape[0], 1)
     distances = euclidean_distances(X, squared=True)[i, j]
-    apart = distances > EQUAL * (squares[i] + squares[j])
-    if not apart.any():
+    is_different = distances > EQUAL_ROWS_SHARE * (squares[i] + squares[j])
+    if not is_different.any():
         return 0.0
     if weights is None:
-        return float(np.median(distances[apart]))
-    return _weighted_median(distances[apart], (weights[i] * weights[j])[apart])
+        return float(np.median(distances[is_different]))
+    return _weighted_median(distances[is_different], (weights[i] * weights[j])[is_different])
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """The median of values that are repeated as their weights say."""
+    """Return the median of values that are repeated as often as their weights."""
     order = np.argsort(values)
-    values, below = values[order], np.cumsum(weights[order])
-    half = np.searchsorted(below, [below[-1] * (0.5 - 1e-12), below[-1] * (0.5 + 1e-12)], side="left")
-    return float(values[np.minimum(half, len(values) - 1)].mean())
+    ends = np.cumsum(weights[order])
+    half = np.searchsorted(ends, [ends[-1] * (0.5 - 1e-12), ends[-1] * (0.5 + 1e-12)], side="left")
+    return float(values[order][np.minimum(half, len(values) - 1)].mean())

@@ -264,20 +264,7 @@ class SignedTargets:
 
     @classmethod
     def of_matrix(cls, n_labels: int, low: int, dtype: Any, is_sparse: bool = False) -> Self:
-        """Return an encoder of label matrices, from a description instead of a matrix.
-
-        Parameters
-        ----------
-        n_labels : int
-        low : {0, -1}
-            Code of an irrelevant label.
-        dtype : dtype
-        is_sparse : bool, default=False
-
-        Returns
-        -------
-        SignedTargets
-        """
+        """Return an encoder of label matrices from its attributes, without a matrix."""
         targets = cls()
         targets.is_matrix = True
         targets.kind = "multilabel"
@@ -317,17 +304,7 @@ class SignedTargets:
         return np.tile(np.array([self.low, 1], dtype=self.dtype), (len(self.classes_), 1))
 
     def encode(self, y: Any) -> IntArray:
-        """Return signed labels, with 0 for a missing label.
-
-        Parameters
-        ----------
-        y : array, sparse matrix, data frame, series or list
-            Targets in the coding of `fit`.
-
-        Returns
-        -------
-        array of int8 (n_samples, n_columns)
-        """
+        """Return int8 labels (n_samples, n_columns) in {-1, 0, +1}, with 0 for a missing label."""
         y = label_values(y).values
         if self.is_matrix and sparse.issparse(y):
             # The only dense copy needs one byte for each entry.
@@ -343,16 +320,7 @@ class SignedTargets:
         return Y if missing is None else np.where(missing, np.int8(0), Y)
 
     def encode_batch(self, y: Any) -> IntArray:
-        """Return signed labels of further rows, which must be coded as those of `fit`.
-
-        Parameters
-        ----------
-        y : ndarray or sparse matrix
-
-        Returns
-        -------
-        array of int8 (n_samples, n_columns)
-        """
+        """Return signed labels of further rows, which must be coded as those of `fit`."""
         if not self.is_matrix:
             unknown = np.setdiff1d(np.ravel(y), self.classes_)
             if len(unknown):
@@ -371,18 +339,10 @@ class SignedTargets:
         return batch.encode(y)
 
     def decode(self, relevant: BoolArray, scores: FloatArray) -> Any:
-        """Return predictions in the coding of `fit`.
+        """Return predictions in the coding of `fit`, from the mask of relevant labels and the scores.
 
-        Parameters
-        ----------
-        relevant : array (n_samples, n_columns)
-            Mask of the relevant labels; see :func:`rbrl.decision.relevant_labels`.
-        scores : array (n_samples, n_columns)
-            Scores. Of three or more classes, the one with the largest score is predicted.
-
-        Returns
-        -------
-        array, or sparse matrix if the labels of `fit` were sparse
+        The prediction for three or more classes is the class with the largest score. The result is
+        sparse if the labels of `fit` were sparse.
         """
         if self.kind == "multiclass":
             return self.classes_[scores.argmax(axis=1)]

@@ -1,4 +1,4 @@
-"""Columns belong to the model: files are matched with it by name, and svmlight files count as its own did."""
+"""Columns of files are matched with those of the model, by name or by the base of a svmlight file."""
 
 import csv
 import io
@@ -48,7 +48,7 @@ def shuffled(dataset):
     )
 
 
-def written(dataset, path, xml):
+def write(dataset, path, xml):
     """A file; without the XML file beside it nothing says which columns are labels."""
     if path.suffix == ".parquet":
         pytest.importorskip("pyarrow")
@@ -61,20 +61,20 @@ def written(dataset, path, xml):
 @pytest.mark.parametrize("xml", [True, False], ids=["with XML", "without XML"])
 @pytest.mark.parametrize("ending", ["csv", "tsv", "arff", "parquet", "svm", "npz", "mat"])
 def test_columns_in_another_order_give_the_same_answers(rbrl, model, dataset, tmp_path, ending, xml):
-    path = written(shuffled(dataset), tmp_path / f"new.{ending}", xml)
+    path = write(shuffled(dataset), tmp_path / f"new.{ending}", xml)
     fitted = load(model)
     with pytest.warns(UserWarning, match="valid feature names"):
         expected = fitted.predict(dataset.X)
     np.testing.assert_array_equal(predictions(rbrl("predict", model, path)), expected)
     np.testing.assert_array_equal(predictions(rbrl("predict", model, path, "--block-size", 0)), expected)
-    whole = written(dataset, tmp_path / f"same.{ending}", xml=True)
+    whole = write(dataset, tmp_path / f"same.{ending}", xml=True)
     found, wanted = (json.loads(rbrl("evaluate", model, file, "--json").out) for file in (path, whole))
     assert found == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("ending", ["csv", "arff", "parquet"])
 def test_labels_that_the_model_knows_need_not_be_named(rbrl, model, dataset, tmp_path, ending):
-    path = written(dataset, tmp_path / f"new.{ending}", xml=False)
+    path = write(dataset, tmp_path / f"new.{ending}", xml=False)
     named = ["--labels", ",".join(LABELS)]
     assert rbrl("predict", model, path).out == rbrl("predict", model, path, *named).out
     assert rbrl("evaluate", model, path).out == rbrl("evaluate", model, path, *named).out
@@ -82,7 +82,7 @@ def test_labels_that_the_model_knows_need_not_be_named(rbrl, model, dataset, tmp
 
 def test_some_of_the_labels_are_enough_to_be_left_out(rbrl, model, dataset, tmp_path):
     part = Dataset(dataset.X, dataset.Y[:, 1:2], FEATURES, LABELS[1:2])
-    path = written(part, tmp_path / "new.csv", xml=False)
+    path = write(part, tmp_path / "new.csv", xml=False)
     with pytest.warns(UserWarning, match="valid feature names"):
         expected = load(model).predict(dataset.X)
     np.testing.assert_array_equal(predictions(rbrl("predict", model, path)), expected)
@@ -94,7 +94,7 @@ def test_some_of_the_labels_are_enough_to_be_left_out(rbrl, model, dataset, tmp_
 def test_labels_that_the_model_does_not_know_are_left_out_where_the_file_names_them(rbrl, model, dataset, tmp_path):
     more = Dataset(dataset.X, np.hstack([dataset.Y, dataset.Y[:, :1]]), FEATURES, [*LABELS, "wind"])
     for ending in ("csv", "parquet"):
-        path = written(more, tmp_path / f"more.{ending}", xml=True)
+        path = write(more, tmp_path / f"more.{ending}", xml=True)
         assert len(predictions(rbrl("predict", model, path))) == 90
         assert "3 labels" in rbrl("evaluate", model, path).out
 
@@ -102,23 +102,23 @@ def test_labels_that_the_model_does_not_know_are_left_out_where_the_file_names_t
 @pytest.mark.parametrize("ending", ["csv", "arff", "npz"])
 def test_other_names_are_refused(rbrl, model, dataset, tmp_path, ending):
     other = Dataset(dataset.X, dataset.Y, [*FEATURES[:-1], "weight"], LABELS)
-    path = written(other, tmp_path / f"other.{ending}", xml=True)
+    path = write(other, tmp_path / f"other.{ending}", xml=True)
     for command in ("predict", "evaluate"):
         answer = rbrl(command, model, path)
         assert answer.code == 2
         assert "it has no feature 'f6', which the model was fitted on" in answer.err
 
 
-def test_numbers_that_stand_for_names_tell_nothing(rbrl, model, dataset, tmp_path):
-    path = written(Dataset(dataset.X, dataset.Y), tmp_path / "numbered.npz", xml=True)
+def test_default_names_are_not_matched(rbrl, model, dataset, tmp_path):
+    path = write(Dataset(dataset.X, dataset.Y), tmp_path / "numbered.npz", xml=True)
     with pytest.warns(UserWarning, match="valid feature names"):
         expected = load(model).predict(dataset.X)
     np.testing.assert_array_equal(predictions(rbrl("predict", model, path)), expected)
     assert rbrl("evaluate", model, path).code == 0
 
 
-def test_a_shell_is_told_of_its_own_options(rbrl, dataset, tmp_path):
-    path = written(dataset, tmp_path / "new.csv", xml=False)
+def test_messages_name_shell_options(rbrl, dataset, tmp_path):
+    path = write(dataset, tmp_path / "new.csv", xml=False)
     answer = rbrl("fit", path, "-o", tmp_path / "m")
     assert "or pass --labels (names, n for the first n columns" in answer.err
     with pytest.raises(ValueError, match=r"or pass labels= \(names, n for the first n columns"):
@@ -133,7 +133,7 @@ def test_a_model_from_shards_knows_names_and_bases(rbrl, dataset, tmp_path):
         save_file(Dataset(dataset.X[rows], dataset.Y[rows], FEATURES, LABELS), tmp_path / "shards" / f"{i}.csv")
     assert rbrl("fit", tmp_path / "shards", "-o", tmp_path / "m").code == 0
     assert list(load(tmp_path / "m").feature_names_in_) == FEATURES
-    path = written(shuffled(dataset), tmp_path / "new.csv", xml=False)
+    path = write(shuffled(dataset), tmp_path / "new.csv", xml=False)
     assert rbrl("predict", tmp_path / "m", path).out == rbrl("predict", tmp_path / "m", tmp_path / "shards").out
 
 
@@ -161,7 +161,7 @@ def rare():
 
 @pytest.mark.parametrize("standardise", [[], ["--standardise"]], ids=["plain", "pipeline"])
 @pytest.mark.parametrize("base", [0, 1])
-def test_svmlight_files_count_as_the_model_does(rbrl, rare, tmp_path, base, standardise):
+def test_svmlight_files_have_the_base_of_the_model(rbrl, rare, tmp_path, base, standardise):
     X, Y = rare.X.toarray(), rare.Y
     train, test = Dataset(X[:40], Y[:40]), Dataset(X[40:], Y[40:])
     svmlight(train, tmp_path / "train.svm", base)
@@ -180,7 +180,7 @@ def test_svmlight_files_count_as_the_model_does(rbrl, rare, tmp_path, base, stan
     assert values == pytest.approx(evaluate(test.Y, model.predict(rows), model.decision_function(rows)))
 
 
-def test_a_guess_is_said_and_an_option_says_otherwise(rbrl, model, dataset, tmp_path):
+def test_a_guess_is_a_message_and_an_option_overrides_it(rbrl, model, dataset, tmp_path):
     """A model of a CSV file does not know what svmlight files count from."""
     X = dataset.X.copy()
     X[:, 0] = 0
@@ -199,7 +199,7 @@ def test_a_guess_is_said_and_an_option_says_otherwise(rbrl, model, dataset, tmp_
     assert rbrl("predict", model, path, "--index-base", 2).code == 2
 
 
-def test_what_a_file_says_itself_is_not_contradicted(rbrl, model, dataset, tmp_path):
+def test_an_option_must_not_contradict_the_file(rbrl, model, dataset, tmp_path):
     save_file(dataset, tmp_path / "said.svm")
     answer = rbrl("predict", model, tmp_path / "said.svm", "--index-base", 0)
     assert answer.code == 2
@@ -217,7 +217,7 @@ def test_a_feature_below_the_base_is_named(rbrl, rare, tmp_path):
 
 def test_labels_that_are_named_one_by_one_are_all_labels(rbrl, dataset, tmp_path):
     """The last one alone would leave the others among the features."""
-    path = written(dataset, tmp_path / "new.csv", xml=False)
+    path = write(dataset, tmp_path / "new.csv", xml=False)
     named = [word for name in LABELS for word in ("--labels", name)]
     assert rbrl("fit", path, *named, "-o", tmp_path / "m").code == 0
     assert list(load(tmp_path / "m").feature_names_in_) == FEATURES

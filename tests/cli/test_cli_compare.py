@@ -1,4 +1,4 @@
-"""compare and report: one way from data to the page."""
+"""`rbrl compare` and `rbrl report`."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ def done(tmp_path_factory):
 
 @pytest.fixture
 def run(rbrl, done, tmp_path):
-    """What a comparison answered, and a copy of its folder."""
+    """Return the answer of a comparison, and a copy of its folder."""
     if done.answer is None:
         done.answer = rbrl("compare", *ARGUMENTS, "-o", done.folder)
     assert done.answer.code == 0, done.answer.err
@@ -34,7 +34,7 @@ def test_compare_ends_with_a_table_and_a_page(run):
     assert (folder / "report" / "report.html").is_file()
 
 
-def test_one_data_set_is_said_to_be_untested_once(run):
+def test_one_message_that_one_data_set_is_not_tested(run):
     answer, folder = run
     assert "Friedman" not in answer.out
     assert (answer.out + answer.err).count("Not tested. One data set: its splits share rows") == 1
@@ -88,7 +88,7 @@ def test_report_refuses_unknown_formats(rbrl, run):
     assert "Got docx instead" in answer.err
 
 
-def test_a_failed_run_ends_with_one(rbrl, tmp_path):
+def test_a_failed_run_exits_with_one(rbrl, tmp_path):
     (tmp_path / "bad.py").write_text(
         "from sklearn.base import BaseEstimator, ClassifierMixin\n"
         "class Bad(ClassifierMixin, BaseEstimator):\n"
@@ -120,19 +120,19 @@ def table(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("labels", ["-2", "sea,sand"])
-def test_a_file_of_ones_own(rbrl, table, labels):
+def test_own_file(rbrl, table, labels):
     answer = rbrl("compare", "-d", "mine.csv", "--labels", labels, "-m", "brl", "--splits", "1", "--json")
     assert json.loads(answer.out)["n_done"] == 1
     assert (table / "runs" / "comparison" / "report" / "report.html").is_file()
 
 
-def test_labels_that_are_not_told(rbrl, table):
+def test_undeclared_labels(rbrl, table):
     answer = rbrl("compare", "-d", "mine.csv", "-m", "brl")
     assert answer.code == 2
     assert "does not say which of its 4 columns are labels" in answer.err
 
 
-def test_a_stopped_comparison_says_how_to_go_on(rbrl, tmp_path, monkeypatch):
+def test_a_stopped_comparison_can_be_continued(rbrl, tmp_path, monkeypatch):
     def stop(*args, **options):
         raise KeyboardInterrupt
 
@@ -159,7 +159,7 @@ def test_a_folder_that_cannot_be_written(rbrl, tmp_path):
     assert answer.err.count("\n") == 1
 
 
-def test_a_part_of_a_plan_has_the_results_of_the_whole(rbrl, tmp_path):
+def test_a_part_of_a_plan_reuses_results(rbrl, tmp_path):
     plan = 'datasets = ["yeast"]\nsplits = { number = 2 }\n[methods.br]\n[methods.ml-knn]\n'
     (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
     whole, part = ["compare", tmp_path / "plan.toml", "-o", tmp_path / "run", "--json"], ["-m", "ml-knn", "-s", 1]
@@ -186,7 +186,7 @@ def test_a_part_of_a_plan_has_the_results_of_the_whole(rbrl, tmp_path):
         (["--dataset", "yeast", "--method", "nonsense"], "nonsense"),
     ],
 )
-def test_wrong_plans_end_with_two(rbrl, tmp_path, monkeypatch, arguments, message):
+def test_wrong_plans_exit_with_two(rbrl, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     answer = rbrl("compare", *arguments)
     assert answer.code == 2

@@ -19,7 +19,7 @@ def test_show(rbrl):
     assert (shown["n_labels"], shown["label_names"][0]) == (14, "Class1")
 
 
-def test_fetch_of_data_that_are_here(rbrl):
+def test_fetch_of_local_data(rbrl):
     answer = rbrl("data", "fetch", "yeast")
     assert (answer.code, answer.out) == (0, "")
     assert "content checked" in answer.err

@@ -1,4 +1,4 @@
-"""Help: quick, complete, with examples; wrong calls end with 2 and a line."""
+"""Help is quick and complete, with examples; wrong calls exit with 2 and print a line."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def test_version(rbrl):
     assert rbrl("--version").out == f"rbrl {__version__} (core: {info()['core']})\n"
 
 
-def test_info_says_what_runs_here(rbrl):
+def test_info(rbrl):
     from rbrl import info
 
     found = info()
@@ -42,8 +42,8 @@ def test_info_says_what_runs_here(rbrl):
     assert "cli" in found["extras"].split(", ")
 
 
-def test_shells_are_given_a_completion():
-    """What --install-completion writes: the script of the shell, for our name; and what it asks for."""
+def test_completion():
+    """Check the script that --install-completion writes, and a completion."""
     script = complete(_RBRL_COMPLETE="source_bash")
     assert script.returncode == 0
     assert "_RBRL_COMPLETE=complete_bash" in script.stdout
@@ -62,7 +62,7 @@ def python(*arguments, **environment):
 
 
 def test_help_imports_nothing_heavy():
-    """So that it is quick, on any machine."""
+    """Help must be quick on any machine."""
     heavy = [
         "numpy",
         "scipy",
@@ -128,7 +128,7 @@ def test_an_unknown_attribute_is_an_attribute_error():
         (["report", "no-run"], "no such folder: no-run"),
     ],
 )
-def test_wrong_calls_end_with_two_and_a_line(rbrl, arguments, message):
+def test_wrong_calls_exit_with_two_and_a_line(rbrl, arguments, message):
     answer = rbrl(*arguments)
     assert answer.code == 2
     assert message in answer.err
@@ -137,9 +137,27 @@ def test_wrong_calls_end_with_two_and_a_line(rbrl, arguments, message):
         assert answer.err.count("\n") == 1
 
 
-def test_a_reader_that_has_seen_enough_is_no_error():
+def test_a_closed_pipe_is_no_error():
     command = f"{sys.executable} -m rbrl.cli data list | head -1"
     environment = os.environ | {"PYTHONPATH": str(SRC)}
     run = subprocess.run(["bash", "-o", "pipefail", "-c", command], env=environment, capture_output=True, text=True)
     assert run.stderr == ""
     assert run.stdout == "Data sets\n"
+
+
+def test_messages_use_shell_terms():
+    from rbrl import registry  # noqa: F401 - names of methods are known after this import
+    from rbrl.cli.app import _use_shell_terms
+
+    assert _use_shell_terms("MLkNN failed: pass labels=-2 or first_label=1") == (
+        "ml-knn failed: pass --labels -2 or --label-base 1"
+    )
+    assert _use_shell_terms("with sklearn.preprocessing.StandardScaler.") == "with --standardise."
+    assert _use_shell_terms("a column RBRL, n_labels=3") == "a column RBRL, n_labels=3"
+
+
+def test_options_for_files_have_their_own_section(rbrl):
+    out = rbrl("fit", "--help").out
+    own = out.partition("Options for a data file")[2]
+    assert all(name in own for name in ("--labels", "--positive", "--ignore", "--index-base", "--label-base"))
+    assert "--method" not in own

@@ -1,4 +1,4 @@
-"""Labels that nobody looked at, from the command line."""
+"""Missing labels on the command line."""
 
 import json
 
@@ -20,7 +20,7 @@ def hidden(tmp_path):
     return tmp_path / "hidden.csv"
 
 
-def test_compare_measures_what_is_known(rbrl, hidden, tmp_path):
+def test_compare_measures_known_labels(rbrl, hidden, tmp_path):
     arguments = ["--dataset", hidden, "--method", "br", "--splits", "2", "-o", tmp_path / "run"]
     answer = rbrl("compare", *arguments)
     assert answer.code == 0, answer.err
@@ -35,7 +35,7 @@ def test_compare_names_the_methods_that_need_all_labels(rbrl, hidden, tmp_path):
     assert not (tmp_path / "run" / "report").exists()
 
 
-def test_a_model_is_fitted_and_judged(rbrl, hidden, tmp_path):
+def test_a_model_is_fitted_and_evaluated(rbrl, hidden, tmp_path):
     assert rbrl("fit", hidden, "--method", "br", "-o", tmp_path / "m.rbrl").code == 0
     answer = rbrl("evaluate", tmp_path / "m.rbrl", hidden, "--json")
     assert answer.code == 0, answer.err
@@ -44,7 +44,7 @@ def test_a_model_is_fitted_and_judged(rbrl, hidden, tmp_path):
     assert json.loads(answer.out) == pytest.approx(expected)
 
 
-def test_a_method_that_needs_all_labels_says_so(rbrl, hidden, tmp_path):
+def test_a_method_that_needs_all_labels_is_refused(rbrl, hidden, tmp_path):
     answer = rbrl("fit", hidden, "--method", "ml-knn", "-o", tmp_path / "m.rbrl")
     assert answer.code != 0
     assert "ml-knn needs to know every label of every row" in answer.err

@@ -1,4 +1,4 @@
-"""fit, predict, evaluate: files of every format, in blocks."""
+"""`rbrl fit`, `rbrl predict` and `rbrl evaluate`, with files of every format."""
 
 import csv
 import io
@@ -118,7 +118,7 @@ def test_evaluate_refuses_other_features(rbrl, model, dataset, tmp_path):
     assert "was fitted on 7 features" in answer.err
 
 
-def test_fit_says_what_was_proved(rbrl, dataset, tmp_path):
+def test_fit_prints_the_certified_gap(rbrl, dataset, tmp_path):
     save_file(Dataset(sparse.csr_array(dataset.X), dataset.Y), tmp_path / "sparse.npz")
     answer = rbrl("fit", tmp_path / "sparse.npz", "-o", tmp_path / "m", "--standardise", "--set", "ridge=5")
     assert "of the optimum" in answer.err
@@ -176,7 +176,7 @@ def test_impossible_best_labels(rbrl, model, dataset, tmp_path, options, message
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
-def test_a_calibrated_model_writes_and_is_judged_by_probabilities(rbrl, dataset, tmp_path, method):
+def test_probabilities_of_a_calibrated_model(rbrl, dataset, tmp_path, method):
     save_file(dataset, tmp_path / "shore.npz")
     model = tmp_path / "m.rbrl"
     assert rbrl("fit", tmp_path / "shore.npz", "-o", model, "--calibrate", method, "--standardise").code == 0
@@ -189,7 +189,7 @@ def test_a_calibrated_model_writes_and_is_judged_by_probabilities(rbrl, dataset,
     assert json.loads(answer.out)["log_loss"] == pytest.approx(truth, rel=1e-6)
 
 
-def test_a_model_without_probabilities_says_how_to_get_them(rbrl, model, dataset, tmp_path):
+def test_a_model_without_probabilities(rbrl, model, dataset, tmp_path):
     save_file(dataset, tmp_path / "shore.npz")
     for answer in (
         rbrl("evaluate", model, tmp_path / "shore.npz", "--metric", "log_loss"),

@@ -1,4 +1,4 @@
-"""An output is never one of the inputs, under whatever name."""
+"""No command overwrites one of its inputs, even under another name."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Files with words, ids, dates and a row index at the shell: what `fit` takes, `predict` and `evaluate` take, too."""
+"""Files with words, ids, dates and a row index: `fit`, `predict` and `evaluate` read them alike."""
 
 import json
 import re
@@ -62,7 +62,7 @@ def test_fit_names_the_column_of_ids(rbrl, path, tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--standardise"], ["--calibrate", "sigmoid"]], ids=str)
-def test_the_file_of_fit_is_predicted_and_evaluated_as_it_is(rbrl, path, frame, tmp_path, options):
+def test_predict_and_evaluate_read_the_file_of_fit(rbrl, path, frame, tmp_path, options):
     ignored = ["--ignore", "id", "--ignore", "date"]
     answer = rbrl("fit", path, *LABELS, *WORDS, *ignored, "-o", tmp_path / "m", "--set", "ridge=0.01", *options)
     assert answer.code == 0, answer.err
@@ -79,7 +79,7 @@ def test_the_file_of_fit_is_predicted_and_evaluated_as_it_is(rbrl, path, frame, 
     assert list(load(tmp_path / "m").ignored_columns_) == ["id", "date"]
 
 
-def test_predict_takes_a_file_with_other_columns_to_ignore(rbrl, frame, tmp_path):
+def test_predict_ignores_other_columns(rbrl, frame, tmp_path):
     frame.drop(columns=["id", "date"]).to_csv(tmp_path / "data.csv", index=False)
     frame.to_csv(tmp_path / "new.csv", index=False)
     assert rbrl("fit", tmp_path / "data.csv", *LABELS, *WORDS, "-o", tmp_path / "m").code == 0
@@ -123,7 +123,7 @@ def test_other_commands_take_the_options(rbrl, path, tmp_path):
     assert "date" in plan[0]
 
 
-def test_options_of_files_go_with_files(rbrl, path, tmp_path):
+def test_options_for_files_need_a_file(rbrl, path, tmp_path):
     for option in (["--ignore", "id"], ["--positive", "ja"], ["--labels", "-2"]):
         answer = rbrl("fit", "yeast", *option, "-o", tmp_path / "m")
         assert (answer.code, answer.err) == (2, f"rbrl: {option[0]} goes with a file; 'yeast' is not a file.\n")

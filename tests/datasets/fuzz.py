@@ -1,10 +1,10 @@
-"""A fuzzer for the readers: every input is a data set, as other programs read it, or our error with the file's name.
+"""A fuzzer for the readers: every input gives the data set that other programs read, or an error with the file's name.
 
     PYTHONPATH=tests python -m datasets.fuzz --count 1000000 text
     PYTHONPATH=tests python -m datasets.fuzz --count 50000 npz mat parquet
 
-Input i of a seed depends on these two alone. Each process that reads is watched by another, so that a crash and a hang are
-findings as well; what is found is kept, file and traceback, in --folder.
+An input depends on its number and the seed only. Another process watches each process that reads, so that a crash and a
+hang are findings, too. Files and tracebacks of all findings are saved in --folder.
 """
 
 import argparse
@@ -38,7 +38,7 @@ CHECKS = {"parts": 0.15, "others": 0.4}  # dearer than reading: done with a shar
 COUNTS = ("inputs", "read", "compared", "findings")
 
 
-def one_input(kind, seed, i):
+def make_input(kind, seed, i):
     """Return (format, its bytes, options of the reader) of input i."""
     rng = random.Random(f"{kind} {seed} {i}")
     name = rng.choice(TEXT) if kind == "text" else kind
@@ -55,7 +55,7 @@ def one_input(kind, seed, i):
 
 
 def examine(path, name, content, options, checks):
-    """Read one file; return (whether it reads, whether another program read the same). Raises what should not be."""
+    """Read one file; return (whether it can be read, whether another program read the same)."""
     path.write_bytes(content)
     if name == "xml":
         return _examine_xml(path, content)
@@ -67,7 +67,7 @@ def examine(path, name, content, options, checks):
     if name in STREAMED and "parts" in checks:
         _check_parts(path, data, options)
     plain = "others" in checks and options.get("labels", -2) == -2 and "nominal" not in options
-    return True, plain and _agrees(name, content, data)
+    return True, plain and _matches_other_program(name, content, data)
 
 
 def _read(path, options):
@@ -88,13 +88,13 @@ def _examine_xml(path, content):
         return False, False
     finally:
         path.unlink()
-    expected = _other(oracles.xml_names, content)
+    expected = _read_with(oracles.xml_names, content)
     assert expected is None or names == expected, f"{names} where ElementTree reads {expected}"
     return True, expected is not None
 
 
 def _check_parts(path, data, options):
-    """What is read in parts or in blocks must be what is read at once."""
+    """Check that parts and blocks have the rows of the whole file."""
     parts = list(load_parts(path, rows=2, **options))
     np.testing.assert_array_equal(np.vstack([dense(part.X) for part in parts]), dense(data.X))
     np.testing.assert_array_equal(np.vstack([part.Y for part in parts]), data.Y)
@@ -108,15 +108,15 @@ def _check_parts(path, data, options):
     np.testing.assert_array_equal(np.vstack(blocks), dense(data.X))
 
 
-def _agrees(name, content, data):
-    """Whether another program reads the file; its numbers must be ours."""
+def _matches_other_program(name, content, data):
+    """Return True if another program can read the file; check that it reads the same numbers."""
     X = dense(data.X)
     if name == "svmlight":
-        found = None if _has_own_ways(content) else _other(oracles.svmlight_matrix, content)
+        found = None if _differs_from_sklearn(content) else _read_with(oracles.svmlight_matrix, content)
         if found is not None:
             np.testing.assert_array_equal(X, found)
     elif name in ("npz", "mat"):
-        found = _other(oracles.npz_matrices if name == "npz" else oracles.mat_matrices, content)
+        found = _read_with(oracles.npz_matrices if name == "npz" else oracles.mat_matrices, content)
         if found is not None:
             np.testing.assert_array_equal(X, found[0])
             assert any(np.array_equal(data.Y, Y > 0) for Y in (found[1], found[1].T))
@@ -132,18 +132,18 @@ def _agrees(name, content, data):
 def _columns(name, content):
     if name == "csv":
         text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
-        return _other(oracles.csv_columns, content, _guess_separator(text.splitlines(keepends=True)[:20]))
-    return _other(oracles.arff_columns if name == "arff" else oracles.parquet_columns, content)
+        return _read_with(oracles.csv_columns, content, _guess_separator(text.splitlines(keepends=True)[:20]))
+    return _read_with(oracles.arff_columns if name == "arff" else oracles.parquet_columns, content)
 
 
-def _has_own_ways(content):
-    """Whether a svmlight file has a head with sizes, an encoding, or line ends that scikit-learn does not know."""
+def _differs_from_sklearn(content):
+    """Return True if a svmlight file has a head, an encoding or line ends that scikit-learn does not read."""
     marks = (b"# rbrl: ", b"\xff", b"\xfe", b"\xef")
     return content.startswith(marks) or b"\r" in content or len(content.split(b"\n")[0].split()) == 3
 
 
-def _other(read, *arguments):
-    """What another program reads, or None: whatever it says of a file that it cannot read is its own affair."""
+def _read_with(read, *arguments):
+    """Return the result of another program, or None if it raises any error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -152,17 +152,17 @@ def _other(read, *arguments):
         return None
 
 
-def _work(kind, seed, start, stop, folder, counts):
+def _examine_inputs(kind, seed, start, stop, folder, counts):
     """Examine inputs `start` to `stop`; `counts` is shared with the process that watches."""
     warnings.simplefilter("error", RuntimeWarning)
     with tempfile.TemporaryDirectory(dir=_fast_folder()) as place:
         for i in range(start, stop):
             counts[0] = i
-            name, content, options, checks = one_input(kind, seed, i)
+            name, content, options, checks = make_input(kind, seed, i)
             try:
                 read, compared = examine(Path(place, f"fuzz{KINDS[name][0]}"), name, content, options, checks)
             except Exception:  # noqa: BLE001 - whatever it is, it is a finding
-                _keep(folder, kind, seed, i, name, content, f"{options}\n{traceback.format_exc()}")
+                _save_finding(folder, kind, seed, i, name, content, f"{options}\n{traceback.format_exc()}")
                 counts[3] += 1
             else:
                 counts[1], counts[2] = counts[1] + read, counts[2] + compared
@@ -173,7 +173,7 @@ def _fast_folder():
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _keep(folder, kind, seed, i, name, content, what):
+def _save_finding(folder, kind, seed, i, name, content, what):
     place = folder / f"{kind}-{seed}-{i}{KINDS[name][0]}"
     place.write_bytes(content)
     place.with_suffix(place.suffix + ".txt").write_text(what, encoding="utf-8", errors="backslashreplace")
@@ -186,22 +186,22 @@ def run(kind, n_inputs, seed, folder, say=None):
     done, folder = 0, Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     while done < n_inputs:
-        worker = context.Process(target=_limited_work, args=(kind, seed, done, n_inputs, folder, counts))
+        worker = context.Process(target=_examine_with_memory_limit, args=(kind, seed, done, n_inputs, folder, counts))
         worker.start()
         hangs = _watch(worker, counts, n_inputs, say)
         done = counts[0]
         if done < n_inputs:
-            name, content, options, _ = one_input(kind, seed, done)
+            name, content, options, _ = make_input(kind, seed, done)
             what = f"no answer after {MAX_SECONDS} s" if hangs else f"the process ended with {worker.exitcode}"
-            _keep(folder, kind, seed, done, name, content, f"{options}\n{what}")
+            _save_finding(folder, kind, seed, done, name, content, f"{options}\n{what}")
             counts[3] += 1
             done += 1
     return {"inputs": n_inputs, "read": counts[1], "compared": counts[2], "findings": counts[3]}
 
 
-def _limited_work(*arguments):
+def _examine_with_memory_limit(*arguments):
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-    _work(*arguments)
+    _examine_inputs(*arguments)
 
 
 def _watch(worker, counts, n_inputs, say):

@@ -104,12 +104,12 @@ def mutate(rng, content):
     return bytes(content)
 
 
-def often_mutated(rng, content):
+def mutate_sometimes(rng, content):
     """Return `content` as it is, or damaged: half and half."""
     return content if rng.random() < 0.5 else mutate(rng, content)
 
 
-def encoded(rng, text):
+def encode(rng, text):
     """Return a text as bytes, with the line ends and in the encoding of some program."""
     newline = rng.choice(["\n", "\n", "\n", "\r\n", "\r"])
     text = text.replace("\n", newline)
@@ -128,7 +128,7 @@ def csv_file(rng):
     rows = [[rng.choice(["a", "b", "Größe", "a;b", "y", "x, cm", "", "1"]) for _ in pools] + ["l1", "l2"]]
     rows += [[rng.choice(pool) for pool in pools] + [rng.choice("01"), rng.choice("01")] for _ in range(n_rows)]
     lines = [mark.join(_csv_cell(rng, cell, mark) for cell in row) for row in rows]
-    return often_mutated(rng, encoded(rng, "\n".join(lines) + rng.choice(["\n", "", "\n\n"])))
+    return mutate_sometimes(rng, encode(rng, "\n".join(lines) + rng.choice(["\n", "", "\n\n"])))
 
 
 def _csv_cell(rng, cell, mark):
@@ -153,7 +153,7 @@ def arff_file(rng):
     ]
     is_sparse = rng.random() < 0.4
     rows = [_arff_row(rng, kinds, is_sparse) for _ in range(rng.randint(0, 6))]
-    return often_mutated(rng, encoded(rng, "\n".join(head + rows) + "\n"))
+    return mutate_sometimes(rng, encode(rng, "\n".join(head + rows) + "\n"))
 
 
 def _arff_row(rng, kinds, is_sparse):
@@ -183,7 +183,7 @@ def svmlight_file(rng):
     head = rng.choice(["", "", "# comment", f"{len(rows)} {n_features} {n_labels}", "# rbrl: "])
     if head == "# rbrl: ":
         head += json.dumps({"n_features": rng.choice([n_features, *HUGE]), "n_labels": n_labels, "feature_names": None})
-    return often_mutated(rng, encoded(rng, "\n".join([head, *rows] if head else rows) + "\n"))
+    return mutate_sometimes(rng, encode(rng, "\n".join([head, *rows] if head else rows) + "\n"))
 
 
 def xml_file(rng):
@@ -195,7 +195,7 @@ def xml_file(rng):
     text = XML.replace("utf-8", declared)
     if rng.random() < 0.5:
         text = text.replace("label3", rng.choice(["label3", "重さ", "ß", "&amp;", "&#65;", "&x;", "&#0;"]))
-    return often_mutated(rng, text.encode(encoding, "replace"))
+    return mutate_sometimes(rng, text.encode(encoding, "replace"))
 
 
 def npz_file(rng):
@@ -227,7 +227,7 @@ def npz_file(rng):
     change = rng.random()
     if change < 0.15:
         return mutate(rng, content)
-    return _with_odd_field(rng, content, [b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"]) if change < 0.35 else content
+    return _change_field(rng, content, [b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"]) if change < 0.35 else content
 
 
 def _npz_side(rng, key, n_rows, n_columns):
@@ -299,10 +299,10 @@ def npy_bytes(rng, array):
     return magic + struct.pack("<H", length) + head + b"\n" + body
 
 
-def _with_odd_field(rng, content, marks):
+def _change_field(rng, content, marks):
     """Put an odd number into one of the words that follow a mark: sizes, offsets, flags, methods, checksums."""
     content = bytearray(content)
-    places = [place for mark in marks for place in _all_places(bytes(content), mark)]
+    places = [place for mark in marks for place in _find_all(bytes(content), mark)]
     if places:
         place, size = rng.choice(places) + rng.randrange(4, 46), rng.choice([1, 2, 4])
         word = (rng.choice(EDGES) & (256**size - 1)).to_bytes(size, "little")
@@ -310,7 +310,7 @@ def _with_odd_field(rng, content, marks):
     return bytes(content)
 
 
-def _all_places(content, mark):
+def _find_all(content, mark):
     place = content.find(mark)
     while place >= 0:
         yield place
@@ -323,7 +323,7 @@ def mat_file(rng):
     savemat(target, _mat_variables(rng), oned_as=rng.choice(["row", "column"]))
     content = bytearray(target.getvalue())
     for _ in range(rng.choice([0, 0, 1, 1, 2])):
-        places = list(_mat_words(content, 128, len(content)))
+        places = list(_mat_fields(content, 128, len(content)))
         if places:
             place = rng.choice(places)
             old = int.from_bytes(content[place : place + 4], "little")
@@ -335,7 +335,7 @@ def mat_file(rng):
     content = bytes(content)
     if rng.random() < 0.1:
         content = mutate(rng, content)
-    return _mat_packed(rng, content) if rng.random() < 0.4 else content
+    return _compress_mat_variables(rng, content) if rng.random() < 0.4 else content
 
 
 def _mat_variables(rng):
@@ -362,7 +362,7 @@ def _mat_variables(rng):
     return variables | {key: extra[key] for key in rng.sample(sorted(extra), rng.randint(0, 3))}
 
 
-def _mat_words(content, start, stop):
+def _mat_fields(content, start, stop):
     """The places of the words that say what follows: tags, and what flags and sizes hold."""
     while start + 8 <= stop:
         kind, size = struct.unpack_from("<II", content, start)
@@ -374,13 +374,13 @@ def _mat_words(content, start, stop):
         if end > stop:
             return
         if kind == 14:
-            yield from _mat_words(content, inner, end)
+            yield from _mat_fields(content, inner, end)
         else:
             yield from range(inner, min(end, inner + 16), 4)
         start = end
 
 
-def _mat_packed(rng, content):
+def _compress_mat_variables(rng, content):
     """Each variable as a packed element, its tag or its stream sometimes damaged."""
     parts, place = [content[:128]], 128
     while place + 8 <= len(content):
@@ -430,13 +430,13 @@ def parquet_file(rng):
     if change < 0.3:
         return content
     if change < 0.6:
-        return content[: -8 - footer] + _damaged(rng, content[-8 - footer : -8]) + content[-8:]
+        return content[: -8 - footer] + _damage(rng, content[-8 - footer : -8]) + content[-8:]
     if change < 0.65:
         return (
             content[:-8] + rng.choice([rng.choice(EDGES), footer + 1, footer - 1]).to_bytes(4, "little") + content[-4:]
         )
     if change < 0.9:
-        return _damaged(rng, content[: -8 - footer]) + content[-8 - footer :]
+        return _damage(rng, content[: -8 - footer]) + content[-8 - footer :]
     return mutate(rng, content)
 
 
@@ -498,7 +498,7 @@ def _parquet_column(rng, pa, n_rows):
     return pa.array([maybe(rng.randint(0, int(top))) for _ in range(n_rows)], getattr(pa, kind)())
 
 
-def _damaged(rng, content):
+def _damage(rng, content):
     """Change one to three bytes, a varint of Thrift being mostly one byte, so that length is kept."""
     content = bytearray(content)
     for _ in range(rng.randint(1, 3) if content else 0):

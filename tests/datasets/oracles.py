@@ -1,4 +1,4 @@
-"""What other programs read in a file: pandas, SciPy, scikit-learn, NumPy."""
+"""Readers of other programs, for comparison: pandas, SciPy, scikit-learn, NumPy."""
 
 import io
 import warnings

@@ -1,4 +1,4 @@
-"""Each bad file raises our error with file, line and reason."""
+"""A bad file raises a DataFormatError with the file, the line and the reason."""
 
 import gzip
 import zipfile
@@ -116,14 +116,14 @@ def test_bad_xml(tmp_path, text, message):
 
 
 @pytest.mark.parametrize("ending", [".arff.gz", ".csv.gz", ".svm.gz"])
-def test_a_bomb_stops_at_the_limit(tmp_path, ending):
+def test_decompression_stops_at_the_limit(tmp_path, ending):
     check(
         tmp_path / f"bomb{ending}", gzip.compress(b"%" * 50_000_000), "longer than 1000000 bytes", max_bytes=1_000_000
     )
 
 
 @pytest.mark.parametrize("ending", [".npz", ".mat"])
-def test_packed_matrices_stop_at_the_limit(tmp_path, ending):
+def test_compressed_matrices_stop_at_the_limit(tmp_path, ending):
     save_file(Dataset(np.zeros((1000, 1000)), np.zeros((1000, 1))), tmp_path / f"zeros{ending}")
     with pytest.raises(DataFormatError, match="1000000 bytes"):
         load_file(tmp_path / f"zeros{ending}", max_bytes=1_000_000)
@@ -166,7 +166,7 @@ def test_numeric_labels_must_be_zero_or_one(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["npz", "mat", "parquet", "csv", "arff", "svm"])
-def test_too_little_memory_is_said_as_what_it_is(tmp_path, ending, monkeypatch):
+def test_too_little_memory_is_a_memory_error(tmp_path, ending, monkeypatch):
     """Nothing is wrong with the file."""
     path = tmp_path / f"data.{ending}"
     save_file(Dataset(np.eye(3), np.eye(3)), path)
@@ -195,7 +195,7 @@ def test_xml_in_any_encoding(tmp_path, encoding):
 
 
 @pytest.mark.parametrize(("declared", "content"), [("gbk", b"\xff\xff"), ("shift_jis", b"<\x80"), ("punycode", b"x")])
-def test_xml_that_is_not_in_the_encoding_it_declares(tmp_path, declared, content):
+def test_xml_in_another_encoding_than_declared(tmp_path, declared, content):
     (tmp_path / "data.arff").write_text(HEAD + "@data\n1,2,a\n")
     (tmp_path / "data.xml").write_bytes(b'<?xml version="1.0" encoding="%s"?>' % declared.encode() + content)
     with pytest.raises(DataFormatError, match=r"data\.xml.*not XML"):
@@ -203,7 +203,7 @@ def test_xml_that_is_not_in_the_encoding_it_declares(tmp_path, declared, content
 
 
 @pytest.mark.parametrize("ending", ["npz", "mat"])
-def test_falling_starts_of_a_sparse_matrix_are_refused(tmp_path, ending):
+def test_decreasing_starts_of_a_sparse_matrix_are_refused(tmp_path, ending):
     """SciPy's check passes over them where the last is 0; its conversion then writes where it must not."""
     path = tmp_path / f"data.{ending}"
     if ending == "npz":
@@ -226,7 +226,7 @@ def test_sparse_arrays_in_any_order_and_type_are_read(tmp_path):
     np.testing.assert_array_equal(load_file(tmp_path / "data.npz").X.toarray(), [[2, 0, 1], [3, 0, 0]])
 
 
-def test_a_damaged_packing_of_any_kind_is_said(tmp_path):
+def test_damaged_compression_is_an_error(tmp_path):
     path = tmp_path / "data.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("X.npy", bytes(1000))

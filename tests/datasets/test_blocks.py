@@ -1,4 +1,4 @@
-"""Files in blocks: the same rows as in one piece, for every format, and words for what cannot be read."""
+"""Files in blocks: the same rows as in the whole file, for every format, and errors for bad files."""
 
 import tracemalloc
 import warnings
@@ -16,7 +16,7 @@ from .test_dialects import MEKA, MULAN, NOMINAL, XML
 ENDINGS = ["csv", "csv.gz", "tsv", "arff", "arff.gz", "svm", "npz", "mat", "parquet"]
 
 
-def joined(*arguments, **options):
+def join(*arguments, **options):
     """All blocks, one below the other."""
     return np.vstack([dense(X) for X in read_blocks(*arguments, **options)])
 
@@ -44,7 +44,7 @@ def test_dialects_of_arff(tmp_path, text):
     if text is MULAN:
         (tmp_path / "example.xml").write_text(XML, encoding="utf-8")
     whole = dense(load_file(path).X)
-    np.testing.assert_array_equal(joined(path, whole.shape[1], block_size=1), whole)
+    np.testing.assert_array_equal(join(path, whole.shape[1], block_size=1), whole)
 
 
 @pytest.mark.parametrize("ending", ["csv", "arff", "parquet"])
@@ -56,44 +56,44 @@ def test_rows_without_labels(tmp_path, ending):
     save_file(Dataset(data.X[:, :-1], data.X[:, -1:] > 0, data.feature_names[:-1], ["y"]), path)
     if ending != "parquet":
         (tmp_path / "new.xml").unlink()
-    whole = joined(path, data.n_features, block_size=5)
+    whole = join(path, data.n_features, block_size=5)
     np.testing.assert_array_equal(whole[:, :-1], data.X[:, :-1])
     np.testing.assert_array_equal(whole[:, -1], data.X[:, -1] > 0)
 
 
-def test_labels_are_not_looked_at(tmp_path):
+def test_labels_are_not_read(tmp_path):
     """New rows often have a question mark, or anything, where their labels would be."""
     path = tmp_path / "new.csv"
     path.write_text("x,y,sea\n1,2,?\n3,4,maybe\n", encoding="utf-8")
-    np.testing.assert_array_equal(joined(path, 2, ["sea"]), [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(join(path, 2, ["sea"]), [[1, 2], [3, 4]])
     path = tmp_path / "new.arff"
     path.write_text("@relation r\n@attribute x numeric\n@attribute sea {0,1}\n@data\n1,?\n2,?\n", encoding="utf-8")
-    np.testing.assert_array_equal(joined(path, 1, -1, block_size=1), [[1], [2]])
+    np.testing.assert_array_equal(join(path, 1, -1, block_size=1), [[1], [2]])
 
 
 @pytest.mark.parametrize("base", [0, 1])
-def test_svmlight_counts_as_its_whole_says(tmp_path, base):
+def test_svmlight_base_is_found_in_the_whole_file(tmp_path, base):
     """The feature 0 that tells where counting starts may stand in the last block only."""
     X = small().X
     X[:10, 0], X[10:, 0] = 0, 3
     lines = [" ".join(["0", *(f"{j + base}:{v!r}" for j, v in enumerate(row) if v)]) for row in X.tolist()]
     path = tmp_path / "new.svm"
     path.write_text("# a comment: 0:1\n" + "\n".join(lines) + "\n", encoding="utf-8")
-    np.testing.assert_array_equal(joined(path, X.shape[1], block_size=4), X)
+    np.testing.assert_array_equal(join(path, X.shape[1], block_size=4), X)
 
 
-def test_the_head_of_the_extreme_classification_repository(tmp_path):
+def test_header_of_the_extreme_classification_repository(tmp_path):
     path = tmp_path / "xc.txt"
     path.write_text("3 4 2\n0 1:0.5\n1 3:2\n\n0,1 0:1 # end\n", encoding="utf-8")
-    np.testing.assert_array_equal(joined(path, 4, block_size=2), load_file(path).X.toarray())
+    np.testing.assert_array_equal(join(path, 4, block_size=2), load_file(path).X.toarray())
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
-def test_marked_encodings_and_latin(tmp_path, encoding):
-    """As `load_file` reads them: without a mark, what is not UTF-8 anywhere in the file is Latin-1."""
+def test_byte_order_marks_and_latin_1(tmp_path, encoding):
+    """Without a mark, a file that is not UTF-8 is Latin-1, as for `load_file`."""
     path = tmp_path / "new.csv"
     path.write_text("Größe,Straße\n1,2\n", encoding=encoding)
-    np.testing.assert_array_equal(joined(path, 2), [[1, 2]])
+    np.testing.assert_array_equal(join(path, 2), [[1, 2]])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_marked_encodings_and_latin(tmp_path, encoding):
         ("a.doc", b"nonsense", {}, "the ending '.doc' belongs to no format"),
     ],
 )
-def test_what_cannot_be_read_is_named(tmp_path, name, content, options, message):
+def test_errors_name_the_reason(tmp_path, name, content, options, message):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
     path = tmp_path / name
@@ -136,7 +136,7 @@ def test_words_in_parquet(tmp_path):
         list(read_blocks(tmp_path / "a.parquet", 2))
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such file"):
         next(read_blocks(tmp_path / "absent.csv", 2))
 
@@ -153,16 +153,16 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert peaks[1] < 1.5 * peaks[0]
 
 
-def test_a_model_says_what_features_count_from(tmp_path):
+def test_the_model_determines_the_base_of_features(tmp_path):
     path = tmp_path / "new.svm"
     path.write_text("0 1:5 2:6\n", encoding="utf-8")
     for base, row in ((0, [0, 5, 6]), (1, [5, 6, 0])):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            np.testing.assert_array_equal(joined(path, Columns(3, first_feature=base)), [row])
-            np.testing.assert_array_equal(joined(path, Columns(3, first_feature=1 - base), first_feature=base), [row])
-            told = load_file(path, first_feature=base, n_features=3)
-            assert (told.first_feature, told.first_label) == (base, 0)
+            np.testing.assert_array_equal(join(path, Columns(3, first_feature=base)), [row])
+            np.testing.assert_array_equal(join(path, Columns(3, first_feature=1 - base), first_feature=base), [row])
+            given = load_file(path, first_feature=base, n_features=3)
+            assert (given.first_feature, given.first_label) == (base, 0)
     with pytest.raises(ValueError, match="first_feature must be 0, 1 or None; got 2"):
         load_file(path, first_feature=2)
 
@@ -181,7 +181,7 @@ def test_a_guess_is_a_warning(tmp_path):
         list(load_parts(path, rows=1))
     assert len(caught) == 1
     with pytest.warns(GuessWarning, match="its features are taken"):
-        joined(path, 2)
+        join(path, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert load_file(path, first_feature=0, first_label=0).X.shape == (2, 3)

@@ -1,4 +1,4 @@
-"""`Dataset`: what it stores, what it refuses, what it tells."""
+"""`Dataset`: storage, errors and summary."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from rbrl.exceptions import DataFormatError
 from .examples import dense, small
 
 
-def test_types_are_those_that_estimators_like():
+def test_types_suit_estimators():
     data = Dataset(sparse.coo_matrix(np.eye(3, dtype=np.uint8)), sparse.csc_array(np.eye(3, dtype=bool)))
     assert isinstance(data.X, sparse.csr_array)
     assert data.X.dtype == np.float64
@@ -87,7 +87,7 @@ def test_unknown_split_is_named():
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
-def test_canonical_order_forgets_the_order_and_the_storage(is_sparse):
+def test_canonical_order_does_not_depend_on_order_and_storage(is_sparse):
     data = small()
     shuffled = data.reorder(np.random.default_rng(1).permutation(len(data)))
     X = sparse.csr_array(shuffled.X) if is_sparse else shuffled.X
@@ -96,7 +96,7 @@ def test_canonical_order_forgets_the_order_and_the_storage(is_sparse):
     np.testing.assert_array_equal(dense(again.Y), data.canonical().Y)
 
 
-def test_content_hash_sees_every_change():
+def test_content_hash_depends_on_every_value():
     data = small()
     hashes = {content_hash(row_digests(data.X, data.Y), 13, 5)}
     for matrix in (data.X, data.Y):
@@ -147,11 +147,11 @@ def test_summary_by_hand():
     assert Dataset(sparse.csr_array(X), sparse.csr_array(Y), name="hand").summary() == summary
 
 
-def test_summary_of_nothing():
+def test_summary_of_an_empty_data_set():
     assert Dataset(np.zeros((0, 0)), np.zeros((0, 0))).summary()["cardinality"] == 0
 
 
-def test_repr_says_what_it_is():
+def test_repr():
     data = Dataset(np.eye(3), np.eye(3), name="eye", splits={"source": ([0], [1, 2])})
     assert repr(data).splitlines() == [
         "Dataset 'eye': 3 samples, 3 features (dense), 3 labels",

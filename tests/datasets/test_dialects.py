@@ -1,4 +1,4 @@
-"""Files as Mulan, MEKA, Weka, scikit-multilearn and OpenML write them, by hand."""
+"""Files in the dialects of Mulan, MEKA, Weka, scikit-multilearn and OpenML."""
 
 import gzip
 
@@ -58,7 +58,7 @@ def mulan(tmp_path):
     return write(tmp_path / "example.arff", MULAN)
 
 
-def test_mulan_labels_stand_in_the_order_of_the_header(mulan):
+def test_mulan_labels_have_the_order_of_the_header(mulan):
     data = load_file(mulan)
     assert data.label_names == ("label3", "label1", "label2")
     assert data.feature_names == ("feature1", "feature2", "feature3")
@@ -67,7 +67,7 @@ def test_mulan_labels_stand_in_the_order_of_the_header(mulan):
     assert data.name == "MultiLabelExample"
 
 
-def test_labels_by_name_stand_in_the_order_asked_for(mulan):
+def test_labels_by_name_have_the_given_order(mulan):
     assert load_file(mulan, labels=["label2", "label3"]).label_names == ("label2", "label3")
 
 
@@ -76,7 +76,7 @@ def test_labels_by_another_xml_file(mulan, tmp_path):
     assert load_file(mulan, labels=xml).label_names == ("label2",)
 
 
-def test_meka_says_itself_which_labels(tmp_path):
+def test_meka_declares_its_labels(tmp_path):
     data = load_file(write(tmp_path / "meka.arff", MEKA))
     assert data.label_names == ("Beach", "It's % {odd}")
     assert data.feature_names == ('double "quoted"', "x")
@@ -152,7 +152,7 @@ def test_sparse_words_missing_values_and_any_order(tmp_path):
     np.testing.assert_array_equal(data.Y, [[1], [0]])
 
 
-def test_weka_takes_white_space_for_commas(tmp_path):
+def test_weka_accepts_white_space_as_separator(tmp_path):
     text = "@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute x numeric\n@data\n1 2.5\n0\t3\n"
     np.testing.assert_array_equal(load_file(write(tmp_path / "d.arff", text)).X, [[2.5], [3]])
 

@@ -1,4 +1,4 @@
-"""Downloads, from a server on this machine that also behaves badly."""
+"""Downloads from a local server, which can also fail."""
 
 import json
 import threading
@@ -122,7 +122,7 @@ def test_openml_answers_with_something_else(server, put_card, answer):
         datasets.load("test-set")
 
 
-def test_two_parts_are_the_sources_split(server, put_card, tmp_path):
+def test_two_parts_become_the_split_source(server, put_card, tmp_path):
     parts = (datasets.Dataset(*DATA.take(rows)) for rows in (slice(0, 25), slice(25, None)))
     server.files |= {f"{i}.arff": arff_bytes(part, tmp_path / "made") for i, part in enumerate(parts)}
     put_card("well/0.arff", "well/1.arff")
@@ -146,14 +146,14 @@ def test_failed_downloads_leave_nothing(server, put_card, tmp_path, path, error,
     assert not list(tmp_path.glob("cache/*"))
 
 
-def test_another_set_is_refused(server, put_card, tmp_path):
+def test_another_data_set_is_refused(server, put_card, tmp_path):
     put_card("well/data.arff", sha256="0" * 64)
     with pytest.raises(DataFormatError, match="the content is not"):
         datasets.load("test-set")
     assert not list(tmp_path.glob("cache/*"))
 
 
-def test_a_server_that_hangs_is_left(server, put_card):
+def test_a_server_that_hangs_is_an_error(server, put_card):
     card = put_card("hang/data.arff")
     with pytest.raises(DownloadError, match="failed"):
         fetch(card, timeout=0.2)

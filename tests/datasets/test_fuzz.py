@@ -1,4 +1,4 @@
-"""Whatever the bytes: a data set, or our error; never another exception, a hang, or memory without bound."""
+"""Any bytes give a data set or a DataFormatError, but no other exception, hang or unlimited memory."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ COLUMNS = Attributes(Header(names=list("abcd"), values=[None, ("0", "1"), ("FALS
 
 
 @pytest.mark.parametrize(("kind", "n_inputs"), [("text", 1500), ("npz", 300), ("mat", 300), ("parquet", 300)])
-def test_odd_files_are_read_as_others_read_them_or_refused(tmp_path, kind, n_inputs):
+def test_odd_files_are_read_correctly_or_refused(tmp_path, kind, n_inputs):
     """No other exception, crash, hang, or number that is not the file's; `fuzz.py` says how to run it for longer."""
     if kind == "parquet":
         pytest.importorskip("pyarrow")
@@ -37,7 +37,7 @@ def test_odd_files_are_read_as_others_read_them_or_refused(tmp_path, kind, n_inp
 @pytest.mark.soak
 @pytest.mark.parametrize(("kind", "n_inputs"), [("text", 50_000), ("npz", 5_000), ("mat", 5_000), ("parquet", 5_000)])
 def test_many_odd_files(tmp_path, kind, n_inputs):
-    test_odd_files_are_read_as_others_read_them_or_refused(tmp_path, kind, n_inputs)
+    test_odd_files_are_read_correctly_or_refused(tmp_path, kind, n_inputs)
 
 
 @pytest.mark.parametrize("ending", [".arff", ".csv", ".svm", ".npz", ".mat", ".parquet"])
@@ -57,7 +57,7 @@ def reference(function, *arguments):
 
 @RELAXED
 @given(st.lists(st.lists(st.sampled_from(WORDS), min_size=4, max_size=4), min_size=1, max_size=3))
-def test_the_fast_way_agrees_with_the_slow_one_on_dense_rows(rows):
+def test_fast_parser_of_dense_rows_agrees_with_the_slow_one(rows):
     lines = [",".join(row) + "\n" for row in rows]
     slow, fast = [reference(dense_row, line) for line in lines], dense_fast(COLUMNS, lines)
     if fast is not None:
@@ -67,7 +67,7 @@ def test_the_fast_way_agrees_with_the_slow_one_on_dense_rows(rows):
 
 @RELAXED
 @given(st.lists(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(WORDS)), max_size=4), min_size=1, max_size=3))
-def test_the_fast_way_agrees_with_the_slow_one_on_sparse_rows(rows):
+def test_fast_parser_of_sparse_rows_agrees_with_the_slow_one(rows):
     lines = ["{" + ", ".join(f"{j} {word}" for j, word in row) + "}" for row in rows]
     slow, fast = [reference(sparse_row, line) for line in lines], sparse_fast(COLUMNS, lines)
     if fast is not None:

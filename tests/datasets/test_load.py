@@ -1,4 +1,4 @@
-"""The catalogue against the files, and `load` from its places."""
+"""The catalogue agrees with the files, and `load` finds them."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_every_card_matches_its_file(name, data_home):
     assert data.Y.dtype == np.int8
 
 
-def test_table_is_the_papers_but_for_two_cardinalities():
+def test_table_equals_the_papers_except_two_cardinalities():
     ours = datasets.table()
     assert list(ours.index) == list(TABLE_1)
     for name, printed in TABLE_1.items():
@@ -69,7 +69,7 @@ def test_both_copies_of_yeast_give_the_same_splits(data_home):
             np.testing.assert_array_equal(ours.Y, theirs.Y)
 
 
-def test_splits_that_came_with_the_data_keep_their_rows(data_home):
+def test_provided_splits_keep_their_rows(data_home):
     raw, data = datasets.load_file(data_home / "emotions.npz"), datasets.load("emotions", data_home)
     for name in ("source", "rbrl"):
         for before, after in zip(raw.split(name), data.split(name)):
@@ -77,7 +77,7 @@ def test_splits_that_came_with_the_data_keep_their_rows(data_home):
             np.testing.assert_array_equal(before.Y, after.Y)
 
 
-def test_enron_has_the_duplicates_known_of_it(data_home):
+def test_duplicates_in_enron(data_home):
     summary = datasets.load("enron", data_home).summary()
     assert (summary["duplicate_rows"], summary["conflicting_duplicates"], summary["rows_without_features"]) == (
         141,
@@ -91,7 +91,7 @@ def test_unknown_name_suggests_a_known_one():
         datasets.load("yeats")
 
 
-def test_a_changed_value_is_noticed(tmp_path):
+def test_a_changed_value_is_refused(tmp_path):
     data = datasets.load("yeast")
     data.X[7, 3] += 1e-6
     npz.write(data, tmp_path / "yeast.npz")
@@ -99,7 +99,7 @@ def test_a_changed_value_is_noticed(tmp_path):
         datasets.load("yeast", tmp_path)
 
 
-def test_a_wrong_size_is_noticed(tmp_path):
+def test_a_wrong_size_is_refused(tmp_path):
     data = datasets.load("yeast")
     npz.write(datasets.Dataset(data.X[1:], data.Y[1:]), tmp_path / "yeast.npz")
     with pytest.raises(DataFormatError, match=r"this file has \(2416, 103, 14\)"):

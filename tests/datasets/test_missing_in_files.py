@@ -1,4 +1,4 @@
-"""Data sets with labels that nobody looked at: kept as NaN, told apart, written and read back."""
+"""Data sets with missing labels: they are NaN, are counted, and are written and read."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def hidden(is_sparse=False):
     return Dataset(data.X, Y, data.feature_names, data.label_names)
 
 
-def test_they_are_nan_in_a_dense_matrix():
+def test_missing_labels_are_nan_in_a_dense_matrix():
     data = hidden()
     assert data.Y.dtype == np.float32
     assert data.missing_labels == np.isnan(data.Y).sum() > 0
@@ -29,7 +29,7 @@ def test_they_are_nan_in_a_dense_matrix():
     assert Dataset(data.X, np.nan_to_num(data.Y)).missing_labels == 0
 
 
-def test_summary_and_repr_count_them():
+def test_summary_and_repr_count_missing_labels():
     data = Dataset(np.eye(2), [[1, np.nan, 0], [np.nan, 1, 1]])
     summary = data.summary()
     assert (summary["missing_labels"], summary["cardinality"], summary["density"]) == (2, 1.5, 0.75)
@@ -37,7 +37,7 @@ def test_summary_and_repr_count_them():
     assert "missing_labels" not in Dataset(np.eye(2), np.eye(2)).summary()
 
 
-def test_a_missing_label_is_neither_there_nor_absent():
+def test_digests_tell_missing_labels_from_others():
     rows = [row_digests(np.ones((1, 1)), np.array([[1.0, value]])) for value in (0, 1, np.nan)]
     assert len({row.tobytes() for row in rows}) == 3
 
@@ -57,13 +57,13 @@ def test_files_read_back_equal(tmp_path, ending, is_sparse, labels_first):
     np.testing.assert_array_equal(*dense)
 
 
-def test_svmlight_has_no_word_for_them(tmp_path):
+def test_svmlight_refuses_missing_labels(tmp_path):
     data = hidden()
     with pytest.raises(DataFormatError, match=f"cannot be written in this format: Y has {data.missing_labels}"):
         save_file(Dataset(np.nan_to_num(data.X), data.Y), tmp_path / "data.svm")
 
 
-def test_sparse_labels_have_none(tmp_path):
+def test_sparse_labels_refuse_missing_labels(tmp_path):
     save_file(hidden(), tmp_path / "data.npz")
     with pytest.raises(DataFormatError, match="missing cannot be read with sparse_labels=True"):
         load_file(tmp_path / "data.npz", sparse_labels=True)
@@ -99,7 +99,7 @@ def test_nulls_of_parquet(tmp_path):
     np.testing.assert_array_equal(data.Y, np.array([[1, 1, 1], [np.nan, 0, np.nan], [0, np.nan, 0]]))
 
 
-def test_parts_keep_them():
+def test_parts_keep_missing_labels():
     data = hidden()
     train, test = data.split(seed=0)
     assert np.isnan(train.Y).sum() + np.isnan(test.Y).sum() == data.missing_labels

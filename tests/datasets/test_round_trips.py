@@ -1,4 +1,4 @@
-"""Every writer's file reads back equal."""
+"""Files that are written and read again have the same content."""
 
 import gzip
 
@@ -20,7 +20,7 @@ KEEPS_DENSE = {".arff", ".csv", ".tsv", ".mat", ".npz", ".parquet", ".arff.gz", 
 KEEPS_SPARSE = {".arff", ".arff.gz", ".mat", ".npz", ".svm", ".svm.gz"}
 
 
-def as_kept(data, ending):
+def as_read_back(data, ending):
     """Return `data` as dense or sparse as files of this ending give it back."""
     keeps = KEEPS_SPARSE if sparse.issparse(data.X) else KEEPS_DENSE
     if ending in keeps:
@@ -35,7 +35,7 @@ def as_kept(data, ending):
 def test_small_data_with_odd_names(tmp_path, ending, is_sparse, labels_first):
     data, path = small(is_sparse), tmp_path / f"data{ending}"
     save_file(data, path, labels_first=labels_first)
-    assert_same(as_kept(data, ending), load_file(path))
+    assert_same(as_read_back(data, ending), load_file(path))
     extra = {"data.xml"} if any(ending.startswith(kind) for kind in (".arff", ".csv", ".tsv")) else set()
     assert {file.name for file in tmp_path.iterdir()} == {path.name} | extra
 
@@ -47,7 +47,7 @@ def test_any_data(tmp_path, ending, data):
     example = data.draw(datasets(missing=not ending.startswith(".svm")))
     path = tmp_path / f"data{ending}"
     save_file(example, path, labels_first=data.draw(st.booleans()))
-    assert_same(as_kept(example, ending), load_file(path))
+    assert_same(as_read_back(example, ending), load_file(path))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -63,7 +63,7 @@ def test_sparse_labels_on_request(tmp_path, ending):
 
 
 @pytest.mark.parametrize("ending", [".arff", ".npz", ".mat", ".parquet"])
-def test_categories_survive(tmp_path, ending):
+def test_categories_are_kept(tmp_path, ending):
     X = np.array([[1.5, 3, 0], [2.5, 1, 1], [0.0, 2, 0], [1.0, 2, 1]])
     data = Dataset(X, [[1], [0], [1], [0]], categorical_index=[1])
     save_file(data, tmp_path / f"data{ending}")
@@ -79,7 +79,7 @@ def test_sparse_categories_keep_their_zeros(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".npz", ".mat"])
-def test_the_sources_split_survives(tmp_path, ending):
+def test_the_split_source_is_kept(tmp_path, ending):
     data = Dataset(np.eye(4), np.eye(4), splits={"source": ([2, 0], [1, 3])})
     save_file(data, tmp_path / f"data{ending}")
     read = load_file(tmp_path / f"data{ending}")
@@ -96,7 +96,7 @@ def test_convert_goes_through_all_formats(tmp_path):
     assert_same(data, load_file(tmp_path / "4.npz"))
 
 
-def test_yeast_stays_yeast(tmp_path):
+def test_yeast_reads_back_equal(tmp_path):
     data = load("yeast")
     save_file(data, tmp_path / "yeast.arff")
     again = load("yeast", tmp_path)
@@ -164,7 +164,7 @@ def test_we_read_the_svmlight_of_sklearn(tmp_path):
 
 @pytest.mark.parametrize("ending", ["svm", "arff"])
 def test_sparse_rows_are_stored_without_gaps(tmp_path, ending):
-    """As compiled code asks for: scikit-learn's scalers refuse a view of every second number."""
+    """scikit-learn's scalers refuse arrays that are not contiguous."""
     save_file(small(is_sparse=True), tmp_path / f"data.{ending}")
     X = load_file(tmp_path / f"data.{ending}").X
     assert all(array.flags.c_contiguous for array in (X.data, X.indices, X.indptr))

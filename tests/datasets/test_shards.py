@@ -1,4 +1,4 @@
-"""Data sets in several files: written, opened and read with the same content, and refused where they do not fit together."""
+"""Data sets in several files: they are written and read with the same content; files that do not fit are refused."""
 
 import pickle
 import shutil
@@ -17,7 +17,7 @@ from .examples import assert_same, dense, small
 STREAMED = ("csv", "tsv", "arff", "svm", "parquet")
 
 
-def joined(parts):
+def join(parts):
     """Data sets of the same columns as one."""
     parts = list(parts)
     X, Y = (np.vstack([dense(side) for side in sides]) for sides in zip(*((part.X, part.Y) for part in parts)))
@@ -32,7 +32,7 @@ def test_blocks_of_a_file_are_the_file(ending, is_sparse, tmp_path):
     save_file(small(is_sparse, n_samples=23), path)
     whole, blocks = load_file(path), list(load_parts(path, rows=5))
     assert [len(block) for block in blocks] == [5, 5, 5, 5, 3]
-    assert_same(joined(blocks), whole)
+    assert_same(join(blocks), whole)
 
 
 @pytest.mark.parametrize("rows", [1, 5, 23, 100])
@@ -40,7 +40,7 @@ def test_written_shards_hold_the_rows_in_order(rows, tmp_path):
     data = small(is_sparse=True, n_samples=23)
     shards = write_shards(data, tmp_path / "new" / "folder", rows_per_shard=rows)
     assert len(shards) == -(-23 // rows)
-    assert_same(joined(shards.read(i) for i in range(len(shards))), data)
+    assert_same(join(shards.read(i) for i in range(len(shards))), data)
     assert open_shards(tmp_path / "new" / "folder").paths == shards.paths
 
 
@@ -79,7 +79,7 @@ def test_shards_of_other_formats(ending, tmp_path):
     np.testing.assert_array_equal(np.vstack([Y for _, Y in shards]), data.Y)
 
 
-def test_svmlight_parts_count_alike(tmp_path):
+def test_svmlight_parts_have_the_same_base(tmp_path):
     """The first part has no feature 3 and no label 0: alone, it would be read otherwise."""
     (tmp_path / "a.svm").write_text("1 1:1\n2 2:1\n")
     (tmp_path / "b.svm").write_text("0 3:5\n")
@@ -92,7 +92,7 @@ def test_svmlight_parts_count_alike(tmp_path):
     text = "2 0:1\n1 2:1\n2,1 1:1\n"
     (tmp_path / "c.txt").write_text(text)
     blocks = list(load_parts(tmp_path / "c.txt", rows=1))
-    assert_same(joined(blocks), load_file(tmp_path / "c.txt"))
+    assert_same(join(blocks), load_file(tmp_path / "c.txt"))
 
 
 def test_words_are_coded_for_the_whole_or_refused(tmp_path):
@@ -140,7 +140,7 @@ def test_bad_shards_are_named(tmp_path):
         write_shards(iter(()), tmp_path / "u")
 
 
-def test_a_path_is_no_sequence_of_letters(tmp_path):
+def test_a_path_is_not_a_sequence(tmp_path):
     shards = write_shards(small(), tmp_path, rows_per_shard=5)
     for where in (tmp_path, str(tmp_path), str(tmp_path / "*.npz")):
         assert Shards(where).paths == shards.paths
@@ -176,7 +176,7 @@ def test_columns_are_matched_by_name(ending, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_counted_labels_are_those_of_the_first_file(ending, tmp_path):
+def test_labels_by_number_are_those_of_the_first_file(ending, tmp_path):
     """The last columns of the second file are no labels, and might pass for such."""
     tables = ["x,y,a,b\n5,1,0,1\n6,0,1,0\n", "a,b,x,y\n0,1,1,0\n1,1,0,1\n"]
     for i, text in enumerate(tables):
@@ -215,7 +215,7 @@ def test_a_file_without_names_has_the_columns_in_order(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "arff", "svm", "parquet", "mat"])
-def test_files_are_parsed_twice_and_then_kept(ending, tmp_path, monkeypatch):
+def test_files_are_copied_when_parsed_twice(ending, tmp_path, monkeypatch):
     data = pieces(tmp_path, ending, [1, 1])
     files, parsed = "rbrl.datasets.shards.load_file", []
     monkeypatch.setattr(files, lambda path, **options: parsed.append(path.name) or load_file(path, **options))
@@ -232,7 +232,7 @@ def test_files_are_parsed_twice_and_then_kept(ending, tmp_path, monkeypatch):
     assert not shutil.os.path.exists(folder)
 
 
-def test_no_room_for_copies_is_said_once(tmp_path, monkeypatch):
+def test_one_warning_if_there_is_no_room_for_copies(tmp_path, monkeypatch):
     pieces(tmp_path, "csv", [1, 1])
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=100))
     shards = open_shards(tmp_path / "*.csv")
@@ -250,7 +250,7 @@ def test_shards_are_rewritten_with_their_names(tmp_path):
     assert_same(shards.read(0), data)
 
 
-def test_writing_keeps_to_a_few_parts_of_memory(tmp_path):
+def test_writing_needs_little_memory(tmp_path):
     def parts():
         for _ in range(40):
             yield np.ones((1000, 50)), np.zeros((1000, 2), dtype=np.int8)
@@ -264,7 +264,7 @@ def test_writing_keeps_to_a_few_parts_of_memory(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_fit_of_reordered_shards_is_that_of_the_rows(ending, tmp_path):
+def test_a_fit_of_reordered_shards_equals_a_fit_of_the_rows(ending, tmp_path):
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     from rbrl import BRLClassifier

@@ -25,7 +25,7 @@ Y = [[1, 0], [0, 1], [0, 0], [1, 1]]
 X = [[1.5, 1], [2, 0], [0.25, 0], [4, 1]]
 
 
-def written(folder, ending, frame=FRAME, name="data"):
+def write(folder, ending, frame=FRAME, name="data"):
     path = folder / f"{name}.{ending}"
     if ending == "csv":
         frame.to_csv(path, index=False)
@@ -43,11 +43,11 @@ def written(folder, ending, frame=FRAME, name="data"):
 
 @pytest.fixture(params=["csv", "parquet", "arff"])
 def path(tmp_path, request):
-    return written(tmp_path, request.param)
+    return write(tmp_path, request.param)
 
 
-def test_words_of_labels_mean_nothing_by_their_order(path):
-    """In alphabetical order `inactive` and `nein` would be 1."""
+def test_words_of_labels_need_a_declaration(path):
+    """Alphabetical codes would make `inactive` and `nein` relevant."""
     with pytest.raises(DataFormatError) as caught:
         load_file(path, LABELS, ignore=IDS)
     assert str(path) in str(caught.value)
@@ -87,7 +87,7 @@ def test_sparse_words_of_labels(tmp_path):
         ("no yes no", "no", [1, 0, 1]),
     ],
 )
-def test_words_that_have_a_meaning(tmp_path, cells, positive, expected):
+def test_words_with_a_known_meaning(tmp_path, cells, positive, expected):
     (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"1,{cell}\n" for cell in cells.split()))
     np.testing.assert_array_equal(load_file(tmp_path / "a.csv", -1, positive=positive).Y[:, 0], expected)
 
@@ -128,7 +128,7 @@ def test_the_other_word_of_one_label_is_known_in_all(tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("name", IDS)
 def test_ids_and_dates_are_no_features(tmp_path, ending, name):
-    path = written(tmp_path, ending, FRAME[[name, "x", *LABELS]])
+    path = write(tmp_path, ending, FRAME[[name, "x", *LABELS]])
     with pytest.raises(DataFormatError) as caught:
         load_file(path, LABELS, positive=WORDS)
     first = FRAME[name][0]
@@ -146,19 +146,19 @@ def test_declared_categories_are_features(tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_columns_of_many_words_and_of_other_types_are_ignored(tmp_path, ending):
     many = pd.DataFrame({"id": [f"r{i}" for i in range(10_500)], "x": 1.0, "y": [0, 1] * 5250})
-    path = written(tmp_path, ending, many)
+    path = write(tmp_path, ending, many)
     with pytest.raises(DataFormatError, match=r"one of over 10000 words; .* left out with ignore='id'"):
         load_file(path, -1)
     assert load_file(path, -1, ignore="id").X.shape == (10_500, 1)
     if ending == "parquet":
-        path = written(tmp_path, ending, many.assign(id=pd.Timestamp("2024-01-01")))
+        path = write(tmp_path, ending, many.assign(id=pd.Timestamp("2024-01-01")))
         with pytest.raises(DataFormatError, match=r"column 'id' has type timestamp.*leave it out with ignore='id'"):
             load_file(path, -1)
         assert load_file(path, -1, ignore="id").X.shape == (10_500, 1)
 
 
-def test_what_cannot_be_ignored_is_said(tmp_path):
-    path = written(tmp_path, "csv")
+def test_columns_that_cannot_be_ignored(tmp_path):
+    path = write(tmp_path, "csv")
     with pytest.raises(
         DataFormatError, match="it has no column 'ids', which ignore='ids' names; it has 'id', 'date', 'x'"
     ):
@@ -177,7 +177,7 @@ def test_what_cannot_be_ignored_is_said(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arff"])
 def test_a_model_remembers_words_and_ignored_columns(tmp_path, ending):
-    path = written(tmp_path, ending)
+    path = write(tmp_path, ending)
     model = RBRLClassifier().fit(load_file(path, LABELS, ignore=IDS, positive=WORDS))
     save(model, tmp_path / "m.rbrl")
     from rbrl.estimators.base import columns_of
@@ -188,23 +188,23 @@ def test_a_model_remembers_words_and_ignored_columns(tmp_path, ending):
     again = load_file(path, columns=columns)
     np.testing.assert_array_equal(again.Y, Y)
     np.testing.assert_array_equal(np.vstack(list(read_blocks(path, columns, block_size=1))), X)
-    rest = written(tmp_path, ending, FRAME[FRAME.da == "nein"].drop(columns=IDS), "rest")
+    rest = write(tmp_path, ending, FRAME[FRAME.da == "nein"].drop(columns=IDS), "rest")
     np.testing.assert_array_equal(load_file(rest, columns=columns).Y, [[1, 0], [0, 0]])
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_shards_of_words(tmp_path, ending):
     """The second file has one word of the second label only."""
-    written(tmp_path, ending, FRAME, "0")
-    written(tmp_path, ending, FRAME[FRAME.da == "nein"], "1")
+    write(tmp_path, ending, FRAME, "0")
+    write(tmp_path, ending, FRAME[FRAME.da == "nein"], "1")
     shards = open_shards(str(tmp_path / f"*.{ending}"), LABELS, ignore=IDS, positive=WORDS)
     for _ in range(3):  # the third time from copies
         np.testing.assert_array_equal(np.vstack([labels for _, labels in shards]), [*Y, [1, 0], [0, 0]])
     assert shards.read(1).columns.ignored == tuple(IDS)
 
 
-def test_words_of_truth_are_features_in_blocks(tmp_path):
-    path = written(tmp_path, "csv", FRAME[["x", "member"]].assign(paid=[True, False, None, True]))
+def test_truth_words_are_features_in_blocks(tmp_path):
+    path = write(tmp_path, "csv", FRAME[["x", "member"]].assign(paid=[True, False, None, True]))
     expected = [[1.5, 1, 1], [2, 0, 0], [0.25, 0, np.nan], [4, 1, 1]]
     np.testing.assert_array_equal(np.vstack(list(read_blocks(path, 3, block_size=1))), expected)
     path.write_text("x,member\n1,yes\n2,true\n")

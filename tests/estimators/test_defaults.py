@@ -40,7 +40,7 @@ def test_every_form_of_the_rows_gives_the_same_model(cls, form):
     # Weights agree to the root of the gap, so that five digits take a gap of 1e-11.
     tight = {**TIGHT, "tol": 1e-11}
     expected, found = cls(**tight).fit(X, Y), cls(**tight).fit(*in_form(form, X, Y))
-    assert expected.ridge_ == ColumnScales.of(X).ridge()
+    assert expected.ridge_ == ColumnScales.from_rows(X).ridge()
     assert found.ridge_ == pytest.approx(expected.ridge_, rel=1e-12)
     assert found.gap_ <= 1e-11
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-5)

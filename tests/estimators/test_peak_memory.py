@@ -53,3 +53,17 @@ def test_a_fit_holds_at_most_twice_its_data(model, shape):
     scores = 8 * X.shape[0] * Y.shape[1]
     weights = 8 * X.shape[1] * Y.shape[1]
     assert given + peak_of_fit(model, X, Y) <= 2 * (given + scores + weights)
+
+
+def test_scores_of_sparse_rows_need_no_copy_of_the_weights():
+    X, Y = text_problem(**VOCABULARY)
+    model = RBRLClassifier(non_empty=False).fit(X, Y)
+    rows = X[:50]
+    model.decision_function(rows)  # loads modules
+    tracemalloc.start()
+    try:
+        model.decision_function(rows)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 0.1 * model.coef_.nbytes

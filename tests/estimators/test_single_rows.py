@@ -8,7 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from rbrl import RBRLClassifier, RBRLClassifierCV
 from rbrl.estimators.base import FLOATS, needs_no_check
-from rbrl.estimators.kernel_model import linear_scores
+from rbrl.estimators.forms import linear_scores
 from rbrl.kernels import LARGEST_SCALED_SQUARE, KernelRows, gram
 
 X, Y = make_multilabel_classification(n_samples=60, n_features=6, n_classes=3, random_state=0)

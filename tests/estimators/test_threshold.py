@@ -17,7 +17,6 @@ from rbrl.estimators.training_scores import (
     TrainingRows,
     effective_parameters,
     held_out_estimates,
-    parameters_of_problem,
     sampled_parameters,
 )
 from rbrl.exceptions import EmptyPredictionsWarning
@@ -135,7 +134,7 @@ def test_missing_labels_teach_nothing(metric):
 @learned
 def test_a_precomputed_kernel_learns_the_same(metric):
     direct = RBRLClassifier(kernel="rbf", gamma=0.1, threshold=metric).fit(X, Y)
-    K = direct._gram(X)
+    K = kernel_values(direct, X)
     found = RBRLClassifier(kernel="precomputed", fit_intercept=False, threshold=metric).fit(K, Y)
     np.testing.assert_allclose(found.threshold_, direct.threshold_, atol=1e-6)
     weights = np.r_[np.zeros(10), np.ones(110)]
@@ -165,7 +164,7 @@ class TestCorrection:
         rows = TrainingRows(problem.Y, fitted.decision_function(X).reshape(n, 1))
         slack = problem.Y * rows.scores
         assert (slack < 1).all()
-        found = held_out_estimates(fitted.loss(), rows, parameters_of_problem(problem)).ravel()
+        found = held_out_estimates(fitted.loss(), rows, problem.count_parameters()).ravel()
         for i in range(n):
             others = np.arange(n) != i
             without = clone(model).fit(X[others], labels[others])
@@ -175,12 +174,12 @@ class TestCorrection:
     def test_the_number_of_parameters_is_a_trace(self, ridge):
         Z = np.hstack([X, np.full((len(X), 1), np.sqrt(ridge))])
         trace = np.trace(Z @ np.linalg.solve(Z.T @ Z + ridge * np.eye(10), Z.T))
-        assert parameters_of_problem(RBRLClassifier(ridge=ridge).problem(X, Y)) == pytest.approx(trace)
-        K = RBRLClassifier(kernel="rbf", gamma=0.1).fit(X, Y)._gram(X)
+        assert RBRLClassifier(ridge=ridge).problem(X, Y).count_parameters() == pytest.approx(trace)
+        K = kernel_values(RBRLClassifier(kernel="rbf", gamma=0.1).fit(X, Y), X)
         trace = np.trace(K @ np.linalg.inv(K + ridge * np.eye(len(K))))
         for low_rank in ("coefficients", "function"):
             problem = RBRLClassifier(kernel="rbf", gamma=0.1, ridge=ridge, low_rank=low_rank).problem(X, Y)
-            assert parameters_of_problem(problem) == pytest.approx(trace)
+            assert problem.count_parameters() == pytest.approx(trace)
             assert effective_parameters(problem.design, ridge) == pytest.approx(trace)
 
     @pytest.mark.parametrize("shape", [(60, 400), (400, 60)])
@@ -192,7 +191,7 @@ class TestCorrection:
         assert not problem.design.whitened
         Z = np.hstack([rows.toarray(), np.full((shape[0], 1), np.sqrt(ridge))])
         values = np.linalg.svd(Z, compute_uv=False) ** 2
-        exact, found = (values / (values + ridge)).sum(), parameters_of_problem(problem)
+        exact, found = (values / (values + ridge)).sum(), problem.count_parameters()
         assert exact <= found * (1 + 1e-9)
         assert found < shape[0] + 1
 
@@ -212,7 +211,7 @@ class TestCorrection:
         scores = model.decision_function(rows[200:])
         problem = model.problem(rows[:200], labels[:200])
         training = model.decision_function(rows[:200])
-        corrected = held_out_estimates(model.loss(), TrainingRows(problem.Y, training), parameters_of_problem(problem))
+        corrected = held_out_estimates(model.loss(), TrainingRows(problem.Y, training), problem.count_parameters())
         folds = held_out_scores(clone(model), rows[:200], labels[:200], SignedTargets().fit(labels), 5)
         values = [
             f1_macro(labels[200:], (scores > best_label_thresholds(source, labels[:200])).astype(int))
@@ -409,5 +408,5 @@ def test_the_same_rules_as_everywhere():
     model = RBRLClassifier(threshold="f1_micro").fit(X, Y)
     problem = model.problem(X, Y)
     raw = model.decision_function(X) + model.threshold_
-    estimates = held_out_estimates(model.loss(), TrainingRows(problem.Y, raw), parameters_of_problem(problem))
+    estimates = held_out_estimates(model.loss(), TrainingRows(problem.Y, raw), problem.count_parameters())
     assert model.threshold_ == pytest.approx(best_global_threshold(estimates, Y, never_empty=True), abs=1e-6)

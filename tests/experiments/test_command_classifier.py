@@ -80,14 +80,14 @@ def test_parameters_of_the_command_are_parameters(command):
     [
         (["no-such-program"], "cannot be started"),
         ([sys.executable, "-c", "import sys; sys.exit('out of luck')"], "ended with code 1.*out of luck"),
-        (program("print('hello', flush=True)"), "a line of JSON.*'hello'"),
-        (program("print('[1]', flush=True)"), r"a line of JSON.*'\[1\]'"),
+        (program("print('hello', flush=True)"), "a JSON object in one line.*'hello'"),
+        (program("print('[1]', flush=True)"), r"a JSON object in one line.*'\[1\]'"),
         (program("""print('{"error": "no labels"}', flush=True)"""), "no labels"),
-        (program("print('{}', flush=True)"), "left no scores.npy"),
+        (program("print('{}', flush=True)"), "wrote no scores.npy"),
         (program("import numpy; numpy.save(folder + '/scores.npy', numpy.ones(3)); print('{}', flush=True)"), r"\(6, 2\)"),
         (
             program("import numpy as n; n.save(folder + '/scores.npy', n.full((6, 2), n.nan)); print('{}', flush=True)"),
-            "no numbers",
+            "NaN or infinite",
         ),
     ],
 )  # fmt: skip

@@ -181,7 +181,7 @@ def test_another_criterion_costs_only_refits(table, place, tmp_path):
     table["tuning"]["criterion"] = "coverage"
     summary, listener = run(table, place, store)
     assert summary.n_done == 6
-    assert "3 runs of rbrl done anew; changed: the criterion." in listener.notes
+    assert "3 runs of rbrl will be repeated; changed: the criterion." in listener.notes
     pd.testing.assert_frame_equal(store.tuning(), before)
 
 
@@ -245,7 +245,7 @@ def test_an_error_of_another_rule_is_not_the_runs_own(table, place, tmp_path, mo
     )
     assert (summary.n_done, summary.n_failed) == (1, 0)
     (note,) = listener.notes
-    assert note.startswith("mine · touchy · split 0: judging by another rule failed, and is left to its own run: ")
+    assert note.startswith("mine · touchy · split 0: the evaluation with another decision rule failed: ")
     assert note.endswith("RuntimeError: not in the mood" if mood == "bad" else "SystemExit: gone")
     fair = {**table, "methods": {"touchy": {**own, "params": {"mood": "fair"}}}}
     assert run(fair, tmp_path, tmp_path / "store")[0].n_reused == 1, "the rule beside it lost nothing"
@@ -312,7 +312,7 @@ def test_a_rule_that_needs_another_fit_is_refused(table, place, tmp_path):
     with pytest.raises(PlanError, match="'C' would need another fit of BinaryRelevance"):
         run(table, place, Store(tmp_path))
     table["methods"] = {"forest": {"use": "own.py:Forest", "also_judged": [{"non_empty": True}]}}
-    with pytest.raises(PlanError, match="Forest does not say what may change after a fit"):
+    with pytest.raises(PlanError, match="Forest does not say which parameters may change after a fit"):
         run(table, place, Store(tmp_path))
 
 
@@ -349,7 +349,7 @@ def test_a_larger_grid_tunes_only_the_new_points(table, place, tmp_path):
     summary, listener = run(table, place, store)
     after = store.tuning().query("method == 'brl'")
     assert summary.n_done == 3
-    assert listener.notes == ["3 runs of brl done anew; changed: the grid."]
+    assert listener.notes == ["3 runs of brl will be repeated; changed: the grid."]
     assert len(after) == len(before) * 3 / 2
     assert set(before.fit_seconds) < set(after.fit_seconds)
 
@@ -423,7 +423,7 @@ def test_edited_code_runs_anew(table, place, tmp_path):
     text = (folder / "own.py").read_text()
     (folder / "own.py").write_text(text.replace('raise RuntimeError(f"no sense in {self.sense}")', "raise OSError(28)"))
     _, listener = run(table, folder, tmp_path / "store")
-    assert "3 runs of broken done anew; changed: the code of the class." in listener.notes
+    assert "3 runs of broken will be repeated; changed: the code of the class." in listener.notes
     assert set(Store(tmp_path / "store").failures().error) == {"OSError: 28"}
 
 
@@ -453,7 +453,7 @@ def test_a_set_that_is_not_there_fails_alone_and_is_tried_again(table, place, tm
         ({"use": "rbrll"}, "no method is called 'rbrll'"),
         ({"use": "rbrll"}, "Did you mean 'rbrl'?"),
         ({"use": "rbrl", "params": {"rigde": 1}}, "RBRLClassifier has no parameter 'rigde'. Did you mean 'ridge'?"),
-        ({"use": "absent.py:A"}, "the file 'absent.py' is not there"),
+        ({"use": "absent.py:A"}, "the file 'absent.py' does not exist"),
         ({"use": "own.py:Forrest"}, "own.py has no 'Forrest'. Did you mean 'Forest'?"),
         ({"use": "leaving.py:A"}, "'leaving.py:A' cannot be imported: SystemExit: bye"),
         (

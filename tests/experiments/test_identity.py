@@ -7,8 +7,9 @@ import pytest
 
 from rbrl import BinaryRelevance, BRLClassifier
 from rbrl.experiments import Plan, execute
-from rbrl.experiments.methods import first_defaults, resolved
-from rbrl.experiments.runs import Shelf, expand
+from rbrl.experiments.methods import first_defaults, resolve_params
+from rbrl.experiments.runs import expand
+from rbrl.experiments.specs import Shelf
 from rbrl.registry import REGISTRY
 
 
@@ -70,11 +71,11 @@ def test_first_defaults_are_recorded_for_every_parameter(name):
     named = {one.name for one in inspect.signature(cls.__init__).parameters.values() if one.default is not one.empty}
     first = first_defaults()[cls.__name__]
     assert named <= set(first)
-    assert resolved(name, {}, ".") == CHANGED.get(name, {})
+    assert resolve_params(name, {}, ".") == CHANGED.get(name, {})
     if name in CHANGED:
         words = {"intercept_ridge": "ridge", "gamma": "paper"}
         stated = {one: words.get(one, first[one]) for one in CHANGED[name]}
-        assert resolved(name, stated, ".") == {}, "a plan that states the first defaults has the runs of that time"
+        assert resolve_params(name, stated, ".") == {}, "a plan that states the first defaults has the runs of that time"
 
 
 def test_what_was_done_by_other_defaults_is_another_run():
@@ -85,14 +86,14 @@ def test_what_was_done_by_other_defaults_is_another_run():
 
 
 def test_the_search_of_another_default_grid_is_another_run():
-    searched = {"use": "rbrl", "params": resolved("rbrl", {"ridge": 2.0, "ranking": 2.0, "nuclear": 2.0}, ".")}
+    searched = {"use": "rbrl", "params": resolve_params("rbrl", {"ridge": 2.0, "ranking": 2.0, "nuclear": 2.0}, ".")}
     del searched["params"]["ridge"], searched["params"]["ranking"], searched["params"]["nuclear"]
     grid = {"ridges": None, "rankings": None, "nuclears": None, "cv": None}
     now = grid | {"estimator": searched}
-    assert resolved("rbrl:RBRLClassifierCV", {}, ".") == now
-    assert resolved("rbrl:RBRLClassifierCV", {"grid": "paper"}, ".") == now | {"grid": "paper"}
+    assert resolve_params("rbrl:RBRLClassifierCV", {}, ".") == now
+    assert resolve_params("rbrl:RBRLClassifierCV", {"grid": "paper"}, ".") == now | {"grid": "paper"}
     first = {name: first_defaults()["RBRLClassifierCV"][name] for name in grid}
-    assert resolved("rbrl:RBRLClassifierCV", first, ".") == {"estimator": searched}, "the model has other defaults too"
+    assert resolve_params("rbrl:RBRLClassifierCV", first, ".") == {"estimator": searched}, "the model has other defaults too"
 
 
 def test_a_changed_default_is_a_new_run(change_default):
@@ -100,7 +101,7 @@ def test_a_changed_default_is_a_new_run(change_default):
     ways += [{"params": {"nuclear": 1.0}}]
     before = [keys(BRL, **way) for way in ways]
     change_default(BRLClassifier, nuclear=2.0)
-    assert resolved("brl", {"tol": 0.1}, ".") == {**LOW_RANK, "tol": 0.1, "nuclear": 2.0}
+    assert resolve_params("brl", {"tol": 0.1}, ".") == {**LOW_RANK, "tol": 0.1, "nuclear": 2.0}
     after = [keys(BRL, **way) for way in ways]
     assert before[0] != after[0]
     assert before[1] != after[1]
@@ -150,6 +151,6 @@ def test_a_store_after_a_default_has_changed(table, place, tmp_path, change_defa
     assert execute(plan, tmp_path).n_done == 1
     change_default(BRLClassifier, nuclear=1.0)
     summary = execute(plan, tmp_path)
-    assert (summary.n_done, summary.notes) == (1, ["1 run of brl done anew; changed: the parameters."])
+    assert (summary.n_done, summary.notes) == (1, ["1 run of brl will be repeated; changed: the parameters."])
     monkeypatch.undo()
     assert execute(plan, tmp_path).n_reused == 1, "what the first default gave is still there"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from rbrl.experiments import Plan, PlanError
-from rbrl.experiments.runs import Shelf, expand
+from rbrl.experiments.runs import expand
+from rbrl.experiments.specs import Shelf
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANS = sorted([*(ROOT / "plans").glob("*.toml"), *(ROOT / "reproduction" / "plans").glob("*.toml")])

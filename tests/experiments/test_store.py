@@ -17,7 +17,7 @@ import pytest
 from small_comparison import environment, timeless
 
 from rbrl.experiments import Plan, Store, StoreError, execute
-from rbrl.experiments.sqlite import VERSION, Database, Owner, is_alive
+from rbrl.experiments.sqlite import FORMAT_VERSION, Database, Owner, is_alive
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_a_store_of_another_version(two):
     with sqlite3.connect(store.path / "runs.sqlite") as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(
-        StoreError, match=rf"has format 99; this version of rbrl reads formats 2 and {VERSION}\. Choose another folder"
+        StoreError, match=rf"has format 99; this version of rbrl reads formats 2 and {FORMAT_VERSION}\. Choose another folder"
     ):
         execute(plan, store)
 

@@ -120,7 +120,7 @@ def test_a_store_is_reused_whole(store_folder):
     before = store.rows()
     summary = execute(plan, store)
     assert (summary.n_runs, summary.n_done, summary.n_reused, summary.n_failed) == (24, 0, 24, 0)
-    assert not [note for note in summary.notes if "anew" in note]
+    assert not [note for note in summary.notes if "repeated" in note]
     pd.testing.assert_frame_equal(store.rows(), before)
     store.close()
 
@@ -136,9 +136,9 @@ def test_a_store_is_not_reused_for_other_defaults(store_folder):
     before = store.rows(of_then)
     summary = execute(plan, store)
     assert (summary.n_done, summary.n_reused, summary.n_failed) == (2, 2, 0)
-    assert [note for note in summary.notes if "anew" in note] == [
-        "1 run of rbrl done anew; changed: the parameters.",
-        "1 run of thresholds done anew; changed: the parameters.",
+    assert [note for note in summary.notes if "repeated" in note] == [
+        "1 run of rbrl will be repeated; changed: the parameters.",
+        "1 run of thresholds will be repeated; changed: the parameters.",
     ]
     pd.testing.assert_frame_equal(store.rows(of_then), before)
     store.close()
@@ -155,7 +155,7 @@ def test_a_changed_plan_reuses_the_rest(store_folder):
     text = (store_folder / "plan.toml").read_text(encoding="utf-8").replace("share = 0.4", "share = 0.5")
     summary = execute(Plan.from_text(text, store_folder).part(datasets=["other"]), store_folder)
     assert (summary.n_done, summary.n_reused) == (2, 6)
-    assert [note for note in summary.notes if "own" in note] == ["2 runs of own done anew; changed: the parameters."]
+    assert [note for note in summary.notes if "own" in note] == ["2 runs of own will be repeated; changed: the parameters."]
 
 
 @pytest.fixture(scope="module")

@@ -488,7 +488,9 @@ def test_what_is_no_sum_is_refused(model, message, data):
     X, Y = data
     with pytest.raises(ValueError, match=message) as error:
         explain(model.fit(StandardScaler().fit_transform(X), Y), X[0])
-    assert "What can be explained are linear models" in str(error.value)
+    assert "Linear models (coef_, intercept_) and kernel models (dual_coef_, X_fit_) can be explained" in str(
+        error.value
+    )
 
 
 def test_a_model_whose_terms_do_not_add_up_is_refused(data):
@@ -524,7 +526,7 @@ def test_bad_arguments_are_named(frames):
 
 def test_without_matplotlib_the_extra_is_named(data, monkeypatch):
     found = explain(BRLClassifier(ridge=1.0).fit(*data), data[0][0])
-    monkeypatch.delitem(sys.modules, "rbrl.inspection.figures", raising=False)
+    monkeypatch.delitem(sys.modules, "rbrl.experiments.figures", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"figures needs matplotlib.*rbrl\[report\]"):
         found.plot()

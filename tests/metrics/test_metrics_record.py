@@ -116,5 +116,5 @@ def test_records_travel_to_other_processes(metric, prediction):
 
 def test_direction():
     loss, gain = METRICS["hamming_loss"], METRICS["subset_accuracy"]
-    assert (loss.greater_is_better, gain.greater_is_better) == (False, True)
+    assert (loss.better(0.1, 0.2), gain.better(0.1, 0.2)) == (True, False)
     assert (loss.arrow, gain.arrow) == ("↓", "↑")

@@ -6,6 +6,7 @@ from scipy import sparse
 
 from problems import DESIGNS, random_design, random_gram
 from rbrl.problem import MatrixDesign, SpectralDesign, with_constant
+from rbrl.problem.linear import drop_empty_columns
 
 every_design = pytest.mark.parametrize("kind", DESIGNS)
 
@@ -71,3 +72,30 @@ def test_a_sparse_matrix_is_never_densified(container, monkeypatch):
     np.testing.assert_allclose(design.adjoint(np.ones((6, 2)))[-1], 6)
     np.testing.assert_allclose(design.row_norms(), np.sqrt((X**2).sum(axis=1) + 1))
     assert design.largest_curvature(np.ones(6)) == pytest.approx(np.linalg.norm(with_constant(X), 2) ** 2)
+
+
+@pytest.mark.parametrize("kind", ["canonical", "duplicates", "empty rows", "csc", "float32"])
+def test_a_constant_is_appended_to_sparse_rows(kind):
+    if kind == "duplicates":
+        places = np.array([3, 1, 1, 0]), np.array([0, 3, 3, 4])
+        X = sparse.csr_array((np.array([1.0, 2.0, -3.0, 4.0]), *places), shape=(3, 4))
+    else:
+        X = sparse.random_array((6, 4), density=0.1 if kind == "empty rows" else 0.5, rng=0, format="csr")
+    X = X.tocsc() if kind == "csc" else X
+    X = X.astype(np.float32) if kind == "float32" else X
+    n_entries = X.nnz
+    found = with_constant(X, 3.0)
+    np.testing.assert_array_equal(found.toarray(), np.hstack([X.toarray(), np.full((X.shape[0], 1), 3.0)]))
+    assert found.has_canonical_format
+    assert found.dtype == X.dtype
+    assert X.nnz == n_entries, "the rows that were given do not change"
+
+
+@pytest.mark.parametrize("n_empty", [0, 2])
+def test_empty_columns_are_dropped_without_a_copy_of_the_entries(n_empty):
+    dense = np.hstack([np.eye(3), np.zeros((3, n_empty))])[:, ::-1]
+    X = sparse.csr_array(dense)
+    found, present = drop_empty_columns(X)
+    np.testing.assert_array_equal(found.toarray(), dense[:, n_empty:])
+    np.testing.assert_array_equal(present, np.arange(n_empty, n_empty + 3))
+    assert np.shares_memory(found.data, X.data)

@@ -111,7 +111,7 @@ def check_no_mask(**arguments: Any) -> None:
 example with X.filled(0).
     """
     for name, values in arguments.items():
-        if isinstance(values, np.ma.MaskedArray) and (n_masked := np.ma.count_masked(values)):
+        if isinstance(values, np.ma.MaskedArray) and (n_masked := int(np.ma.getmaskarray(values).sum())):
             raise ValueError(
                 f"{name} must have a value in every entry. Got a masked array with {n_masked} of {values.size} entries "
                 f"masked; fill them in first, for example with {name}.filled(0)."

@@ -15,6 +15,7 @@ from warnings import warn
 # Old module, and the modules in which its names are looked up today, the first of them first.
 MODULES = {
     "rbrl.explanations": ("rbrl.inspection",),
+    "rbrl.onnx": ("rbrl.interop.onnx",),
     "rbrl.report": (
         "rbrl.experiments", "rbrl.experiments.tables", "rbrl.experiments.cells", "rbrl.experiments.comparison",
         "rbrl.experiments.comparison_tables", "rbrl.experiments.verdicts", "rbrl.experiments.results",
@@ -26,6 +27,7 @@ MODULES = {
         "rbrl.experiments.statistics", "rbrl.experiments.statistics.pairwise",
         "rbrl.experiments.statistics.friedman_test",
     ),
+    "rbrl.torch": ("rbrl.interop.torch",),
 }  # fmt: skip
 # Old name of an attribute, and its name today where it was renamed as well.
 NAMES = {

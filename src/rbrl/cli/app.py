@@ -213,7 +213,7 @@ def _format_error(error: Exception) -> str:
 
 def _use_shell_terms(text: str) -> str:
     """Replace Python options by shell options, and class names by names of methods."""
-    options = rf"(?<![\w-])({'|'.join(SHELL_OPTIONS)})=(['\w]?)"
+    options = rf"(?<![\w-])({'|'.join(SHELL_OPTIONS)})=(['\w-]?)"
     text = re.sub(options, lambda match: f"{SHELL_OPTIONS[match[1]]} {match[2]}".rstrip(), text)
     text = text.replace("sklearn.preprocessing.StandardScaler", "--standardise")
     registry = sys.modules.get("rbrl.registry")  # if it is not loaded, no classifier was used

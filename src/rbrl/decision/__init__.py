@@ -21,5 +21,6 @@ from rbrl.decision.thresholds import GlobalThreshold, LabelThresholds, RowThresh
 
 __all__ = [
     "Chain", "DecisionRule", "GlobalThreshold", "LabelThresholds", "NonEmpty", "RowThreshold", "TopK", "ZeroThreshold",
-    "best_global_threshold", "best_label_thresholds", "empty_share", "filling_pays", "non_empty", "relevant_labels", "top_labels",
+    "best_global_threshold", "best_label_thresholds", "empty_share", "filling_pays", "non_empty",
+    "relevant_labels", "top_labels",
 ]  # fmt: skip

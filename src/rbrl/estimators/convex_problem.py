@@ -139,7 +139,7 @@ class ConvexProblem(ABC):
     @cached_property
     def scales(self) -> ColumnScales:
         """The spread of the features, in the rows that are not ignored."""
-        return ColumnScales.of(self.present, self.counted)
+        return ColumnScales.from_rows(self.present, self.counted)
 
     @property
     def ridge(self) -> float:

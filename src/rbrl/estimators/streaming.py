@@ -15,6 +15,7 @@ from rbrl.decision import empty_share
 from rbrl.estimators.base import checked_labelled, remember_columns
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.entries import check_classes
+from rbrl.estimators.forms import LINEAR, form_of
 from rbrl.exceptions import InvalidLabelsError
 from rbrl.losses.base import mean_weights
 from rbrl.losses.label_graph import label_counts
@@ -29,8 +30,8 @@ _OF_FIT = (
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class _WhereRowsMaySuffice:
-    """A method that a classifier has only where some rows at a time tell enough; elsewhere, the words say why."""
+class _AvailableIfStreamable:
+    """A method that a classifier has only if it can learn in batches; otherwise, the error explains why it cannot."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method, self.__doc__ = method, method.__doc__
@@ -38,14 +39,14 @@ class _WhereRowsMaySuffice:
     def __get__(self, model: "StreamingClassifier | None", owner: type) -> Any:
         if model is None:
             return self._method
-        why = model._why_not_in_batches()
-        if why:
-            raise AttributeError(f"This {owner.__name__!r} has no attribute {self._method.__name__!r}: {why}")
+        reason = model._why_not_in_batches()
+        if reason:
+            raise AttributeError(f"This {owner.__name__!r} has no attribute {self._method.__name__!r}: {reason}")
         return MethodType(self._method, model)
 
 
-def _where_rows_may_suffice(method: Method) -> Method:
-    return cast(Method, _WhereRowsMaySuffice(method))
+def _available_if_streamable(method: Method) -> Method:
+    return cast(Method, _AvailableIfStreamable(method))
 
 
 class StreamingClassifier(ObjectiveClassifier):
@@ -73,7 +74,7 @@ class StreamingClassifier(ObjectiveClassifier):
     stream_: dict[str, Any]
     weight_seen_: float
 
-    @_where_rows_may_suffice
+    @_available_if_streamable
     @all_or_nothing
     def partial_fit(
         self, X: MatrixLike, y: MatrixLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
@@ -180,7 +181,7 @@ class StreamingClassifier(ObjectiveClassifier):
         return label_matrix(y, getattr(self, "label_names_", None) if are_label_sets(y) else None)
 
     def _why_not_in_batches(self) -> str:
-        if not self._is_linear():
+        if not form_of(self).is_linear:
             return (
                 f"it learns a linear model. Got kernel={self.kernel!r}; map the features of each batch first, for example "
                 "with sklearn.kernel_approximation.RBFSampler, and use kernel='linear'."
@@ -212,5 +213,5 @@ class StreamingClassifier(ObjectiveClassifier):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         ridge = self.ridge_ if isinstance(self.ridge, str) else float(self.ridge)
         penalties = ridge, self.nuclear_, intercept_column(ridge, self.intercept_ridge) if self.fit_intercept else 1.0
-        self._store_linear(streamed_coefficients(self.stream_, self.n_samples_seen_, *penalties))
+        LINEAR.store(self, streamed_coefficients(self.stream_, self.n_samples_seen_, *penalties))
         return vars(self)[name]

@@ -24,7 +24,8 @@ from rbrl.exceptions import CommandError, PlanError, StoreError
 from rbrl.experiments.execute import Summary, execute
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import PlainProgress, Progress, RichProgress, progress_for
-from rbrl.experiments.runs import Shelf, expand, machine
+from rbrl.experiments.runs import expand, machine
+from rbrl.experiments.specs import Shelf
 from rbrl.experiments.store import Store
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
-"""`CommandClassifier`: a method that is a command, in a process and an environment of its own.
+"""`CommandClassifier`: a method that is a command, which runs in its own process and environment.
 
-The command is started once and asked over and over: it reads the path of a folder from its standard input, line by line,
-and answers each with a line on its standard output. In the folder it finds a split, and leaves scores there. One that ends
-after an answer is started again for the next question.
+The command is started once. It reads the paths of folders from its standard input, line by line, and answers each with
+a line on its standard output. A folder holds a split, and the command writes scores into it. A command that ends after
+an answer is started again for the next folder.
 """
 
 from __future__ import annotations
@@ -29,41 +29,46 @@ from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl.decision import relevant_labels
 from rbrl.exceptions import CommandError
 
-# How much of what a command wrote to its standard error goes into a message.
-LAST_CHARACTERS = 2000
+# Number of characters of a command's standard error that an error message quotes.
+QUOTED_CHARACTERS = 2000
 
 
 class CommandClassifier(ClassifierMixin, Estimator):
-    """A method that is a command: it reads a split and writes scores.
+    """Classifier that is a command: it reads a split and writes scores.
 
-    `fit` keeps the training rows; the first question about other rows sends both to the command, in a folder with
+    `fit` keeps the training rows. The first prediction for other rows sends both to the command, in
+    a folder with
 
-    - `X_train.npz` and `X_test.npz`: sparse matrices as `scipy.sparse.save_npz` writes them, or dense ones under the key
-      `dense`; `Y_train.npy`: 0/1, a column for each label;
-    - `parameters.json`: all parameters beyond those named below, and `random_state`.
+    - `X_train.npz` and `X_test.npz`: sparse matrices as `scipy.sparse.save_npz` writes them, or
+      dense ones under the key `dense`;
+    - `Y_train.npy`: 0/1, a column for each label;
+    - `parameters.json`: all parameters except those that are named below, and `random_state`.
 
-    The command writes `scores.npy` there, a row for each test row and a column for each label, and `labels.npy`, 0/1, if
-    its own rule is another than positive scores, or probabilities of at least one half. Then it prints a line of JSON, a
-    table, which is kept: `fit_seconds` and `predict_seconds` of the processor, or an `error`, which is raised here.
-    Everything else that it has to say belongs on its standard error.
+    The command writes `scores.npy`, a row for each test row and a column for each label. It writes
+    `labels.npy`, 0/1, if its decision rule is not positive scores or probabilities of at least one
+    half. Then it prints a JSON object in one line, with `fit_seconds` and `predict_seconds` of
+    processor time, or with an `error`, which this class raises. Messages belong on standard error.
 
     Parameters
     ----------
     command : str or sequence of str
-        Program and arguments; a text is taken apart as a shell does.
+        Program and arguments; a string is split as in a shell.
     probabilities : bool, default=False
-        The scores are probabilities.
+        If True, the scores are probabilities.
     folder : str, optional
-        Where the command is started; a plan gives its own folder. Default: here.
+        Folder in which the command is started: by default the folder of the plan, or the working
+        directory.
     random_state : int, optional
-        Handed on.
+        Seed for the command.
     **parameters
-        Handed on; any that JSON can say. A plan may have them in `params` and `grid`.
+        Parameters for the command, of any type that JSON has. A plan may set them in `params` and
+        `grid`.
 
     Attributes
     ----------
     answer_ : dict
-        What the command said last, such as `fit_seconds` and `predict_seconds`; empty before it was asked.
+        Last answer of the command, such as `fit_seconds` and `predict_seconds`; empty before the
+        first one.
 
     Examples
     --------
@@ -87,22 +92,25 @@ class CommandClassifier(ClassifierMixin, Estimator):
     takes_any_parameter = True
     X_train_: Matrix
     Y_train_: IntArray
-    _found: tuple[FloatArray, IntArray]
+    _predictions: tuple[FloatArray, IntArray]
 
     def __init__(
         self, command: str | Sequence[str], probabilities: bool = False, folder: str | None = None,
         random_state: int | None = None, **parameters: Any,
     ) -> None:  # fmt: skip
-        self.command, self.probabilities, self.folder, self.random_state = command, probabilities, folder, random_state
+        self.command = command
+        self.probabilities = probabilities
+        self.folder = folder
+        self.random_state = random_state
         self.parameters = parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of this classifier and of the command.
+        """Return the parameters of this classifier and of the command.
 
         Parameters
         ----------
         deep : bool, default=True
-            Without a meaning here.
+            Ignored; it is there for scikit-learn.
 
         Returns
         -------
@@ -116,6 +124,7 @@ class CommandClassifier(ClassifierMixin, Estimator):
         Parameters
         ----------
         **params
+            New values by name.
 
         Returns
         -------
@@ -132,7 +141,9 @@ class CommandClassifier(ClassifierMixin, Estimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Features.
         y : array of 0/1, shape (n_samples, n_labels)
+            Labels.
 
         Returns
         -------
@@ -143,99 +154,96 @@ class CommandClassifier(ClassifierMixin, Estimator):
             raise ValueError(
                 f"a command takes 0/1 labels of shape (n_samples, n_labels). Got {Y.dtype} of shape {Y.shape}."
             )
-        self.X_train_, self.Y_train_ = X, Y.astype(np.int64)
+        self.X_train_ = X
+        self.Y_train_ = Y.astype(np.int64)
         self.classes_ = [np.array([0, 1])] * Y.shape[1]
-        self._asked = ""
+        self._predicted_digest = ""
         self.answer_: dict[str, Any] = {}
         return self
 
     @available_if(lambda self: not self.probabilities)
     def decision_function(self, X: Matrix) -> FloatArray:
-        """The command's scores.
+        """Return the scores of the command.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Features.
 
         Returns
         -------
         array of shape (n_samples, n_labels)
         """
-        return self._ask(X)[0]
+        return self._predict_both(X)[0]
 
     @available_if(lambda self: self.probabilities)
     def predict_proba(self, X: Matrix) -> FloatArray:
-        """The command's probabilities.
+        """Return the probabilities of the command.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Features.
 
         Returns
         -------
         array of shape (n_samples, n_labels)
         """
-        return self._ask(X)[0]
+        return self._predict_both(X)[0]
 
     def predict(self, X: Matrix) -> IntArray:
-        """The command's labels, 0/1.
+        """Return the 0/1 labels of the command.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Features.
 
         Returns
         -------
         array of shape (n_samples, n_labels)
         """
-        return self._ask(X)[1]
+        return self._predict_both(X)[1]
 
-    def _ask(self, X: Matrix) -> tuple[FloatArray, IntArray]:
-        """(scores, labels) of these rows; those of the last question are remembered."""
+    def _predict_both(self, X: Matrix) -> tuple[FloatArray, IntArray]:
+        """Return (scores, labels); the last predictions are kept for another call with the same rows."""
         check_is_fitted(self, "X_train_")
-        asked = _digest(X)
-        if asked != self._asked:
+        digest = _digest(X)
+        if digest != self._predicted_digest:
             with tempfile.TemporaryDirectory(prefix="rbrl-split-") as place:
                 folder = Path(place)
-                self._write(folder, X)
-                self.answer_ = _asked(words_of(self.command), self.folder, folder)
-                self._found, self._asked = self._read(folder, X.shape[0]), asked
-        return self._found
+                self._write_split(folder, X)
+                self.answer_ = _ask_command(split_command(self.command), self.folder, folder)
+                self._predictions = self._read_predictions(folder, X.shape[0])
+                self._predicted_digest = digest
+        return self._predictions
 
-    def _write(self, folder: Path, X: Matrix) -> None:
+    def _write_split(self, folder: Path, X: Matrix) -> None:
         for name, rows in (("X_train", self.X_train_), ("X_test", X)):
             if sparse.issparse(rows):
                 sparse.save_npz(folder / f"{name}.npz", sparse.csr_matrix(rows), compressed=False)
             else:
                 np.savez(folder / f"{name}.npz", dense=np.asarray(rows))
         np.save(folder / "Y_train.npy", self.Y_train_)
-        said = {"random_state": self.random_state, **self.parameters}
-        (folder / "parameters.json").write_text(json.dumps(said), encoding="utf-8")
+        parameters = {"random_state": self.random_state, **self.parameters}
+        (folder / "parameters.json").write_text(json.dumps(parameters), encoding="utf-8")
 
-    def _read(self, folder: Path, n_rows: int) -> tuple[FloatArray, IntArray]:
+    def _read_predictions(self, folder: Path, n_rows: int) -> tuple[FloatArray, IntArray]:
         scores = _read_array(folder / "scores.npy", (n_rows, self.Y_train_.shape[1])).astype(np.float64)
         if not np.isfinite(scores).all():
-            raise CommandError(f"the command wrote scores that are no numbers: {self.command!r}.")
+            raise CommandError(f"the command {self.command!r} wrote scores that are NaN or infinite.")
         if (folder / "labels.npy").is_file():
             return scores, _read_array(folder / "labels.npy", scores.shape).astype(np.int64)
-        cut = scores >= 0.5 if self.probabilities else relevant_labels(scores)
-        return scores, cut.astype(np.int64)
+        is_relevant = scores >= 0.5 if self.probabilities else relevant_labels(scores)
+        return scores, is_relevant.astype(np.int64)
 
 
-def words_of(command: str | Sequence[str]) -> tuple[str, ...]:
-    """The program and its arguments.
-
-    Parameters
-    ----------
-    command : str or sequence of str
-
-    Returns
-    -------
-    tuple of str
+def split_command(command: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the program and its arguments.
 
     Examples
     --------
-    >>> words_of("python 'my method.py' --fast")
+    >>> split_command("python 'my method.py' --fast")
     ('python', 'my method.py', '--fast')
     """
     words = shlex.split(command) if isinstance(command, str) else command
@@ -246,11 +254,11 @@ def words_of(command: str | Sequence[str]) -> tuple[str, ...]:
 
 def _read_array(path: Path, shape: tuple[int, ...]) -> Array:
     if not path.is_file():
-        raise CommandError(f"the command answered, but left no {path.name} in the folder of the split.")
-    found = np.load(path, allow_pickle=False)
-    if found.shape != shape:
-        raise CommandError(f"the command's {path.name} must have the shape {shape}, rows by labels. Got {found.shape}.")
-    return found
+        raise CommandError(f"the command answered, but wrote no {path.name} into the folder of the split.")
+    array = np.load(path, allow_pickle=False)
+    if array.shape != shape:
+        raise CommandError(f"the command's {path.name} must have the shape {shape}, rows by labels. Got {array.shape}.")
+    return array
 
 
 def _digest(X: Any) -> str:
@@ -262,11 +270,13 @@ def _digest(X: Any) -> str:
 
 
 class _Process:
-    """A command that runs and waits for questions."""
+    """Running command that waits for folders."""
 
     def __init__(self, words: tuple[str, ...], folder: str | None) -> None:
-        self.seconds, self.n_answers = 0.0, 0
-        self.words, self.errors = words, tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
+        self.seconds = 0.0
+        self.n_answers = 0
+        self.words = words
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
         try:
             self.process = subprocess.Popen(
                 words, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True
@@ -279,37 +289,37 @@ class _Process:
         return self.process.poll() is None
 
     def ask(self, folder: Path) -> dict[str, Any]:
-        """Send a folder, and return what the command says of it."""
-        questions, answers = self._pipes()
+        """Send a folder to the command, and return its answer."""
+        requests, answers = self._pipes()
         try:
-            questions.write(f"{folder}\n")
-            questions.flush()
+            requests.write(f"{folder}\n")
+            requests.flush()
             line = answers.readline()
         except BrokenPipeError:
             line = ""
         self.n_answers += bool(line)
         if not line:
             code = self.process.wait()
-            raise CommandError(f"the command {shlex.join(self.words)!r} ended with code {code}. {self._last_words()}")
+            raise CommandError(f"the command {shlex.join(self.words)!r} ended with code {code}. {self._quote_errors()}")
         try:
-            said = json.loads(line)
+            answer = json.loads(line)
         except json.JSONDecodeError:
-            said = None
-        if not isinstance(said, dict):
-            self.close()  # whatever it says next would be taken for the answer to another question
+            answer = None
+        if not isinstance(answer, dict):
+            self.close()  # its next line would be taken for the answer to the next folder
             raise CommandError(
-                f"the command {shlex.join(self.words)!r} must answer with a line of JSON, a table; {{}} will do. "
+                f"the command {shlex.join(self.words)!r} must answer with a JSON object in one line, such as {{}}. "
                 f"Got {line.strip()[:200]!r} instead; messages belong on its standard error."
             )
-        if said.get("error"):
-            raise CommandError(f"{shlex.join(self.words)}: {said['error']}")
-        self.seconds += sum(float(said.get(f"{name}_seconds", 0.0)) for name in ("fit", "predict"))
-        return said
+        if answer.get("error"):
+            raise CommandError(f"{shlex.join(self.words)}: {answer['error']}")
+        self.seconds += sum(float(answer.get(f"{name}_seconds", 0.0)) for name in ("fit", "predict"))
+        return answer
 
     def close(self) -> None:
         """End the process."""
-        questions, answers = self._pipes()
-        questions.close()
+        requests, answers = self._pipes()
+        requests.close()
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -319,23 +329,22 @@ class _Process:
         self.errors.close()
 
     def _pipes(self) -> tuple[TextIO, TextIO]:
-        questions, answers = self.process.stdin, self.process.stdout
-        assert questions is not None
-        assert answers is not None
-        return questions, answers  # type: ignore[return-value]
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        return self.process.stdin, self.process.stdout  # type: ignore[return-value]
 
-    def _last_words(self) -> str:
+    def _quote_errors(self) -> str:
         self.errors.seek(0)
         text = self.errors.read().decode(errors="replace").strip()
-        return f"Its standard error ends: {text[-LAST_CHARACTERS:]}" if text else "Its standard error is empty."
+        return f"Its standard error ends: {text[-QUOTED_CHARACTERS:]}" if text else "Its standard error is empty."
 
 
-# One process for each command, folder and process of ours: what is forked or spawned has its own.
+# Running commands by (id of our process, command, folder): a forked or spawned process starts its own.
 _processes: dict[tuple[int, tuple[str, ...], str | None], _Process] = {}
 
 
-def _running(words: tuple[str, ...], folder: str | None) -> _Process:
-    key = os.getpid(), words, folder
+def _start_or_reuse(words: tuple[str, ...], folder: str | None) -> _Process:
+    key = (os.getpid(), words, folder)
     if key not in _processes or not _processes[key].is_alive:
         before = _processes[key].seconds if key in _processes else 0.0
         _processes[key] = _Process(words, folder)
@@ -343,25 +352,20 @@ def _running(words: tuple[str, ...], folder: str | None) -> _Process:
     return _processes[key]
 
 
-def _asked(words: tuple[str, ...], folder: str | None, split: Path) -> dict[str, Any]:
-    """What a command says of a split; one that ended in peace after an answer is started again."""
-    process = _running(words, folder)
-    served = process.n_answers
+def _ask_command(words: tuple[str, ...], folder: str | None, split: Path) -> dict[str, Any]:
+    """Return the answer of a command to a split; start it again if it ended with code 0 after an answer."""
+    process = _start_or_reuse(words, folder)
+    has_answered = process.n_answers > 0
     try:
         return process.ask(split)
     except CommandError:
-        if served and process.process.poll() == 0:
-            return _running(words, folder).ask(split)
+        if has_answered and process.process.poll() == 0:
+            return _start_or_reuse(words, folder).ask(split)
         raise
 
 
 def processor_seconds() -> float:
-    """Processor time of this process, and what the commands that it asked say that they took.
-
-    Returns
-    -------
-    float
-    """
+    """Return the processor time of this process and of its commands, as far as they report it."""
     return time.process_time() + sum(
         process.seconds for (owner, *_), process in _processes.items() if owner == os.getpid()
     )

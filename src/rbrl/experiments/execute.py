@@ -1,4 +1,4 @@
-"""`execute`: do the runs of a plan that are not done yet, here, in processes beside, or on a Dask cluster."""
+"""`execute`: do the runs of a plan that are not done yet, in this process, in others, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -17,47 +17,48 @@ from rbrl._common.extras import import_extra
 from rbrl.exceptions import RBRLError
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import Progress
-from rbrl.experiments.runs import Fold, Outcome, Run, Shelf, changes, expand, missing_points
+from rbrl.experiments.runs import Fold, Outcome, Run, describe_changes, expand, missing_points
+from rbrl.experiments.specs import Shelf
 from rbrl.experiments.store import Store
 
-# Seconds between two looks at the runs that another process does.
+# Seconds between two checks of the runs of another process.
 POLL_SECONDS = 0.5
-# Seconds between two looks whether the data of the runs in flight is lost.
-LOST_SECONDS = 5.0
-# Names of Dask's errors that mean that a worker was lost; their classes are there only where Dask is installed.
-DASK_LOST = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
+# Seconds between two checks for lost data of the running runs.
+DATA_CHECK_SECONDS = 5.0
+# Names of Dask's errors for a lost worker; the classes exist only if Dask is installed.
+DASK_WORKER_ERRORS = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
 
 
 class TuningFailed(RBRLError):
-    """The run that tunes for others failed before it had tuned."""
+    """The run that tunes for others has no complete tuning."""
 
 
 class WorkerLost(RBRLError):
-    """A worker ended in the middle of a run."""
+    """A worker ended during a run."""
 
 
 class Serial(AbstractContextManager["Serial"]):
-    """Runs one after the other, in this process; the interface of the other backends, too.
+    """Backend that does one run after the other in this process; base class of the other backends.
 
-    Leaving its `with` block lets the workers go; after an error, at once.
+    The end of its `with` block stops the workers; after an error, at once.
     """
 
     n_workers = 1
 
-    def submit(self, *what: Any) -> Future[Outcome]:
-        """Do the run, and return a future that has its outcome; the arguments are those of `worker.work`."""
-        # Here, and not above: who reads a store should not wait for every method.
+    def submit(self, *arguments: Any) -> Future[Outcome]:
+        """Do a run, and return a future with its outcome; the arguments are those of `worker.work`."""
+        # Imported here, because a program that only reads a store needs no methods.
         from rbrl.experiments.worker import work
 
         future: Future[Outcome] = Future()
-        future.set_result(work(*what))
+        future.set_result(work(*arguments))
         return future
 
     def worker_lost(self) -> None:
-        """A run ended without an outcome: what its worker alone held is gone, and the next run needs it again."""
+        """Forget the data that only a lost worker had, so that the next run sends it again."""
 
-    def data_lost(self, run: Future[Outcome]) -> bool:
-        """Whether the data of a run in flight is gone: it would be waited for in vain."""
+    def is_data_lost(self, run: Future[Outcome]) -> bool:
+        """Return True if the data of a running run is lost, so that it would never end."""
         return False
 
     def __exit__(self, *error: object) -> None:
@@ -65,21 +66,22 @@ class Serial(AbstractContextManager["Serial"]):
 
 
 class Processes(Serial):
-    """Worker processes on this machine (joblib's loky); they are replaced when one of them dies.
+    """Backend with worker processes on this machine (joblib's loky), which replaces dead ones.
 
     Parameters
     ----------
     n_workers : int
+        Number of processes.
     """
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
 
-    def submit(self, *what: Any) -> Future[Outcome]:
-        """Send the run to a worker."""
-        from rbrl.experiments.worker import work_apart
+    def submit(self, *arguments: Any) -> Future[Outcome]:
+        """Send a run to a worker."""
+        from rbrl.experiments.worker import work_in_process
 
-        return self._executor().submit(work_apart, *what)
+        return self._executor().submit(work_in_process, *arguments)
 
     def __exit__(self, *error: object) -> None:
         self._executor().shutdown(wait=True, kill_workers=error[0] is not None)
@@ -91,56 +93,57 @@ class Processes(Serial):
 
 
 class Dask(Serial):
-    """Workers of a Dask cluster; a data set is sent to them once.
+    """Backend with the workers of a Dask cluster; each data set is sent to them once.
 
     Parameters
     ----------
     scheduler : str, Client, cluster or None
-        Address of the scheduler, or an object of `distributed`. None: the client in use, or else a new local cluster.
+        Address of the scheduler, or an object of `distributed`. None means the current client, or
+        else a new local cluster.
     n_workers : int
-        Runs in flight; 1 means as many as the cluster has threads.
+        Number of runs at a time; 1 means one for each thread of the cluster.
     """
 
     def __init__(self, scheduler: Any, n_workers: int) -> None:
-        self._client, self._ours = _client(scheduler)
+        self._client, self._is_own_client = _connect(scheduler)
         self._executor = self._client.get_executor(pure=False)
         self.n_workers = n_workers if n_workers > 1 else max(1, sum(self._client.nthreads().values()))
         self._sent: dict[int, tuple[Any, Any]] = {}
         self._needs: WeakKeyDictionary[Future[Outcome], Any] = WeakKeyDictionary()
 
-    def submit(self, *what: Any) -> Future[Outcome]:
-        """Send the run to the cluster."""
-        from rbrl.experiments.worker import work_apart
+    def submit(self, *arguments: Any) -> Future[Outcome]:
+        """Send a run to the cluster."""
+        from rbrl.experiments.worker import work_in_process
 
-        run, X, Y, *rest = what
+        run, X, Y, *rest = arguments
         if id(X) not in self._sent:
-            # The data itself is kept beside its copies: its id may otherwise be given to other data.
+            # Keep X itself: otherwise other data could get its id.
             self._sent = {id(X): (X, self._client.scatter([X, Y], hash=False))}
         parts = self._sent[id(X)][1]
-        future: Future[Outcome] = self._executor.submit(work_apart, run, *parts, *rest)
+        future: Future[Outcome] = self._executor.submit(work_in_process, run, *parts, *rest)
         self._needs[future] = parts
         return future
 
     def worker_lost(self) -> None:
-        """Send the data to the workers that are left."""
+        """Send the data again with the next run."""
         self._sent = {}
 
-    def data_lost(self, run: Future[Outcome]) -> bool:
-        """Whether no worker has the data any more.
+    def is_data_lost(self, run: Future[Outcome]) -> bool:
+        """Return True if no worker has the data any more.
 
-        A result that its worker took along is computed again from the data; where that is gone too, Dask waits for ever.
+        Dask repeats a run whose worker was lost. If the data is lost as well, Dask waits for ever.
         """
         return any(part.status in ("lost", "cancelled") for part in self._needs[run])
 
     def __exit__(self, *error: object) -> None:
         self._sent = {}
-        self._executor.shutdown(wait=False)  # every run has landed, or nobody waits for it
-        if self._ours:
+        self._executor.shutdown(wait=False)  # every run has ended, or its result is not needed
+        if self._is_own_client:
             self._client.close()
 
 
-def _client(scheduler: Any) -> tuple[Any, bool]:
-    """Return (client, whether it was made here)."""
+def _connect(scheduler: Any) -> tuple[Any, bool]:
+    """Return (client, True if it was made here)."""
     distributed = import_extra("distributed", "dask", "backend='dask'")
     if isinstance(scheduler, distributed.Client):
         return scheduler, False
@@ -150,8 +153,8 @@ def _client(scheduler: Any) -> tuple[Any, bool]:
     return distributed.Client(scheduler, set_as_default=False), True
 
 
-def _backend(backend: str | None, jobs: int, scheduler: Any) -> Serial:
-    """The backend that `execute` was asked for."""
+def _make_backend(backend: str | None, jobs: int, scheduler: Any) -> Serial:
+    """Return the backend for the arguments of `execute`."""
     jobs = (os.cpu_count() or 1) if jobs == -1 else check_whole("jobs", jobs, 1)
     if backend is None:
         backend = "dask" if scheduler is not None else "processes" if jobs > 1 else "serial"
@@ -161,79 +164,94 @@ def _backend(backend: str | None, jobs: int, scheduler: Any) -> Serial:
 
 
 class Session:
-    """What one call of `execute` does with the runs of `todo`; `finished` are the keys of those that have a result.
+    """Runs of one call of `execute`.
 
-    A run waits for its turn in `waiting`, for another process in `elsewhere`, and for its worker in `flying`. When a
-    worker dies, all runs in flight are lost and nobody knows whose fault it was: each is tried again `alone`.
+    A run is `waiting` for its turn, done `elsewhere` by another process, or `running` on a worker.
+    When a worker dies, all running runs are lost and the cause is unknown: each is tried again alone
+    (`alone`).
 
     Parameters
     ----------
     todo : list of Run
+        Runs to do.
     finished : set of str
         Keys of the runs that have a result.
     store : Store
+        Store of the results.
     shelf : Shelf
+        Loader of the data sets.
     backend : Serial
+        Backend that does the runs.
     progress : Progress
+        Listener for events.
     """
 
     def __init__(
         self, todo: list[Run], finished: set[str], store: Store, shelf: Shelf, backend: Serial, progress: Progress
     ) -> None:
-        self.store, self.shelf, self.backend, self.progress = store, shelf, backend, progress
-        self.n_done, self.waiting, now = 0, list(todo), time.time()
+        self.store = store
+        self.shelf = shelf
+        self.backend = backend
+        self.progress = progress
+        self.n_done = 0
+        self.waiting = list(todo)
         self.elsewhere: list[Run] = []
         self.alone: list[Run] = []
-        self.flying: dict[Future[Outcome], Run] = {}
+        self.running: dict[Future[Outcome], Run] = {}
         self.lost: set[str] = set()
-        # A result that was there at the start does not count for a run that is to be done anew.
+        # For a run that is to be repeated, only a result after the start counts.
+        now = time.time()
         self.since = {run.key: now if run.key in finished else 0.0 for run in todo}
         self.settled = finished - {run.key for run in todo}
 
     def do(self) -> None:
-        """Do the runs, or wait until others have done them."""
-        while self.waiting or self.elsewhere or self.flying or self.alone:
-            self._fill()
-            if self.flying:
-                for future in self._landed():
-                    self._land(self.flying.pop(future), future)
+        """Do the runs, or wait until other processes have done them."""
+        while self.waiting or self.elsewhere or self.running or self.alone:
+            self._start_runs()
+            if self.running:
+                for future in self._wait_for_runs():
+                    self._end_run(self.running.pop(future), future)
             elif self.elsewhere:
                 time.sleep(POLL_SECONDS)
-                self.waiting, self.elsewhere = self.waiting + self.elsewhere, []
+                self.waiting += self.elsewhere
+                self.elsewhere = []
 
-    def _landed(self) -> list[Future[Outcome]]:
-        """The runs that have ended, and those that cannot, cancelled."""
-        while not (done := wait(self.flying, LOST_SECONDS, FIRST_COMPLETED).done):
-            done = {future for future in self.flying if self.backend.data_lost(future)}
+    def _wait_for_runs(self) -> list[Future[Outcome]]:
+        """Return the runs that have ended; cancel and return those that can never end."""
+        while not (done := wait(self.running, DATA_CHECK_SECONDS, FIRST_COMPLETED).done):
+            done = {future for future in self.running if self.backend.is_data_lost(future)}
             for future in done:
                 future.cancel()
             if done:
                 break
         return list(done)
 
-    def _fill(self) -> None:
+    def _start_runs(self) -> None:
         """Start runs until every worker has one."""
-        if self.alone and not self.flying:
+        if self.alone and not self.running:
             self._start(self.alone.pop())
-        if self.alone or any(run.key in self.lost for run in self.flying.values()):
+        if self.alone or any(run.key in self.lost for run in self.running.values()):
             return
-        waiting, self.waiting = self.waiting, []
+        waiting = self.waiting
+        self.waiting = []
         for run in waiting:
             needs_tuning = run.first != run.key and run.first not in self.settled and run.first in self.since
-            if needs_tuning or len(self.flying) >= self.backend.n_workers:
+            if needs_tuning or len(self.running) >= self.backend.n_workers:
                 self.waiting.append(run)
             else:
-                self._take(run)
-        self.shelf.drop({run.dataset for run in [*self.waiting, *self.elsewhere, *self.alone, *self.flying.values()]})
+                self._claim(run)
+        needed = [*self.waiting, *self.elsewhere, *self.alone, *self.running.values()]
+        self.shelf.drop({run.dataset for run in needed})
 
-    def _take(self, run: Run) -> None:
+    def _claim(self, run: Run) -> None:
+        """Start a run, unless another process does it or has done it."""
         state = self.store.claim(run.key, self.since[run.key])
         if state == "ours":
             self._start(run)
         elif state == "theirs":
             self.elsewhere.append(run)
         elif self.store.finished()[run.key].lacks(run):
-            # Another process did it, but with other metrics: it is ours after all.
+            # Another process has done it without some of our metrics: this process repeats it.
             self.since[run.key] = time.time()
             self.elsewhere.append(run)
         else:
@@ -242,42 +260,44 @@ class Session:
     def _start(self, run: Run) -> None:
         self.progress.started(run)
         try:
-            known, data = self._known(run), self.shelf.get(run.data)
+            known = self._known_folds(run)
+            data = self.shelf.get(run.data)
         except (RBRLError, OSError) as error:
-            self._keep(run, Outcome().fail(error, again=not isinstance(error, TuningFailed)))
+            self._save(run, Outcome().fail(error, again=not isinstance(error, TuningFailed)))
         else:
             others = [self.store.known(other.tune_key) for other in run.others]
-            self.flying[self.backend.submit(run, *data, known, others)] = run
+            self.running[self.backend.submit(run, *data, known, others)] = run
 
-    def _known(self, run: Run) -> list[Fold]:
+    def _known_folds(self, run: Run) -> list[Fold]:
         known = self.store.known(run.tune_key)
         if run.tune_key and not run.tunes and missing_points(run, known):
             first = self.store.finished().get(run.first)
-            why = f"{first.status}: {first.error}" if first else "absent: it has no result"
-            raise TuningFailed(f"the first split, which is tuned on, has no complete tuning ({why}).")
+            reason = f"{first.status}: {first.error}" if first else "absent: it has no result"
+            raise TuningFailed(f"the first split, which is tuned on, has no complete tuning ({reason}).")
         return known
 
-    def _land(self, run: Run, future: Future[Outcome]) -> None:
-        try:  # returned, not raised, so that an interrupt that is raised is the user's
+    def _end_run(self, run: Run, future: Future[Outcome]) -> None:
+        """Save the outcome of a run, or try it again alone if its worker was lost."""
+        try:  # the error is returned; an interrupt that is raised here comes from the user
             error = future.exception()
         except CancelledError as cancelled:
             error = cancelled
         if error is None:
-            return self._keep(run, future.result())
-        if not isinstance(error, BrokenExecutor | CancelledError) and type(error).__name__ not in DASK_LOST:
+            return self._save(run, future.result())
+        if not isinstance(error, BrokenExecutor | CancelledError) and type(error).__name__ not in DASK_WORKER_ERRORS:
             raise error
         self.backend.worker_lost()
         if run.key in self.lost:
             lost = WorkerLost(f"the worker ended during the run; was there enough memory? ({type(error).__name__})")
-            self._keep(run, Outcome().fail(lost, again=True))
+            self._save(run, Outcome().fail(lost, again=True))
         else:
             self.lost.add(run.key)
             self.alone.append(run)
 
-    def _keep(self, run: Run, outcome: Outcome) -> None:
+    def _save(self, run: Run, outcome: Outcome) -> None:
         self.store.save(run, outcome)
         for error in (other.error for other in outcome.others if other.error):
-            self.progress.noted(f"{run.title}: judging by another rule failed, and is left to its own run: {error}")
+            self.progress.noted(f"{run.title}: the evaluation with another decision rule failed: {error}")
         self.settled.add(run.key)
         if outcome.status == "ok":
             self.n_done += 1
@@ -288,20 +308,22 @@ class Session:
 
 @dataclass(frozen=True)
 class Summary:
-    """How a comparison ended.
+    """Summary of a comparison.
 
     Attributes
     ----------
     n_runs : int
-        Of the plan: n_done + n_reused + n_failed.
+        Number of runs of the plan: n_done + n_reused + n_failed.
     n_done, n_reused : int
-        Runs completed now, and those that were complete before or that another process completed.
+        Numbers of runs that were completed now, and before or by another process.
     n_failed : int
-        Runs without a result, now or before.
+        Number of failed runs.
     seconds : float
+        Time of the call.
     notes : list of str
-        What could not be reused, and why.
+        Sentences about runs that could not be reused.
     failures : list of (dataset, method, split, error)
+        Failed runs.
 
     Examples
     --------
@@ -327,27 +349,30 @@ def execute(
     scheduler: Any = None, progress: Progress | None = None, data_home: str | PathLike[str] | None = None,
     retry_failed: bool = False,
 ) -> Summary:  # fmt: skip
-    """Do what is missing of a plan, and keep every result in a store.
+    """Do the runs of a plan that are not in the store, and save every result.
 
-    It may be interrupted at any moment, and called again: only the runs in flight are lost. Several processes may work
-    on one store; they share the runs out among them, and each returns when all are done.
+    It may be interrupted at any time and called again; only the running runs are lost. Several
+    processes may work on one store: they share the runs, and each returns when all runs are done.
 
     Parameters
     ----------
     plan : Plan or path
+        Plan, or the path of a plan file.
     store : Store or path
+        Store, or its folder.
     jobs : int, default=1
-        Runs at a time; -1 means one per core. The rows do not depend on it.
+        Number of runs at a time; -1 means one per core. The rows do not depend on it.
     backend : {"serial", "processes", "dask"}, optional
-        Default: "dask" if there is a scheduler, "serial" for one job, "processes" for more.
+        By default "dask" with a scheduler, "serial" for one job, "processes" for more.
     scheduler : str, distributed.Client or cluster, optional
-        Where Dask is: the scheduler's address, or an object.
+        Address of Dask's scheduler, or an object of `distributed`.
     progress : Progress, optional
-        Told what happens; default: nobody.
+        Listener for events.
     data_home : path, optional
-        Folder of catalogue data sets.
+        Folder of the data sets of the catalogue.
     retry_failed : bool, default=False
-        Try failed runs once more. Runs that failed for want of data or because a worker died always are.
+        If True, failed runs are tried again. Runs that failed because of missing data or a dead
+        worker are always tried again.
 
     Returns
     -------
@@ -356,10 +381,10 @@ def execute(
     Raises
     ------
     PlanError
-        Before anything is run: a method or parameter does not exist, a file cannot be read, or labels are missing that a
-        method needs.
+        Before the first run: a method or a parameter does not exist, a file cannot be read, or a
+        method cannot learn with missing labels.
     StoreError
-        The store cannot be read or written; the message says what has become of what it held, and the way out.
+        The store cannot be read or written. The message says if its results are safe.
 
     Examples
     --------
@@ -369,17 +394,19 @@ def execute(
     >>> execute(plan, mkdtemp()).n_done
     1
     """
-    began, progress = time.perf_counter(), progress or Progress()
+    start = time.perf_counter()
+    progress = progress or Progress()
     plan = plan if isinstance(plan, Plan) else Plan.from_toml(plan)
     store = store if isinstance(store, Store) else Store(Path(store))
     shelf = Shelf(plan.folder, data_home)
     runs = expand(plan, shelf)
-    workers = _backend(backend, jobs, scheduler)
+    workers = _make_backend(backend, jobs, scheduler)
     try:
         sizes = {data.name: shelf.sizes(data) for data in plan.datasets if data.file is not None}
-        before, finished = store.begin(plan, runs, sizes), store.finished()
+        before = store.begin(plan, runs, sizes)
+        finished = store.finished()
         todo = [run for run in runs if run.key not in finished or finished[run.key].is_open(run, retry_failed)]
-        notes = changes(before, runs, todo, finished)
+        notes = describe_changes(before, runs, todo, finished)
         progress.planned(plan, len(runs), len(runs) - len(todo))
         for note in notes:
             progress.noted(note)
@@ -388,7 +415,8 @@ def execute(
             session.do()
         results = store.finished()
         failures = [(*run.place, results[run.key].error) for run in runs if results[run.key].status == "failed"]
-        n_reused, seconds = len(runs) - session.n_done - len(failures), time.perf_counter() - began
+        n_reused = len(runs) - session.n_done - len(failures)
+        seconds = time.perf_counter() - start
         return Summary(len(runs), session.n_done, n_reused, len(failures), seconds, notes, failures)
     finally:
         progress.closed()

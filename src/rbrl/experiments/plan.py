@@ -1,4 +1,4 @@
-"""`Plan`: what is to be compared, read from TOML and checked."""
+"""`Plan`: the data sets, methods, splits and metrics of a comparison, read from TOML and checked."""
 
 import json
 import re
@@ -17,22 +17,26 @@ from rbrl.experiments.specs import TUNE_ON, DataSpec, MethodSpec
 from rbrl.metrics import CONVENTIONS, METRICS, PAPER_METRICS, get_metric
 
 PAPER_NAMES = tuple(metric.name for metric in PAPER_METRICS)
-# Keys that TOML takes without quotes.
-BARE = re.compile(r"[A-Za-z0-9_-]+")
+# Keys that need no quotes in TOML.
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 Spec = TypeVar("Spec", DataSpec, MethodSpec)
+CHECK_STANDARDISE = partial(check_one_of, allowed=("dense", "all", "none"))
 
 
 @dataclass(frozen=True)
 class Splits:
-    """Repeated splits; split i is drawn with seed + i, so each can be had alone: `only` has the numbers of some.
+    """Repeated random splits of the rows; split i is drawn with seed + i.
 
     Parameters
     ----------
     number, seed : int
+        Number of splits, and seed of the first one.
     train_fraction : float
+        Share of the rows in the training part.
     stratified : bool
+        If True, both parts have about the same share of each label.
     only : tuple of int
-        Numbers of the splits that are used; all if there are none.
+        Numbers of the splits that are used; empty for all splits.
     """
 
     number: int = field(default=10, metadata=check_with(check_whole, at_least=1))
@@ -42,16 +46,7 @@ class Splits:
     only: tuple[int, ...] = ()
 
     def part(self, only: Collection[int]) -> Self:
-        """The same splits, of which only some are used; all if `only` is empty.
-
-        Parameters
-        ----------
-        only : collection of int
-
-        Returns
-        -------
-        Splits
-        """
+        """Return the same splits, of which only those with the numbers in `only` are used; all if it is empty."""
         for split in only:
             if check_whole("a split", split, 0) >= self.number:
                 raise PlanError(f"a split must be a number from 0 to {self.number - 1}. Got {split!r} instead.")
@@ -65,32 +60,26 @@ class Splits:
 
 @dataclass(frozen=True)
 class Tuning:
-    """How parameters are chosen from the grids: by cross-validation on the training part.
-
-    `criterion` is the name of a metric, a list of them, of which the mean of a grid point's ranks counts, or
-    "mean_rank": all metrics of the plan.
-    `on` is "every" split, or only the "first", whose choice then serves all splits.
+    """Choice of parameters from the grids, by cross-validation on the training part.
 
     Parameters
     ----------
     folds : int
+        Number of folds.
     criterion : str or list of str
+        Name of a metric. For a list of names, the mean rank of a grid point over these metrics
+        counts; for "mean_rank", its mean rank over all metrics of the plan.
     on : {"every", "first"}
+        Splits on which the method is tuned: every split, or the first one for all.
     """
 
     folds: int = field(default=5, metadata=check_with(check_whole, at_least=2))
-    # Checked when the metrics are known.
+    # `check_criterion` checks it, because the metrics of the plan must be known.
     criterion: str | list[str] = field(default="mean_rank", metadata=check_with(checks.accept_any))
     on: str = field(default="every", metadata=check_with(check_one_of, allowed=TUNE_ON))
 
     def check_criterion(self, metrics: Sequence[str]) -> None:
-        """Refuse metrics that are not among those of the plan.
-
-        Parameters
-        ----------
-        metrics : sequence of str
-            Names of those of the plan.
-        """
+        """Refuse a criterion that is not among the `metrics` of the plan."""
         if isinstance(self.criterion, list):
             for name in check_list("tuning.criterion", self.criterion):
                 check_one_of("a metric of tuning.criterion", name, metrics)
@@ -98,22 +87,22 @@ class Tuning:
             check_one_of("tuning.criterion", self.criterion, ("mean_rank", *metrics))
 
 
-def _metrics(where: str, names: Any) -> tuple[str, ...]:
+def _read_metrics(where: str, names: Any) -> tuple[str, ...]:
     for name in check_list(where, names):
         try:
             get_metric(name)
         except ValueError:
             check_one_of("a metric", name, METRICS)
-    return tuple(_distinct(where, [get_metric(name).name for name in names]))
+    return tuple(_check_distinct(where, [get_metric(name).name for name in names]))
 
 
-def _datasets(where: str, entries: Any) -> tuple[DataSpec, ...]:
+def _read_datasets(where: str, entries: Any) -> tuple[DataSpec, ...]:
     datasets = tuple(DataSpec.parse(entry, f"{where}[{i}]") for i, entry in enumerate(check_list(where, entries)))
-    _distinct(where, [data.name for data in datasets])
+    _check_distinct(where, [data.name for data in datasets])
     return datasets
 
 
-def _methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
+def _read_methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
     if isinstance(tables, list):
         tables = {check_text(f"a method of the list {where}", name): {} for name in tables}
     if not checks.check_table(where, tables):
@@ -121,7 +110,7 @@ def _methods(where: str, tables: Any) -> tuple[MethodSpec, ...]:
     return tuple(MethodSpec.parse(name, table) for name, table in tables.items())
 
 
-def _distinct(where: str, names: list[str]) -> list[str]:
+def _check_distinct(where: str, names: list[str]) -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise PlanError(f"{where} has {twice[0]!r} more than once; each must have a name of its own.")
@@ -130,28 +119,33 @@ def _distinct(where: str, names: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Plan:
-    """A comparison: data sets, methods, splits, tuning, metrics.
+    """Plan of a comparison: data sets, methods, splits, tuning and metrics.
 
-    Make one with :meth:`from_toml` or :meth:`from_dict`, which check it. Method names are looked up when the plan is
-    run, so a plan may name methods that another installation has.
+    Use :meth:`from_toml` or :meth:`from_dict`, which check the plan. Methods are looked up when the plan is run.
 
     Parameters
     ----------
     datasets : tuple of DataSpec
+        Data sets.
     methods : tuple of MethodSpec
+        Methods.
     splits : Splits
+        Splits into a training part and a test part.
     tuning : Tuning
+        Choice of parameters from grids.
     metrics : tuple of str
+        Names of the metrics.
     convention : {"paper", "mulan", "sklearn"}
-        Rule for ties and for samples without a pair.
+        Rule of the metrics for ties and for samples without a label pair.
     standardise : {"dense", "all", "none"}
-        "dense": features of dense sets get mean 0 and variance 1 on the training part; sparse ones are left alone.
-        "all": those of sparse sets too, which become dense.
+        Data sets whose features get mean 0 and variance 1 on the training part: those with dense
+        features, all (sparse features become dense), or none.
     seed : int
-        Of folds and of random methods; split i uses seed + i.
+        Seed of folds and random methods; split i uses seed + i.
     title : str
+        Title of the comparison.
     folder : Path
-        Relative paths start here: the plan file's folder.
+        Folder of the plan file, where relative paths start.
 
     Examples
     --------
@@ -161,11 +155,11 @@ class Plan:
     (3, 'hamming_loss')
     """
 
-    datasets: tuple[DataSpec, ...] = field(metadata=check_with(_datasets))
-    methods: tuple[MethodSpec, ...] = field(metadata=check_with(_methods))
+    datasets: tuple[DataSpec, ...] = field(metadata=check_with(_read_datasets))
+    methods: tuple[MethodSpec, ...] = field(metadata=check_with(_read_methods))
     splits: Splits = field(default=Splits(), metadata=check_with(checks.read_as, cls=Splits))
     tuning: Tuning = field(default=Tuning(), metadata=check_with(checks.read_as, cls=Tuning))
-    metrics: tuple[str, ...] = field(default=PAPER_NAMES, metadata=check_with(_metrics))
+    metrics: tuple[str, ...] = field(default=PAPER_NAMES, metadata=check_with(_read_metrics))
     convention: str = field(default="paper", metadata=check_with(check_one_of, allowed=CONVENTIONS))
     standardise: str = "dense"
     seed: int = field(default=0, metadata=check_with(check_whole, at_least=0))
@@ -174,12 +168,12 @@ class Plan:
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Self:
-        """Read a plan file; raise PlanError, with the file's name, if it cannot be followed.
+        """Read a plan file; raise PlanError with the name of the file if it has a mistake.
 
         Parameters
         ----------
         path : path
-            Relative paths in the plan start at its folder.
+            Path of the file; relative paths in the plan start at its folder.
 
         Returns
         -------
@@ -209,30 +203,31 @@ class Plan:
     def from_text(cls, text: str, folder: str | PathLike[str]) -> Self:
         """Read a plan from TOML text.
 
-        With ``extends = "other.toml"`` it is another plan of that folder with some keys changed.
+        With ``extends = "other.toml"``, the text changes some keys of another plan.
 
         Parameters
         ----------
         text : str
+            Text of a plan file.
         folder : path
-            Where relative paths start.
+            Folder where relative paths start.
 
         Returns
         -------
         Plan
         """
-        return cls.from_dict(_extended(tomllib.loads(text), Path(folder)), folder=folder)
+        return cls.from_dict(_merge_with_base(tomllib.loads(text), Path(folder)), folder=folder)
 
     @classmethod
     def from_dict(cls, table: dict[str, Any], folder: str | PathLike[str] | None = None) -> Self:
-        """Check a plan given as nested dicts, and fill in the defaults.
+        """Read a plan from nested dicts.
 
         Parameters
         ----------
         table : dict
-            As a plan file has it.
+            Content of a plan file.
         folder : path, optional
-            Where relative paths start; the working directory by default.
+            Folder where relative paths start; the working directory by default.
 
         Returns
         -------
@@ -245,16 +240,17 @@ class Plan:
         >>> plan.n_runs
         6
         """
-        said = check_values("", table, CHECKS, required=["datasets", "methods"])
-        only, preprocessing = said.pop("only", {}), said.pop("preprocessing", {})
-        plan = cls(**said, **preprocessing, folder=Path(folder or Path.cwd()))
+        keys = check_values("", table, KEY_CHECKS, required=["datasets", "methods"])
+        only = keys.pop("only", {})
+        preprocessing = keys.pop("preprocessing", {})
+        plan = cls(**keys, **preprocessing, folder=Path(folder or Path.cwd()))
         plan.tuning.check_criterion(plan.metrics)
         for method in plan.methods:
             method.check_datasets([data.name for data in plan.datasets])
         return plan.part(**only)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as nested dicts, every default written out.
+        """Return the plan as nested dicts, with all defaults.
 
         Returns
         -------
@@ -275,7 +271,7 @@ class Plan:
         }
 
     def to_toml(self) -> str:
-        """Text of a plan file that says the same.
+        """Return the text of a plan file.
 
         Returns
         -------
@@ -288,25 +284,25 @@ class Plan:
         >>> Plan.from_text(plan.to_toml(), folder=".").n_runs == plan.n_runs
         True
         """
-        return _sections(self.to_dict())
+        return _toml_sections(self.to_dict())
 
     @property
     def n_runs(self) -> int:
-        """Number of (data set, method, split)."""
+        """Number of runs: data sets x methods x splits."""
         return len(self.datasets) * len(self.methods) * len(self.splits.chosen)
 
     def part(
         self, datasets: Sequence[str] | None = None, methods: Sequence[str] | None = None,
         splits: Sequence[int] | None = None,
     ) -> Self:  # fmt: skip
-        """The same plan for some data sets, methods and splits only; its runs are those of the whole plan.
+        """Return the plan for some data sets, methods and splits only; it shares its runs with the whole plan.
 
         Parameters
         ----------
         datasets, methods : sequence of str, optional
-            Names; all by default.
+            Names; by default all.
         splits : sequence of int, optional
-            Numbers; by default those that the plan has.
+            Numbers of splits; by default all splits of the plan.
 
         Returns
         -------
@@ -314,27 +310,28 @@ class Plan:
 
         Examples
         --------
+        >>> from rbrl.experiments import Plan
         >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": {"rbrl": {}, "brl": {}}})
         >>> plan.n_runs, plan.part(methods=["brl"], splits=[0, 3]).n_runs
         (20, 2)
         """
-        chosen = _chosen("data set", self.datasets, datasets)
-        names = {data.name for data in chosen}
-        kept = tuple(method.restricted(names) for method in _chosen("method", self.methods, methods))
-        return replace(self, datasets=chosen, methods=kept, splits=self.splits.part(splits or self.splits.only))
+        some_data = _select_specs("data set", self.datasets, datasets)
+        names = {data.name for data in some_data}
+        some_methods = tuple(method.restrict(names) for method in _select_specs("method", self.methods, methods))
+        some_splits = self.splits.part(splits or self.splits.only)
+        return replace(self, datasets=some_data, methods=some_methods, splits=some_splits)
 
 
-STANDARDISE = partial(check_one_of, allowed=("dense", "all", "none"))
-# What a plan may say.
-CHECKS: dict[str, Check] = {
+# The check of each key of a plan.
+KEY_CHECKS: dict[str, Check] = {
     **checks.field_checks(Plan),
-    "preprocessing": partial(check_values, checks={"standardise": STANDARDISE}),
+    "preprocessing": partial(check_values, checks={"standardise": CHECK_STANDARDISE}),
     "only": partial(check_values, checks=dict.fromkeys(("datasets", "methods", "splits"), check_list)),
 }
 
 
-def _chosen(what: str, specs: Iterable[Spec], names: Collection[str] | None) -> tuple[Spec, ...]:
-    """Those of `specs` that `names` lists, in the plan's order; all of them if there are no names."""
+def _select_specs(what: str, specs: Iterable[Spec], names: Collection[str] | None) -> tuple[Spec, ...]:
+    """Return the specifications with these names, in the order of the plan; all without names."""
     known = {spec.name: spec for spec in specs}
     for name in names or ():
         if name not in known:
@@ -342,8 +339,8 @@ def _chosen(what: str, specs: Iterable[Spec], names: Collection[str] | None) -> 
     return tuple(spec for name, spec in known.items() if not names or name in names)
 
 
-def _extended(table: dict[str, Any], folder: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Put the keys of `table` into the plan that it extends, if it extends one; tables are merged key by key."""
+def _merge_with_base(table: dict[str, Any], folder: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Merge a plan into the plan that it extends, if there is one."""
     if "extends" not in table:
         return table
     name = table["extends"]
@@ -356,38 +353,38 @@ def _extended(table: dict[str, Any], folder: Path, seen: tuple[Path, ...] = ()) 
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PlanError(f"extends = {name!r}: the plan cannot be read: {error}.") from error
     own = {key: value for key, value in table.items() if key != "extends"}
-    return _merged(_extended(base, path.parent, (*seen, path)), own)
+    return _merge_tables(_merge_with_base(base, path.parent, (*seen, path)), own)
 
 
-def _merged(base: Any, change: Any) -> Any:
-    """`change`, or where both are tables `base` with the values of `change`, merged in their turn."""
+def _merge_tables(base: Any, change: Any) -> Any:
+    """Return `base` with the values of `change`; a value that is not a table replaces the other one."""
     if not (isinstance(base, dict) and isinstance(change, dict)):
         return change
-    return base | {key: _merged(base.get(key), value) for key, value in change.items()}
+    return base | {key: _merge_tables(base.get(key), value) for key, value in change.items()}
 
 
-def _sections(table: dict[str, Any], prefix: str = "") -> str:
-    """TOML text of a table: plain values first, then a section for each table in it."""
-    text = "".join(f"{_key(key)} = {_value(value)}\n" for key, value in table.items() if not isinstance(value, dict))
-    for key, value in table.items():
-        if isinstance(value, dict):
-            name = f"{prefix}{_key(key)}"
-            has_header = not value or any(not isinstance(one, dict) for one in value.values())
-            text += (f"\n[{name}]\n" if has_header else "") + _sections(value, f"{name}.")
+def _toml_sections(table: dict[str, Any], prefix: str = "") -> str:
+    """Return the TOML text of a table: plain values first, then a section for each table in it."""
+    sections = {key: value for key, value in table.items() if isinstance(value, dict)}
+    text = "".join(f"{_toml_key(key)} = {_toml_value(table[key])}\n" for key in table if key not in sections)
+    for key, value in sections.items():
+        name = f"{prefix}{_toml_key(key)}"
+        has_header = not value or any(not isinstance(one, dict) for one in value.values())
+        text += (f"\n[{name}]\n" if has_header else "") + _toml_sections(value, f"{name}.")
     return text
 
 
-def _key(key: str) -> str:
-    return key if BARE.fullmatch(key) else _value(key)
+def _toml_key(key: str) -> str:
+    return key if BARE_KEY.fullmatch(key) else _toml_value(key)
 
 
-def _value(value: Any) -> str:
+def _toml_value(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_value(one) for one in value)}]"
+        return f"[{', '.join(_toml_value(one) for one in value)}]"
     if isinstance(value, dict):
-        inner = ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items())
+        inner = ", ".join(f"{_toml_key(key)} = {_toml_value(one)}" for key, one in value.items())
         return f"{{{inner}}}"
     if isinstance(value, float):
-        return repr(value)  # inf and nan, too, are TOML's own words
-    # JSON writes text, whole numbers and flags as TOML does, but for one character that TOML wants escaped.
+        return repr(value)  # TOML has the words inf and nan as well
+    # JSON and TOML write text, whole numbers and flags alike, except for one character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

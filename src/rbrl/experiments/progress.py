@@ -1,4 +1,4 @@
-"""What `execute` tells while it runs, and how it is shown: as plain lines, or as a live view in a terminal."""
+"""Progress of `execute`: a listener for its events, shown as plain lines or as a live view in a terminal."""
 
 import time
 from collections import defaultdict
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """A listener; each method is called when its event happens, always from the thread that called `execute`.
+    """Listener for the events of a comparison.
 
-    Write a subclass with the methods that you need; the others do nothing.
+    Each method is called when its event happens, in the thread that called `execute`. Write a
+    subclass with the methods that you need; the others do nothing.
 
     Examples
     --------
@@ -29,69 +30,83 @@ class Progress:
     """
 
     def planned(self, plan: "Plan", n_runs: int, n_reused: int) -> None:
-        """Before the first run: how many runs the plan has, and how many are done already.
+        """Handle the start, before the first run.
 
         Parameters
         ----------
         plan : Plan
+            Plan of the comparison.
         n_runs, n_reused : int
+            Number of runs of the plan, and of runs that are done already.
         """
 
     def noted(self, text: str) -> None:
-        """Something worth knowing, for people.
+        """Handle a note for the user.
 
         Parameters
         ----------
         text : str
+            Text of the note.
         """
 
     def started(self, run: "Run") -> None:
-        """A run was given to a worker.
+        """Handle the start of a run on a worker.
 
         Parameters
         ----------
         run : Run
+            Run that starts.
         """
 
     def finished(self, run: "Run", outcome: "Outcome") -> None:
-        """A run is in the store.
+        """Handle the end of a run whose result is in the store.
 
         Parameters
         ----------
         run : Run
+            Run that has ended.
         outcome : Outcome
+            Its outcome.
         """
 
     def failed(self, run: "Run", outcome: "Outcome") -> None:
-        """A run failed; its error is in the store.
+        """Handle the failure of a run whose error is in the store.
 
         Parameters
         ----------
         run : Run
+            Run that failed.
         outcome : Outcome
+            Its outcome.
         """
 
     def closed(self) -> None:
-        """Nothing more will come, whether all was done or not."""
+        """Handle the end of the comparison, complete or not."""
 
 
 class ShownProgress(Progress):
-    """A comparison on a display: lines have each run, a live view the means so far; notes and errors stay above it.
+    """Progress on a display: a line for each run, or a live view of the means with notes and errors above it.
 
     Parameters
     ----------
     display : Display
+        Lines or live view.
     """
 
     def __init__(self, display: Display) -> None:
-        self.display, self._dataset, self._n_new = display, "", 0
+        self.display = display
+        self._dataset = ""
+        self._n_new = 0
         self._values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         self._running: list[str] = []
 
     def planned(self, plan: "Plan", n_runs: int, n_reused: int) -> None:
-        """Show how much there is to do."""
-        self._metrics, self._methods = [get_metric(name) for name in plan.metrics], [m.name for m in plan.methods]
-        self._n_runs, self._n_done, self._began = n_runs, n_reused, time.monotonic()
+        """Show the number of runs."""
+        self._metrics = [get_metric(name) for name in plan.metrics]
+        self._methods = [method.name for method in plan.methods]
+        self._n_runs = n_runs
+        self._n_done = n_reused
+        self._start = time.monotonic()
         self.display.line(f"{n_runs} runs, {n_reused} of them done already")
         self.display.view(self._view)
 
@@ -101,11 +116,11 @@ class ShownProgress(Progress):
         self.display.above(text, "yellow")
 
     def started(self, run: "Run") -> None:
-        """Show the run among those in flight."""
+        """Show the run among the running ones."""
         self._running.append(run.title)
 
     def finished(self, run: "Run", outcome: "Outcome") -> None:
-        """Show what was done and how long the rest may take."""
+        """Show the run and the time left."""
         self._count(run, f"{outcome.tune_seconds + outcome.train_seconds + outcome.test_seconds:.1f} s")
         for name, value in outcome.values.items():
             self._values[run.dataset, run.method, name].append(value)
@@ -121,23 +136,25 @@ class ShownProgress(Progress):
         self.display.close()
 
     def _count(self, run: "Run", text: str) -> None:
-        self._n_done, self._n_new, self._dataset = self._n_done + 1, self._n_new + 1, run.dataset
+        self._n_done += 1
+        self._n_new += 1
+        self._dataset = run.dataset
         if run.title in self._running:
             self._running.remove(run.title)
-        self.display.line(f"[{self._n_done}/{self._n_runs}{self._left(', ')}] {run.title}: {text}")
+        self.display.line(f"[{self._n_done}/{self._n_runs}{self._time_left(', ')}] {run.title}: {text}")
 
-    def _left(self, before: str) -> str:
-        """About how long the rest takes at the pace so far; nothing if nothing is left or known."""
+    def _time_left(self, prefix: str) -> str:
+        """Return the time left at the present pace, after a prefix; empty if unknown or if no run is left."""
         n_left = self._n_runs - self._n_done
         if self._n_new == 0 or n_left <= 0:
             return ""
-        return f"{before}{duration((time.monotonic() - self._began) / self._n_new * n_left)} left"
+        return f"{prefix}{duration((time.monotonic() - self._start) / self._n_new * n_left)} left"
 
     def _view(self) -> "Group":
         from rich.console import Group
         from rich.text import Text
 
-        done = f"{self._n_done} of {self._n_runs} runs{self._left(', about ')}"
+        done = f"{self._n_done} of {self._n_runs} runs{self._time_left(', about ')}"
         head = bar(self._n_done, max(self._n_runs, 1), done, space=2)
         running = Text("  ".join(self._running[:4]), style="dim", overflow="ellipsis", no_wrap=True)
         return Group(*([self._table()] if self._dataset else []), head, running)
@@ -156,11 +173,12 @@ class ShownProgress(Progress):
 
 
 class PlainProgress(ShownProgress):
-    """A line for each run, for logs and pipes.
+    """Progress as a line for each run, for logs and pipes.
 
     Parameters
     ----------
     stream : text stream, default=sys.stderr
+        Stream for the lines.
 
     Examples
     --------
@@ -180,12 +198,12 @@ class PlainProgress(ShownProgress):
 
 
 class RichProgress(ShownProgress):
-    """The live view; failures and notes scroll above it.
+    """Progress as a live view, with failures and notes above it.
 
     Parameters
     ----------
     console : rich.console.Console, optional
-        Standard error by default, so that standard output can be piped.
+        Console of the view; by default standard error.
 
     Examples
     --------
@@ -204,11 +222,12 @@ class RichProgress(ShownProgress):
 
 
 def progress_for(stream: TextIO | None = None) -> Progress:
-    """Return the live view if `stream` (standard error by default) is a terminal, and plain lines otherwise.
+    """Return a live view if the stream is a terminal, and plain lines otherwise.
 
     Parameters
     ----------
     stream : text stream, default=sys.stderr
+        Stream for the progress.
 
     Returns
     -------

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from rbrl.experiments.cells import TABLE_DECIMALS, as_shown
+from rbrl.experiments.store import RELIABILITY_COLUMNS
 from rbrl.metrics import Metric, get_metric
 
 # Columns that identify a run.
 RUN_KEYS = ["dataset", "method", "split"]
-RELIABILITY_COLUMNS = [*RUN_KEYS, "bin", "n", "foretold", "relevant"]
 REQUIRED_COLUMNS = [*RUN_KEYS, "metric", "value", "status"]
 # Means below this value are shown with three significant digits instead of three decimals.
 SMALL_MEAN = 0.01

@@ -1,4 +1,4 @@
-"""From a plan to its runs, each with an identity that says on what its result depends, and on nothing else."""
+"""Runs of a plan; the identity of a run names everything that its result depends on, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,118 +14,56 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version as version_of
 from math import nan
-from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from rbrl._common.typing import Array, Matrix, issparse
 from rbrl._version import __version__
-from rbrl.datasets import CARDS, load, load_file
 from rbrl.exceptions import PlanError, in_words
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.specs import FILE_KEYS, DataSpec, MethodSpec
+from rbrl.experiments.specs import DataSpec, MethodSpec, Shelf
 from rbrl.metrics import ReliabilityBins
 
-# A run among those of a plan: data set, method, split.
+# Data set, method and split of a run.
 Place = tuple[str, str, int]
-
-
-class Shelf:
-    """Loads each data set of a plan at most once, and only when its rows are needed.
-
-    Parameters
-    ----------
-    folder : Path
-        Where relative file paths start.
-    data_home : path or None
-        Folder of catalogue sets.
-
-    Examples
-    --------
-    >>> from rbrl.experiments import Plan, Shelf
-    >>> plan = Plan.from_dict({"datasets": ["yeast"], "methods": ["br"]})
-    >>> shelf, (yeast,) = Shelf(plan.folder), plan.datasets
-    >>> X, Y = shelf.get(yeast)
-    >>> X.shape, Y.shape, shelf.fingerprint(yeast)[:6]
-    ((2417, 103), (2417, 14), 'b3a063')
-    """
-
-    def __init__(self, folder: Path, data_home: str | PathLike[str] | None = None) -> None:
-        self.folder, self.data_home = folder, None if data_home is None else os.fspath(data_home)
-        self._loaded: dict[str, tuple[Matrix, Array]] = {}
-
-    def get(self, spec: DataSpec) -> tuple[Matrix, Array]:
-        """Return (X, Y): Y as int64, since scikit-learn goes wrong on int8 with more than 128 columns.
-
-        Where labels are missing, Y is of float64, with NaN.
-        """
-        if spec.name not in self._loaded:
-            if spec.file is None:
-                data = load(spec.name, self.data_home)
-            else:
-                labels = str(Path(self.folder, spec.labels)) if isinstance(spec.labels, str) else spec.labels
-                options = {key: getattr(spec, key) for key in FILE_KEYS if key != "labels"}
-                data = load_file(Path(self.folder, spec.file), labels, **options)
-            Y = data.Y.toarray() if issparse(data.Y) else data.Y
-            self._loaded[spec.name] = data.X, Y.astype(np.float64 if Y.dtype.kind == "f" else np.int64)
-        return self._loaded[spec.name]
-
-    def fingerprint(self, spec: DataSpec) -> str:
-        """Content hash: the card's, which loading checks, or that of what a file holds."""
-        if spec.file is None:
-            return CARDS[spec.name].sha256[:20]
-        X, Y = self.get(spec)
-        digest = hashlib.sha256(json.dumps([X.shape, Y.shape]).encode())
-        for array in (*((X.indptr, X.indices, X.data) if issparse(X) else (X,)), Y):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()[:20]
-
-    def sizes(self, spec: DataSpec) -> tuple[int, int, int, float, float]:
-        """Return (samples, features, labels, labels per sample, density) of a file; a card says so of the others."""
-        X, Y = self.get(spec)
-        return X.shape[0], X.shape[1], Y.shape[1], float(np.nansum(Y) / Y.shape[0]), float(np.nanmean(Y))
-
-    def drop(self, names: set[str]) -> None:
-        """Forget all sets but these, which some run still needs."""
-        for name in set(self._loaded) - names:
-            del self._loaded[name]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One method on one split of one data set: all that a worker must know besides the data.
+    """One method on one split of one data set: everything that a worker needs except the data.
 
-    Two runs of the same `key` have the same result; two of the same `tune_key` may share what was tuned.
+    Two runs with the same `key` have the same result. Two runs with the same `tune_key` may share
+    their tuning.
 
     Parameters
     ----------
     dataset, method : str
         Names in the plan.
     split : int
+        Number of the split.
     key : str
         Hash of the identity.
     plan : Plan
+        Plan of the run.
     data : DataSpec
+        Data set in the plan.
     spec : MethodSpec
-        What the plan says of the data set and of the method.
+        Method in the plan.
     params : dict
-        Those of the method on this data set.
+        Parameters of the method on this data set.
     points : tuple of str
-        The points of its grid, as JSON; none where nothing is tuned.
+        Points of the grid, as JSON; empty if nothing is tuned.
     convention : str
-        Of the metrics.
+        Rule of the metrics for ties.
     seed : int
-        Of the folds, and of a random method.
+        Seed of the folds and of a random method.
     identity : dict
-        On what the result depends.
+        Everything that the result depends on.
     tune_key : str or None
-        Hash of what tuning depends on; None where nothing is tuned.
+        Hash of everything that the tuning depends on; None if nothing is tuned.
     first : str
-        Key of the run that tunes for this one, its own unless the plan tunes on the first split only.
+        Key of the run that tunes for this one: its own, unless the method is tuned on the first
+        split only.
     others : tuple of Run
-        The same run under the other decision rules that its fits are judged by.
+        The same run under the other decision rules with which its fits are evaluated.
     """
 
     dataset: str
@@ -146,25 +84,25 @@ class Run:
 
     @property
     def place(self) -> Place:
-        """Where it is in the plan."""
+        """Data set, method and split."""
         return self.dataset, self.method, self.split
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Data set, method and split as text."""
         return f"{self.dataset} · {self.method} · split {self.split}"
 
     @property
     def tunes(self) -> bool:
-        """Whether this run does its own tuning."""
+        """True if this run does its own tuning."""
         return self.tune_key is not None and self.first == self.key
 
 
 class Fold(NamedTuple):
-    """What one grid point gave on one fold; `point` is JSON.
+    """Result of one grid point on one fold.
 
-    `processor_seconds` is its part of the search's processor time, judging and preparing included; NaN where it was not
-    recorded.
+    `point` is JSON. `processor_seconds` is the share of the processor time of the whole search,
+    including evaluation; NaN if it was not recorded.
     """
 
     point: str
@@ -178,32 +116,35 @@ class Fold(NamedTuple):
 
 @dataclass
 class Outcome:
-    """The result of a run, complete or failed.
+    """Result of a run, complete or failed.
 
     Attributes
     ----------
     status : {"ok", "failed"}
+        Status of the run.
     error, trace : str
-        What was raised, in a line and as a whole.
+        Error of a failed run: its message in one line, and its traceback.
     values : dict of str to float
-        By the name of the metric.
+        Values of the metrics by name.
     again : bool
-        Whether a new start may try a failed run once more.
+        True if the next start tries a failed run again.
     version : str
-        Of rbrl.
+        Version of rbrl.
     params : dict
-        Those of the plan, and those that were chosen.
+        Parameters: those of the plan and those that were chosen.
     tune_seconds, train_seconds, test_seconds, processor_seconds : float
+        Times of the run.
     gap, evaluations : float
-        Of the last fit.
+        Certified gap and number of evaluations of the last fit.
     tuning : list of Fold
-        What was tuned for this run.
+        Results of the tuning.
     others : list of Outcome
-        What the fits have shown of each of the run's `others`: the tuning, and the values unless it has failed, because
-        it would choose other parameters or with the error that judging raised.
+        Outcomes of the run's `others`. One that failed, because it would choose other parameters or
+        because its evaluation raised an error, still holds its tuning.
     machine : str
+        Description of the machine.
     reliability : ReliabilityBins or None
-        Of the probabilities of all labels together, where the method has them and a metric needs them.
+        Bins of the probabilities of all labels, if a metric needs probabilities.
     """
 
     status: str = "failed"
@@ -225,74 +166,49 @@ class Outcome:
     reliability: ReliabilityBins | None = None
 
     def fail(self, error: BaseException, again: bool = False) -> Outcome:
-        """Make this the outcome of an error.
-
-        Parameters
-        ----------
-        error : exception
-        again : bool, default=False
-
-        Returns
-        -------
-        Outcome
-        """
-        self.status, self.error, self.again = "failed", in_words(error), again
+        """Turn this outcome into that of an error, and return it."""
+        self.status = "failed"
+        self.error = in_words(error)
+        self.again = again
         self.trace = "".join(traceback.format_exception(error))
         return self
 
     def lacks(self, run: Run) -> list[str]:
-        """Metrics that the run now asks for, and that were not measured."""
+        """Return the metrics of the run's plan that were not measured."""
         return sorted(set(run.plan.metrics) - set(self.values)) if self.status == "ok" else []
 
     def is_open(self, run: Run, retry_failed: bool) -> bool:
-        """Whether the run is to be done once more."""
+        """Return True if the run is to be done again."""
         return bool(self.again) or retry_failed if self.status == "failed" else bool(self.lacks(run))
 
 
 def by_point(run: Run, folds: Iterable[Fold]) -> dict[str, dict[str, list[float]]]:
-    """Values of the plan's metrics on the folds, by grid point: only points of the grid, and only complete ones.
-
-    Parameters
-    ----------
-    run : Run
-    folds : iterable of Fold
-
-    Returns
-    -------
-    dict of str to dict
-        By the grid point and by the metric, a list with a value for each fold.
-    """
-    found: dict[str, dict[int, dict[str, float]]] = {point: {} for point in run.points}
+    """Return the values of each complete grid point of the run: by metric, a list over the folds."""
+    by_fold: dict[str, dict[int, dict[str, float]]] = {point: {} for point in run.points}
     metrics = run.plan.metrics
     for one in folds:
-        if one.point in found and set(metrics) <= set(one.values):
-            found[one.point][one.fold] = one.values
+        if one.point in by_fold and set(metrics) <= set(one.values):
+            by_fold[one.point][one.fold] = one.values
     return {
         point: {metric: [rows[fold][metric] for fold in sorted(rows)] for metric in metrics}
-        for point, rows in found.items()
+        for point, rows in by_fold.items()
         if len(rows) == run.plan.tuning.folds
     }
 
 
 def missing_points(run: Run, known: Iterable[Fold]) -> list[str]:
-    """Grid points of which not every fold and metric is known.
-
-    Parameters
-    ----------
-    run : Run
-    known : iterable of Fold
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the grid points of which some fold or metric is not known."""
     complete = by_point(run, known)
     return [point for point in run.points if point not in complete]
 
 
 @cache
 def machine() -> str:
-    """Kind of machine and versions of what the figures depend on; not its name, since reports are passed on.
+    """Return the kind of machine and the versions of packages, but not the name of the machine.
+
+    Returns
+    -------
+    str
 
     Examples
     --------
@@ -306,20 +222,27 @@ def machine() -> str:
 
 
 def expand(plan: Plan, shelf: Shelf) -> list[Run]:
-    """Return the runs of a plan, one data set after the other; refuse methods and parameters that do not exist.
+    """Return the runs of a plan, one data set after the other.
 
-    Methods that cannot learn from a data set because labels of it are missing are refused, too.
-
-    A method that is tuned on the first split needs it, also where only other splits are asked for.
+    A method that is tuned on the first split only gets a run there, even if the plan asks for other
+    splits only.
 
     Parameters
     ----------
     plan : Plan
+        Plan of the comparison.
     shelf : Shelf
+        Loader of the data sets.
 
     Returns
     -------
     list of Run
+
+    Raises
+    ------
+    PlanError
+        A method or a parameter does not exist, a data set cannot be read, or a method cannot learn
+        with missing labels.
 
     Examples
     --------
@@ -328,7 +251,7 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
     >>> [run.title for run in expand(plan, Shelf(plan.folder))]
     ['yeast · br · split 0', 'yeast · br · split 1']
     """
-    # Here, and not above: who reads a store should not wait for every method.
+    # Imported here, because a program that only reads a store needs no methods.
     from rbrl.experiments.methods import check_method, check_missing_labels
 
     for method in plan.methods:
@@ -339,67 +262,74 @@ def expand(plan: Plan, shelf: Shelf) -> list[Run]:
             content = shelf.fingerprint(data)
         except (OSError, ValueError) as error:
             raise PlanError(f"the data set {data.name!r} cannot be read: {error}") from error
-        if data.file is not None:  # in those of the catalogue nothing is missing
+        if data.file is not None:  # the data sets of the catalogue have no missing labels
             check_missing_labels(plan, data, shelf.get(data)[1])
         once = [method for method in plan.methods if method.tuned_on(data, plan.tuning.on) == "first"]
-        firsts = {method.name: _run(plan, data, method, 0, content) for method in once}
+        firsts = {method.name: _make_run(plan, data, method, 0, content) for method in once}
         for split, method in itertools.product(range(plan.splits.number), plan.methods):
             first = firsts.get(method.name)
             if split in plan.splits.chosen or (split == 0 and first and first.tune_key):
-                runs.append(_run(plan, data, method, split, content, first.key if first else None))
+                runs.append(_make_run(plan, data, method, split, content, first.key if first else None))
     return runs
 
 
-def _run(plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: str, first: str | None = None) -> Run:
-    from rbrl.experiments.methods import code_of, resolved
+def _make_run(
+    plan: Plan, data: DataSpec, method: MethodSpec, split: int, content: str, first: str | None = None
+) -> Run:
+    """Return a run; `content` is the fingerprint of the data, `first` the key of the run that tunes for it."""
+    from rbrl.experiments.methods import hash_code, resolve_params
 
     params, grids = method.on(data)
     grid = [dict(zip(one, values)) for one in grids for values in itertools.product(*one.values())]
     points = tuple(dict.fromkeys(json.dumps(point, sort_keys=True) for point in grid))
-    # The seed, the decision rule and what every grid point has are set for each fit, whatever their defaults are.
-    always = set.intersection(*map(set, grid)) if grid else set()
-    always |= {"random_state"} if method.non_empty is None else {"random_state", "non_empty"}
-    convention, seed = method.convention or plan.convention, plan.seed + split
-    base: dict[str, Any] = {
+    # Every fit sets the seed, the decision rule and the parameters that all grid points have, so their defaults
+    # do not count.
+    always_set = set.intersection(*map(set, grid)) if grid else set()
+    always_set |= {"random_state"} if method.non_empty is None else {"random_state", "non_empty"}
+    convention = method.convention or plan.convention
+    seed = plan.seed + split
+    identity: dict[str, Any] = {
         "data": content,
         "class": method.use,
-        "code": code_of(method.use, params, plan.folder),
-        "params": resolved(method.use, params, plan.folder, but=always),
+        "code": hash_code(method.use, params, plan.folder),
+        "params": resolve_params(method.use, params, plan.folder, but=always_set),
         "non_empty": method.non_empty,
         "standardise": plan.standardise,
         "splits": [plan.splits.train_fraction, plan.splits.stratified],
         "convention": convention,
     }
     seeds = {"split": plan.splits.seed + split, "seed": seed}
-    identity, tune_key = {**base, **seeds}, None
+    tune_key = None
     if points:
-        # On the first split, where this run leaves the tuning to the run of that split.
-        seeds = seeds if first is None else {"split": plan.splits.seed, "seed": plan.seed}
-        tuned = {**seeds, "folds": plan.tuning.folds}
-        tune_key = _key({**base, **tuned})
+        # A run that leaves its tuning to the first split shares the seeds of that split.
+        tuning_seeds = seeds if first is None else {"split": plan.splits.seed, "seed": plan.seed}
+        tuned = {**tuning_seeds, "folds": plan.tuning.folds}
+        tune_key = _hash(identity | tuned)
         identity |= {"grid": sorted(points), "tuned": tuned, "criterion": _criterion(plan)}
-    key = _key(identity)
-    others = (_run(plan, data, other, split, content, first) for other in method.under_other_rules())
-    different = tuple(other for other in others if other.key != key)
-    said = plan, data, method, params, points, convention, seed
-    return Run(data.name, method.name, split, key, *said, identity, tune_key, first or key, different)
+    identity |= seeds
+    key = _hash(identity)
+    others = (_make_run(plan, data, other, split, content, first) for other in method.under_other_rules())
+    return Run(
+        data.name, method.name, split, key, plan, data, method, params, points, convention, seed, identity, tune_key,
+        first or key, tuple(other for other in others if other.key != key),
+    )  # fmt: skip
 
 
-def _key(identity: dict[str, Any]) -> str:
-    """A short name for a dict of plain values."""
+def _hash(identity: dict[str, Any]) -> str:
+    """Return a short hash of a dict of plain values."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
 
 
 def _criterion(plan: Plan) -> list[str]:
-    """On what the choice depends: a metric alone, or the mean rank over some."""
+    """Return the criterion of the tuning as a list: a metric, or "mean_rank" and its metrics."""
     criterion = plan.tuning.criterion
     if isinstance(criterion, str) and criterion != "mean_rank":
         return [criterion]
     return ["mean_rank", *sorted(plan.metrics if criterion == "mean_rank" else criterion)]
 
 
-# What a part of an identity is to people.
-WORDS = {
+# Description of each part of an identity, for messages.
+IDENTITY_WORDS = {
     "data": "the data", "class": "the class", "code": "the code of the class", "params": "the parameters",
     "non_empty": "the decision rule", "standardise": "the preprocessing", "splits": "how splits are drawn",
     "convention": "the convention", "split": "the seed of the splits", "seed": "the seed", "grid": "the grid",
@@ -407,7 +337,7 @@ WORDS = {
 }  # fmt: skip
 
 
-def changes(
+def describe_changes(
     before: dict[Place, dict[str, Any]], runs: list[Run], todo: list[Run], finished: dict[str, Outcome]
 ) -> list[str]:
     """Return sentences about runs that cannot be reused.
@@ -415,11 +345,11 @@ def changes(
     Parameters
     ----------
     before : dict of (dataset, method, split) to dict
-        Identities under the last plan.
+        Identities of the runs of the last plan.
     runs, todo : list of Run
-        Those of this plan, and those of them that will be done.
+        All runs of this plan, and those of them that will be done.
     finished : dict of str to Outcome
-        As `Store.finished` gives it.
+        Outcomes in the store, by key.
 
     Returns
     -------
@@ -430,20 +360,21 @@ def changes(
         old = before.get(run.place)
         if old is not None and old != run.identity:
             changed = (name for name in sorted({*old, *run.identity}) if old.get(name) != run.identity.get(name))
-            reasons[run.method, ", ".join(WORDS[name] for name in changed)] += 1
+            reasons[run.method, ", ".join(IDENTITY_WORDS[name] for name in changed)] += 1
         elif run.key in finished:
             lacking = ", ".join(finished[run.key].lacks(run))
-            why = f"the metrics, now with {lacking}" if lacking else "nothing, they had failed"
-            reasons[run.method, why] += 1
+            reason = f"the metrics, now with {lacking}" if lacking else "nothing, they had failed"
+            reasons[run.method, reason] += 1
     notes = [
-        f"{n} run{'s' if n > 1 else ''} of {method} done anew; changed: {why}." for (method, why), n in reasons.items()
+        f"{n} run{'s' if n > 1 else ''} of {method} will be repeated; changed: {reason}."
+        for (method, reason), n in reasons.items()
     ]
-    gone = len(set(before) - {run.place for run in runs})
-    if gone:
-        notes.append(f"{gone} runs of the last plan are not in this one; the store keeps them.")
-    redone = {run.key for run in todo}
-    reused = [finished[run.key].version for run in runs if run.key not in redone]
+    n_gone = len(set(before) - {run.place for run in runs})
+    if n_gone:
+        notes.append(f"{n_gone} runs of the last plan are not in this one; the store keeps them.")
+    repeated = {run.key for run in todo}
+    reused = [finished[run.key].version for run in runs if run.key not in repeated]
     for other in sorted(set(reused) - {__version__}):
-        what = f"{reused.count(other)} runs are reused from rbrl {other}; this is {__version__}"
-        notes.append(f"{what}. Use a new folder to have all from one version.")
+        note = f"{reused.count(other)} runs are reused from rbrl {other}; this is {__version__}"
+        notes.append(f"{note}. Use a new folder to have all from one version.")
     return notes

@@ -1,4 +1,4 @@
-"""The SQLite file of a store: its tables, its owners, and its errors in words that help."""
+"""SQLite file of a store: its tables, the owners of claims, and error messages with a way out."""
 
 import errno
 import json
@@ -15,23 +15,42 @@ from typing import Any
 
 from rbrl.exceptions import StoreError
 
-FILE = "runs.sqlite"
-VERSION = 3
-# The format before is this one but for a column: how to add it, and how to read on where nothing may be written.
-BEFORE = 2
+FILE_NAME = "runs.sqlite"
+FORMAT_VERSION = 3
+# The last format lacks one column: one statement adds it, the other reads a file that must not be written.
+LAST_FORMAT_VERSION = 2
 UPGRADE = "ALTER TABLE folds ADD COLUMN processor_seconds REAL"
-VIEW = "CREATE TEMP VIEW folds AS SELECT *, NULL AS processor_seconds FROM main.folds"
-TABLES = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
-# Seconds for which another process may keep the file locked.
-PATIENCE = 60.0
-# What a disk, a quota and a limit on the size of files say when there is no more room.
+UPGRADED_VIEW = "CREATE TEMP VIEW folds AS SELECT *, NULL AS processor_seconds FROM main.folds"
+TABLES = """
+CREATE TABLE IF NOT EXISTS plans (id INTEGER PRIMARY KEY, toml TEXT NOT NULL, folder TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS current (
+    position INTEGER PRIMARY KEY, dataset TEXT NOT NULL, method TEXT NOT NULL, split INTEGER NOT NULL,
+    key TEXT NOT NULL, tune_key TEXT, identity TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS runs (
+    key TEXT PRIMARY KEY, status TEXT NOT NULL, error TEXT NOT NULL, trace TEXT NOT NULL, again INTEGER NOT NULL,
+    vals TEXT NOT NULL, params TEXT NOT NULL, tune_seconds REAL, train_seconds REAL, test_seconds REAL,
+    processor_seconds REAL, gap REAL, evaluations REAL, seed INTEGER, version TEXT, machine TEXT, finished REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS folds (
+    tune_key TEXT NOT NULL, point TEXT NOT NULL, fold INTEGER NOT NULL, vals TEXT NOT NULL, fit_seconds REAL, gap REAL,
+    evaluations REAL, processor_seconds REAL, PRIMARY KEY (tune_key, point, fold)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS datasets (
+    dataset TEXT PRIMARY KEY, n_samples INTEGER, n_features INTEGER, n_labels INTEGER, cardinality REAL, density REAL
+);
+CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL);
+"""
+# Seconds to wait for a file that another process has locked.
+LOCK_TIMEOUT = 60.0
+# Error numbers of a full disk, a quota and a limit on the size of files.
 NO_SPACE = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-# What a store holds is text that rbrl wrote: where it cannot be read, the file was changed by something else.
+# Errors of a damaged file: rbrl wrote JSON and TOML that can be read.
 UNREADABLE = (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError)
 NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
-# Of columns that are read as "name [json]".
+RESULTS_ARE_SAFE = "What was finished before is safe"
+# Decoder of columns that are selected as "name [json]".
 sqlite3.register_converter("json", json.loads)
-
 
 if os.name == "nt":
     import msvcrt
@@ -46,14 +65,14 @@ else:
 
 
 class Owner:
-    """A name in whose favour claims are made, alive until `close` or the end of the process.
+    """Owner of claims: the name of a lock file that is locked until `close` or the end of the process.
 
-    A process number would not do: it is given again to another process, and means nothing on another machine.
+    A process number is not enough: another process may get the same number.
 
     Parameters
     ----------
     folder : Path
-        Of the lock files; made if it is not there.
+        Folder of the lock files; created if it does not exist.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,24 +83,13 @@ class Owner:
         _lock(self._descriptor)
 
     def close(self) -> None:
-        """Give up the name, and with it all its claims."""
+        """Release the lock, and all claims with it."""
         self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 
 def is_alive(folder: Path, name: str) -> bool:
-    """Whether the owner's process still holds the name; the file of one that does not is removed.
-
-    Parameters
-    ----------
-    folder : Path
-    name : str
-        That of an `Owner`.
-
-    Returns
-    -------
-    bool
-    """
+    """Return True if the owner's process holds its lock; otherwise remove the lock file."""
     path = folder / name
     try:
         file = path.open("r+b")
@@ -96,13 +104,13 @@ def is_alive(folder: Path, name: str) -> bool:
     return False
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Give the file its write-ahead log.
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch the file to a write-ahead log.
 
-    Where two processes open a new file at once, SQLite says "locked" to one of them without waiting: both read, and
-    each would wait for the other to stop. So the waiting is ours.
+    If two processes open a new file at once, SQLite raises "locked" in one of them without waiting.
+    Therefore this function waits and tries again.
     """
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -114,34 +122,34 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 class Database:
-    """One connection, usable from any thread; every block of statements is a transaction.
+    """One connection that all threads share.
 
     Parameters
     ----------
     folder : Path
-        Where the file is, or will be.
+        Folder of the file.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
+        self.path = folder / FILE_NAME
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:
-        """Yield a cursor. A store that may not be written can be read; one that is not there is empty, and not made."""
-        with self._lock, self._in_words():
+        """Yield a cursor for reading; a file that does not exist is empty, and is not created."""
+        with self._lock, self._as_store_error():
             if self._connection is None and not self.path.exists():
                 with closing(sqlite3.connect(":memory:")) as empty:
                     yield empty.executescript(TABLES)
             else:
-                yield self._opened().cursor()
+                yield self._open_once().cursor()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
-        """Yield a cursor in a transaction that is complete at the end, or undone by an error."""
-        with self._lock, self._in_words():
-            connection = self._opened()
+        """Yield a cursor in a transaction, which is committed at the end and undone after an error."""
+        with self._lock, self._as_store_error():
+            connection = self._open_once()
             cursor = connection.cursor().execute("BEGIN IMMEDIATE")
             try:
                 yield cursor
@@ -158,7 +166,7 @@ class Database:
                 self._connection.close()
                 self._connection = None
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open_once(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = self._open()
         return self._connection
@@ -173,56 +181,57 @@ class Database:
             return self._open_to_read()
 
     def _open_to_read(self) -> sqlite3.Connection:
-        """Open a file that may not be written. What was killed leaves results in its write-ahead log: they count too."""
+        """Open a file that must not be written, with the results in its write-ahead log, if there is one."""
         try:
             return self._connect("?mode=ro")
         except sqlite3.OperationalError as error:
-            log = self.path.with_name(f"{FILE}-wal")
+            log = self.path.with_name(f"{FILE_NAME}-wal")
             if log.exists() and log.stat().st_size:
-                words = "Copy the folder to where you may write, and read the copy. What was finished before is safe."
-                what = f"{self.path} has results in {log.name} that cannot be read without writing ({error})"
-                raise StoreError(f"{what}. {words}") from error
-            # Without a log there is nobody who changes the file.
+                problem = f"{self.path} has results in {log.name} that cannot be read without writing ({error})"
+                way_out = f"Copy the folder to where you may write, and read the copy. {RESULTS_ARE_SAFE}."
+                raise StoreError(f"{problem}. {way_out}") from error
+            # Without a log, no process is changing the file.
             return self._connect("?mode=ro&immutable=1")
 
     def _connect(self, mode: str = "") -> sqlite3.Connection:
         address = f"{self.path.absolute().as_uri()}{mode}"
-        options: dict[str, Any] = {"timeout": PATIENCE, "isolation_level": None, "check_same_thread": False}
+        options: dict[str, Any] = {"timeout": LOCK_TIMEOUT, "isolation_level": None, "check_same_thread": False}
         connection = sqlite3.connect(address, uri=True, detect_types=sqlite3.PARSE_COLNAMES, **options)
         try:
             if not mode:
                 self._prepare(connection)
-            elif self._version(connection) == BEFORE:
-                connection.execute(VIEW)
+            elif self._version(connection) == LAST_FORMAT_VERSION:
+                connection.execute(UPGRADED_VIEW)
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Make the tables of a new store, and those of the format before into today's."""
-        _write_ahead(connection)
+        """Create the tables of a new store, and upgrade those of the last format."""
+        _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         version = self._version(connection)
         if version == 0:
-            connection.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
-        elif version == BEFORE:
+            connection.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT_VERSION}; COMMIT;")
+        elif version == LAST_FORMAT_VERSION:
             connection.execute("BEGIN IMMEDIATE")
-            if self._version(connection) == BEFORE:  # no other process was faster
+            if self._version(connection) == LAST_FORMAT_VERSION:  # no other process was faster
                 connection.execute(UPGRADE)
-                connection.execute(f"PRAGMA user_version = {VERSION}")
+                connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
             connection.execute("COMMIT")
 
     def _version(self, connection: sqlite3.Connection) -> int:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, BEFORE, VERSION):
-            words = "Choose another folder, or use the version of rbrl that wrote it."
-            what = f"{self.path} has format {version}; this version of rbrl reads formats {BEFORE} and {VERSION}"
-            raise StoreError(f"{what}. {words}")
+        if version not in (0, LAST_FORMAT_VERSION, FORMAT_VERSION):
+            known = f"{LAST_FORMAT_VERSION} and {FORMAT_VERSION}"
+            problem = f"{self.path} has format {version}; this version of rbrl reads formats {known}"
+            raise StoreError(f"{problem}. Choose another folder, or use the version of rbrl that wrote it.")
         return version
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _as_store_error(self) -> Iterator[None]:
+        """Turn errors of SQLite and of the disk into a StoreError."""
         try:
             yield
         except StoreError:
@@ -231,28 +240,25 @@ class Database:
             raise StoreError(self._explain(error)) from error
 
     def _explain(self, error: Exception) -> str:
-        """What happened, what has become of the results, and the way out; no more is said to be safe than is."""
-        path, text, number, kept = (
-            self.path,
-            str(error),
-            getattr(error, "errno", None),
-            "What was finished before is safe",
-        )
-        kind = getattr(error, "sqlite_errorcode", -1) & 0xFF  # the primary code; of other errors none that SQLite has
-        if kind == sqlite3.SQLITE_FULL or number in NO_SPACE:
-            return f"no space is left for {path} ({text}). {kept}: free some space and start again."
-        if kind == sqlite3.SQLITE_NOTADB:
-            return f"{path} is not a store of rbrl, or a damaged one ({text}). Choose another folder."
-        if kind == sqlite3.SQLITE_CORRUPT or isinstance(error, UNREADABLE) or "decode" in text:
-            words = "Put back a copy of the folder if there is one, or choose another folder, where all is done anew."
-            return f"{path} is damaged ({text}): some of what was finished before may be lost. {words}"
-        if kind == sqlite3.SQLITE_IOERR or number == errno.EIO:
-            words = (
-                "What was finished before is in the file as far as the disk has kept it: mend that, and start again."
+        """Return a message: the problem, the state of the results, and the way out."""
+        path = self.path
+        number = getattr(error, "errno", None)
+        code = getattr(error, "sqlite_errorcode", -1) & 0xFF  # the primary code of SQLite; 255 for other errors
+        if code == sqlite3.SQLITE_FULL or number in NO_SPACE:
+            return f"no space is left for {path} ({error}). {RESULTS_ARE_SAFE}: free some space and start again."
+        if code == sqlite3.SQLITE_NOTADB:
+            return f"{path} is not a store of rbrl, or a damaged one ({error}). Choose another folder."
+        if code == sqlite3.SQLITE_CORRUPT or isinstance(error, UNREADABLE) or "decode" in str(error):
+            way_out = "Restore a copy of the folder, or choose another folder and repeat all runs."
+            return f"{path} is damaged ({error}): some of what was finished before may be lost. {way_out}"
+        if code == sqlite3.SQLITE_IOERR or number == errno.EIO:
+            way_out = (
+                "What was finished before is in the file as far as the disk kept it: repair the disk and start again."
             )
-            return f"{path} could not be read or written ({text}): its disk is full, gone or failing. {words}"
-        if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return f"another process has kept {path} locked for {PATIENCE:.0f} s ({text}). {kept}: start again."
-        if isinstance(error, OSError) or kind in NOT_WRITABLE:
-            return f"{path} cannot be written ({text}). Choose a folder that you may write to. {kept}."
-        return f"{path} cannot be used ({text}); what was about to be written was undone. Choose another folder."
+            return f"{path} could not be read or written ({error}): its disk is full, gone or failing. {way_out}"
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            seconds = f"{LOCK_TIMEOUT:.0f} s"
+            return f"another process has kept {path} locked for {seconds} ({error}). {RESULTS_ARE_SAFE}: start again."
+        if isinstance(error, OSError) or code in NOT_WRITABLE:
+            return f"{path} cannot be written ({error}). Choose a folder that you may write to. {RESULTS_ARE_SAFE}."
+        return f"{path} cannot be used ({error}); the last write was undone. Choose another folder."

@@ -1,4 +1,4 @@
-"""`Store`: the rows of a comparison, in a folder, safe against being killed."""
+"""`Store`: the results of a comparison, in a folder; a killed process does not damage it."""
 
 from __future__ import annotations
 
@@ -13,47 +13,53 @@ from typing import TYPE_CHECKING, Any
 
 from rbrl._common.extras import import_extra
 from rbrl.experiments.plan import Plan
-from rbrl.experiments.runs import Fold, Outcome, Place, Run, Shelf, expand
+from rbrl.experiments.runs import Fold, Outcome, Place, Run, expand
+from rbrl.experiments.specs import Shelf
 from rbrl.experiments.sqlite import Database, Owner, is_alive
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS = [
+# Columns of the frames that a store returns.
+ROW_COLUMNS = [
     "dataset", "method", "split", "metric", "value", "status", "error", "params", "tune_seconds", "train_seconds",
     "test_seconds", "processor_seconds", "gap", "evaluations", "seed", "version", "machine",
 ]  # fmt: skip
-TUNING = ["dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations"]
-EFFORT = ["dataset", "method", "split", "n_fits", "seconds", "evaluations", "gap", "certified", "processor_seconds"]
-DATASETS = ["dataset", "n_samples", "n_features", "n_labels", "cardinality", "density"]
-RELIABILITY = ["dataset", "method", "split", "bin", "n", "foretold", "relevant"]
-# Where the bins of a run are among its values: beside metrics, none of which has this name.
-BINS = "reliability bins"
-NUMBERS = {"value", "gap", "evaluations", "seconds", "certified", *(name for name in ROWS if name.endswith("_seconds"))}
-# The column that holds JSON, decoded as it is read: text that cannot be decoded is then damage like any other.
-VALUES = 'vals AS "vals [json]"'
-FOLDS = f"point, fold, {VALUES}, fit_seconds, gap, evaluations"
+TUNING_COLUMNS = [
+    "dataset", "method", "split", "params", "fold", "metric", "value", "fit_seconds", "gap", "evaluations",
+]  # fmt: skip
+EFFORT_COLUMNS = [
+    "dataset", "method", "split", "n_fits", "seconds", "evaluations", "gap", "certified", "processor_seconds",
+]  # fmt: skip
+DATASET_COLUMNS = ["dataset", "n_samples", "n_features", "n_labels", "cardinality", "density"]
+RELIABILITY_COLUMNS = ["dataset", "method", "split", "bin", "n", "foretold", "relevant"]
+FLOAT_COLUMNS = {"value", "gap", "evaluations", "seconds", "certified"}
+FLOAT_COLUMNS |= {name for name in ROW_COLUMNS if name.endswith("_seconds")}
+# Key of the reliability bins among the values of a run; no metric has this name.
+BINS_KEY = "reliability bins"
+# Parts of queries. SQLite decodes the column with JSON, so that text that is no JSON is reported as damage.
+SELECT_VALUES = 'vals AS "vals [json]"'
+SELECT_FOLD = f"point, fold, {SELECT_VALUES}, fit_seconds, gap, evaluations"
 # A fit is certified if its gap is at most 1e-3.
-MEANS = """
+SELECT_EFFORT = """
 count(*), sum(fit_seconds), avg(evaluations), max(gap), avg(gap <= 1e-3),
 CASE WHEN count(processor_seconds) = count(*) THEN sum(processor_seconds) END
 """
 
 
 class Store:
-    """The results of a comparison.
+    """Results of a comparison.
 
-    They are kept in one SQLite file with a write-ahead log rather than in one file per run, because a run is written
-    together with all that was tuned for it, in one transaction: after a kill, a crash or on a full disk it is there with
-    all its parts or not at all. The same transactions let several processes of one machine share a store without doing
-    a run twice, and hundreds of thousands of tuning results stay one file to copy. Only the process that called
-    `execute` writes, never its workers, so those may be on other machines; the folder itself should be on a local disk,
-    since write-ahead logs do not work over a network.
+    They are kept in one SQLite file with a write-ahead log. A run and its tuning are written in one
+    transaction: after a kill, a crash or on a full disk, a run is there with all its parts or not at
+    all. Several processes of one machine can share a store, and no run is done twice. Only the
+    process that called `execute` writes, so that its workers may be on other machines. The folder
+    should be on a local disk, because write-ahead logs do not work over a network.
 
     Parameters
     ----------
     path : path
-        A folder; made when first needed.
+        Folder of the store; created when it is first needed.
 
     Examples
     --------
@@ -85,17 +91,18 @@ class Store:
         Parameters
         ----------
         plan : Plan, optional
-            Default: the one that was started last. A run belongs to every plan that would do the same, so a store may
-            serve several plans, and rows of one be asked for that was never started.
+            Plan whose rows are returned; by default the plan that was started last. A run belongs
+            to every plan with the same run, even to a plan that was never started.
 
         Returns
         -------
         DataFrame
-            With the columns dataset, method, split, metric, value, status ("ok" or "failed"), error, params (JSON),
-            tune_seconds, train_seconds, test_seconds, processor_seconds (of all three), gap,
-            evaluations, seed, version, machine. Times of a run that tunes are those of its whole search, also of what
-            was searched before; older stores leave that out of the processor's time, see :meth:`effort`. Runs that are
-            still to be done have no rows; a failed run has them without values.
+            The columns are dataset, method, split, metric, value, status ("ok" or "failed"), error,
+            params (JSON), tune_seconds, train_seconds, test_seconds, processor_seconds (of all
+            three), gap, evaluations, seed, version, machine. The times of a run that tunes include
+            its whole search, also the parts that were known before; stores of older versions leave
+            those parts out of the processor time, see :meth:`effort`. Runs that are not done have
+            no rows. Failed runs have rows without values.
 
         Examples
         --------
@@ -109,47 +116,50 @@ class Store:
         >>> sorted(rows.metric)[:3], rows.status.unique().tolist()
         (['average_precision', 'coverage', 'f1_example'], ['ok'])
         """
-        chosen = plan or self.plan()
-        lines = self._select(f"SELECT {VALUES}, {', '.join(ROWS[5:])} FROM runs WHERE key = ?", self._asked(plan))
-        metrics = chosen.metrics if chosen else ()
-        found = ((*place, metric, vals.get(metric), *rest) for place, vals, *rest in lines for metric in metrics)
-        return _frame(found, ROWS)
+        current = plan or self.plan()
+        metrics = current.metrics if current else ()
+        query = f"SELECT {SELECT_VALUES}, {', '.join(ROW_COLUMNS[5:])} FROM runs WHERE key = ?"
+        lines = self._select(query, self._run_keys(plan))
+        rows = ((*place, metric, vals.get(metric), *rest) for place, vals, *rest in lines for metric in metrics)
+        return _frame(rows, ROW_COLUMNS)
 
     def tuning(self, plan: Plan | None = None) -> pd.DataFrame:
-        """Return what every grid point of a plan gave on every fold.
+        """Return the values of every grid point of a plan on every fold.
 
         Parameters
         ----------
         plan : Plan, optional
-            Default: the one that was started last.
+            Plan of the runs; by default the plan that was started last.
 
         Returns
         -------
         DataFrame
-            With the columns dataset, method, split, params (JSON), fold, metric, value, fit_seconds, gap, evaluations.
-            `split` is the one whose training part was tuned on.
+            The columns are dataset, method, split (on whose training part the method was tuned),
+            params (JSON), fold, metric, value, fit_seconds, gap, evaluations.
         """
-        lines = self._select(f"SELECT {FOLDS} FROM folds WHERE tune_key = ? ORDER BY point, fold", self._tuned(plan))
-        found = ((*p, point, fold, *value, *rest) for p, point, fold, vals, *rest in lines for value in vals.items())
-        return _frame(found, TUNING)
+        query = f"SELECT {SELECT_FOLD} FROM folds WHERE tune_key = ? ORDER BY point, fold"
+        lines = self._select(query, self._tuning_keys(plan))
+        rows = ((*p, point, fold, *value, *rest) for p, point, fold, vals, *rest in lines for value in vals.items())
+        return _frame(rows, TUNING_COLUMNS)
 
     def effort(self, plan: Plan | None = None) -> pd.DataFrame:
-        """Return what tuning cost: one row for each data set, method and split that was tuned on.
+        """Return the cost of the tuning: one row for each data set, method and split.
 
         Parameters
         ----------
         plan : Plan, optional
-            Default: the one that was started last.
+            Plan of the runs; by default the plan that was started last.
 
         Returns
         -------
         DataFrame
-            With the columns dataset, method, split, n_fits, seconds (of all fits), evaluations (mean per fit), gap (the
-            largest), certified (share of the fits with a gap of at most 1e-3), processor_seconds (of the whole
-            search, judging included; NaN where a part was searched before this was recorded).
+            The columns are dataset, method, split, n_fits, seconds (of all fits), evaluations (mean
+            per fit), gap (the largest), certified (share of the fits with a gap of at most 1e-3),
+            processor_seconds (of the whole search with its evaluations; NaN if it was not recorded
+            for a part of the search).
         """
-        lines = self._select(f"SELECT {MEANS} FROM folds WHERE tune_key = ?", self._tuned(plan))
-        return _frame(((*place, *line) for place, *line in lines if line[0]), EFFORT)
+        lines = self._select(f"SELECT {SELECT_EFFORT} FROM folds WHERE tune_key = ?", self._tuning_keys(plan))
+        return _frame(((*place, *line) for place, *line in lines if line[0]), EFFORT_COLUMNS)
 
     def failures(self, plan: Plan | None = None) -> pd.DataFrame:
         """Return one row per failed run.
@@ -157,12 +167,12 @@ class Store:
         Parameters
         ----------
         plan : Plan, optional
-            Default: the one that was started last.
+            Plan of the runs; by default the plan that was started last.
 
         Returns
         -------
         DataFrame
-            With the columns dataset, method, split, error, trace (the whole traceback).
+            The columns are dataset, method, split, error, trace (the traceback).
 
         Examples
         --------
@@ -175,56 +185,57 @@ class Store:
         >>> len(store.failures())
         0
         """
-        lines = self._select("SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'", self._asked(plan))
+        lines = self._select("SELECT error, trace FROM runs WHERE key = ? AND status = 'failed'", self._run_keys(plan))
         return _frame(((*place, *line) for place, *line in lines), ["dataset", "method", "split", "error", "trace"])
 
     def reliability(self, plan: Plan | None = None) -> pd.DataFrame:
-        """Return what came of probabilities, in bins of equal width; of runs that had a metric of probabilities to measure.
+        """Return predicted probabilities and relevant labels in bins, for runs with a metric of probabilities.
 
         Parameters
         ----------
         plan : Plan, optional
-            Default: the one that was started last.
+            Plan of the runs; by default the plan that was started last.
 
         Returns
         -------
         DataFrame
-            With the columns dataset, method, split, bin, n (entries of the test labels whose probability is in the bin),
-            foretold (sum of these probabilities), relevant (how many of the entries are).
+            The columns are dataset, method, split, bin, n (number of test labels whose probability
+            is in the bin), foretold (sum of these probabilities), relevant (number of relevant labels).
         """
-        lines = self._select(f"SELECT {VALUES} FROM runs WHERE key = ? AND status = 'ok'", self._asked(plan))
-        found = ((place, enumerate(zip(*vals[BINS]))) for place, vals in lines if BINS in vals)
-        return _frame(((*place, i, *one) for place, bins in found for i, one in bins), RELIABILITY)
+        query = f"SELECT {SELECT_VALUES} FROM runs WHERE key = ? AND status = 'ok'"
+        lines = self._select(query, self._run_keys(plan))
+        by_run = ((place, enumerate(zip(*vals[BINS_KEY]))) for place, vals in lines if BINS_KEY in vals)
+        return _frame(((*place, i, *one) for place, bins in by_run for i, one in bins), RELIABILITY_COLUMNS)
 
     def datasets(self) -> pd.DataFrame:
-        """Return what is known of data sets that came from files.
+        """Return the sizes of data sets that came from files.
 
         Returns
         -------
         DataFrame
-            With the columns dataset, n_samples, n_features, n_labels, cardinality, density.
+            The columns are dataset, n_samples, n_features, n_labels, cardinality, density.
         """
         with self._database.reading() as cursor:
-            return _frame(cursor.execute("SELECT * FROM datasets ORDER BY rowid").fetchall(), DATASETS)
+            return _frame(cursor.execute("SELECT * FROM datasets ORDER BY rowid").fetchall(), DATASET_COLUMNS)
 
-    def _asked(self, plan: Plan | None) -> list[tuple[Place, str, str | None]]:
-        """Place, key and tune_key of the runs of a plan, or of the one that was started last."""
+    def _run_keys(self, plan: Plan | None) -> list[tuple[Place, str, str | None]]:
+        """Return place, key and tune_key of the runs of a plan, or of the plan that was started last."""
         if plan is not None:
             return [(run.place, run.key, run.tune_key) for run in expand(plan, Shelf(plan.folder))]
         with self._database.reading() as cursor:
             found = cursor.execute("SELECT dataset, method, split, key, tune_key FROM current ORDER BY position")
             return [((dataset, method, split), *keys) for dataset, method, split, *keys in found.fetchall()]
 
-    def _tuned(self, plan: Plan | None) -> list[tuple[Place, str]]:
-        """Place and key of each tuning; where runs of a method share one, the first of them."""
+    def _tuning_keys(self, plan: Plan | None) -> list[tuple[Place, str]]:
+        """Return place and key of each tuning; the first place if several runs share it."""
         first: dict[tuple[str, str, str], tuple[Place, str]] = {}
-        for place, _, tune_key in self._asked(plan):
+        for place, _, tune_key in self._run_keys(plan):
             if tune_key:
                 first.setdefault((*place[:2], tune_key), (place, tune_key))
         return list(first.values())
 
     def _select(self, query: str, keys: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """The lines of a query for each (place, key), with the place before them."""
+        """Return the lines of a query for each (place, key), each line after its place."""
         with self._database.reading() as cursor:
             return [(place, *line) for place, key, *_ in keys for line in cursor.execute(query, (key,)).fetchall()]
 
@@ -234,15 +245,16 @@ class Store:
         Parameters
         ----------
         plan : Plan
+            New current plan.
         runs : list of Run
-            As `expand` gives them.
+            Runs of the plan, from `expand`.
         sizes : dict of str to tuple
-            Those of the data sets that come from files, by name; see `Shelf.sizes`.
+            Sizes of the data sets that come from files, by name; see `Shelf.sizes`.
 
         Returns
         -------
         dict of (dataset, method, split) to dict
-            Identities of the runs of the plan that was the current one before.
+            Identities of the runs of the last plan.
         """
         lines = [(i, *run.place, run.key, run.tune_key, json.dumps(run.identity)) for i, run in enumerate(runs)]
         with self._database.writing() as cursor:
@@ -255,32 +267,33 @@ class Store:
             return before
 
     def finished(self) -> dict[str, Outcome]:
-        """Return what is known of every run that has a result, by its key.
+        """Return the outcome of every finished run, by its key.
 
         Returns
         -------
         dict of str to Outcome
         """
         with self._database.reading() as cursor:
-            found = cursor.execute(f"SELECT key, status, error, {VALUES}, again, version FROM runs").fetchall()
-            return {key: Outcome(*result) for key, *result in found}
+            query = f"SELECT key, status, error, {SELECT_VALUES}, again, version FROM runs"
+            return {key: Outcome(*result) for key, *result in cursor.execute(query).fetchall()}
 
     def known(self, tune_key: str | None) -> list[Fold]:
-        """Return what was tuned under this key; nothing for a run that is not tuned.
+        """Return the known folds of a tuning; an empty list for a run that is not tuned.
 
         Parameters
         ----------
         tune_key : str or None
+            Key of the tuning.
 
         Returns
         -------
         list of Fold
         """
-        query = f"SELECT {FOLDS}, processor_seconds FROM folds WHERE tune_key = ?"
+        query = f"SELECT {SELECT_FOLD}, processor_seconds FROM folds WHERE tune_key = ?"
         with self._database.reading() as cursor:
-            found = cursor.execute(query, (tune_key,)).fetchall()
-            # SQLite keeps NaN as NULL.
-            return [Fold._make(math.nan if value is None else value for value in line) for line in found]
+            lines = cursor.execute(query, (tune_key,)).fetchall()
+            # SQLite stores NaN as NULL.
+            return [Fold._make(math.nan if value is None else value for value in line) for line in lines]
 
     def claim(self, key: str, since: float) -> str:
         """Claim a run, so that no other process does it.
@@ -288,32 +301,35 @@ class Store:
         Parameters
         ----------
         key : str
-            That of the run.
+            Key of the run.
         since : float
-            Older results do not count.
+            Time before which results do not count.
 
         Returns
         -------
         {"ours", "theirs", "done"}
-            "theirs": a living process has it; "done": it has a result.
+            "ours" if this process has the run now, "theirs" if another running process has it,
+            "done" if it has a result.
         """
         self._owner = self._owner or Owner(self.path / "locks")
         with self._database.writing() as cursor:
             if cursor.execute("SELECT 1 FROM runs WHERE key = ? AND finished >= ?", (key, since)).fetchone():
                 return "done"
-            found = cursor.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
-            if found and is_alive(self.path / "locks", found[0]):
+            owner = cursor.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
+            if owner and is_alive(self.path / "locks", owner[0]):
                 return "theirs"
             _insert(cursor, "claims", [(key, self._owner.name)])
         return "ours"
 
     def save(self, run: Run, outcome: Outcome) -> None:
-        """Write a run, its tuning, and what its fits have shown of its `others`, and give up the claim, at once.
+        """Write a run with its tuning and its `others`, and release its claim, in one transaction.
 
         Parameters
         ----------
         run : Run
+            Run that has ended.
         outcome : Outcome
+            Its outcome.
         """
         with self._database.writing() as cursor:
             for one, result in [(run, outcome), *zip(run.others, outcome.others)]:
@@ -324,7 +340,7 @@ class Store:
             cursor.execute("DELETE FROM claims WHERE key = ?", (run.key,))
 
     def close(self) -> None:
-        """Give up all claims and close the file; the store can be used again."""
+        """Release all claims and close the file; the store can be used again."""
         if self._owner is not None:
             self._owner.close()
             self._owner = None
@@ -337,18 +353,18 @@ class Store:
 def _frame(records: Iterable[Any], columns: list[str]) -> pd.DataFrame:
     pandas = import_extra("pandas", "report", "The table of a store")
     frame = pandas.DataFrame.from_records(list(records), columns=columns)
-    return frame.astype({name: float for name in columns if name in NUMBERS})
+    return frame.astype({name: float for name in columns if name in FLOAT_COLUMNS})
 
 
 def _insert(cursor: Cursor, table: str, lines: list[tuple[Any, ...]]) -> None:
-    """Write whole lines, in place of those of the same key."""
+    """Write lines; each replaces a line with the same key."""
     if lines:
         cursor.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(lines[0]))})", lines)
 
 
 def _record(run: Run, outcome: Outcome) -> tuple[Any, ...]:
     bins = outcome.reliability
-    values = outcome.values if bins is None else {**outcome.values, BINS: [part.tolist() for part in bins]}
+    values = outcome.values if bins is None else {**outcome.values, BINS_KEY: [part.tolist() for part in bins]}
     return (
         *(run.key, outcome.status, outcome.error, outcome.trace, int(outcome.again)),
         *(json.dumps(values), json.dumps(outcome.params)),

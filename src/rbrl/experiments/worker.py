@@ -22,7 +22,7 @@ from rbrl.experiments.methods import Classifier, build, inner_names
 from rbrl.experiments.runs import Fold, Outcome, Run, by_point, machine, missing_points
 from rbrl.metrics import ReliabilityBins, reliability_bins
 from rbrl.selection import choose, tune
-from rbrl.selection.grid import Predicted, predictions
+from rbrl.selection.grid import Predictions, predict_for_metrics
 from rbrl.splits import IterativeStratifiedShuffleSplit, random_split
 
 Grid: TypeAlias = dict[str, list[Any]]
@@ -91,7 +91,7 @@ def _work(outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[Fold]
     start = time.perf_counter()
     estimator.fit(X_train, Y[train])
     fit_end = time.perf_counter()
-    predicted = predictions(estimator, X_test, run.plan.metrics)
+    predicted = predict_for_metrics(estimator, X_test, run.plan.metrics)
     outcome.train_seconds = fit_end - start
     outcome.test_seconds = time.perf_counter() - fit_end
     if isinstance(estimator, CommandClassifier) and {"fit_seconds", "predict_seconds"} <= set(estimator.answer_):
@@ -130,15 +130,15 @@ def _choose_point(run: Run, folds: Iterable[Fold]) -> dict[str, Any]:
     return choose(by_point(run, folds), run.plan.tuning.criterion, run.plan.metrics)
 
 
-def _evaluate(Y: Array, predicted: Predicted, run: Run) -> dict[str, float]:
+def _evaluate(Y: Array, predicted: Predictions, run: Run) -> dict[str, float]:
     """Return the values of the metrics by name; refuse predictions that do not have the shape of Y."""
     for kind, values in predicted._asdict().items():
         if values is not None and values.shape != Y.shape:
             raise ValueError(f"the method's {kind} must have the shape of Y, {Y.shape}. Got {values.shape} instead.")
-    return predicted.judged(Y, run.plan.metrics, run.convention)
+    return predicted.evaluate(Y, run.plan.metrics, run.convention)
 
 
-def _reliability(Y: Array, predicted: Predicted) -> ReliabilityBins | None:
+def _reliability(Y: Array, predicted: Predictions) -> ReliabilityBins | None:
     P = predicted.probabilities
     return None if P is None else reliability_bins(Y, P, missing="ignore")
 
@@ -189,7 +189,7 @@ class OtherRule:
             not run.points or (not missing_points(run, folds) and _choose_point(run, folds) == chosen)
         ):
             try:
-                predicted = predictions(estimator.set_params(**self.parameters), X_test, run.plan.metrics)
+                predicted = predict_for_metrics(estimator.set_params(**self.parameters), X_test, run.plan.metrics)
                 evaluated: dict[str, Any] = {
                     "values": _evaluate(Y_test, predicted, run),
                     "reliability": _reliability(Y_test, predicted),

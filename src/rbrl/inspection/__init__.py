@@ -1,6 +1,6 @@
-"""Why a row has a label, and which labels a model ties together: text, frames and figures."""
+"""Inspection of fitted models: terms of a score, and similarity of labels."""
 
 from rbrl.inspection.explanation import Explanation, explain
-from rbrl.inspection.labels import LabelMap, label_map
+from rbrl.inspection.label_maps import LabelMap, label_map
 
 __all__ = ["Explanation", "LabelMap", "explain", "label_map"]

@@ -69,7 +69,8 @@ def check_scores(Y: MatrixLike, scores: MatrixLike, convention: str, missing: st
     Error messages call the scores `name`.
     """
     T, is_missing = _check_true_labels(Y, scores, name, convention, missing)
-    F: Any = scores.tocsr() if sparse.issparse(scores) else np.asarray(scores)
+    F: Any = scores
+    F = F.tocsr() if sparse.issparse(F) else np.asarray(F)
     if F.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be real numbers. Got dtype {F.dtype} instead.")
     _check_shapes(T, F, name)

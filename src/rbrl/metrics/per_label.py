@@ -189,10 +189,8 @@ def auc_macro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted scores; a larger score means a more relevant label.
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
     convention : {"paper", "mulan", "sklearn"}
         "paper": as in the authors' program, ties count as right, and labels that all samples have
         or lack count 0. "sklearn": ties count one half, and such labels are left out
@@ -239,10 +237,8 @@ def auc_micro(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted scores; a larger score means a more relevant label.
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
 

@@ -1,6 +1,6 @@
 """Metrics of predicted probabilities: their accuracy, and their calibration."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -54,10 +54,8 @@ def log_loss(Y: MatrixLike, probabilities: MatrixLike, *, convention: str = "pap
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    probabilities : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted probabilities that each label is relevant.
+    Y, probabilities : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted probabilities that they are relevant.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
 
@@ -72,13 +70,11 @@ def log_loss(Y: MatrixLike, probabilities: MatrixLike, *, convention: str = "pap
     >>> round(log_loss([[1, 0]], [[0.5, 0.5]]), 4)
     0.6931
     """
-    loss = 0.0
-    n = 0
-    for relevant, P in _known_entries(_check_probabilities(Y, probabilities, convention, missing)):
-        P_true = np.where(relevant, P, 1 - P)
-        loss -= float(np.log(np.maximum(P_true, SMALLEST_PROBABILITY)).sum())
-        n += len(P)
-    return loss / n if n else warn_undefined()
+
+    def loss(relevant: BoolArray, P: FloatArray) -> FloatArray:
+        return -np.log(np.maximum(np.where(relevant, P, 1 - P), SMALLEST_PROBABILITY))
+
+    return _mean_over_entries(loss, Y, probabilities, convention, missing)
 
 
 def brier_score(
@@ -90,10 +86,8 @@ def brier_score(
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    probabilities : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted probabilities that each label is relevant.
+    Y, probabilities : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted probabilities that they are relevant.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
 
@@ -108,12 +102,7 @@ def brier_score(
     >>> brier_score([[1, 0]], [[0.5, 0.0]])
     0.125
     """
-    loss = 0.0
-    n = 0
-    for relevant, P in _known_entries(_check_probabilities(Y, probabilities, convention, missing)):
-        loss += float(((P - relevant) ** 2).sum())
-        n += len(P)
-    return loss / n if n else warn_undefined()
+    return _mean_over_entries(lambda relevant, P: (P - relevant) ** 2, Y, probabilities, convention, missing)
 
 
 def expected_calibration_error(
@@ -127,10 +116,8 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    probabilities : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted probabilities that each label is relevant.
+    Y, probabilities : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted probabilities that they are relevant.
     n_bins : int, default=15
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
@@ -164,10 +151,8 @@ def calibration_error_macro(
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    probabilities : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted probabilities that each label is relevant.
+    Y, probabilities : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted probabilities that they are relevant.
     n_bins : int, default=15
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
@@ -196,10 +181,8 @@ def reliability_bins(
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    probabilities : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted probabilities that each label is relevant.
+    Y, probabilities : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted probabilities that they are relevant.
     n_bins : int, default=15
         Number of bins of equal width.
     per_label : bool, default=False
@@ -234,11 +217,19 @@ def _check_probabilities(Y: MatrixLike, probabilities: MatrixLike, convention: s
     return checked
 
 
-def _known_entries(checked: Comparison) -> Iterator[tuple[BoolArray, FloatArray]]:
-    """Yield relevance and probability of the entries that are known, a block of rows at a time."""
-    for rows in row_blocks(*checked):
+def _mean_over_entries(
+    loss: Callable[[BoolArray, FloatArray], FloatArray], Y: MatrixLike, probabilities: MatrixLike, convention: str,
+    missing: str,
+) -> float:  # fmt: skip
+    """Average a function of relevance and probability over the entries that are known."""
+    total = 0.0
+    n = 0
+    for rows in row_blocks(*_check_probabilities(Y, probabilities, convention, missing)):
         known = rows.known
-        yield rows.relevant[known], rows.scores[known].astype(np.float64)
+        values = loss(rows.relevant[known], rows.scores[known].astype(np.float64))
+        total += float(values.sum())
+        n += len(values)
+    return total / n if n else warn_undefined()
 
 
 def _count_bins(

@@ -23,10 +23,8 @@ def ranking_loss(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper"
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted scores; a larger score means a more relevant label.
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
     convention : {"paper", "mulan", "sklearn"}
         Samples without a pair (no or all labels relevant) are left out in "paper" and "mulan",
         and count 0 in "sklearn". In "mulan" the later of two tied labels ranks first.
@@ -62,10 +60,8 @@ def average_precision(Y: MatrixLike, scores: MatrixLike, *, convention: str = "p
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted scores; a larger score means a more relevant label.
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
     convention : {"paper", "mulan", "sklearn"}
         "paper", "mulan": the later of two tied labels ranks first, and samples without a pair (no
         or all labels relevant) are left out. "sklearn": tied labels share the last of their
@@ -119,10 +115,8 @@ def one_error(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", m
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted scores; a larger score means a more relevant label.
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
     convention, missing : str
         Options of :func:`evaluate`. All conventions agree.
 
@@ -174,10 +168,8 @@ def coverage(Y: MatrixLike, scores: MatrixLike, *, convention: str = "paper", mi
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted scores; a larger score means a more relevant label.
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
     convention : {"paper", "mulan", "sklearn"}
         "paper": the earlier of two tied labels ranks first. The maximum over no label is 0, so a
         sample without labels adds :math:`-1/l`. "mulan": the later of two tied labels ranks
@@ -238,10 +230,8 @@ def precision_at_k(
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted scores; a larger score means a more relevant label.
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
     k : int, default=5
         Number of best-scored labels.
     convention, missing : str
@@ -276,10 +266,8 @@ def recall_at_k(
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted scores; a larger score means a more relevant label.
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
     k : int, default=5
         Number of best-scored labels.
     convention, missing : str
@@ -297,7 +285,7 @@ def recall_at_k(
     0.5
     """
     blocks = _labelled_blocks(_check_at_k(Y, scores, k, convention, missing))
-    return _mean_of_labelled(np.concatenate([_gains(T, F, k).sum(axis=1) / T.sum(axis=1) for T, F in blocks]))
+    return _mean_over_labelled_rows(np.concatenate([_gains(T, F, k).sum(axis=1) / T.sum(axis=1) for T, F in blocks]))
 
 
 def ndcg_at_k(
@@ -311,10 +299,8 @@ def ndcg_at_k(
 
     Parameters
     ----------
-    Y : array or sparse matrix of 0/1, shape (n_samples, n_labels)
-        True labels.
-    scores : array or sparse matrix, shape (n_samples, n_labels)
-        Predicted scores; a larger score means a more relevant label.
+    Y, scores : array or sparse matrix, shape (n_samples, n_labels)
+        True labels, 0/1, and predicted scores.
     k : int, default=5
         Number of best-scored labels.
     convention : {"paper", "mulan", "sklearn"}
@@ -339,7 +325,7 @@ def ndcg_at_k(
     gain = _tie_averaged_dcg if convention == "sklearn" else _dcg
     rows = np.concatenate([gain(T, F, k) / _ideal_dcg(T, k) for T, F in _labelled_blocks(checked)])
     n_known = _known_rows(checked) if convention == "sklearn" else 0
-    return float(rows.sum() / n_known) if n_known else _mean_of_labelled(rows)
+    return float(rows.sum() / n_known) if n_known else _mean_over_labelled_rows(rows)
 
 
 def _known_rows(checked: Comparison) -> int:
@@ -362,7 +348,7 @@ def _labelled_blocks(checked: Comparison) -> Iterator[tuple[BoolArray, FloatArra
         yield labelled.relevant, labelled.ranking_scores
 
 
-def _mean_of_labelled(values: FloatArray) -> float:
+def _mean_over_labelled_rows(values: FloatArray) -> float:
     return float(values.mean()) if len(values) else warn_undefined("None of the samples has a relevant label")
 
 

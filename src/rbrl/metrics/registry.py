@@ -111,17 +111,6 @@ class Metric:
         Returns
         -------
         Metric
-
-        Examples
-        --------
-        >>> from sklearn.datasets import make_multilabel_classification
-        >>> from sklearn.model_selection import cross_val_score
-        >>> from rbrl import RBRLClassifier
-        >>> from rbrl.metrics import get_metric
-        >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-        >>> values = cross_val_score(RBRLClassifier(), X, Y, scoring=get_metric("ranking_loss").scorer(), cv=3)
-        >>> bool((values <= 0).all())  # of a loss, scikit-learn maximises the negative
-        True
         """
         return replace(self, convention=convention, missing=missing)
 
@@ -145,6 +134,10 @@ class Metric:
         prediction: dict[str, Any] = {self.needs: predict(estimator, X)}
         value = self.value(Y, convention=convention, **prediction)
         return value if self.greater_is_better else -value
+
+    def better(self, first: float, second: float) -> bool:
+        """Return True if the value `first` is strictly better than the value `second`."""
+        return first > second if self.greater_is_better else first < second
 
     @property
     def arrow(self) -> str:

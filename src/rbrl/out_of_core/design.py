@@ -116,15 +116,15 @@ class BlockDesign(SummedDesign):
             last = constant**2 * found.n_samples
             gram = np.block([[gram, sums[:, None]], [sums, last]]) if self.whitened else np.append(gram, last)
         self.column_squares = gram.diagonal().copy() if self.whitened else gram
-        coordinates: tuple[FloatArray | Rotation, FloatArray]
+        turn: FloatArray | Rotation
         if self.whitened:
             # More passes are made only if the Gram matrix does not resolve all directions.
-            coordinates = whiten(
+            turn, diagonal = whiten(
                 gram, lambda V: blocks.total(block_projected_gram, last_row_times(V, self.constant))[0]
             )
         else:
-            coordinates = rotated(self._sample_gram, gram, directions_worth(found.n_entries, len(gram)))
-        super().__init__(found.n_samples, *coordinates, self.constant)
+            turn, diagonal = rotated(self._sample_gram, gram, directions_worth(found.n_entries, len(gram)))
+        super().__init__(found.n_samples, turn, diagonal, self.constant)
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
         """Return X'X times V, estimated from the sample."""
@@ -283,7 +283,7 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
     return Survey(
         n_samples=n_samples, n_features=n_features, n_labels=n_labels, n_entries=n_entries,
         low=-1 if minus_ones else 0, label_type=label_type, sparse_labels=sparse_labels, known=known,
-        gram=gram, sums=sums, scales=ColumnScales.of_sums(*weighted_sums),
+        gram=gram, sums=sums, scales=ColumnScales.from_sums(*weighted_sums),
         empty_share=empty_weight / weighted_sums[0], sparse_features=sparse_features, sample=_join_samples(samples),
     )  # fmt: skip
 

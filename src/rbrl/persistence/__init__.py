@@ -34,8 +34,8 @@ from rbrl.persistence.contents import check_model
 from rbrl.persistence.schema import (
     ENTRY_SUFFIXES,
     check_schema,
+    find_refused_pairs,
     iterate_nodes,
-    list_refused,
     make_printable,
     trusted_names,
     update_modules,
@@ -88,7 +88,7 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     with _without_callbacks(model):
         archive = skops.io.dumps({**content, "summary": summary, "model": model})
     untrusted = sorted(set(skops.io.get_untrusted_types(data=archive)) - set(trusted_names()))
-    refused = [*list_refused(_read_schema(archive)), *untrusted]
+    refused = [*find_refused_pairs(_read_schema(archive)), *untrusted]
     if refused:
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved: it holds {', '.join(refused)}, which a model file must not contain. "

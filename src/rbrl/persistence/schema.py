@@ -172,7 +172,7 @@ def _children(value: Any) -> Iterator[Any]:
             yield from content.values()
 
 
-def list_refused(schema: Any) -> list[str]:
+def find_refused_pairs(schema: Any) -> list[str]:
     """Return the pairs of class and loader of a schema that are not allowed.
 
     Parameters
@@ -188,7 +188,7 @@ def list_refused(schema: Any) -> list[str]:
     Examples
     --------
     >>> node = {"__class__": "system", "__module__": "os", "__loader__": "FunctionNode", "__id__": 1}
-    >>> list_refused({"content": [node]})
+    >>> find_refused_pairs({"content": [node]})
     ['os.system by FunctionNode']
     """
     permitted = permitted_classes()
@@ -219,7 +219,7 @@ def check_schema(schema: Any) -> None:
         text nor numbers, or two different nodes have the same number. skops would build the first of these
         nodes in both places.
     """
-    if refused := list_refused(schema):
+    if refused := find_refused_pairs(schema):
         raise ModelFileError(f"rejected, because it asks for types that no rbrl model needs: {', '.join(refused)}.")
     protocol = schema.get("protocol")
     if type(protocol) is not int or protocol < OLDEST_PROTOCOL:

@@ -77,7 +77,7 @@ class LinearSpace:
 
     def __init__(self, X: Matrix, centred: bool) -> None:
         self.X = X
-        # A subtraction is correctly rounded, so that any centre is as good as the exact mean.
+        # A subtraction is correctly rounded, so that any centre may replace the exact mean.
         self.centred = X - X.mean(axis=0) if centred and X.shape[0] and not issparse(X) else X
         self.row_norms = np.sqrt(squares(self.centred, axis=1))
 

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
 from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number, users_level
 from rbrl._common.typing import Array, ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike
 from rbrl.decision import RowThreshold
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.convex_problem import present_rows
-from rbrl.estimators.display import CertifiedDisplay
-from rbrl.estimators.kernel_model import KernelModel
+from rbrl.estimators.convex_problem import observed_rows
+from rbrl.estimators.display import show_certificate
+from rbrl.estimators.forms import KERNEL, check_kernel, form_of, is_precomputed, kernel_values
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.kernels import WITH_WIDTH, check_gram
+from rbrl.problem.kernel import check_semidefinite
 from rbrl.ranking_svm.certificate import FeatureSpace, KernelSpace, LinearSpace, PairProblem, solve_and_certify
 from rbrl.ranking_svm.pairs import GramRows, Rows, calibrated_pairs, choose_rows, ranking_pairs, zero_label_pairs
 from rbrl.ranking_svm.pairwise_ascent import Start
@@ -30,7 +30,7 @@ LIFTS = {"free": np.inf, "absorbed": 1.0, "none": 0.0}
 Duals: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
-class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
+class PairSVM(MultiLabelClassifier):
     """Base class of the ranking SVMs, linear or with a kernel.
 
     A subclass sets `_pairs`. If the pairs have one column more than Y, this is the zero label, whose score is
@@ -163,32 +163,33 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
 
     def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
         """Return the indices and weights of the rows that are used."""
-        return present_rows(weights, len(Y))
+        return observed_rows(weights, len(Y))
 
     def _rows(self, X: Matrix, kept: IntArray) -> Rows:
-        if self._is_linear():
+        if form_of(self).is_linear:
             return choose_rows(X[kept].astype(np.float64, copy=False))
-        K = check_gram(self._gram(X))[np.ix_(kept, kept)]
-        if self._is_precomputed() or callable(self.kernel):
-            _check_positive(K)
+        K = check_gram(kernel_values(self, X))[np.ix_(kept, kept)]
+        if is_precomputed(self) or callable(self.kernel):
+            check_semidefinite(K)
         return GramRows(K)
 
     def _space(self, X: Matrix, kept: IntArray, rows: Rows) -> FeatureSpace:
         """Return the rows in the form of the certificate."""
-        if isinstance(rows, GramRows) and not self._is_linear():
+        if isinstance(rows, GramRows) and not form_of(self).is_linear:
             return KernelSpace(rows.K)
         return LinearSpace(X[kept].astype(np.float64, copy=False), centred=self.bias == "free")
 
     def _store(self, X: Matrix, kept: IntArray, coefficients: FloatArray) -> None:
-        if self._is_linear():
+        if form_of(self).is_linear:
             self.coef_ = np.ascontiguousarray(coefficients.T)
-            return
-        self.dual_coef_ = np.zeros((X.shape[0], coefficients.shape[1]), dtype=X.dtype)
-        self.dual_coef_[kept] = coefficients
-        self.X_fit_ = None if self._is_precomputed() else X
+        else:
+            KERNEL.store(self, X, kept, coefficients.astype(X.dtype, copy=False))
 
     def _scores(self, X: Matrix) -> FloatArray:
-        return self._raw_scores(X)
+        return form_of(self).scores(self, X)
+
+    def _sk_visual_block_(self) -> Any:
+        return show_certificate(self)
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
@@ -196,7 +197,7 @@ class PairSVM(CertifiedDisplay, KernelModel, MultiLabelClassifier):
         check_choice(owner, "bias", self.bias, tuple(LIFTS))
         check_number(owner, "tol", self.tol, strict=True)
         check_number(owner, "max_iter", self.max_iter, low=1, integer=True)
-        self._check_kernel()
+        check_kernel(self)
 
 
 def _start(last: Duals | None, cap: FloatArray, n_labels: int) -> Start | None:
@@ -205,18 +206,6 @@ def _start(last: Duals | None, cap: FloatArray, n_labels: int) -> Start | None:
         return None
     duals, biases, last_cap = last
     return np.where(duals >= last_cap, cap, duals), biases
-
-
-def _check_positive(K: FloatArray) -> None:
-    size = float(np.max(np.abs(K), initial=0.0))
-    try:
-        cholesky(K + 1e-6 * max(size, 1e-300) * np.eye(len(K)), overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        lowest = np.linalg.eigvalsh(K)[0]
-        raise ValueError(
-            f"A kernel matrix must be positive semidefinite. Got an eigenvalue of {lowest:.3g}; add a multiple of "
-            "the identity to the matrix."
-        ) from None
 
 
 class RankSVM(PairSVM):
@@ -328,7 +317,7 @@ class RankSVM(PairSVM):
         if not len(kept):
             self._fit_no_threshold(Y)
             return
-        rule = RowThreshold(self.threshold).fit(self._raw_scores(X)[kept].astype(np.float64), Y[kept], weights)
+        rule = RowThreshold(self.threshold).fit(PairSVM._scores(self, X)[kept].astype(np.float64), Y[kept], weights)
         self.threshold_coef_ = rule.coef_.astype(X.dtype)
         self.threshold_intercept_ = rule.intercept_
 
@@ -338,13 +327,13 @@ class RankSVM(PairSVM):
         self.threshold_intercept_ = -float(np.sign(Y.sum()))
 
     def _kept(self, Y: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray | None]:
-        rows, weights = present_rows(weights, len(Y))
+        rows, weights = observed_rows(weights, len(Y))
         relevant = Y[rows] > 0
         both = relevant.any(axis=1) & ~relevant.all(axis=1)
         return rows[both], None if weights is None else weights[both]
 
     def _scores(self, X: Matrix) -> FloatArray:
-        scores = self._raw_scores(X)
+        scores = PairSVM._scores(self, X)
         if self.targets_.n_columns == 1:
             return scores[:, 1:] - scores[:, :1]
         rule = RowThreshold(ties_relevant=True)

@@ -223,7 +223,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
         splits = list(check_cv(cv, data.y, classifier=True).split(data.X, data.y))
         fold_generator = (Fold(estimator, data, train, test, scoring, self.search_tol) for train, test in splits)
         display = display_for(True, patience=PATIENCE_SECONDS) if self.verbose else None
-        with Models(type(self).__name__, display, callback=task.told) as progress:
+        with Models(type(self).__name__, display, callback=task.callback) as progress:
             folds = Folds(fold_generator, len(splits), self.n_jobs, progress)
             stages = self._stages(estimator, data, folds)
             stage = next(stages)

@@ -135,12 +135,14 @@ def tune(
     """
     names = [get_metric(metric).name for metric in metrics]
     if isinstance(folds, int):
-        folds = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
+        splits = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(X.shape[0]))
+    else:
+        splits = folds
     # With a limited rank, solutions are local optima, and those of neighbours need not be close.
     any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
     search = _search_path if any_rank and not others else _search_points
     task = _Task(estimator, grid, X, Y, names, [({}, convention), *others], tol)
-    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in folds)
+    tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in splits)
     pandas = import_extra("pandas", "report", "The table of a grid")
     return pandas.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
 

@@ -326,15 +326,6 @@ class CalibratedMultiLabelClassifier(FillsEmptyRows, _MetaClassifier):
         Returns
         -------
         array (n_samples, n_labels); (n_samples, n_classes) for a 1-D target, with rows that sum to 1
-
-        Examples
-        --------
-        >>> from sklearn.datasets import make_multilabel_classification
-        >>> from rbrl import CalibratedMultiLabelClassifier, RBRLClassifier
-        >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
-        >>> P = CalibratedMultiLabelClassifier(RBRLClassifier()).fit(X, Y).predict_proba(X)
-        >>> P.shape, bool(((P >= 0) & (P <= 1)).all())
-        ((60, 4), True)
         """
         return by_class(self._probabilities(self._check_rows(X)), self.targets_)
 

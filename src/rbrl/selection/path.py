@@ -22,7 +22,7 @@ from rbrl.decision import empty_share, filling_pays, relevant_labels
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.estimators.entries import checked_weights, known_entries
-from rbrl.estimators.training_scores import TrainingRows, learn_threshold, parameters_of_problem
+from rbrl.estimators.training_scores import TrainingRows, learn_threshold
 from rbrl.losses.base import entry_weights
 from rbrl.problem import Design, Objective
 from rbrl.problem.design import in_single_precision
@@ -292,7 +292,7 @@ class Fold:
         loss = problem.objective(design, **solved.params).loss
         rows = TrainingRows(problem.Y, design.scores(solved.result.weights), problem.weights, problem.counted)
         ridge = problem.ridge if params["ridge"] == "auto" else float(params["ridge"])
-        return learn_threshold(metric, loss, rows, parameters_of_problem(problem, design, ridge), self.never_empty)
+        return learn_threshold(metric, loss, rows, problem.count_parameters(design, ridge), self.never_empty)
 
     def nuclear_reference(self, params: dict[str, Any]) -> float:
         r"""Compute the weight of the nuclear norm above which little more than the intercepts is left.

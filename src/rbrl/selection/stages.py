@@ -91,13 +91,7 @@ Stages: TypeAlias = Generator[Stage, Best, Best]
 
 
 def one_grid(axes: Grid) -> Stages:
-    """Yield a single stage with the whole grid.
-
-    Examples
-    --------
-    >>> [stage.axes for stage in one_grid({"ridge": [10, 1]})]
-    [{'ridge': [10, 1]}]
-    """
+    """Yield a single stage with the whole grid."""
     return (yield Stage(axes, final=True))
 
 
@@ -155,8 +149,8 @@ def coarse_to_fine(ridge: float, reference: Callable[[Point], float], ranked: bo
     nuclears = sorted({s.nuclear, *(share * largest for share in s.nuclear_shares)})
     best = yield Stage(_around(best.point, ridge=ridges, nuclear=nuclears))
     tried += ridges
-    limits = [share * largest for share in s.nuclear_range]
-    best = yield from _beyond_edges("nuclear", nuclears, best, s.nuclear_step, *limits)
+    least, most = (share * largest for share in s.nuclear_range)
+    best = yield from _beyond_edges("nuclear", nuclears, best, s.nuclear_step, least, most)
     return (yield from _beyond_edges("ridge", tried, best, s.ridge_step))
 
 

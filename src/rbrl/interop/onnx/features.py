@@ -1,4 +1,4 @@
-"""Rows to features and kernel values: what stands before the scores of a model, as nodes of a graph."""
+"""Graph nodes of transformers and kernels, which come before the scores of a model."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,20 +14,20 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Robust
 
 from rbrl._common.typing import FloatArray
 from rbrl.exceptions import ExportError
-from rbrl.onnx.graph import Graph, Value
+from rbrl.interop.onnx.graph import Graph, Value
 
-# From a graph, a fitted transformer and its rows to what it makes of them.
+# Function of a graph, a fitted transformer and rows; returns the transformed rows.
 Transform = Callable[[Graph, Any, Value], Value]
 
 
-def transformed(graph: Graph, step: Any, X: Value) -> Value:
-    """What a fitted transformer makes of rows.
+def transform(graph: Graph, step: Any, X: Value) -> Value:
+    """Add the rows after a fitted transformer.
 
     Parameters
     ----------
     graph : Graph
     step : transformer of scikit-learn, or "passthrough"
-        One that is not among :data:`TRANSFORMS` is refused by its name.
+        Pipeline, selector of columns, or one of :data:`TRANSFORMS`; others raise ExportError.
     X : str
 
     Returns
@@ -38,11 +38,11 @@ def transformed(graph: Graph, step: Any, X: Value) -> Value:
         return X
     if isinstance(step, Pipeline):
         for _, part in step.steps:
-            X = transformed(graph, part, X)
+            X = transform(graph, part, X)
         return X
     if isinstance(step, SelectorMixin):
         return graph("Gather", X, step.get_support(indices=True).astype(np.int64), axis=1)
-    # Not its bases: a subclass may do something else.
+    # The type must be equal, because a subclass may transform differently.
     if type(step) not in TRANSFORMS:
         known = ", ".join(sorted(kind.__name__ for kind in TRANSFORMS))
         raise ExportError(
@@ -72,12 +72,12 @@ def _robust(graph: Graph, step: RobustScaler, X: Value) -> Value:
     return graph("Div", X, step.scale_) if step.with_scaling else X
 
 
-def _normalized(graph: Graph, norm: str, X: Value) -> Value:
+def _normalize(graph: Graph, norm: str, X: Value) -> Value:
     if norm == "max":
         size = graph("ReduceMax", graph("Abs", X), axes=[1])
     else:
         size = graph({"l1": "ReduceL1", "l2": "ReduceL2"}[norm], X, axes=[1])
-    # As scikit-learn has it: a row of zeros stays one.
+    # As in scikit-learn, a row of zeros remains unchanged.
     is_zero = graph("Less", size, 10.0 * float(np.finfo(graph.dtype).eps))
     return graph("Div", X, graph("Where", is_zero, 1.0, size))
 
@@ -96,12 +96,12 @@ def _singular(graph: Graph, step: TruncatedSVD, X: Value) -> Value:
 
 def _tf_idf(graph: Graph, step: TfidfTransformer, X: Value) -> Value:
     if step.sublinear_tf:
-        # Of a count of 0 the logarithm is not taken, though computed: 1 stands in for it.
+        # The logarithm is computed for all entries and used for positive ones; zeros are replaced by 1 before.
         is_zero = graph("Equal", X, 0.0)
         damped = graph("Add", graph("Log", graph("Where", is_zero, 1.0, X)), 1.0)
         X = graph("Where", is_zero, 0.0, damped)
     X = graph("Mul", X, step.idf_) if step.use_idf else X
-    return _normalized(graph, step.norm, X) if step.norm else X
+    return _normalize(graph, step.norm, X) if step.norm else X
 
 
 def _nystroem(graph: Graph, step: Nystroem, X: Value) -> Value:
@@ -109,27 +109,17 @@ def _nystroem(graph: Graph, step: Nystroem, X: Value) -> Value:
 
 
 def landmark_values(graph: Graph, step: Nystroem, X: Value) -> Value:
-    """Kernel values between rows and the landmarks of a Nyström map.
-
-    Parameters
-    ----------
-    graph : Graph
-    step : Nystroem
-    X : str
-
-    Returns
-    -------
-    str
-    """
+    """Add the kernel values between rows and the landmarks of a Nyström map."""
     given = {"gamma": step.gamma, "degree": step.degree, "coef0": step.coef0}
     shape = {name: value for name, value in given.items() if value is not None}
-    return kernel_values(graph, X, dense(step.components_), step.kernel, **shape)
+    return kernel_values(graph, X, as_double(step.components_), step.kernel, **shape)
 
 
 def _fourier(graph: Graph, step: RBFSampler, X: Value) -> Value:
-    # cos x = sin(x + pi / 2): of the two, older versions of onnxruntime have the sine alone in double precision.
+    # cos x = sin(x + pi / 2). Older versions of onnxruntime have only the sine in double precision.
     phases = graph("Gemm", X, step.random_weights_, step.random_offset_ + np.pi / 2)
-    # A factor for every feature: onnxruntime would put a single one into the next product, in single precision.
+    # The factor is repeated for every feature, because onnxruntime would fuse a scalar factor into the next product
+    # in single precision.
     return graph("Mul", graph("Sin", phases), np.full(step.n_components, np.sqrt(2.0 / step.n_components)))
 
 
@@ -138,7 +128,7 @@ TRANSFORMS: dict[type, Transform] = {
     MinMaxScaler: _min_max,
     MaxAbsScaler: _max_abs,
     RobustScaler: _robust,
-    Normalizer: lambda graph, step, X: _normalized(graph, step.norm, X),
+    Normalizer: lambda graph, step, X: _normalize(graph, step.norm, X),
     PCA: _principal,
     IncrementalPCA: _principal,
     TruncatedSVD: _singular,
@@ -152,7 +142,7 @@ def kernel_values(
     graph: Graph, X: Value, Z: FloatArray, kernel: object, gamma: float | None = None, degree: float = 3,
     coef0: float = 1.0,
 ) -> Value:  # fmt: skip
-    """Kernel values between the rows X and given ones.
+    """Add the kernel values between the rows X and fixed rows Z.
 
     Parameters
     ----------
@@ -160,9 +150,9 @@ def kernel_values(
     X : str
     Z : array (n_rows, n_features)
     kernel : {"linear", "rbf", "poly"}
-        Others are refused.
+        Kernel; others raise ExportError.
     gamma : float, default=None
-        None means 1 / n_features.
+        Width of the kernel; None means 1 / n_features.
     degree : float, default=3
     coef0 : float, default=1.0
 
@@ -177,38 +167,30 @@ def kernel_values(
     if kernel == "poly":
         shifted = graph("Gemm", X, gamma * Z.T, np.full(len(Z), coef0))
         return graph("Pow", shifted, float(degree))
-    # -gamma |x - z|^2 = 2 gamma x'z - gamma |x|^2 - gamma |z|^2; distances do not notice a shift, their rounding does.
+    # -gamma |x - z|^2 = 2 gamma x'z - gamma |x|^2 - gamma |z|^2. Centred rows reduce the rounding error.
     centre = Z.mean(axis=0)
-    Z, X = Z - centre, graph("Sub", X, centre)
+    Z = Z - centre
+    X = graph("Sub", X, centre)
     squares = graph("Mul", graph("ReduceSumSquare", X, axes=[1]), gamma)
     exponents = graph("Sub", graph("Gemm", X, 2.0 * gamma * Z.T, -gamma * np.sum(Z**2, axis=1)), squares)
     return graph("Exp", graph("Min", exponents, 0.0))
 
 
 def check_kernel(kernel: object) -> None:
-    """Refuse a kernel that a graph cannot compute from features.
+    """Raise ExportError for a kernel that a graph cannot compute.
 
     Parameters
     ----------
     kernel : str or callable
     """
     if not (isinstance(kernel, str) and kernel in ("linear", "rbf", "poly")):
-        said = repr(kernel) if isinstance(kernel, str) else f"the function {getattr(kernel, '__name__', kernel)!r}"
+        shown = repr(kernel) if isinstance(kernel, str) else f"the function {getattr(kernel, '__name__', kernel)!r}"
         raise ExportError(
-            f"A graph computes the kernels 'linear', 'rbf' and 'poly' from features. Got kernel={said}, which ONNX does "
-            "not know; fit a model with one of the three."
+            f"A graph can compute the kernels 'linear', 'rbf' and 'poly'. Got kernel={shown}; fit a model with one of "
+            "the three."
         )
 
 
-def dense(matrix: Any) -> FloatArray:
-    """A matrix as the graph stores it: in full, in double precision.
-
-    Parameters
-    ----------
-    matrix : array or sparse matrix
-
-    Returns
-    -------
-    array
-    """
+def as_double(matrix: Any) -> FloatArray:
+    """Return a matrix as a dense array in double precision."""
     return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Scores to probabilities, thresholds and labels, as nodes of a graph: what :mod:`rbrl.decision` does to arrays."""
+"""Graph nodes from scores to probabilities, thresholds and labels, as :mod:`rbrl.decision` computes them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,21 +8,21 @@ import numpy as np
 from rbrl._common.typing import FloatArray
 from rbrl.decision import Chain, GlobalThreshold, LabelThresholds, NonEmpty, RowThreshold, TopK, ZeroThreshold
 from rbrl.exceptions import ExportError
-from rbrl.onnx.graph import Graph, Value
+from rbrl.interop.onnx.graph import Graph, Value
 from rbrl.targets import SignedTargets
 
-# From a graph, a fitted rule, scores and the number of their columns to the scores that the rule moves.
+# Function of a graph, a fitted rule, scores and the number of their columns; returns the shifted scores.
 Shift = Callable[[Graph, Any, Value, int], Value]
 
 
-def shifted(graph: Graph, rule: Any, scores: Value, n_labels: int) -> Value:
-    """Scores whose positive entries are the labels that a fitted rule calls relevant.
+def shift_scores(graph: Graph, rule: Any, scores: Value, n_labels: int) -> Value:
+    """Add the scores whose positive entries are the labels that a fitted rule calls relevant.
 
     Parameters
     ----------
     graph : Graph
     rule : DecisionRule
-        Of :mod:`rbrl.decision`; others are refused by their name.
+        Rule of :mod:`rbrl.decision`; other rules raise ExportError.
     scores : str
     n_labels : int
 
@@ -36,20 +36,10 @@ def shifted(graph: Graph, rule: Any, scores: Value, n_labels: int) -> Value:
     return SHIFTS[type(rule)](graph, rule, scores, n_labels)
 
 
-def relevant(graph: Graph, scores: Value, n_labels: int, never_empty: bool) -> Value:
-    """Which scores are positive, and with `never_empty` the best one of rows that have none, the first on ties.
+def find_relevant(graph: Graph, scores: Value, n_labels: int, never_empty: bool) -> Value:
+    """Add the mask (n_rows, n_labels) of the positive scores.
 
-    Parameters
-    ----------
-    graph : Graph
-    scores : str
-    n_labels : int
-    never_empty : bool
-
-    Returns
-    -------
-    str
-        Of bool (n_rows, n_labels).
+    With `never_empty`, a row without a positive score gets its best label, the first one of a tie.
     """
     positive = graph("Greater", scores, 0.0)
     if not never_empty:
@@ -59,8 +49,8 @@ def relevant(graph: Graph, scores: Value, n_labels: int, never_empty: bool) -> V
     return graph("Or", positive, graph("And", is_empty, is_best))
 
 
-def labels(graph: Graph, targets: SignedTargets, scores: Value, never_empty: bool) -> Value:
-    """Answers in the coding that `fit` received.
+def add_labels(graph: Graph, targets: SignedTargets, scores: Value, never_empty: bool) -> Value:
+    """Add the predicted labels in the coding that `fit` received.
 
     Parameters
     ----------
@@ -68,6 +58,7 @@ def labels(graph: Graph, targets: SignedTargets, scores: Value, never_empty: boo
     targets : SignedTargets
     scores : str
     never_empty : bool
+        Whether a row without a positive score gets its best label.
 
     Returns
     -------
@@ -75,10 +66,10 @@ def labels(graph: Graph, targets: SignedTargets, scores: Value, never_empty: boo
     """
     if targets.kind == "multiclass":
         return graph("Gather", graph.constant(targets.classes_), graph("ArgMax", scores, axis=1, keepdims=0))
-    found = relevant(graph, scores, targets.n_columns, never_empty and targets.is_matrix)
-    ones = graph.cast(found, np.int64)
+    is_relevant = find_relevant(graph, scores, targets.n_columns, never_empty and targets.is_matrix)
+    ones = graph.cast(is_relevant, np.int64)
     if not targets.is_matrix:
-        # A target of a single class has no other answer.
+        # If the target has a single class, the index is always 0.
         second = graph("Mul", graph("Squeeze", ones, np.array([1])), np.int64(len(targets.classes_) - 1))
         return graph("Gather", graph.constant(targets.classes_), second)
     if targets.low < 0:
@@ -86,8 +77,8 @@ def labels(graph: Graph, targets: SignedTargets, scores: Value, never_empty: boo
     return ones if targets.dtype == np.int64 else graph.cast(ones, targets.dtype)
 
 
-def probabilities(graph: Graph, model: Any, scores: Value) -> Value:
-    """The probabilities (n_rows, n_columns) that a calibrated model gives scores: by sigmoids, or between knots.
+def add_probabilities(graph: Graph, model: Any, scores: Value) -> Value:
+    """Add the probabilities (n_rows, n_columns) of a calibrated model, by sigmoids or by interpolation.
 
     Parameters
     ----------
@@ -102,71 +93,77 @@ def probabilities(graph: Graph, model: Any, scores: Value) -> Value:
     smooth = graph("Sigmoid", graph("Add", graph("Mul", scores, model.slopes_), model.intercepts_))
     if not model.knots_:
         return smooth
-    # A label of slope 0 has one probability, whatever its score.
+    # A label of slope 0 has a constant probability.
     has_knots = model.slopes_ > 0
-    knots = [knots if free else np.zeros((2, 1)) for knots, free in zip(model.knots_, has_knots)]
-    return graph("Where", has_knots[None], _interpolated(graph, knots, scores), smooth)
+    knots = [knots if used else np.zeros((2, 1)) for knots, used in zip(model.knots_, has_knots)]
+    return graph("Where", has_knots[None], _interpolate(graph, knots, scores), smooth)
 
 
-def _interpolated(graph: Graph, knots: Sequence[FloatArray], scores: Value) -> Value:
-    """Each column of scores mapped by its own broken line, level beyond its first and last knot.
+def _interpolate(graph: Graph, knots: Sequence[FloatArray], scores: Value) -> Value:
+    """Add a piecewise linear function of each column of scores, constant beyond its first and last knot.
 
-    The knot at or below a score is found by halving: every label has a stretch of one table, filled up to a power of two.
+    The last knot at or below a score is found by bisection. The knots of all labels are in one table, in which
+    the part of each label is padded to a power of two.
     """
     width = 1 << (max(line.shape[1] for line in knots) - 1).bit_length()
-    places, values, slopes = np.full((len(knots), width), np.inf), *np.zeros((2, len(knots), width))
+    positions = np.full((len(knots), width), np.inf)
+    values, slopes = np.zeros((2, len(knots), width))
     for j, (x, y) in enumerate(knots):
-        places[j, : len(x)], values[j, : len(x)] = x, y
+        positions[j, : len(x)] = x
+        values[j, : len(x)] = y
         values[j, len(x) :] = y[-1]
         slopes[j, : len(x) - 1] = np.diff(y) / np.diff(x)
-    table, step = graph.constant(places.ravel().astype(graph.dtype)), width // 2
-    at = graph.constant(np.arange(len(knots))[None] * width)
-    at = graph("Expand", at, graph("Shape", scores))
+    table = graph.constant(positions.ravel().astype(graph.dtype))
+    index = graph.constant(np.arange(len(knots))[None] * width)
+    index = graph("Expand", index, graph("Shape", scores))
+    step = width // 2
     while step:
-        further = graph("Add", at, np.int64(step))
-        at = graph("Where", graph("GreaterOrEqual", scores, graph("Gather", table, further)), further, at)
+        next_index = graph("Add", index, np.int64(step))
+        is_above = graph("GreaterOrEqual", scores, graph("Gather", table, next_index))
+        index = graph("Where", is_above, next_index, index)
         step //= 2
-    beyond = graph("Max", graph("Sub", scores, graph("Gather", table, at)), 0.0)
-    rise = graph("Mul", beyond, graph("Gather", slopes.ravel(), at))
-    return graph("Add", graph("Gather", values.ravel(), at), rise)
+    distance = graph("Max", graph("Sub", scores, graph("Gather", table, index)), 0.0)
+    rise = graph("Mul", distance, graph("Gather", slopes.ravel(), index))
+    return graph("Add", graph("Gather", values.ravel(), index), rise)
 
 
-def of_classes(graph: Graph, targets: SignedTargets, found: Value) -> Value:
-    """What `predict_proba` makes of the probabilities of columns: of classes, they sum to 1.
+def to_class_probabilities(graph: Graph, targets: SignedTargets, probabilities: Value) -> Value:
+    """Add the result of `predict_proba`, in which the probabilities of classes sum to 1.
 
     Parameters
     ----------
     graph : Graph
     targets : SignedTargets
-    found : str
+    probabilities : str
+        Probabilities of the columns.
 
     Returns
     -------
     str
     """
     if targets.kind == "multiclass":
-        return graph("Div", found, graph("ReduceSum", found, np.array([1])))
+        return graph("Div", probabilities, graph("ReduceSum", probabilities, np.array([1])))
     if targets.is_matrix:
-        return found
+        return probabilities
     if len(targets.classes_) == 1:
-        return graph("Add", graph("Mul", found, 0.0), 1.0)
-    return graph("Concat", graph("Sub", 1.0, found), found, axis=1)
+        return graph("Add", graph("Mul", probabilities, 0.0), 1.0)
+    return graph("Concat", graph("Sub", 1.0, probabilities), probabilities, axis=1)
 
 
 def _chain(graph: Graph, rule: Chain, scores: Value, n_labels: int) -> Value:
     for one in rule.rules:
-        scores = shifted(graph, one, scores, n_labels)
+        scores = shift_scores(graph, one, scores, n_labels)
     return scores
 
 
 def _row_threshold(graph: Graph, rule: RowThreshold, scores: Value, n_labels: int) -> Value:
     threshold = graph("Add", graph("MatMul", scores, rule.coef_[:, None]), float(rule.intercept_))
-    moved = graph("Sub", scores, threshold)
-    return _make_positive(graph, moved, graph("GreaterOrEqual", moved, 0.0)) if rule.ties_relevant else moved
+    shifted = graph("Sub", scores, threshold)
+    return _make_positive(graph, shifted, graph("GreaterOrEqual", shifted, 0.0)) if rule.ties_relevant else shifted
 
 
 def _non_empty(graph: Graph, rule: NonEmpty, scores: Value, n_labels: int) -> Value:
-    return _make_positive(graph, scores, relevant(graph, scores, n_labels, never_empty=True))
+    return _make_positive(graph, scores, find_relevant(graph, scores, n_labels, never_empty=True))
 
 
 def _top_k(graph: Graph, rule: TopK, scores: Value, n_labels: int) -> Value:
@@ -174,12 +171,12 @@ def _top_k(graph: Graph, rule: TopK, scores: Value, n_labels: int) -> Value:
     if k == 0:
         return graph("Sub", scores, graph("Add", graph("ReduceMax", scores, axes=[1]), 1.0))
     if k >= n_labels:
-        moved = graph("Sub", scores, graph("Sub", graph("ReduceMin", scores, axes=[1]), 1.0))
-        return _make_positive(graph, moved, graph("GreaterOrEqual", moved, 0.0))
-    # Of equal scores the first come first, here as there.
-    falling, order = graph.pair("TopK", scores, np.array([k + 1]), axis=1)
+        shifted = graph("Sub", scores, graph("Sub", graph("ReduceMin", scores, axes=[1]), 1.0))
+        return _make_positive(graph, shifted, graph("GreaterOrEqual", shifted, 0.0))
+    # TopK of ONNX chooses the first of equal scores, as TopK of rbrl.decision does.
+    sorted_scores, order = graph.pair("TopK", scores, np.array([k + 1]), axis=1)
     columns = np.array([1])
-    ends = graph("Slice", falling, np.array([k - 1]), np.array([k + 1]), columns)
+    ends = graph("Slice", sorted_scores, np.array([k - 1]), np.array([k + 1]), columns)
     best = graph("Unsqueeze", graph("Slice", order, np.array([0]), np.array([k]), columns), np.array([2]))
     is_one = graph.cast(graph("Equal", best, np.arange(n_labels)), np.int64)
     chosen = graph.cast(graph("ReduceMax", is_one, axes=[1], keepdims=0), np.bool_)
@@ -187,7 +184,7 @@ def _top_k(graph: Graph, rule: TopK, scores: Value, n_labels: int) -> Value:
 
 
 def _make_positive(graph: Graph, scores: Value, chosen: Value) -> Value:
-    """:func:`rbrl.decision.rules.make_positive`: exactly the chosen entries positive, none moved further than needed."""
+    """Add scores of which exactly the chosen entries are positive, as `rbrl.decision.rules.make_positive` does."""
     tiny = float(np.finfo(graph.dtype).tiny)
     raised = graph("And", chosen, graph("LessOrEqual", scores, 0.0))
     scores = graph("Where", raised, tiny, scores)

@@ -1,4 +1,4 @@
-"""A graph of ONNX, written node by node in one precision; the package onnx is imported by nothing else."""
+"""ONNX graph, built node by node in one precision. Only this module imports the package onnx."""
 
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,16 +12,17 @@ from rbrl.exceptions import ExportError
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-# The name of what a node gives, which other nodes take.
+# Name of the result of a node, which is an input of other nodes.
 Value: TypeAlias = str
-# Every operator used here is as it is now since this version of the operators, which all runtimes of the last years know.
-OPSET, IR_VERSION = 17, 8
-# What a file of Protocol Buffers holds at most.
-LARGEST_FILE = 2**31 - 1
+# The operators used here have not changed since this version of the operator set, which current runtimes support.
+OPSET = 17
+IR_VERSION = 8
+# Largest number of bytes of a file of Protocol Buffers.
+MAX_FILE_BYTES = 2**31 - 1
 
 
 def import_onnx() -> Any:
-    """The package onnx, or one line that names the extra."""
+    """Import the package onnx; raise ImportError with the name of the extra if it is missing."""
     try:
         import onnx
     except ImportError as error:
@@ -30,14 +31,14 @@ def import_onnx() -> Any:
 
 
 class Graph:
-    """Nodes and constants, from one input X (n_rows, n_features) to named outputs.
+    """Nodes and constants of a graph with one input X (n_rows, n_features) and named outputs.
 
     Parameters
     ----------
     n_features : int or None
-        Columns of X; None leaves their number open.
+        Number of columns of X; None allows any number.
     dtype : {"float64", "float32"}
-        Of X, of all numbers that are computed with, and of what is computed.
+        Type of X, of the constants and of the results.
 
     Examples
     --------
@@ -52,7 +53,8 @@ class Graph:
 
     def __init__(self, n_features: int | None, dtype: str) -> None:
         self._onnx = import_onnx()
-        self.n_features, self.dtype = n_features, np.dtype(dtype)
+        self.n_features = n_features
+        self.dtype = np.dtype(dtype)
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
         self._outputs: list[Any] = []
@@ -64,11 +66,11 @@ class Graph:
         Parameters
         ----------
         operator : str
-            Of ONNX, such as "MatMul".
+            Name of an ONNX operator, such as "MatMul".
         *inputs : names, or numbers and arrays
-            These become constants; floats in the precision of the graph.
+            Inputs of the node. Numbers and arrays become constants, with floats in the precision of the graph.
         **attributes
-            Of the operator.
+            Attributes of the operator.
 
         Returns
         -------
@@ -78,29 +80,18 @@ class Graph:
         return result
 
     def pair(self, operator: str, *inputs: Any, **attributes: Any) -> tuple[Value, Value]:
-        """Add a node with two results; as for one with a single result.
-
-        Parameters
-        ----------
-        operator : str
-        *inputs : names, or numbers and arrays
-        **attributes
-
-        Returns
-        -------
-        tuple of two str
-        """
+        """Add a node with two results, and return their names."""
         first, second = self._add(operator, inputs, attributes, n_results=2)
         return first, second
 
     def _add(self, operator: str, inputs: tuple[Any, ...], attributes: dict[str, Any], n_results: int) -> list[Value]:
-        names = [one if isinstance(one, str) else self.constant(self._in_precision(one)) for one in inputs]
+        names = [one if isinstance(one, str) else self.constant(self._round(one)) for one in inputs]
         results = [f"{operator.lower()}_{len(self._nodes)}_{i}" for i in range(n_results)]
         self._nodes.append(self._onnx.helper.make_node(operator, names, results, **attributes))
         return results
 
     def constant(self, values: Array) -> Value:
-        """Store an array in the type that it has; text too.
+        """Store an array of numbers or text without a change of its type.
 
         Parameters
         ----------
@@ -111,10 +102,10 @@ class Graph:
         str
         """
         self._size += values.nbytes
-        if self._size > LARGEST_FILE:
+        if self._size > MAX_FILE_BYTES:
             raise ExportError(
-                f"An ONNX file holds at most 2 GB. Got a model with more numbers than that in {self.dtype}; use "
-                "dtype='float32', or fit a model with fewer: a linear one, or one with approximation='nystroem'."
+                f"An ONNX file can hold at most 2 GB. Got a model with more numbers in {self.dtype}; use "
+                "dtype='float32', or fit a smaller model: a linear model, or one with approximation='nystroem'."
             )
         name = f"constant_{len(self._constants)}"
         values = values.astype(object) if values.dtype.kind in "US" else np.ascontiguousarray(values)
@@ -122,30 +113,32 @@ class Graph:
         return name
 
     def cast(self, value: Value, dtype: Any) -> Value:
-        """The same numbers in another type."""
+        """Convert numbers to another type."""
         return self("Cast", value, to=self._type(dtype))
 
     def output(self, name: str, value: Value, dtype: Any, shape: tuple[int | str, ...]) -> None:
-        """Let the graph give a value under this name.
+        """Add an output to the graph.
 
         Parameters
         ----------
         name : str
+            Name of the output.
         value : str
+            Result of a node.
         dtype : dtype
         shape : tuple of int or str
-            A word is a size that only the rows decide.
+            Shape of the output; a text stands for a size that depends on the input.
         """
         self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
         self._outputs.append(self._onnx.helper.make_tensor_value_info(name, self._type(dtype), shape))
 
-    def model(self, **about: object) -> "ModelProto":
-        """The checked `onnx.ModelProto`.
+    def model(self, **metadata: object) -> "ModelProto":
+        """Return the checked `onnx.ModelProto`.
 
         Parameters
         ----------
-        **about
-            What its metadata say, as JSON.
+        **metadata
+            Metadata of the model, which are stored as JSON.
 
         Returns
         -------
@@ -158,13 +151,14 @@ class Graph:
             graph, producer_name="rbrl", producer_version=__version__, ir_version=IR_VERSION,
             opset_imports=[helper.make_opsetid("", OPSET)],
         )  # fmt: skip
-        helper.set_model_props(model, {key: json.dumps(value) for key, value in about.items()})
+        helper.set_model_props(model, {key: json.dumps(value) for key, value in metadata.items()})
         self._onnx.checker.check_model(model)
         return model
 
-    def _in_precision(self, values: Any) -> Array:
-        found = np.asarray(values)
-        return found.astype(self.dtype) if found.dtype.kind == "f" else found
+    def _round(self, values: Any) -> Array:
+        """Return an array with floats in the precision of the graph."""
+        array = np.asarray(values)
+        return array.astype(self.dtype) if array.dtype.kind == "f" else array
 
     def _type(self, dtype: Any) -> int:
         dtype = np.dtype(dtype)
@@ -174,5 +168,5 @@ class Graph:
             return int(self._onnx.helper.np_dtype_to_tensor_dtype(dtype))
         except (KeyError, ValueError) as error:
             raise ExportError(
-                f"ONNX has no numbers of the type {dtype}; fit the model with labels of integers, bool or text."
+                f"ONNX does not support the type {dtype}; fit the model with labels of integers, bool or text."
             ) from error

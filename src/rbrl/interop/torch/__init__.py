@@ -1,6 +1,11 @@
-"""The last layer of a network: RBRL's linear model of the features below it, solved with a certificate."""
+"""RBRL in PyTorch: its loss and penalties, and a last layer that is solved with a certificate.
 
-from __future__ import annotations  # the reference is built where PyTorch is not installed
+The loss depends only on labels and scores, so that it can be used on top of any network. The last layer of a
+network is RBRL's linear model of the features below it. :func:`refit_last_layer` solves this convex problem and
+certifies the distance of its solution from the optimum. This package needs the extra `torch`.
+"""
+
+from __future__ import annotations  # the documentation is built without PyTorch
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -9,24 +14,31 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+
+try:
+    import torch
+    from torch import Tensor, nn
+except ImportError as error:
+    message = f"rbrl.interop.torch needs PyTorch ({error}): pip install 'rbrl[torch]'."
+    raise ImportError(message) from error
 
 from rbrl._common.checks import check_number
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import Array, ArrayLike, FloatArray
 from rbrl.datasets import Shards, write_shards
 from rbrl.estimators import RBRLClassifier
+from rbrl.interop.torch.loss import RBRLLoss, nuclear_norm
 from rbrl.scales import InterceptStrength, Strength, intercept_column
 from rbrl.solvers.certificate import relative_gap
-from rbrl.torch.loss import RBRLLoss, nuclear_norm
 
-# Features or scores of this many entries at a time, where an objective is computed for all rows: 32 MB.
-SLICE_CELLS = 2**22
+__all__ = ["RBRLHead", "RBRLLoss", "nuclear_norm", "refit_last_layer"]
+
+# Number of features or scores that are used at a time to compute an objective: 32 MB.
+OBJECTIVE_SLICE_ENTRIES = 2**22
 
 
 class _Rows(NamedTuple):
-    """Some rows below the last layer: features, labels as the user codes them, and weights of rows or entries."""
+    """Inputs of the last layer, labels as the user codes them, and weights of rows or of entries."""
 
     X: FloatArray
     Y: Array
@@ -34,42 +46,43 @@ class _Rows(NamedTuple):
 
 
 class RBRLHead(nn.Linear):
-    r"""A linear layer that is RBRL's linear model: it knows its penalties, and its optimum.
+    r"""Linear layer that is RBRL's linear model, with its penalties and an exact solver.
 
-    Train it with :class:`RBRLLoss` on top like any other layer, with :meth:`penalty` beside the sum of the loss over all
-    rows; :meth:`refit` then solves for its weights, given the features below it.
+    Train it with :class:`RBRLLoss` like any other layer, and add :meth:`penalty` to the sum of the loss over all
+    rows. :meth:`refit` solves for its weights, given the features below it.
 
     Parameters
     ----------
     in_features, n_labels : int
     ridge : float or "auto", default="auto"
-        :math:`\lambda_1`. "auto" follows from the features, as in :class:`rbrl.RBRLClassifier`: only :meth:`refit` knows
-        it, and leaves it in `ridge_`.
+        Penalty :math:`\lambda_1`. "auto" is computed from the features, as in :class:`rbrl.RBRLClassifier`, when
+        :meth:`refit` is called, and is stored in `ridge_`.
     ranking, nuclear : float, default=1.0, 0.1
-        :math:`\lambda_2` and :math:`\lambda_3`.
+        Weights :math:`\lambda_2` and :math:`\lambda_3`.
     bias : bool, default=True
+        Whether the layer has a bias.
     intercept_ridge : float, "ridge" or None, default=1.0
-        Penalty of the bias, as in :class:`rbrl.RBRLClassifier`.
+        Penalty of the bias; see :class:`rbrl.RBRLClassifier`.
     device, dtype
-        Of the parameters.
+        Device and type of the parameters.
 
     Attributes
     ----------
     gap_ : float
-        After :meth:`refit`: certified upper bound on the relative distance of `objective_` from its optimum, for the
-        weights as this layer holds them.
+        Certified bound on the relative distance of `objective_` from its optimum, for the rounded weights of
+        this layer. :meth:`refit` sets this attribute and the following ones.
     objective_, objective_before_ : float
-        After and before :meth:`refit`.
+        Objective after and before :meth:`refit`.
     ridge_ : float
-        `ridge` as a number.
+        Value of `ridge` that was used.
     rank_, n_iter_ : int
-        As of :class:`rbrl.RBRLClassifier`.
+        Rank of the weights and number of iterations.
 
     Examples
     --------
     >>> import torch
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from rbrl.torch import RBRLHead
+    >>> from rbrl.interop.torch import RBRLHead
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> head = RBRLHead(8, 4, dtype=torch.float64).refit(torch.from_numpy(X), Y)
     >>> head.gap_ <= 1e-4, head.objective_ < head.objective_before_
@@ -89,16 +102,16 @@ class RBRLHead(nn.Linear):
         )
 
     def penalty(self) -> Tensor:
-        r"""What RBRL adds to the sum of the loss over all rows, bias included.
+        r"""Return the penalty of the weights and the bias, which RBRL adds to the sum of the loss over all rows.
 
         .. math:: \tfrac{\lambda_1}{2} \|W\|_F^2 + \lambda_3 \|W\|_*
 
-        With the mean over the rows in place of the sum, add this divided by the number of all rows.
+        If the loss is a mean over the rows, divide the penalty by the number of all rows.
 
         Returns
         -------
         tensor
-            A number, with a gradient.
+            Scalar with a gradient.
         """
         return self._penalty(self.weight, self.bias)
 
@@ -106,8 +119,8 @@ class RBRLHead(nn.Linear):
         ridge = getattr(self, "ridge_", self.ridge)
         if isinstance(ridge, str):
             raise ValueError(
-                f"The penalty of RBRLHead needs a ridge that is a number. Got ridge={ridge!r}, which follows from "
-                "the features: name a number, or call refit first."
+                f"The penalty of RBRLHead needs a ridge that is a number. Got ridge={ridge!r}, which is computed from "
+                "the features: pass a number, or call refit first."
             )
         W = weight
         if bias is not None:
@@ -123,14 +136,16 @@ class RBRLHead(nn.Linear):
 
         Parameters
         ----------
-        features : tensor or array (n_samples, in_features); or :class:`rbrl.datasets.Shards`, which have their labels
+        features : tensor or array (n_samples, in_features), or :class:`rbrl.datasets.Shards`
+            Inputs of the layer. Shards contain their labels.
         Y : tensor or array (n_samples, n_labels)
-            0/1 or -1/+1; NaN where nobody looked.
+            Labels in 0/1 or -1/+1; NaN is a missing label.
         weights : tensor or array (n_samples,) or (n_samples, n_labels), default=None
-            Of rows or entries.
+            Weights of rows or of entries.
         tol : float, default=1e-4
-            Stop when the objective is certified to be within this share of its optimum.
+            Certified relative gap at which the solver stops.
         max_iter : int, default=1000
+            Largest number of iterations.
 
         Returns
         -------
@@ -158,42 +173,44 @@ class RBRLHead(nn.Linear):
             self.weight.copy_(torch.from_numpy(model.coef_.astype(dtype)))
             if self.bias is not None:
                 self.bias.copy_(torch.from_numpy(model.intercept_.astype(dtype)))
-        # The bound is on the optimum; the value is that of the weights as they were rounded to the type of this layer.
+        # The gap compares the lower bound of the optimum with the objective of the rounded weights of this layer.
         self.objective_ = self._objective(rows)
         self.gap_ = relative_gap(self.objective_, model.objective_ / (1 + model.gap_))
-        self.rank_, self.n_iter_ = model.rank_, model.n_iter_
+        self.rank_ = model.rank_
+        self.n_iter_ = model.n_iter_
         return self
 
     def _check_shapes(self, rows: _Rows | Shards) -> None:
         X, Y = rows[0] if isinstance(rows, Shards) else (rows.X, rows.Y)
-        wanted, found = (self.in_features, self.out_features), (X.shape[1:], Y.shape[1:])
-        if found != tuple((n,) for n in wanted):
+        if (X.shape[1:], Y.shape[1:]) != ((self.in_features,), (self.out_features,)):
             raise ValueError(
-                f"This RBRLHead has {wanted[0]} features and {wanted[1]} labels. Got features of shape {X.shape} and labels "
-                f"of shape {Y.shape}."
+                f"This RBRLHead has {self.in_features} features and {self.out_features} labels. Got features of shape "
+                f"{X.shape} and labels of shape {Y.shape}."
             )
 
     def _objective(self, rows: _Rows | Shards) -> float:
-        """Of these weights, over all rows, in float64."""
+        """Return the objective of the current weights over all rows, in float64."""
         W, b = (None if part is None else part.detach().double().cpu() for part in (self.weight, self.bias))
-        loss, total = RBRLLoss(self.ranking, reduction="sum"), float(self._penalty(W, b))
-        step = max(1, SLICE_CELLS // max(self.in_features, self.out_features))
+        loss = RBRLLoss(self.ranking, reduction="sum")
+        total = float(self._penalty(W, b))
+        step = max(1, OBJECTIVE_SLICE_ENTRIES // max(self.in_features, self.out_features))
         for X, Y, weights in (_Rows(*part) for part in (rows if isinstance(rows, Shards) else [rows])):
             for start in range(0, X.shape[0], step):
-                some = slice(start, start + step)
-                # Copies: rows of a file may not be written to, of which PyTorch warns.
-                features, targets = torch.tensor(_array(X[some], np.float64)), torch.tensor(_array(Y[some]))
-                of_some = None if weights is None else torch.tensor(weights[some])
-                total += loss(nn.functional.linear(features, W, b), targets, of_some).item()
+                part = slice(start, start + step)
+                # The arrays are copied, because PyTorch warns of arrays that are read-only, as those of files are.
+                features = torch.tensor(_array(X[part], np.float64))
+                targets = torch.tensor(_array(Y[part]))
+                part_weights = None if weights is None else torch.tensor(weights[part])
+                total += loss(nn.functional.linear(features, W, b), targets, part_weights).item()
         return total
 
     def extra_repr(self) -> str:
-        """The parameters, as `repr` shows them."""
+        """Return the parameters for `repr`."""
         return f"{super().extra_repr()}, ridge={self.ridge!r}, ranking={self.ranking}, nuclear={self.nuclear}"
 
 
 def _array(values: Any, dtype: Any = None) -> Array:
-    """A dense array of a tensor, an array-like or a sparse matrix."""
+    """Return a tensor, an array-like or a sparse matrix as a dense array."""
     if isinstance(values, Tensor):
         values = values.detach().cpu().numpy()
     return np.asarray(as_dense(values), dtype=dtype)
@@ -213,40 +230,43 @@ def refit_last_layer(
     ranking: float | None = None, nuclear: float | None = None, tol: float = 1e-4, max_iter: int = 1000,
     max_memory: float = 2**30, folder: str | None = None,
 ) -> RBRLHead:  # fmt: skip
-    """Solve for the weights of a model's last layer, with everything below it as it is, and put them into the model.
+    """Solve for the weights of the last layer of a model, without a change of the layers below it.
 
-    The data pass through the model once, in evaluation mode and without gradients; what reaches the last layer is kept in
-    memory, or in files.
+    The data pass through the model once, in evaluation mode and without gradients. The inputs of the last layer
+    are kept in memory or in files. The weights of the layer are replaced by the solution.
 
     Parameters
     ----------
     model : Module
     loader : iterable of (inputs, targets) or (inputs, targets, weights)
-        Such as a `DataLoader`, in any order, every row once. Inputs are a tensor, or a tuple or dict of arguments of the
-        model; targets and weights are as for :class:`RBRLLoss`.
+        Batches, such as a `DataLoader`, which contain every row once, in any order. Inputs are a tensor, or a
+        tuple or dict of arguments of the model. Targets and weights are those of :class:`RBRLLoss`.
     layer : Linear, default=None
-        The last layer: an :class:`RBRLHead`, or any linear layer. None: the last linear layer of the model, whose output
-        must be that of the model.
+        Last layer: an :class:`RBRLHead`, or any linear layer. None uses the last linear layer of the model,
+        whose output must be the output of the model.
     ridge, ranking, nuclear : float, default=None
-        As of :class:`RBRLHead`, and with its defaults, for a layer that is none; a head has its own.
+        Parameters of :class:`RBRLHead`, with its defaults. They are not allowed if the layer is an RBRLHead,
+        which has its own.
     tol, max_iter
-        As of :meth:`RBRLHead.refit`.
+        Parameters of :meth:`RBRLHead.refit`.
     max_memory : float, default=2**30
-        Bytes of features and targets to keep in memory; what needs more is written to files, and the solver passes over
-        those.
+        Largest number of bytes of features and targets that are kept in memory. Larger data are written to
+        files, over which the solver makes several passes.
     folder : path, default=None
-        Where to make the folder of these files, which is removed afterwards. None: where the system has temporary files.
+        Folder in which a temporary folder for these files is created. None uses the temporary folder of the
+        system.
 
     Returns
     -------
     RBRLHead
-        The layer itself, or one that shares its parameters; with `gap_`, `objective_before_` and `objective_`.
+        The layer itself, or a head that shares its parameters, with `gap_`, `objective_before_` and
+        `objective_`.
 
     Examples
     --------
     >>> import torch
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from rbrl.torch import refit_last_layer
+    >>> from rbrl.interop.torch import refit_last_layer
     >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
     >>> X, Y = torch.tensor(X, dtype=torch.float32), torch.tensor(Y)
     >>> model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
@@ -258,21 +278,22 @@ def refit_last_layer(
     given = {name: value for name, value in given.items() if value is not None}
     last = _last_linear(model) if layer is None else layer
     head = _as_head(last, given)
-    parts = _passed(model, last, loader, must_be_output=layer is None)
-    kept, size = [], 0
+    parts = _iterate_inputs(model, last, loader, must_be_output=layer is None)
+    kept = []
+    size = 0
     for rows in parts:
         kept.append(rows)
         size += sum(part.nbytes for part in rows if part is not None)
         if size > max_memory:
             break
     if not kept:
-        raise ValueError("The loader gave no batch: there is nothing to learn from. An iterator can be used only once.")
+        raise ValueError("The loader must give at least one batch. Got none; an iterator can be used only once.")
     if size <= max_memory:
-        return head._solve(_stacked(kept), tol, max_iter)
-    with TemporaryDirectory(prefix="rbrl-features-", dir=folder) as place:
-        # A quarter of what may be in memory: a file is read beside what the solver keeps.
+        return head._solve(_concatenate(kept), tol, max_iter)
+    with TemporaryDirectory(prefix="rbrl-features-", dir=folder) as temporary:
+        # A file takes a quarter of the memory, because the solver needs memory beside it.
         rows_per_shard = max(1, sum(len(rows.X) for rows in kept) // 4)
-        return head._solve(write_shards(_unweighted(kept, parts), place, rows_per_shard), tol, max_iter)
+        return head._solve(write_shards(_drop_weights(kept, parts), temporary, rows_per_shard), tol, max_iter)
 
 
 def _last_linear(model: nn.Module) -> nn.Linear:
@@ -286,17 +307,18 @@ def _as_head(layer: nn.Linear, given: dict[str, Any]) -> RBRLHead:
     if isinstance(layer, RBRLHead):
         if given:
             raise ValueError(
-                f"The last layer is an RBRLHead with parameters of its own. Got {given} beside it; set them there."
+                f"The last layer is an RBRLHead, which has its own parameters. Got {given}; set them in the RBRLHead."
             )
         return layer
     head = RBRLHead(layer.in_features, layer.out_features, **given, bias=layer.bias is not None, device="meta")
-    head.weight, head.bias = layer.weight, layer.bias
+    head.weight = layer.weight
+    head.bias = layer.bias
     return head
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Without gradients, dropout and running statistics; each module is as it was afterwards."""
+def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Switch off gradients, dropout and updates of statistics for a while."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -307,35 +329,37 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
             module.training = training
 
 
-def _passed(model: nn.Module, layer: nn.Linear, loader: Iterable[Any], must_be_output: bool) -> Iterator[_Rows]:
-    """What reaches the layer from each batch, with its targets and weights."""
-    dtype, seen = _numpy_type(layer.weight), []
-    handle = layer.register_forward_hook(lambda _, inputs, output: seen.append((inputs[0], output)))
+def _iterate_inputs(model: nn.Module, layer: nn.Linear, loader: Iterable[Any], must_be_output: bool) -> Iterator[_Rows]:
+    """Yield the inputs of the layer for each batch, with its targets and weights."""
+    dtype = _numpy_type(layer.weight)
+    calls: list[tuple[Tensor, Tensor]] = []
+    handle = layer.register_forward_hook(lambda _, inputs, output: calls.append((inputs[0], output)))
     try:
         for batch in loader:
             inputs, targets, *weights = batch
-            with _evaluating(model):
-                answer = _answer(model, inputs, layer.weight.device)
-            if len(seen) != 1:
+            with _evaluation_mode(model):
+                output = _call(model, inputs, layer.weight.device)
+            if len(calls) != 1:
                 raise ValueError(
-                    f"The last layer must be used once for a batch. Got a model that used {layer} {len(seen)} times."
+                    f"The last layer must be used once for a batch. Got a model that used {layer} {len(calls)} times."
                 )
-            features, scores = seen.pop()
-            if must_be_output and not (isinstance(answer, Tensor) and torch.equal(answer, scores)):
+            features, scores = calls.pop()
+            if must_be_output and not (isinstance(output, Tensor) and torch.equal(output, scores)):
                 raise ValueError(
-                    f"The output of the model must be that of its last linear layer. Got another than {layer} gives; name "
-                    "the layer whose outputs are the scores: refit_last_layer(model, loader, layer=...)."
+                    f"The output of the model must be that of its last linear layer. Got another output than that of "
+                    f"{layer}; name the layer that computes the scores: refit_last_layer(model, loader, layer=...)."
                 )
             X = _array(features.flatten(0, -2), dtype)
             Y = _array(targets).reshape(len(X), -1)
-            # Of rows or of entries, which have the shape of the targets.
+            # Weights of entries have the shape of the targets.
             shape = Y.shape if weights and weights[0].ndim == targets.ndim else (len(X),)
             yield _Rows(X, Y, _array(weights[0], np.float64).reshape(shape) if weights else None)
     finally:
         handle.remove()
 
 
-def _answer(model: nn.Module, inputs: Any, device: Any) -> Any:
+def _call(model: nn.Module, inputs: Any, device: Any) -> Any:
+    """Return the output of the model for a tensor, a sequence or a dict of inputs."""
     if isinstance(inputs, Tensor):
         return model(inputs.to(device))
     if isinstance(inputs, tuple | list):
@@ -343,18 +367,18 @@ def _answer(model: nn.Module, inputs: Any, device: Any) -> Any:
     return model(**{name: part.to(device) for name, part in inputs.items()})
 
 
-def _stacked(parts: list[_Rows]) -> _Rows:
+def _concatenate(parts: list[_Rows]) -> _Rows:
     X, Y = (np.concatenate([rows[k] for rows in parts]) for k in (0, 1))
     weights = [rows.weights for rows in parts if rows.weights is not None]
     return _Rows(X, Y, np.concatenate(weights) if weights else None)
 
 
-def _unweighted(kept: list[_Rows], others: Iterable[_Rows]) -> Iterator[tuple[FloatArray, Array]]:
-    """Rows for files, which have no weights; those kept are let go of."""
+def _drop_weights(kept: list[_Rows], others: Iterable[_Rows]) -> Iterator[tuple[FloatArray, Array]]:
+    """Yield features and labels for files; raise ValueError if rows have weights. The list `kept` is emptied."""
     for X, Y, weights in chain((kept.pop(0) for _ in range(len(kept))), others):
         if weights is not None:
             raise ValueError(
-                "Rows in files have no weights, and these rows need more than max_memory. Got weights; raise max_memory, "
-                "or put NaN into the targets in place of weights of 0."
+                "Rows with weights must fit in max_memory, because files cannot store weights. Got weights and more rows; "
+                "raise max_memory, or use NaN in the targets in place of weights of 0."
             )
         yield X, Y

@@ -1,0 +1,210 @@
+"""Export of fitted models and pipelines as ONNX graphs; needs the extra `onnx`."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from rbrl._common.checks import check_choice
+from rbrl._common.typing import FloatArray
+from rbrl.decision import RowThreshold
+from rbrl.estimators import BinaryRelevance, label_names
+from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.exceptions import ExportError
+from rbrl.interop.onnx.decisions import add_labels, add_probabilities, shift_scores, to_class_probabilities
+from rbrl.interop.onnx.features import as_double, check_kernel, kernel_values, landmark_values, transform
+from rbrl.interop.onnx.graph import Graph, Value
+from rbrl.ranking_svm import RankSVM
+from rbrl.ranking_svm.estimators import PairSVM
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+__all__ = ["to_onnx"]
+
+DTYPES = ("float64", "float32")
+
+
+def to_onnx(model: Any, *, dtype: str = "float64") -> "ModelProto":
+    """Return a fitted model, or a pipeline that ends in one, as an ONNX graph.
+
+    The graph has one input, ``X`` (n_rows, n_features). The output ``labels`` is the result of `predict`, in the
+    coding and type that `fit` received, but always dense. The output ``scores`` is the result of
+    `decision_function`. The graph of a calibrated model also has the output ``probabilities``. Thresholds and the
+    rule `non_empty` are part of the graph. The graph does not check its input: X must not contain NaN.
+
+    Parameters
+    ----------
+    model : fitted classifier or pipeline
+        RBRLClassifier, BRLClassifier, CPNL, RankSVM, RankSVMz, CalibratedRankSVM, or BinaryRelevance with its
+        own base learners; linear or with the kernel "rbf" or "poly", exact or approximated. Also
+        RBRLClassifierCV and other searches with `best_estimator_`, and TunedThresholdClassifier and
+        CalibratedMultiLabelClassifier around one of these. The steps of a pipeline may be scalers, Normalizer,
+        TfidfTransformer, PCA, TruncatedSVD, kernel approximations and selections of columns.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of X, of the arithmetic and of the scores. In double precision, the labels are those of `predict`.
+        In single precision, the file is half as large, and scores have about six digits, or fewer if a kernel
+        model has large coefficients.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph, which ``onnx.save(graph, path)`` writes. Its metadata contain the class of the model and the names
+        of labels and features, if they are known, as JSON.
+
+    Raises
+    ------
+    ExportError
+        The model, or a step of the pipeline, cannot be written as a graph.
+
+    Examples
+    --------
+    >>> import onnxruntime
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from rbrl import RBRLClassifier, to_onnx
+    >>> X, Y = make_multilabel_classification(n_samples=60, n_features=8, n_classes=4, random_state=0)
+    >>> model = RBRLClassifier().fit(X, Y)
+    >>> session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    >>> labels, scores = session.run(None, {"X": X})
+    >>> bool((labels == model.predict(X)).all()), bool(abs(scores - model.decision_function(X)).max() < 1e-9)
+    (True, True)
+    """
+    check_choice("to_onnx", "dtype", dtype, DTYPES)
+    check_is_fitted(model)
+    graph = Graph(getattr(model, "n_features_in_", None), dtype)
+    classifier, X = _unwrap(graph, model, graph.X)
+    if not hasattr(classifier, "targets_"):
+        raise _export_error(classifier)
+    _add_outputs(graph, classifier, X)
+    names = {
+        "label_names": label_names(model),
+        "feature_names": getattr(model, "feature_names_in_", None),
+    }
+    known = {key: list(map(str, values)) for key, values in names.items() if values is not None}
+    return graph.model(model=type(classifier).__name__, **known)
+
+
+def _unwrap(graph: Graph, model: Any, X: Value) -> tuple[Any, Value]:
+    """Return the classifier at the end of pipelines and searches, and its input rows."""
+    while isinstance(model, Pipeline) or hasattr(model, "best_estimator_"):
+        if isinstance(model, Pipeline):
+            X = transform(graph, model[:-1], X)
+            model = model.steps[-1][1]
+        else:
+            model = model.best_estimator_
+    return model, X
+
+
+def _add_outputs(graph: Graph, model: Any, X: Value) -> None:
+    """Add the outputs of a classifier, in the shapes that its methods return."""
+    targets = model.targets_
+    probabilities = _add_probabilities(graph, model, X) if _is_calibrated(model) else None
+    if probabilities is None:
+        scores = _add_scores(graph, model, X)
+    else:
+        scores = _shift_probabilities(graph, model, probabilities)
+    labels = add_labels(graph, targets, scores, bool(getattr(model, "non_empty_", False)))
+    if targets.is_matrix:
+        graph.output("labels", labels, targets.dtype, ("rows", targets.n_columns))
+    else:
+        graph.output("labels", labels, targets.classes_.dtype, ("rows",))
+    if targets.kind == "binary":
+        graph.output("scores", graph("Squeeze", scores, np.array([1])), graph.dtype, ("rows",))
+    else:
+        graph.output("scores", scores, graph.dtype, ("rows", targets.n_columns))
+    if probabilities is not None:
+        n_columns = targets.n_columns if targets.is_matrix else len(targets.classes_)
+        result = to_class_probabilities(graph, targets, probabilities)
+        graph.output("probabilities", result, graph.dtype, ("rows", n_columns))
+
+
+def _add_scores(graph: Graph, model: Any, X: Value) -> Value:
+    """Add the scores (n_rows, n_columns) of a fitted classifier."""
+    model, X = _unwrap(graph, model, X)
+    if _is_calibrated(model):
+        return _shift_probabilities(graph, model, _add_probabilities(graph, model, X))
+    if hasattr(model, "rule_") and hasattr(model, "estimator_"):
+        scores = _add_scores(graph, model.estimator_, X)
+        return shift_scores(graph, model.rule_, scores, model.targets_.n_columns)
+    if isinstance(model, RankSVM):
+        return _rank_svm(graph, model, X)
+    if isinstance(model, PairSVM):
+        return _kernel_model(graph, model, X)
+    if isinstance(model, ObjectiveClassifier):
+        untuned = _kernel_model(graph, model, X) if model.approximation is None else _approximation(graph, model, X)
+        threshold = getattr(model, "threshold_", 0.0)
+        return graph("Sub", untuned, threshold) if np.any(threshold) else untuned
+    if isinstance(model, BinaryRelevance) and model.estimator is None:
+        scores = _kernel_model(graph, model, X)
+        return graph("Where", graph("Greater", scores, 0.0), 0.5, -0.5) if model.scores == "hard" else scores
+    raise _export_error(model)
+
+
+def _kernel_model(graph: Graph, model: Any, X: Value) -> Value:
+    """Add the scores of a linear model, or of a kernel model from the training rows with a coefficient."""
+    if isinstance(model.kernel, str) and model.kernel == "linear":
+        return graph("Gemm", X, model.coef_.T, model.intercept_)
+    check_kernel(model.kernel)
+    A = as_double(model.dual_coef_)
+    used = np.flatnonzero(A.any(axis=1))
+    used = used if len(used) else np.array([0])
+    shape = {name: getattr(model, name) for name in ("degree", "coef0") if hasattr(model, name)}
+    gamma = getattr(model, "gamma_", model.gamma)
+    K = kernel_values(graph, X, as_double(model.X_fit_[used]), model.kernel, gamma, **shape)
+    return graph("Gemm", K, A[used], getattr(model, "intercept_", np.zeros(A.shape[1])))
+
+
+def _approximation(graph: Graph, model: ObjectiveClassifier, X: Value) -> Value:
+    """Add the scores of an approximated kernel; a Nyström map is multiplied by the coefficients in advance."""
+    steps = [step for _, step in getattr(model.feature_map_, "steps", [("features", model.feature_map_)])]
+    for step in steps[:-1]:
+        X = transform(graph, step, X)
+    feature_map = steps[-1]
+    if isinstance(feature_map, Nystroem):
+        duals: FloatArray = feature_map.normalization_.T @ model.feature_coef_
+        return graph("MatMul", landmark_values(graph, feature_map, X), duals)
+    return graph("MatMul", transform(graph, feature_map, X), model.feature_coef_)
+
+
+def _rank_svm(graph: Graph, model: RankSVM, X: Value) -> Value:
+    scores = _kernel_model(graph, model, X)
+    if model.targets_.n_columns == 1:  # a single label is ranked against its absence
+        return graph("MatMul", scores, np.array([[-1.0], [1.0]]))
+    rule = RowThreshold(ties_relevant=True)
+    rule.coef_ = model.threshold_coef_
+    rule.intercept_ = model.threshold_intercept_
+    return shift_scores(graph, rule, scores, model.targets_.n_columns)
+
+
+def _is_calibrated(model: Any) -> bool:
+    return all(hasattr(model, name) for name in ("estimator_", "slopes_", "intercepts_", "rule_"))
+
+
+def _add_probabilities(graph: Graph, model: Any, X: Value) -> Value:
+    """Add the probabilities (n_rows, n_columns) of a calibrated model."""
+    scores = _add_scores(graph, model.estimator_, X)
+    if model.columns_ is not None:
+        # Labels that are constant in the training rows have no score; a column of zeros replaces it.
+        columns = np.full(model.targets_.n_columns, len(model.columns_))
+        columns[model.columns_] = np.arange(len(model.columns_))
+        with_zeros = graph("Pad", scores, np.array([0, 0, 0, 1]))
+        scores = graph("Gather", with_zeros, columns, axis=1)
+    return add_probabilities(graph, model, scores)
+
+
+def _shift_probabilities(graph: Graph, model: Any, probabilities: Value) -> Value:
+    """Add the scores of a calibrated model, which are positive where its rule calls a label relevant."""
+    return shift_scores(graph, model.rule_, graph("Sub", probabilities, 0.5), model.targets_.n_columns)
+
+
+def _export_error(model: Any) -> ExportError:
+    name = type(model).__name__
+    if isinstance(model, BinaryRelevance):
+        name = f"BinaryRelevance(estimator={model.estimator!r})"
+    return ExportError(
+        f"{name} cannot be written as an ONNX graph. RBRLClassifier, BRLClassifier, CPNL, the ranking SVMs and "
+        "BinaryRelevance with its own base learners can, alone, in a search, with tuned thresholds, calibrated, or at the "
+        "end of a pipeline."
+    )
