@@ -8,8 +8,7 @@ import pytest
 from problems import DESIGNS, random_design, random_labels, random_objective, rbrl_loss
 from rbrl.problem.objective import Objective
 from rbrl.solvers import APG, lower_bound
-from rbrl.solvers.certificate import Mixture, best_mixture, relative_gap
-from rbrl.solvers.proof import DualPoint
+from rbrl.solvers.certificate import relative_gap
 
 LAMBDAS = (0.0, 1e-4, 1.0, 1e2)
 
@@ -21,13 +20,6 @@ def bound_at(objective, W):
 
 def gap_at(objective, W):
     return relative_gap(objective.at(W).value, bound_at(objective, W))
-
-
-def mixed_bound(objective, weights):
-    """That of a mixture of loss gradients at several weights, and their shares."""
-    points = [objective.at(W) for W in weights]
-    losses, adjoints = [point.loss for point in points], [objective.design.adjoint(point.residual) for point in points]
-    return best_mixture(objective, weights[-1], losses, adjoints)
 
 
 def degenerate(rng, n, l, kind):
@@ -72,10 +64,6 @@ def check_bounds(kind, seed, iterations):
             bound = bound_at(objective, W)
             assert np.isfinite(bound)
             assert bound <= lowest * (1 + 1e-11), (objective.ridge.weight, objective.loss, objective.nuclear)
-        if objective.ridge.weight:
-            bound, _ = mixed_bound(objective, [*points, early])
-            assert np.isfinite(bound)
-            assert bound <= lowest * (1 + 1e-11), (objective.ridge.weight, objective.loss, objective.nuclear)
         gaps.append(best.gap)
     return np.array(gaps)
 
@@ -105,44 +93,6 @@ def test_tight_at_the_optimum_and_growing_with_corruption(kind, lambdas):
     assert gaps[0] == pytest.approx(best.gap, abs=1e-14)
     assert gaps[0] <= 1e-8
     assert np.all(np.diff(gaps) > 0)
-
-
-@pytest.mark.parametrize("kind", DESIGNS)
-def test_a_mixture_proves_more_than_the_points_that_it_is_of(kind):
-    rng = np.random.default_rng(1)
-    objective = random_objective(rng, kind, (0.1, 10.0, 0.0))
-    best = APG(restart=True).solve(objective, tol=1e-8, max_iter=50_000)
-    around = [best.weights + sign * 1e-2 * D for D in rng.standard_normal((5, *objective.shape)) for sign in (1, -1)]
-    bound, shares = mixed_bound(objective, around)
-    single = max(bound_at(objective, W) for W in around)
-    assert np.all(shares >= 0)
-    assert shares.sum() == pytest.approx(1)
-    assert best.objective - bound < 0.8 * (best.objective - single)
-
-
-def test_the_dual_point_of_a_mixture_is_that_of_its_gradients():
-    rng = np.random.default_rng(3)
-    objective = random_objective(rng, "dense")
-    scores, shares = rng.standard_normal((3, *objective.Y.shape)), np.array([0.5, 0.3, 0.2])
-    points = [DualPoint.at(objective, F) for F in scores]
-    mixture, R = DualPoint.at(objective, Mixture(shares, tuple(scores)))
-    np.testing.assert_allclose(R, sum(share * each for share, (_, each) in zip(shares, points, strict=True)))
-    assert mixture.loss.linear == pytest.approx(
-        sum(s * point.loss.linear for s, (point, _) in zip(shares, points, strict=True))
-    )
-    assert np.all(mixture.sizes >= np.linalg.norm(R, axis=0))
-    assert np.all(
-        mixture.blur >= sum(share * point.blur for share, (point, _) in zip(shares, points, strict=True)) * (1 - 1e-9)
-    )
-    alone, same = DualPoint.at(objective, Mixture(np.ones(1), (scores[0],)))
-    np.testing.assert_array_equal(same, points[0][1])
-    np.testing.assert_allclose(alone.blur, points[0][0].blur)
-
-
-def test_nothing_is_mixed_of_gradients_that_are_zero():
-    objective = random_objective(np.random.default_rng(3), "dense")
-    zero, loss = objective.zeros(), objective.at(objective.zeros()).loss
-    assert best_mixture(objective, zero, [loss, loss], [zero, zero])[0] == 0.0
 
 
 def test_the_weights_are_only_a_hint():

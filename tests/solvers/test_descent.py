@@ -6,7 +6,8 @@ import pytest
 from problems import DESIGNS, random_labels, random_objective, rbrl_loss
 from rbrl.out_of_core import BlockDesign, LocalBlocks
 from rbrl.out_of_core.design import BlockObjective
-from rbrl.solvers import Descent, QuasiNewton, lbfgs
+from rbrl.solvers import Descent, QuasiNewton
+from rbrl.solvers.line_search import NewtonLineSearch
 
 
 @pytest.mark.parametrize("kind", DESIGNS)
@@ -54,13 +55,13 @@ def test_running_out_of_iterations_returns_a_message():
 
 def test_where_nothing_descends_it_forgets_its_steps_and_then_ends(monkeypatch):
     objective = random_objective(np.random.default_rng(0), lambdas=(0.01, 1.0, 0.01))
-    taken, step_lengths = [], lbfgs.step_lengths
+    taken, step_lengths = [], NewtonLineSearch.step_lengths
 
-    def first_only(ray, slope, joint, *options):
+    def first_only(search, ray, slope, joint, *options):
         taken.append(slope)
-        return step_lengths(ray, slope, joint, *options) if len(taken) == 1 else np.zeros(4)
+        return step_lengths(search, ray, slope, joint, *options) if len(taken) == 1 else np.zeros(4)
 
-    monkeypatch.setattr(lbfgs, "step_lengths", first_only)
+    monkeypatch.setattr(NewtonLineSearch, "step_lengths", first_only)
     result = Descent().solve(objective, objective.zeros(), tol=1e-12)
     assert "after 2 iterations" in result.messages[0]
     assert len(taken) == 3, "a step, one with its memory, one without"

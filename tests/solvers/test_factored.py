@@ -45,10 +45,10 @@ def test_gradient_and_slope_match_finite_differences(kind):
     assert slope == pytest.approx(np.vdot(gradient, np.vstack([dU, dV])), rel=1e-10)
 
 
-@pytest.mark.parametrize(("precision", "close"), [(np.float64, 1e-12), (np.float32, 1e-5)])
-def test_points_may_share_the_memory_of_their_scores(precision, close):
+def test_points_may_share_the_memory_of_their_scores():
     objective, U, V = problem()
-    space, scores_U = np.empty((2, *objective.Y.shape), precision), objective.design.scores(U)
+    close = 1e-12
+    space, scores_U = np.empty((2, *objective.Y.shape)), objective.design.scores(U)
     for scale in (1.0, 0.5):
         own, shared = at(objective, U, scale * V), Factors(objective, U, scale * V, scores_U, space)
         assert np.shares_memory(shared.scores, space)
@@ -135,16 +135,6 @@ def test_descending_in_factors_of_enough_columns_ends_at_the_optimum(kind):
     assert np.all(np.diff(values) <= 1e-12 * values[0])
     assert point.value == pytest.approx(best.objective, rel=1e-7)
     assert point.U.shape[1] == np.linalg.matrix_rank(best.weights), "columns that fade are dropped"
-
-
-def test_a_round_in_single_precision_ends_at_a_point_in_double_precision(monkeypatch):
-    objective, U, V = problem(lambdas=(0.7, 0.5, 3.0), rank=4)
-    expected = descend(objective, U, V, 1e-5, 500, 20, lambda value: None)
-    monkeypatch.setattr(factored, "SINGLE_ENTRIES", 0)
-    point = descend(objective, U, V, 1e-5, 500, 20, lambda value: None)
-    assert point.scores.dtype == point.residual.dtype == np.float64
-    assert point.value == pytest.approx(expected.value, rel=1e-5)
-    assert point.value == pytest.approx(at(objective, point.U, point.V).value, rel=1e-12)
 
 
 def test_the_scores_are_those_of_the_point_where_no_step_descends(monkeypatch):

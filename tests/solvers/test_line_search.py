@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from problems import DESIGNS, central_differences, random_objective
-from rbrl.solvers import lbfgs
-from rbrl.solvers.lbfgs import Ray, step_lengths, wolfe_step
-from rbrl.solvers.quasi_newton import Iterate
+from rbrl.solvers.iterate import Iterate
+from rbrl.solvers.line_search import NewtonLineSearch, Ray, wolfe_step
 
 
 def ray_of(kind="dense", lambdas=(0.7, 0.5, 0.3), seed=0, scale=0.3, l=4):
@@ -40,22 +39,6 @@ def test_value_and_slopes_along_the_ray(kind, nuclear, l):
     np.testing.assert_allclose(ray(np.zeros(l))[1], at_zero, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", DESIGNS)
-@pytest.mark.parametrize("l", [4, 15])
-def test_a_minor_nuclear_norm_is_majorised_along_the_ray(kind, l, monkeypatch):
-    monkeypatch.setattr(lbfgs, "MINOR", np.inf)
-    monkeypatch.setattr(lbfgs, "MANY_VALUES", 0)
-    ray, at_zero = ray_of(kind, (0.7, 0.5, 0.3), l=l)
-    value, slopes, _, _ = ray(np.zeros(l))
-    assert value == pytest.approx(smoothed_value(ray, np.zeros(l)), rel=1e-12)
-    np.testing.assert_allclose(slopes, at_zero, rtol=1e-9, atol=1e-12)
-    for t in (np.full(l, 0.7), np.resize([0.0, 0.3, 1.1, 2.0], l)):
-        value, slopes, _, _ = ray(t)
-        assert value >= smoothed_value(ray, t) * (1 - 1e-12)
-        numeric = central_differences(lambda s: ray(s)[0], t)
-        np.testing.assert_allclose(slopes, numeric, rtol=1e-5, atol=1e-6 * np.abs(at_zero).max())
-
-
 def test_curvatures_without_nuclear_norm_are_second_derivatives():
     ray, _ = ray_of(lambdas=(0.7, 0.5, 0.0))
     t = np.array([0.2, 0.4, 0.6, 0.8])
@@ -81,7 +64,7 @@ def test_curvatures_with_nuclear_norm_are_those_of_its_majoriser(l):
 @pytest.mark.parametrize("nuclear", [0.0, 2.0])
 def test_step_lengths_descend_to_a_tenth_of_the_slope(joint, scale, nuclear):
     ray, at_zero = ray_of(lambdas=(0.7, 0.5, nuclear), scale=scale)
-    t = step_lengths(ray, at_zero.sum(), joint)
+    t = NewtonLineSearch().step_lengths(ray, at_zero.sum(), joint)
     value, slopes, _, _ = ray(t)
     assert value < ray.iterate.smooth_value
     assert np.all(t >= 0)
@@ -93,7 +76,7 @@ def test_step_lengths_descend_to_a_tenth_of_the_slope(joint, scale, nuclear):
 
 def test_no_step_uphill():
     ray, at_zero = ray_of(scale=-0.3)
-    assert not step_lengths(ray, at_zero.sum(), joint=True).any()
+    assert not NewtonLineSearch().step_lengths(ray, at_zero.sum(), joint=True).any()
 
 
 @pytest.mark.parametrize("minimum", [1e-4, 0.1, 1.0, 30.0, 1e4])

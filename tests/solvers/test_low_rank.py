@@ -44,8 +44,7 @@ def test_partial_decompositions_find_the_same_optimum(monkeypatch):
     whole = LowRank().solve(objective, tol=1e-6)
     monkeypatch.setattr(_linalg, "EXACT_BELOW", 0)
     monkeypatch.setattr(factored, "EXACT_BELOW", 0)
-    monkeypatch.setattr(factored, "FIRST", 2)
-    part = LowRank().solve(objective, tol=1e-6)
+    part = LowRank(first_rank=2).solve(objective, tol=1e-6)
     assert part.gap <= 1e-6
     assert part.objective == pytest.approx(whole.objective, rel=2e-6)
 

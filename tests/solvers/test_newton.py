@@ -6,16 +6,8 @@ import pytest
 from problems import DESIGNS, random_objective
 from rbrl.losses import SquaredHinge
 from rbrl.problem.objective import Objective
-from rbrl.solvers.lbfgs import Iterate
-from rbrl.solvers.newton import (
-    LabelBlocks,
-    column_penalties,
-    conjugate_gradients,
-    hessian_product,
-    newton_cost,
-    row_curvatures,
-    single_does,
-)
+from rbrl.solvers.iterate import Iterate
+from rbrl.solvers.newton import LabelBlocks, NewtonDirection, hessian_product, row_curvatures
 
 LAMBDAS = (0.7, 0.5, 0.3)
 
@@ -41,26 +33,13 @@ def test_products_are_the_change_of_the_gradient(kind):
 
 
 @pytest.mark.parametrize("kind", DESIGNS)
-@pytest.mark.parametrize("precision", [np.float64, np.float32])
-def test_blocks_are_the_hessian_where_labels_do_not_couple(kind, precision, monkeypatch):
-    monkeypatch.setattr("rbrl.solvers.newton.single_does", lambda *_: precision == np.float32)
+def test_blocks_are_the_hessian_where_labels_do_not_couple(kind):
     objective = hinge_alone(kind)
     now = iterate(objective)
     D = np.random.default_rng(2).standard_normal(objective.shape)
     blocks = LabelBlocks(objective, now)
-    assert not blocks.couples
-    assert all(root.dtype == precision for _, _, root, _ in blocks.in_rows)
-    # Rounding is multiplied by the condition of a block, which the largest trace bounds.
-    trace = np.sum(objective.design.gram_diagonal / column_penalties(objective, now)) * 2
-    rounding = max(1e-6, np.finfo(precision).eps * (1 + trace))
-    np.testing.assert_allclose(blocks(hessian_product(objective, now, D)), D, atol=rounding * np.abs(D).max())
-
-
-def test_raw_counts_are_factored_in_double_precision():
-    objective = hinge_alone("dense")
-    design, curvatures = objective.design, row_curvatures(objective, iterate(objective))
-    assert single_does(design, curvatures, np.ones(objective.shape[0]))
-    assert not single_does(design, curvatures, np.full(objective.shape[0], 1e-9))
+    assert not blocks.has_common_block
+    np.testing.assert_allclose(blocks(hessian_product(objective, now, D)), D, atol=1e-6 * np.abs(D).max())
 
 
 def test_a_block_is_factored_over_the_rows_that_curve_it_where_they_are_few():
@@ -81,7 +60,7 @@ def test_blocks_of_coupled_labels_leave_conjugate_gradients_little_to_do(kind, r
         products.append(1)
         return hessian_product(objective, now, D)
 
-    D = conjugate_gradients(now.gradient, product, LabelBlocks(objective, now))
+    D = NewtonDirection().conjugate_gradients(now.gradient, product, LabelBlocks(objective, now))
     left = now.gradient + hessian_product(objective, now, D)
     assert np.vdot(now.gradient, D) < 0
     assert np.linalg.norm(left) < np.linalg.norm(now.gradient)
@@ -104,8 +83,10 @@ def test_scores_that_move_together_are_curved_by_the_hinges_alone():
     np.testing.assert_allclose(row_curvatures(objective, now)[:, -1], hinges.sum(axis=1), atol=1e-9)
 
 
-def test_a_newton_step_costs_more_where_labels_couple_and_has_no_price_where_rows_are_elsewhere():
+def test_a_newton_step_costs_more_where_labels_couple_and_is_not_available_where_rows_are_elsewhere():
     few, many = (random_objective(np.random.default_rng(0), "dense", (0.7, r, 0.0)) for r in (0.0, 100.0))
-    assert 0 < newton_cost(few, iterate(few)) < newton_cost(many, iterate(many)) < np.inf
+    newton = NewtonDirection()
+    assert 0 < newton.cost(few, iterate(few)) < newton.cost(many, iterate(many)) < np.inf
+    assert NewtonDirection(largest_blocks=1).cost(few, iterate(few)) == np.inf
     few.lines_are_exact = False
-    assert newton_cost(few, iterate(few)) == np.inf
+    assert newton.cost(few, iterate(few)) == np.inf

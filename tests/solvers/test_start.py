@@ -6,8 +6,8 @@ import pytest
 from problems import DESIGNS, central_differences, random_design, random_objective, rbrl_loss
 from rbrl.problem import eigen_design
 from rbrl.problem.objective import Objective
-from rbrl.solvers import QuasiNewton, preconditioner
-from rbrl.solvers.lbfgs import Iterate
+from rbrl.solvers import QuasiNewton
+from rbrl.solvers.iterate import Iterate
 from rbrl.solvers.preconditioner import first_point, label_coupling, model_start
 
 
@@ -39,17 +39,6 @@ def test_the_start_costs_half_an_evaluation_and_beats_zero(kind, nuclear):
     W, scores = first_point(objective, None)
     np.testing.assert_allclose(scores, objective.design.scores(W), atol=1e-12)
     assert objective.value(W) < objective.value(objective.zeros())
-
-
-def test_a_start_that_overshoots_is_halved(monkeypatch):
-    objective = random_objective(np.random.default_rng(6), "dense", (1.0, 0.5, 0.1))
-    W = model_start(objective)
-    far = 32.0 * W
-    monkeypatch.setattr(preconditioner, "model_start", lambda objective: far)
-    near, scores = first_point(objective, None)
-    assert objective.value(near) < objective.value(far)
-    assert objective.value(near) <= objective.value(0.5 * near)
-    np.testing.assert_allclose(scores, objective.design.scores(near), atol=1e-12)
 
 
 def test_coupling_is_that_of_the_labels():
@@ -95,4 +84,4 @@ def test_a_fading_singular_value_is_noticed(sigma, fades):
     objective = random_objective(np.random.default_rng(5), "dense", (1.0, 0.5, 1.0), l=2)
     W = np.zeros(objective.shape)
     W[0, 0], W[1, 1] = sigma
-    assert (Iterate(objective, W, objective.design.scores(W), 1e-4).rank_share < 1) == fades
+    assert (Iterate(objective, W, objective.design.scores(W), 1e-4).rank_share(1e-3) < 1) == fades

@@ -66,13 +66,7 @@ class Serial(AbstractContextManager["Serial"]):
 
 
 class Processes(Serial):
-    """Backend with worker processes on this machine (joblib's loky), which replaces dead ones.
-
-    Parameters
-    ----------
-    n_workers : int
-        Number of processes.
-    """
+    """Backend with worker processes on this machine (joblib's loky), which replaces dead ones."""
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
@@ -95,13 +89,8 @@ class Processes(Serial):
 class Dask(Serial):
     """Backend with the workers of a Dask cluster; each data set is sent to them once.
 
-    Parameters
-    ----------
-    scheduler : str, Client, cluster or None
-        Address of the scheduler, or an object of `distributed`. None means the current client, or
-        else a new local cluster.
-    n_workers : int
-        Number of runs at a time; 1 means one for each thread of the cluster.
+    A `scheduler` of None means the current client, or else a new local cluster. One worker means
+    one for each thread of the cluster.
     """
 
     def __init__(self, scheduler: Any, n_workers: int) -> None:
@@ -163,46 +152,33 @@ def _make_backend(backend: str | None, jobs: int, scheduler: Any) -> Serial:
     return Processes(jobs) if backend == "processes" else Serial()
 
 
+@dataclass
 class Session:
     """Runs of one call of `execute`.
 
     A run is `waiting` for its turn, done `elsewhere` by another process, or `running` on a worker.
     When a worker dies, all running runs are lost and the cause is unknown: each is tried again alone
     (`alone`).
-
-    Parameters
-    ----------
-    todo : list of Run
-        Runs to do.
-    finished : set of str
-        Keys of the runs that have a result.
-    store : Store
-        Store of the results.
-    shelf : Shelf
-        Loader of the data sets.
-    backend : Serial
-        Backend that does the runs.
-    progress : Progress
-        Listener for events.
+    `finished` has the keys of the runs with a result.
     """
 
-    def __init__(
-        self, todo: list[Run], finished: set[str], store: Store, shelf: Shelf, backend: Serial, progress: Progress
-    ) -> None:
-        self.store = store
-        self.shelf = shelf
-        self.backend = backend
-        self.progress = progress
-        self.n_done = 0
-        self.waiting = list(todo)
-        self.elsewhere: list[Run] = []
-        self.alone: list[Run] = []
-        self.running: dict[Future[Outcome], Run] = {}
-        self.lost: set[str] = set()
+    waiting: list[Run]
+    finished: set[str]
+    store: Store
+    shelf: Shelf
+    backend: Serial
+    progress: Progress
+    n_done: int = 0
+    elsewhere: list[Run] = field(default_factory=list)
+    alone: list[Run] = field(default_factory=list)
+    running: dict[Future[Outcome], Run] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
         # For a run that is to be repeated, only a result after the start counts.
         now = time.time()
-        self.since = {run.key: now if run.key in finished else 0.0 for run in todo}
-        self.settled = finished - {run.key for run in todo}
+        self.since = {run.key: now if run.key in self.finished else 0.0 for run in self.waiting}
+        self.settled = self.finished - set(self.since)
 
     def do(self) -> None:
         """Do the runs, or wait until other processes have done them."""
@@ -411,7 +387,7 @@ def execute(
         for note in notes:
             progress.noted(note)
         with workers:
-            session = Session(todo, set(finished), store, shelf, workers, progress)
+            session = Session(list(todo), set(finished), store, shelf, workers, progress)
             session.do()
         results = store.finished()
         failures = [(*run.place, results[run.key].error) for run in runs if results[run.key].status == "failed"]

@@ -30,55 +30,19 @@ class Progress:
     """
 
     def planned(self, plan: "Plan", n_runs: int, n_reused: int) -> None:
-        """Handle the start, before the first run.
-
-        Parameters
-        ----------
-        plan : Plan
-            Plan of the comparison.
-        n_runs, n_reused : int
-            Number of runs of the plan, and of runs that are done already.
-        """
+        """Handle the start of a plan with `n_runs` runs, of which `n_reused` are done already."""
 
     def noted(self, text: str) -> None:
-        """Handle a note for the user.
-
-        Parameters
-        ----------
-        text : str
-            Text of the note.
-        """
+        """Handle a note for the user."""
 
     def started(self, run: "Run") -> None:
-        """Handle the start of a run on a worker.
-
-        Parameters
-        ----------
-        run : Run
-            Run that starts.
-        """
+        """Handle the start of a run on a worker."""
 
     def finished(self, run: "Run", outcome: "Outcome") -> None:
-        """Handle the end of a run whose result is in the store.
-
-        Parameters
-        ----------
-        run : Run
-            Run that has ended.
-        outcome : Outcome
-            Its outcome.
-        """
+        """Handle the end of a run whose result is in the store."""
 
     def failed(self, run: "Run", outcome: "Outcome") -> None:
-        """Handle the failure of a run whose error is in the store.
-
-        Parameters
-        ----------
-        run : Run
-            Run that failed.
-        outcome : Outcome
-            Its outcome.
-        """
+        """Handle the failure of a run whose error is in the store."""
 
     def closed(self) -> None:
         """Handle the end of the comparison, complete or not."""

@@ -152,72 +152,27 @@ class Results:
         return cls(summary[columns], _distinct(summary.dataset), _distinct(summary.method), _metrics(summary.metric))
 
     def means(self, metric: str | Metric) -> pd.DataFrame:
-        """Return the means of one metric, data sets x methods; NaN where there is none.
-
-        Parameters
-        ----------
-        metric : str or Metric
-
-        Returns
-        -------
-        DataFrame
-        """
+        """Return the means of one metric, data sets x methods; NaN where there is none."""
         return self._wide(metric, "mean")
 
     def stds(self, metric: str | Metric) -> pd.DataFrame:
-        """Return the standard deviations of one metric, data sets x methods; NaN for a single split.
-
-        Parameters
-        ----------
-        metric : str or Metric
-
-        Returns
-        -------
-        DataFrame
-        """
+        """Return the standard deviations of one metric, data sets x methods; NaN for a single split."""
         return self._wide(metric, "std")
 
     def counts(self, metric: str | Metric) -> pd.DataFrame:
-        """Return the number of splits of each mean, data sets x methods.
-
-        Parameters
-        ----------
-        metric : str or Metric
-
-        Returns
-        -------
-        DataFrame
-        """
+        """Return the number of splits of each mean, data sets x methods."""
         return self._wide(metric, "n").fillna(0).astype(int)
 
     def decimals(self, metric: str | Metric, dataset: str) -> int:
         """Return the number of decimals in tables: three, or more if all means are small.
 
         With three decimals, a Hamming loss over thousands of labels would be 0.001 for every method.
-
-        Parameters
-        ----------
-        metric : str or Metric
-        dataset : str
-
-        Returns
-        -------
-        int
         """
         largest = self.means(metric).loc[dataset].abs().max()
         return TABLE_DECIMALS - 1 - floor(log10(largest)) if 0 < largest < SMALL_MEAN else TABLE_DECIMALS
 
     def to_compare(self, metric: str | Metric) -> pd.DataFrame:
-        """Return the means for ranks and tests, data sets x methods; see `as_printed`.
-
-        Parameters
-        ----------
-        metric : str or Metric
-
-        Returns
-        -------
-        DataFrame
-        """
+        """Return the means for ranks and tests, data sets x methods; see `as_printed`."""
         means = self.means(metric)
         if not self.as_printed:
             return means
@@ -227,14 +182,7 @@ class Results:
     def without_probabilities(self, metric: str | Metric) -> tuple[str, ...]:
         """Return the methods that have values of other metrics, but none of a metric of probabilities.
 
-        Parameters
-        ----------
-        metric : str or Metric
-
-        Returns
-        -------
-        tuple of str
-            Names of methods; empty for a metric that needs labels or scores.
+        There are none for a metric that needs labels or scores.
         """
         if get_metric(metric).needs != "probabilities":
             return ()
@@ -280,12 +228,7 @@ class Results:
         return wide.reindex(index=list(self.datasets), columns=list(self.methods))
 
     def training_seconds(self) -> pd.Series:
-        """Return the training time of each method: the geometric mean over data sets.
-
-        Returns
-        -------
-        Series
-        """
+        """Return the training time of each method: the geometric mean over data sets."""
         return np.exp(np.log(self.seconds("train_seconds").clip(lower=SHORTEST_SECONDS)).mean())
 
     def only(self, methods: Iterable[str]) -> Self:

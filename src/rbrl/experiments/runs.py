@@ -342,18 +342,8 @@ def describe_changes(
 ) -> list[str]:
     """Return sentences about runs that cannot be reused.
 
-    Parameters
-    ----------
-    before : dict of (dataset, method, split) to dict
-        Identities of the runs of the last plan.
-    runs, todo : list of Run
-        All runs of this plan, and those of them that will be done.
-    finished : dict of str to Outcome
-        Outcomes in the store, by key.
-
-    Returns
-    -------
-    list of str
+    `before` has the identities of the last plan, `runs` all runs of this plan, `todo` the runs that
+    will be done, and `finished` the outcomes in the store by key.
     """
     reasons: dict[tuple[str, str], int] = defaultdict(int)
     for run in todo:

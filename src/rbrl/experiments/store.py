@@ -240,21 +240,9 @@ class Store:
             return [(place, *line) for place, key, *_ in keys for line in cursor.execute(query, (key,)).fetchall()]
 
     def begin(self, plan: Plan, runs: list[Run], sizes: dict[str, tuple[Any, ...]]) -> dict[Place, dict[str, Any]]:
-        """Make `plan` the current one.
+        """Make `plan` the current one, and return the identities of the runs of the last plan.
 
-        Parameters
-        ----------
-        plan : Plan
-            New current plan.
-        runs : list of Run
-            Runs of the plan, from `expand`.
-        sizes : dict of str to tuple
-            Sizes of the data sets that come from files, by name; see `Shelf.sizes`.
-
-        Returns
-        -------
-        dict of (dataset, method, split) to dict
-            Identities of the runs of the last plan.
+        `sizes` are those of the data sets that come from files, by name; see `Shelf.sizes`.
         """
         lines = [(i, *run.place, run.key, run.tune_key, json.dumps(run.identity)) for i, run in enumerate(runs)]
         with self._database.writing() as cursor:
@@ -267,28 +255,13 @@ class Store:
             return before
 
     def finished(self) -> dict[str, Outcome]:
-        """Return the outcome of every finished run, by its key.
-
-        Returns
-        -------
-        dict of str to Outcome
-        """
+        """Return the outcome of every finished run, by its key."""
         with self._database.reading() as cursor:
             query = f"SELECT key, status, error, {SELECT_VALUES}, again, version FROM runs"
             return {key: Outcome(*result) for key, *result in cursor.execute(query).fetchall()}
 
     def known(self, tune_key: str | None) -> list[Fold]:
-        """Return the known folds of a tuning; an empty list for a run that is not tuned.
-
-        Parameters
-        ----------
-        tune_key : str or None
-            Key of the tuning.
-
-        Returns
-        -------
-        list of Fold
-        """
+        """Return the known folds of a tuning; an empty list for a run that is not tuned."""
         query = f"SELECT {SELECT_FOLD}, processor_seconds FROM folds WHERE tune_key = ?"
         with self._database.reading() as cursor:
             lines = cursor.execute(query, (tune_key,)).fetchall()

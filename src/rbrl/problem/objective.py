@@ -5,7 +5,6 @@ the one's second derivatives and the other's singular values, so neither can be 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -175,8 +174,6 @@ class SmoothedNuclear:
         Singular values, ascending.
     hessian : array
         The reweighted ridge H that has the same gradient, as wide as the smaller Gram matrix.
-    age : int
-        How many points ago all of that was so; since then, `exact` and `value` are those of the reweighted ridge.
 
     Examples
     --------
@@ -189,7 +186,9 @@ class SmoothedNuclear:
     """
 
     def __init__(self, gram: FloatArray, left: bool, weight: float, width: float | None = None) -> None:
-        self.gram, self.weight, self.left, self.age = gram, weight, left, 0
+        self.gram = gram
+        self.weight = weight
+        self.left = left
         self._squares, self.V = gram_eigh(gram)
         self.sigma = np.sqrt(self._squares)
         self.exact = weight * float(self.sigma.sum())
@@ -201,18 +200,7 @@ class SmoothedNuclear:
         self.width = max(width, 1e-13 * self.sigma[-1] + 1e-150)
         root = np.sqrt(self._squares + self.width**2)
         self.value = self.weight * float(root.sum())
-        self._offset = self.value - 0.5 * self.weight * float((self._squares / root).sum())
         self.hessian = (self.V * (self.weight / root)) @ self.V.T
-
-    def held(self, W: FloatArray, pulled: FloatArray) -> "SmoothedNuclear":
-        """What stands for the norm at other weights W, without an eigenproblem: the reweighted ridge, by its gradient there.
-
-        It is nowhere below the norm: values stay upper bounds.
-        """
-        other = copy(self)
-        other.age = self.age + 1
-        other.exact = other.value = self._offset + 0.5 * float(np.vdot(pulled, W))
-        return other
 
     def reweigh(self, W: FloatArray) -> FloatArray:
         """W H, or H W if H stands on the left: the gradient at W."""

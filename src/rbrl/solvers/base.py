@@ -1,5 +1,4 @@
-"""The protocol and the result of every solver, the points and runs that solvers share, and the message of one that did not
-reach its tolerance.
+"""The protocol and the result of every solver, the record of a run, and the message of an unconverged one.
 
 A solver returns its messages and does not warn: its caller decides whether they still hold. The estimators give them as
 warnings.
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rbrl._common.typing import FloatArray
-from rbrl.problem.objective import Objective, SmoothedNuclear
+from rbrl.problem.objective import Objective
 from rbrl.solvers.certificate import lower_bound, relative_gap
 
 # Gaps that are rounding, and steps without descent after which a value stands: weights of equal problems then agree to 13
@@ -108,51 +107,6 @@ class Solver(Protocol):
         -------
         SolverResult
         """
-
-
-class SmoothedPoint:
-    """Scores with all that is known of the objective there, its nuclear norm smoothed.
-
-    Parameters
-    ----------
-    objective : Objective
-    scores : array (n_samples, n_labels)
-    ridge : float
-        Value of the ridge.
-    nuclear : SmoothedNuclear or None
-        Not smoothed yet.
-    tol : float
-        The nuclear norm is smoothed so that the value moves by a tenth of it at most.
-    out : array (n_samples, n_labels), default=None
-        Where to put the residual; anything else is left alone.
-
-    Attributes
-    ----------
-    value, smooth_value : float
-        The objective, and the same with the smoothed nuclear norm.
-    evaluations : float
-        What the objective had cost when `value` was known.
-    """
-
-    def __init__(
-        self, objective: Objective, scores: Any, ridge: float, nuclear: SmoothedNuclear | None = None, tol: float = 0.0,
-        out: Any = None,
-    ) -> None:  # fmt: skip
-        self.scores, self.ridge = scores, ridge
-        self.nuclear: Any = nuclear
-        data = objective.Y, scores, objective.sample_weight
-        if isinstance(out, np.ndarray):
-            out.fill(0.0)
-            self.loss, self.residual = objective.loss.accumulate(*data, 1.0, out), out
-        else:
-            self.loss, self.residual = objective.loss.evaluate(*data)
-        self.evaluations = objective.evaluations
-        self.value = self.smooth_value = self.loss.value + ridge
-        if nuclear is not None:
-            self.value += nuclear.exact
-            if nuclear.age == 0:
-                nuclear.smooth(0.1 * tol * self.value / (nuclear.weight * len(nuclear.sigma)))
-            self.smooth_value += nuclear.value
 
 
 class Bound(NamedTuple):

@@ -8,18 +8,11 @@ for every theta >= 0 and every N with no singular value above the nuclear weight
 
 :func:`lower_bound` chooses theta and N well, for a solver that asks at every step, and for a proof that takes rounding into
 account.
-
-A mixture of loss gradients is a dual point, too: the conjugate of a loss is convex, so the terms of a mixture are at least
-the mixture of the terms. Where steps turn sharply, each of the last gradients is far from what the optimum needs, and their
-mixture near it.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import nnls
 
 from rbrl._common.linalg import clip_singular_values, gram_eigh, gram_singular_values
 from rbrl._common.typing import FloatArray
@@ -29,10 +22,6 @@ from rbrl.problem.objective import Objective
 
 # Its square is a number still.
 LARGEST_THETA = 1e150
-# Reweighted steps towards the best N where the ridge has weights, at most: one that gains less than SETTLED of what the one
-# before gained, as the fourth mostly does, is the last: emotions with a kernel takes 1.0 instead of 1.6 s at
-# (.01, 100, .01).
-ROUNDS, SETTLED = 6, 0.05
 # Rounding of a sum of k products, as a share of the norms that are multiplied, is this times the root of k.
 ROUNDING = 8 * float(np.finfo(np.float64).eps / 2)
 # Entries of scores or of weights at a time: 32 MB.
@@ -180,15 +169,17 @@ def best_theta(loss: Terms, quadratic: float = 0.0, linear: float = 0.0, limit: 
 
 
 def maximise_reweighted(
-    loss: Terms, M: FloatArray, W: FloatArray, ridge: float, r: float | FloatArray, nuclear: float
+    loss: Terms, M: FloatArray, W: FloatArray, ridge: float, r: float | FloatArray, nuclear: float, rounds: int = 6
 ) -> tuple[float, float, FloatArray]:
-    r"""Any r: N = theta M - ridge r B, for a B near the minimiser of
+    r"""Return the best bound of some rounds, and its theta and N, for any ridge weights r.
+
+    N = theta M - ridge r B, for a B near the minimiser of
 
     .. math:: -\langle\theta M, B\rangle + \tfrac{\lambda_1}{2} \langle B, rB\rangle + \lambda_3 \|B\|_*
 
-    that comes from reweighted closed-form steps, B V = theta M V / (ridge r + nuclear / sigma), starting at W (at the
-    ridge solution where W is zero). Clipping N multiplies it from the right, so the row factor r does not disturb it; the
-    best theta for that N is a quadratic's. Returns the bound, and the theta and N that gave it.
+    that comes from reweighted closed-form steps, B V = theta M V / (ridge r + nuclear / sigma). They start at W, or at the
+    ridge solution where W is zero. Clipping N multiplies it from the right, so the row factor r does not disturb it. The
+    best theta for that N is the maximiser of a quadratic.
     """
     square = float(np.sum(M**2 / r)) / (2 * ridge)
     theta = best_theta(loss, square)
@@ -199,17 +190,12 @@ def maximise_reweighted(
     N: FloatArray = M - ridge * r * W
     start = W if W.any() else M / (ridge * r)
     values, V = gram_eigh(start.T @ start)
-    gained = 0.0
-    for k in range(ROUNDS):
+    for _ in range(rounds):
         N = clip_singular_values(N, nuclear)
         theta = best_theta(loss, square, float(np.sum(M * N / r)) / ridge)
         # Not by the quadratic's coefficients: they are large and cancel.
         bound = along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
-        last, gained = gained, bound - best[0]
-        best = (bound, theta, N) if gained > 0 else best
-        # What the first gains is over no N at all.
-        if k > 1 and gained < SETTLED * last:
-            break
+        best = (bound, theta, N) if bound > best[0] else best
         sigma = np.sqrt(values)
         sigma = np.maximum(sigma, max(1e-10 * sigma[-1], 1e-100))
         B = theta * (M @ V) / (ridge * r + nuclear / sigma)
@@ -217,40 +203,6 @@ def maximise_reweighted(
         values, turn = gram_eigh(B.T @ B)
         V = V @ turn
     return best
-
-
-class Mixture(NamedTuple):
-    """Loss gradients at several scores, and the share of each, which sum to 1: a dual point."""
-
-    shares: FloatArray
-    scores: tuple[FloatArray, ...]
-
-
-def mixed(shares: FloatArray, losses: Sequence[Terms]) -> Terms:
-    """What a dual bound needs of a mixture of loss gradients."""
-    value, linear, quadratic = shares @ np.array(losses)[:, :3]
-    return Terms(value, linear, quadratic, min(loss.reach for loss in losses))
-
-
-def best_mixture(
-    objective: Objective, W: FloatArray, losses: Sequence[Terms], adjoints: Sequence[FloatArray]
-) -> tuple[float, FloatArray]:
-    """A lower bound from a mixture of loss gradients, of which the last is that at W, and the shares that gave it.
-
-    They maximise the bound at theta = 1, for the N that W suggests. Where that is beyond the digits the bound is 0.
-    """
-    ridge, r, nuclear = objective.ridge.weight, objective.ridge.row_weights, objective.nuclear.weight
-    N = clip_singular_values(-adjoints[-1] - ridge * r * W, nuclear)
-    over, terms = np.array([((G + N) / np.sqrt(ridge * r)).ravel() for G in adjoints]), np.array(losses)
-    gram = over @ over.T
-    gains = terms[:, 1] - terms[:, 2] - terms[-1, 2]
-    try:
-        root = cholesky(gram + 1e-12 * np.trace(gram) * np.eye(len(gram)), lower=True)
-        shares = nnls(root.T, solve_triangular(root, gains, lower=True))[0]
-    except (ValueError, RuntimeError):
-        return 0.0, np.zeros(len(gram))
-    shares = shares / (shares.sum() or 1.0)
-    return lower_bound(objective, W, mixed(shares, losses), np.tensordot(shares, adjoints, 1)), shares
 
 
 def shrink_factor(N: FloatArray, nuclear: float, hidden: float = 0.0) -> float:

@@ -5,7 +5,7 @@ rounding belong to a dual point.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from rbrl.losses import Terms
 from rbrl.problem.design import add_adjoint, last_row_times
 from rbrl.problem.linear import drop_empty_columns
 from rbrl.problem.objective import SMALLEST_BLOCK, Objective, block_size, sum_terms
-from rbrl.solvers.certificate import ROUNDING, Blur, Mixture, along, best_theta, mixed
+from rbrl.solvers.certificate import ROUNDING, Blur, along, best_theta
 
 # Fewest labels of a block of Z'R: a line of the processor's cache.
 FEWEST_LABELS = 8
@@ -47,22 +47,12 @@ class DualPoint:
         self.blur = ROUNDING * np.sqrt(n_samples) * self.sizes + self.own_rounding
 
     @classmethod
-    def at(cls, objective: Objective, F: FloatArray | Mixture) -> "tuple[DualPoint, FloatArray]":
-        """The point of scores F, or of a mixture, and R."""
-        shares, scores = F if isinstance(F, Mixture) else (np.ones(1), (F,))
-        norms, losses = np.zeros((3, objective.Y.shape[1])), []
-        R: Any = 0.0
-        for share, there in zip(shares, scores, strict=True):
-            data = objective.Y, there, objective.sample_weight
-            loss, gradient = objective.loss.evaluate(*data)
-            # Norms of a mixture are at most the mixture of norms.
-            norms += share * np.sqrt([squares(A) for A in (gradient, objective.loss.rounding_reach(*data), there)])
-            gradient *= share
-            R = np.add(R, gradient, out=gradient)
-            losses.append(loss)
-        # The sum over gradients is rounded as that over rows is.
-        rounded = (np.sqrt(len(R)) + np.sqrt(len(losses) - 1)) ** 2
-        return cls(losses[0] if len(losses) == 1 else mixed(shares, losses), rounded, norms**2), R
+    def at(cls, objective: Objective, F: FloatArray) -> "tuple[DualPoint, FloatArray]":
+        """Return the point of scores F, and R."""
+        data = objective.Y, F, objective.sample_weight
+        loss, R = objective.loss.evaluate(*data)
+        sums = np.array([squares(A) for A in (R, objective.loss.rounding_reach(*data), F)])
+        return cls(loss, len(R), sums), R
 
     @classmethod
     def sum_rows(

@@ -1,12 +1,12 @@
-r"""First guesses of an inverse Hessian, exact for rows of equal curvature.
+r"""The mean quadratic model of the objective: first point and first guess of the inverse Hessian.
 
 With the mean row Hessian :math:`\bar H` of the loss in place of each row's own, the Hessian in whitened coordinates is
 
 .. math:: \operatorname{diag}(c) \otimes \bar H + \lambda_1 \operatorname{diag}(r) \otimes I + S, \qquad
-          c = \operatorname{diag}(Z'Z),
+          c = \operatorname{diag}(Z'Z).
 
-with S the nuclear norm as a reweighted ridge, :math:`I \otimes H` over labels, or :math:`H \otimes I` over columns of the
-design where those are fewer.
+S is the nuclear norm as a reweighted ridge: :math:`I \otimes H` over labels, or :math:`H \otimes I` over the columns of the
+design where these are fewer. The model is exact where all rows have the same curvature.
 """
 
 from functools import cached_property
@@ -22,35 +22,20 @@ from rbrl.problem.objective import Objective, SmoothedNuclear
 from rbrl.solvers.base import Start
 from rbrl.solvers.lbfgs import InverseHessian
 
-# With more labels than this, what is cubic in their number is looked at twice.
-MANY_LABELS = 50
-# Off-diagonal against diagonal entries of a label: with less, its own curvature says enough (cal500, 174 labels, at
-# (1, .1, .1) takes .33 s, and .40 s with eigenvectors).
-HARDLY_COUPLED = 0.3
-# The nuclear norm of the mean model is smooth at this share of its largest singular value.
-SLIGHTLY = 1e-4
-# Its minimiser is found when a round moves the norm by no more than this share of the loss of zero scores: of 1,000 features
-# and 1,250 labels at (2, 1, .1), 11.1 s in all; 13.7 s with eleven rounds instead of five, and the same evaluations. With
-# 5e-8, emotions with a kernel at (.01, .01, .01) takes one more.
-SETTLED = 2e-8
-# Times that it is halved at most.
-HALVINGS = 12
-# Measured on 180 problems: with less coupling than this, a quasi-Newton method per label needs fewer evaluations.
-WEAK_COUPLING = 0.9
-
-
-# Matrices of so many entries are multiplied in single precision, which a first guess can do with, where their sizes are far
-# from the ends of its range: with 10,000 features and 200 labels a guess takes 34 instead of 55 ms.
-SINGLE_ENTRIES, SINGLE_RANGE = 2**20, 1e9
-
 
 class PencilSolver:
-    """Solves (first_k A + C + second_k B) x = G_k for every row k, A, B, C symmetric and positive semidefinite; the identity
-    is a B of None.
+    """Solves (first_k A + C + second_k B) x = G_k for every row k, with A, B, C symmetric and positive semidefinite.
 
-    Exact where `second` does not vary. Where it does, B is taken to be diagonal in the basis that makes A, and the rest at
-    the median of `second`, diagonal: the exact blocks needed as many evaluations on emotions and image with a kernel, and
-    122 instead of 98 on yeast at (.01, 1, 1).
+    It is exact where `second` is constant. Otherwise B is taken as diagonal in the basis that diagonalises A and
+    C + median(second) B.
+
+    Parameters
+    ----------
+    first : array (n_rows,)
+    A, C : array (n, n)
+    second : float or array (n_rows,), default=0.0
+    B : array (n, n), default=None
+        The identity by default.
     """
 
     def __init__(
@@ -61,36 +46,38 @@ class PencilSolver:
         typical = float(np.median(second)) if varies else float(np.max(second, initial=0.0))
         size = np.max(first, initial=0.0) * A.trace() + np.max(second, initial=0.0) * B.trace() + C.trace()
         rest = typical * B + C + (1e-14 * size or 1.0) * np.eye(len(A))
-        # SciPy's eigh checks for longer than a small problem takes.
-        values, T, failed = dsygvd(A, rest) if A.size else (np.zeros(0), A, 0)
+        # The checks of SciPy's eigh take longer than a small problem.
+        values, basis, failed = dsygvd(A, rest) if A.size else (np.zeros(0), A, 0)
         if failed:
-            values, T = eigh(A, rest, driver="gvd", check_finite=False)
+            values, basis = eigh(A, rest, driver="gvd", check_finite=False)
         curvatures = np.multiply.outer(first, np.maximum(values, 0.0)) + 1.0
         if varies:
-            along = np.einsum("ij,ij->j", T, B @ T)
+            along = np.einsum("ij,ij->j", basis, B @ basis)
             curvatures = np.maximum(curvatures + np.outer(second - typical, along), 1e-300)
-        self._basis, self._inverse = T, np.divide(1.0, curvatures, out=curvatures)
+        self._basis = basis
+        self._inverse = np.divide(1.0, curvatures, out=curvatures)
 
     def __call__(self, G: FloatArray) -> FloatArray:
-        sizes = float(np.linalg.norm(G)), float(np.linalg.norm(self._basis))
-        single = G.size >= SINGLE_ENTRIES and all(1 / SINGLE_RANGE < size < SINGLE_RANGE for size in sizes)
-        dtype: Any = np.float32 if single else np.float64
-        basis = self._basis.astype(dtype, copy=False)
-        T = G.astype(dtype, copy=False) @ basis
+        T = G @ self._basis
         T *= self._inverse
-        out: FloatArray = T @ basis.T
-        return out.astype(np.float64, copy=False)
+        out: FloatArray = T @ self._basis.T
+        return out
 
 
 class MeanModel:
-    """The objective with the mean Hessian of all rows at given scores for the Hessian of each.
+    """The objective with the mean Hessian of all rows at given scores in place of each row's own.
+
+    Parameters
+    ----------
+    objective : Objective
+    scores : array (n_samples, n_labels)
 
     Attributes
     ----------
     hessian : array (n_labels, n_labels)
-        Mean over rows of the loss's Hessian.
+        Mean over rows of the Hessian of the loss.
     ridge : float or array (n_columns,)
-        Second derivatives of the ridge, one per column of the design.
+        Second derivatives of the ridge, one for each column of the design.
     """
 
     def __init__(self, objective: Objective, scores: FloatArray) -> None:
@@ -101,25 +88,33 @@ class MeanModel:
 
     @cached_property
     def curvatures(self) -> tuple[FloatArray, FloatArray | None]:
-        """Eigenvalues and eigenvectors of the mean Hessian; None for eigenvectors that are as good as the labels."""
+        """Eigenvalues and eigenvectors of the mean Hessian; the eigenvectors are None where labels do not couple."""
         diagonal = np.diag(self.hessian)
-        hardly = HARDLY_COUPLED if len(diagonal) > MANY_LABELS else 0.0
-        coupled = np.abs(self.hessian).sum(axis=1) > (1 + hardly) * diagonal
-        # Of 5,000 labels the eigenvectors cost 26 s, as much as seventy points in factors.
+        coupled = np.abs(self.hessian).sum(axis=1) > diagonal
+        # For thousands of labels the eigenvectors take longer than all steps.
         if len(diagonal) > EXACT_BELOW or not coupled.any():
             return diagonal, None
         return gram_eigh(self.hessian)
 
+    def inverse_diagonal(self, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
+        """Return a function that divides a matrix (n_columns, n_labels) by the diagonal of the Hessian."""
+        diagonal = np.outer(self._gram, np.diag(self.hessian)) + np.reshape(self.ridge, (-1, 1))
+        if nuclear is not None:
+            own = nuclear.hessian.diagonal()
+            diagonal += own[:, None] if nuclear.left else own
+        diagonal += _rounding_of(diagonal)
+        return lambda G: G / diagonal
+
     def inverse(self, nuclear: SmoothedNuclear | None = None) -> InverseHessian:
-        """The inverse Hessian as a function of a matrix (n_columns, n_labels)."""
+        """Return a function that multiplies a matrix (n_columns, n_labels) by the inverse Hessian."""
         if nuclear is not None and not nuclear.left:
             return PencilSolver(self._gram, self.hessian, nuclear.hessian, self.ridge)
         curvatures, basis = self.curvatures
         if nuclear is None:
             diagonal = np.outer(self._gram, curvatures) + np.reshape(self.ridge, (-1, 1))
-            diagonal += 1e-14 * np.max(diagonal, initial=0.0) + 1e-300
+            diagonal += _rounding_of(diagonal)
         else:
-            # Two matrices over columns are diagonal in one common basis, and the labels in the eigenvectors of their own.
+            # Both matrices over columns are diagonal in one basis, and the labels in their eigenvectors.
             S = nuclear.hessian + np.diag(self.ridge * np.ones(len(self._gram)))
             over_columns = PencilSolver(curvatures, np.diag(self._gram), S)
 
@@ -131,46 +126,67 @@ class MeanModel:
         return inverse
 
 
-def model_start(objective: Objective, rounds: int = 20) -> FloatArray:
-    """Minimiser of the objective with its loss replaced by the mean quadratic model at zero scores.
+def _rounding_of(diagonal: FloatArray) -> float:
+    """Return a number that keeps entries of 0 invertible and does not change the others."""
+    return 1e-14 * float(np.max(diagonal, initial=0.0)) + 1e-300
 
-    The nuclear norm is met by reweighting, in so many rounds at most, which needs no product: the whole start costs half an
-    evaluation. Its rank is that of the optimum more often than not.
+
+def model_start(objective: Objective, rounds: int = 10) -> FloatArray:
+    """Return the minimiser of the mean model at zero scores: half an evaluation.
+
+    Parameters
+    ----------
+    objective : Objective
+    rounds : int, default=10
+        Number of times that the nuclear norm is reweighted; none leaves it out.
+
+    Returns
+    -------
+    array (n_columns, n_labels)
     """
     zero = objective.zero_scores()
-    loss, residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)
-    model, pull = MeanModel(objective, zero), -objective.design.adjoint(residual)
-    W, last = model.inverse()(pull), np.array(np.inf)
+    residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)[1]
+    model = MeanModel(objective, zero)
+    pull = -objective.design.adjoint(residual)
+    W = model.inverse()(pull)
     for _ in range(rounds if objective.nuclear.weight else 0):
-        nuclear = SmoothedNuclear(*small_gram(W), objective.nuclear.weight)
-        if nuclear.sigma[-1] == 0 or nuclear.weight * np.abs(nuclear.sigma - last).sum() <= SETTLED * loss.value:
+        nuclear = slightly_smoothed(W, objective.nuclear.weight)
+        if nuclear.sigma[-1] == 0:
             break
-        last = nuclear.sigma
-        nuclear.smooth(SLIGHTLY * nuclear.sigma[-1])
         W = model.inverse(nuclear)(pull)
     return W
 
 
+def slightly_smoothed(W: FloatArray, weight: float) -> SmoothedNuclear:
+    """Return the nuclear norm of W, smoothed at 1e-4 of its largest singular value."""
+    nuclear = SmoothedNuclear(*small_gram(W), weight)
+    nuclear.smooth(1e-4 * nuclear.sigma[-1])
+    return nuclear
+
+
 def first_point(objective: Objective, start: Start, scores: Any = None) -> tuple[FloatArray, Any]:
-    """`start` and its scores; without one, the minimiser of the mean model, halved until the objective stops falling: the
-    model overshoots where columns are correlated."""
-    if start is not None:
-        return start, objective.design.scores(start) if scores is None else scores
-    W = model_start(objective)
-    scores = objective.design.scores(W)
-    value = objective.value_at(W, scores)
-    for _ in range(HALVINGS):
-        smaller = objective.value_at(0.5 * W, 0.5 * scores)
-        if smaller >= value:
-            break
-        W, scores, value = 0.5 * W, 0.5 * scores, smaller
-    return W, scores
+    """Return `start`, or by default the minimiser of the mean model, and its scores.
+
+    Parameters
+    ----------
+    objective : Objective
+    start : array (n_columns, n_labels) or None
+    scores : array (n_samples, n_labels), default=None
+        Scores of `start`, if they are known.
+
+    Returns
+    -------
+    W : array (n_columns, n_labels)
+    scores : array (n_samples, n_labels)
+    """
+    W = model_start(objective) if start is None else start
+    return W, objective.design.scores(W) if start is None or scores is None else scores
 
 
 def label_coupling(objective: Objective, W: FloatArray) -> float:
-    """How much labels depend on one another, off-diagonal against diagonal, in the mean Hessian at zero scores.
+    """Return how much labels depend on one another: off-diagonal against diagonal entries of the mean Hessian.
 
-    The larger of two figures: for the loss alone, and for a typical column of the design with the penalties at W.
+    It is the larger one of two figures: for the loss alone, and for a typical column of the design with the penalties at W.
     """
     if objective.shape[0] == 0:
         return 0.0
@@ -178,24 +194,42 @@ def label_coupling(objective: Objective, W: FloatArray) -> float:
     typical = np.median(objective.design.gram_diagonal) * H
     typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
     if objective.nuclear.weight and W.any() and len(W) >= len(H):
-        nuclear = SmoothedNuclear(W.T @ W, False, objective.nuclear.weight)
-        nuclear.smooth(SLIGHTLY * nuclear.sigma[-1])
-        typical = typical + nuclear.hessian
-    pairs = ((float(np.abs(M).sum()), float(np.trace(M))) for M in (H, typical))
-    return max((total - trace) / trace if trace > 0 else 0.0 for total, trace in pairs)
+        typical = typical + slightly_smoothed(W, objective.nuclear.weight).hessian
+    return max(_off_diagonal_share(H), _off_diagonal_share(typical))
+
+
+def _off_diagonal_share(M: FloatArray) -> float:
+    """Return the sum of the off-diagonal entries, in absolute value, relative to the trace."""
+    trace = float(np.trace(M))
+    return (float(np.abs(M).sum()) - trace) / trace if trace > 0 else 0.0
 
 
 def factor_blocks(
     objective: Objective, model: MeanModel, U: FloatArray, V: FloatArray, scores_U: FloatArray
 ) -> InverseHessian:
-    """Inverse of the two diagonal blocks of the Hessian in factors W = U V', for U and for V stacked."""
-    (k, rank), r = U.shape, objective.ridge.row_weights
-    nuclear, (curvatures, basis) = objective.nuclear.weight * np.eye(rank), model.curvatures
+    """Return the inverse of the two diagonal blocks of the Hessian in factors W = U V', stacked as U and V are.
+
+    Parameters
+    ----------
+    objective : Objective
+    model : MeanModel
+    U : array (n_columns, rank)
+    V : array (n_labels, rank)
+    scores_U : array (n_samples, rank)
+
+    Returns
+    -------
+    callable
+    """
+    k, rank = U.shape
+    r = objective.ridge.row_weights
+    nuclear = objective.nuclear.weight * np.eye(rank)
+    curvatures, basis = model.curvatures
     solve_U = PencilSolver(objective.design.gram_diagonal, V.T @ model.hessian @ V, nuclear, model.ridge, V.T @ V)
     solve_V = PencilSolver(curvatures, scores_U.T @ scores_U, objective.ridge.weight * (U.T @ (r * U)) + nuclear)
 
     def inverse(G: FloatArray) -> FloatArray:
-        in_V = solve_V(G[k:]) if basis is None else (solve_V((G[k:].T @ basis).T).T @ basis.T).T
+        in_V = solve_V(G[k:]) if basis is None else basis @ solve_V(basis.T @ G[k:])
         return np.vstack([solve_U(G[:k]), in_V])
 
     return inverse

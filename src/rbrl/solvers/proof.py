@@ -23,7 +23,6 @@ from rbrl.problem.objective import Objective, block_size
 from rbrl.solvers.certificate import (
     ROUNDING,
     Blur,
-    Mixture,
     along,
     best_theta,
     lower_bound,
@@ -55,7 +54,7 @@ class Proof:
 
 
 def prove_linear(
-    objective: Objective, X: Matrix, W: FloatArray, dual_scores: FloatArray | Mixture, design: RowDesign | None = None
+    objective: Objective, X: Matrix, W: FloatArray, dual_scores: FloatArray, design: RowDesign | None = None
 ) -> Proof:
     """The proof of a linear model.
 
@@ -68,7 +67,7 @@ def prove_linear(
         Features as they were given.
     W : array (n_columns, n_labels)
         Coefficients as they are stored; one row more than there are features is that of the intercept.
-    dual_scores : array (n_samples, n_labels), or Mixture
+    dual_scores : array (n_samples, n_labels)
         Any scores; those at which the solver found its best bound serve best.
     design : RowDesign, default=None
         Where the penalties are those of weights over a design of X, not of W itself.
@@ -77,7 +76,7 @@ def prove_linear(
     -------
     Proof
     """
-    if design is None and isinstance(dual_scores, np.ndarray) and _has_ridge_alone(objective):
+    if design is None and _has_ridge_alone(objective):
         return _prove_ridge_model(objective, X, W, dual_scores)
     if issparse(X) and design is None:
         X, W = _present_columns(X, W)
@@ -87,11 +86,7 @@ def prove_linear(
         dual, R = DualPoint.at(objective, dual_scores)
         return prove_sums(objective, norms, W, here, [(dual, design.adjoint(R))], extended, design)
     G = np.zeros(W.shape)
-    if isinstance(dual_scores, Mixture):
-        dual, R = DualPoint.at(objective, dual_scores)
-        add_adjoint(X, R, G)
-    else:
-        dual = DualPoint.sum_rows(objective, lambda rows: dual_scores[rows], lambda rows, R: add_adjoint(X[rows], R, G))
+    dual = DualPoint.sum_rows(objective, lambda rows: dual_scores[rows], lambda rows, R: add_adjoint(X[rows], R, G))
     # The penalties see the weight of the intercept's column, not the intercept.
     constant = objective.design.constant
     if constant != 1.0:
@@ -233,7 +228,7 @@ def _rounded_bound(
     return quick if best - quick <= NEARLY * (value - best) else lower_bound(objective, W, loss, adjoint, blur)
 
 
-def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores: FloatArray | Mixture) -> Proof:
+def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores: FloatArray) -> Proof:
     r"""The proof of a kernel model with low rank of coefficients, over a design whose spectrum is only nearly that of K.
 
     The design proposes N = K n; what counts is computed with K. Scaling keeps it so, and the last term of the bound is
@@ -275,7 +270,7 @@ def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores
 
 def prove_function(
     objective: Objective, product: Callable[[FloatArray], FloatArray], norms: FloatArray, A: FloatArray,
-    dual_scores: FloatArray | Mixture, K: FloatArray | None = None,
+    dual_scores: FloatArray, K: FloatArray | None = None,
 ) -> Proof:  # fmt: skip
     r"""The proof of a kernel model with low rank of the function :math:`\Phi(X)'A`, whose squared singular values are those
     of :math:`A'KA`.

@@ -17,7 +17,7 @@ from rbrl.exceptions import DataFormatError
 if TYPE_CHECKING:
     from rbrl.datasets.columns import Columns
 
-MAX_FILE_BYTES = 4 << 30  # default limit of the size of a decompressed file
+MAX_DATA_FILE_BYTES = 4 << 30  # default limit of the size of a decompressed file
 MAX_DENSE_CELLS = 1 << 29  # largest dense matrix: 4 GiB of float64
 MAX_QUOTE_LENGTH = 60
 BUFFER_BYTES = 1 << 20
@@ -79,7 +79,7 @@ class ReadOptions:
     nominal: str | None = None
     encoding: str | None = None
     sparse_labels: bool = False
-    max_bytes: int = MAX_FILE_BYTES
+    max_bytes: int = MAX_DATA_FILE_BYTES
     n_features: int | None = None
     n_labels: int | None = None
     first_feature: int | None = None

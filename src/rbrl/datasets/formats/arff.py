@@ -1,7 +1,6 @@
 """ARFF files, dense and sparse, in the dialects of Weka, Mulan, MEKA and scikit-multilearn.
 
-`options.labels` says which attributes are labels, or Mulan's XML file beside the data file, or MEKA's
-option `-C` in the name of the relation. The columns of Y have the order of the header.
+Labels are named by `options.labels`, Mulan's XML file, or MEKA's option `-C` in the relation's name.
 """
 
 import io
@@ -64,7 +63,7 @@ class Header:
     n_lines : int
         Number of lines of the header.
     ignored : set of int
-        Attributes that are not read, whatever their type.
+        Attributes that are not read.
     """
 
     relation: str = ""
@@ -147,8 +146,8 @@ def _split_words(text: str, start: int = 0, close: str = "") -> tuple[list[tuple
     while True:
         match = WORD.match(text, start)
         assert match is not None  # the pattern also matches an empty word
-        is_plain = match["plain"] is not None
-        words.append((_unquote(match).rstrip(), False) if is_plain else (_unquote(match), True))
+        is_quoted = match["plain"] is None
+        words.append((_unquote(match) if is_quoted else match["plain"].rstrip(), is_quoted))
         start = match.end()
         after = text[start : start + 1]
         if after == close or (not close and after == "%"):
