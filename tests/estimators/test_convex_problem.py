@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl import CPNL, BRLClassifier, RBRLClassifier
+from rbrl.estimators.forms import FEATURE_MAP, LINEAR
 
 X, Y = make_multilabel_classification(60, 6, n_classes=4, n_labels=2, random_state=0)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -27,9 +28,9 @@ every_weight = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["no weig
 
 def stored(model, problem):
     """Coefficients of a fitted model as its problem has them."""
-    if problem.kind == "linear":
+    if problem.form is LINEAR:
         return np.hstack([model.coef_, model.intercept_[:, None]] if model.fit_intercept else [model.coef_]).T
-    return model.feature_coef_ if problem.kind == "approximation" else model.dual_coef_[problem.rows]
+    return model.feature_coef_ if problem.form is FEATURE_MAP else model.dual_coef_[problem.rows]
 
 
 @every_model

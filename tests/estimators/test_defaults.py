@@ -95,12 +95,12 @@ def test_a_warm_start_goes_on_from_the_stored_intercept():
 
 
 @pytest.mark.parametrize("cls", [RBRLClassifier, BRLClassifier])
-def test_a_nuclear_norm_of_auto_is_none_for_a_linear_model(cls):
+def test_a_nuclear_norm_of_auto_is_none_without_max_rank(cls):
     automatic, stated = cls().fit(X, Y), cls(nuclear=0).fit(X, Y)
     assert automatic.nuclear_ == stated.nuclear_ == 0.0
     np.testing.assert_array_equal(automatic.coef_, stated.coef_)
-    kernel, stated = cls(kernel="rbf").fit(X, Y), cls(kernel="rbf", nuclear=0.1).fit(X, Y)
-    assert kernel.nuclear_ == stated.nuclear_ == 0.1
+    kernel, stated = cls(kernel="rbf").fit(X, Y), cls(kernel="rbf", nuclear=0).fit(X, Y)
+    assert kernel.nuclear_ == stated.nuclear_ == 0.0
     np.testing.assert_array_equal(kernel.dual_coef_, stated.dual_coef_)
     assert cls(max_rank=2).nuclear_ == 0.1
     blocks = cls().fit([(X[:30], Y[:30]), (X[30:], Y[30:])])

@@ -372,7 +372,7 @@ def test_names_and_classes_that_are_not_there():
         ),
         ({"sample_weight": -WEIGHTS}, "must be finite and >= 0"),
         ({"sample_weight": MISSING}, "must be finite and >= 0"),
-        ({"sample_weight": 0 * WEIGHTS}, "must be > 0 for at least one row"),
+        ({"sample_weight": 0 * WEIGHTS}, "at least one weight must be above zero"),
     ],
 )
 def test_masks_and_weights_that_make_no_sense(more, message):

@@ -143,7 +143,12 @@ def test_fits_in_threads_warn_as_often_as_they_should(model):
 def test_no_module_that_a_fit_may_call_replaces_the_filters_of_warnings():
     """`warnings.catch_warnings` replaces them for the whole process, and so for other threads."""
     folder = Path(rbrl.__file__).parent
-    called_by_no_fit = {"cli/app.py", "experiments/worker.py", "explanations/explanation.py", "report/page/__init__.py"}
+    called_by_no_fit = {
+        "cli/app.py",
+        "experiments/worker.py",
+        "experiments/page/__init__.py",
+        "inspection/explanation.py",
+    }
     found = {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*.py")

@@ -8,10 +8,10 @@ import pytest
 from scipy import sparse
 
 from rbrl import CPNL, BRLClassifier, RBRLClassifier
-from rbrl.estimators import convex_problem as memory
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.exceptions import MemoryWarning
 from rbrl.problem import linear as choose
+from rbrl.problem import memory
 
 RNG = np.random.default_rng(0)
 LABELS = (RNG.random((1500, 60)) < 0.1).astype(np.int8)
@@ -47,7 +47,7 @@ def test_no_fit_needs_less_than_the_least_that_it_is_refused_below(monkeypatch, 
         model.fit(X, Y)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert memory.memory_needed(model.problem(X, Y)).least <= peak
+    assert model.problem(X, Y).estimate_memory().least <= peak
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_what_cannot_be_is_refused_at_once(monkeypatch, model, X, way_out):
 
 
 def test_what_will_hardly_be_is_warned_of_and_tried(monkeypatch):
-    needs = memory.memory_needed(RBRLClassifier().problem(SPARSE, LABELS[:300]))
-    monkeypatch.setattr(memory, "available_bytes", lambda: (needs.least + needs.usually) // 2)
-    with pytest.warns(MemoryWarning, match="What needs less: max_rank"):
+    needs = RBRLClassifier().problem(SPARSE, LABELS[:300]).estimate_memory()
+    monkeypatch.setattr(memory, "available_bytes", lambda: (needs.least + needs.usual) // 2)
+    with pytest.warns(MemoryWarning, match="To use less memory: set max_rank"):
         model = RBRLClassifier().fit(SPARSE, LABELS[:300])
     assert model.gap_ <= 1e-4
 
@@ -82,7 +82,7 @@ def test_a_memory_error_all_the_same_is_explained(monkeypatch):
         raise MemoryError("Unable to allocate 14.9 GiB")
 
     monkeypatch.setattr(ConvexProblem, "solve", fail)
-    with pytest.raises(MemoryError, match=r"What needs less: max_rank.*\(Unable to allocate 14\.9 GiB\)"):
+    with pytest.raises(MemoryError, match=r"To use less memory: set max_rank.*\(Unable to allocate 14\.9 GiB\)"):
         RBRLClassifier().fit(SPARSE, LABELS[:300])
 
 
@@ -90,4 +90,4 @@ def test_twenty_thousand_rows_of_text_with_a_thousand_labels():
     """Weights of 1.6 GB, of which a fit holds 6 at a time, or 6 in factors."""
     X, Y = sparse.csr_array((20_000, 200_000)), np.zeros((20_000, 1000), dtype=np.int8)
     for model, expected in ((RBRLClassifier(), 10.2e9), (RBRLClassifier(max_rank=50), 11.2e9)):
-        assert memory.memory_needed(model.problem(X, Y)).usually == pytest.approx(expected, rel=0.01)
+        assert model.problem(X, Y).estimate_memory().usual == pytest.approx(expected, rel=0.01)

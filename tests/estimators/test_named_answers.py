@@ -71,7 +71,7 @@ def test_models_of_scikit_learn_are_served():
     with pytest.raises(ValueError, match=r"The k parameter of predict_top must be an integer >= 1. Got 0"):
         rbrl.predict_top(model, X, 0)
     tuned = TunedThresholdClassifier(LogisticRegression(), label_names=NAMES[:1])
-    with pytest.raises(InvalidLabelsError, match="columns of a label matrix"):
+    with pytest.raises(InvalidLabelsError, match="label_names need a label matrix"):
         tuned.fit(X, Y[:, 0])
 
 

@@ -34,6 +34,8 @@ def peak_of_fit(model, X, Y):
             tracemalloc.stop()
 
 
+WIDE = {"n_rows": 1000, "n_columns": 6000, "n_labels": 150}
+TALL = {"n_rows": 3000, "n_columns": 600, "n_labels": 150}
 # Most columns are empty: the vocabulary is that of more texts than the training rows.
 VOCABULARY = {"n_rows": 1000, "n_columns": 6000, "n_labels": 150, "n_used": 2500}
 
@@ -41,11 +43,14 @@ VOCABULARY = {"n_rows": 1000, "n_columns": 6000, "n_labels": 150, "n_used": 2500
 @pytest.mark.parametrize(
     ("model", "shape"),
     [
+        (RBRLClassifier(), WIDE),
+        (RBRLClassifier(), TALL),
+        (RBRLClassifier(fit_intercept=False), WIDE),
         (RBRLClassifier(), VOCABULARY),
         (RBRLClassifier(fit_intercept=False), VOCABULARY),
         (BRLClassifier(non_empty=False), VOCABULARY | {"dtype": np.float64}),
     ],
-    ids=["vocabulary", "no-intercept", "float-labels"],
+    ids=["wide", "tall", "wide-no-intercept", "vocabulary", "no-intercept", "float-labels"],
 )
 def test_a_fit_holds_at_most_twice_its_data(model, shape):
     X, Y = text_problem(**shape)

@@ -13,6 +13,8 @@ from sklearn.model_selection import KFold
 import rbrl
 from rbrl import CPNL, BRLClassifier, RBRLClassifier, RBRLClassifierCV
 from rbrl.decision import best_global_threshold, best_label_thresholds, relevant_labels
+from rbrl.estimators.block_problem import BlockProblem
+from rbrl.estimators.forms import kernel_values
 from rbrl.estimators.training_scores import (
     TrainingRows,
     effective_parameters,
@@ -97,7 +99,10 @@ def test_blocks_take_no_further_pass():
         parts.total = counted
         model = CPNL(threshold=threshold)
         model._check_parameters()
-        model._fit_blocks(parts)
+        problem = BlockProblem(model, parts)
+        problem.fit()
+        model.ridge_ = problem.ridge
+        model._set_threshold(problem)
         return count
 
     assert passes("f1_micro") == passes(0.0)

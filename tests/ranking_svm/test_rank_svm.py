@@ -212,7 +212,7 @@ def test_bad_parameters(name, value, rule):
 
 
 def test_a_matrix_that_is_no_kernel():
-    with pytest.raises(ValueError, match=r"positive semidefinite\. Got an eigenvalue of -6"):
+    with pytest.raises(ValueError, match=r"positive semidefinite\. Got eigenvalues from -6"):
         RankSVM(kernel="precomputed").fit(X @ X.T - 6 * np.eye(60), Y)
 
 

@@ -202,9 +202,7 @@ def test_what_it_does_not_take_is_refused():
     with pytest.raises(ValueError, match=r"needs a ridge above 0\. Got 0"):
         DualAscent().solve(random_objective(np.random.default_rng(0), lambdas=(0.0, 1.0, 1.0)))
     with pytest.raises(ValueError, match="use kernel='linear', low_rank='function', or the solver 'auto'"):
-        RBRLClassifier(kernel="rbf", nuclear=0.1, solver="dual-ascent").fit(
-            np.eye(4), [[0, 1], [1, 0], [1, 1], [0, 1]]
-        )
+        RBRLClassifier(kernel="rbf", nuclear=0.1, solver="dual-ascent").fit(np.eye(4), [[0, 1], [1, 0], [1, 1], [0, 1]])
 
 
 @pytest.mark.skipif(not COMPILED, reason="without the compiled loop another solver is chosen")

@@ -146,7 +146,7 @@ def check_row_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.f
     if not np.isfinite(weights).all() or weights.min() < 0:
         raise ValueError(f"sample_weight must be finite and >= 0. Got values from {weights.min()} to {weights.max()}.")
     if not weights.any():
-        raise ValueError(f"sample_weight must be > 0 for at least one row. Got 0 for all {n_samples} rows.")
+        raise ValueError(f"sample_weight is zero for all {n_samples} rows; at least one weight must be above zero.")
     return weights
 
 

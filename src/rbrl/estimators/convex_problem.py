@@ -126,10 +126,10 @@ class ConvexProblem(ABC):
         self.n_problems = n_problems
         self._last_design: Design | None = None
         self.rows, self.weights = observed_rows(weights, len(Y), Y)
-        self.Y = Y[self.rows]
+        has_all_rows = len(self.rows) == X.shape[0]
+        self.Y = Y if has_all_rows else Y[self.rows]
         self.counted = None if counted is None else counted[self.rows]
-        is_whole = len(self.rows) == X.shape[0] or is_precomputed(model)
-        self.present = X if is_whole else X[self.rows]
+        self.present = X if has_all_rows or is_precomputed(model) else X[self.rows]
 
     @cached_property
     def gamma(self) -> float | None:

@@ -123,4 +123,6 @@ def show_certificate(model: Any) -> Any:
     # Computing a rank that is not stored yet may take longer than the fit.
     known = {name: value for name, value in vars(model).items() if name in formats}
     caption = ", ".join(text.format(known[name]) for name, text in formats.items() if name in known)
-    return _VisualBlock("single", model, names=type(model).__name__, name_details=str(model), name_caption=caption or None)
+    return _VisualBlock(
+        "single", model, names=type(model).__name__, name_details=str(model), name_caption=caption or None
+    )

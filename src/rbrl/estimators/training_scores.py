@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from rbrl._common.checks import users_level
-from rbrl._common.linalg import gram_matrix, squares
+from rbrl._common.linalg import gram_matrix
 from rbrl._common.typing import BoolArray, FloatArray, IntArray, Matrix, issparse
 from rbrl.decision import GlobalThreshold, LabelThresholds
 from rbrl.exceptions import EmptyPredictionsWarning

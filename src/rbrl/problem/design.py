@@ -1,6 +1,7 @@
 """What a design is: the linear map from weights to scores, in coordinates that suit the problem."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -327,14 +328,28 @@ class AscentDesign(RowDesign):
             Sum of the losses of the rows when they were visited.
         """
 
+    def row_scores(self, W: FloatArray) -> Callable[[slice], FloatArray]:
+        """Return a function from slices of rows to their scores, for losses that are summed over blocks of rows.
+
+        Parameters
+        ----------
+        W : array (n_columns, n_labels)
+
+        Returns
+        -------
+        callable
+        """
+        return self.scores(W).__getitem__
+
     @abstractmethod
-    def squared_norm(self, W: FloatArray, scores: FloatArray) -> float:
+    def squared_norm(self, W: FloatArray, row_scores: Callable[[slice], FloatArray]) -> float:
         """Return the squared norm of weights W, whose scores are known.
 
         Parameters
         ----------
         W : array (n_columns, n_labels)
-        scores : array (n_samples, n_labels)
+        row_scores : callable
+            Function from slices of rows to their scores, as of :meth:`row_scores`.
 
         Returns
         -------
@@ -416,7 +431,14 @@ class MatrixDesign(AscentDesign):
         self.columns += 2 * W.shape[1]
         return float(visit(*self._rows, self.row_squares, Y, weights, *terms, ridge, order, W, dual_scores))
 
-    def squared_norm(self, W: FloatArray, scores: FloatArray) -> float:
+    def row_scores(self, W: FloatArray) -> Callable[[slice], FloatArray]:
+        """Return a function from slices of rows to their scores. No more than these are in memory."""
+        if self.turn is not None:
+            return super().row_scores(W)
+        self.columns += W.shape[1]
+        return lambda part: scores(self.X[part], W)
+
+    def squared_norm(self, W: FloatArray, row_scores: Callable[[slice], FloatArray]) -> float:
         """Return the sum of the squares of W."""
         return float(np.vdot(W, W))
 

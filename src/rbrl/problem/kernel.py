@@ -213,9 +213,9 @@ class KernelDesign(AscentDesign):
         self.columns += W.shape[1]
         return visited
 
-    def squared_norm(self, W: FloatArray, scores: FloatArray) -> float:
+    def squared_norm(self, W: FloatArray, row_scores: Callable[[slice], FloatArray]) -> float:
         """Return the squared norm of the function of coefficients W, whose scores are known."""
-        return max(float(np.vdot(W, scores)), 0.0)
+        return max(float(np.vdot(W, row_scores(slice(None)))), 0.0)
 
     def inner(self, U: FloatArray, V: FloatArray) -> float:
         """Return the inner product of the functions of coefficients U and V."""

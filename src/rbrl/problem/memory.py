@@ -129,7 +129,9 @@ def estimate_dual_ascent(size: FitSize, has_nuclear_norm: bool) -> MemoryNeeds:
     """
     # Weights of the solver and of the model, their gradient, and copies of them in the proof; scores of both sides.
     n_weights = 7 if has_nuclear_norm else 6
-    return MemoryNeeds(2 * size.weight_bytes + 2 * size.score_bytes, n_weights * size.weight_bytes + 4 * size.score_bytes)
+    return MemoryNeeds(
+        2 * size.weight_bytes + 2 * size.score_bytes, n_weights * size.weight_bytes + 4 * size.score_bytes
+    )
 
 
 def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:

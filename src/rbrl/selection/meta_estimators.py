@@ -55,8 +55,13 @@ class _MetaClassifier(NamedAnswers, Estimator, ABC):
         -------
         array (n_samples, n_labels); (n_samples,) for a binary 1-D target
         """
-        scores = self.rule_.shift(self._unshifted_scores(self._check_rows(X)))
+        scores = self._shifted_scores(X)
         return scores.ravel() if self.targets_.kind == "binary" else scores
+
+    def _shifted_scores(self, X: MatrixLike) -> FloatArray:
+        """Return the scores of checked rows, shifted by the rule."""
+        rows = self._check_rows(X)
+        return self.rule_.shift(self._unshifted_scores(rows))
 
     def predict(self, X: MatrixLike) -> Any:
         """Return the relevant labels, or the class with the largest score.
@@ -69,7 +74,7 @@ class _MetaClassifier(NamedAnswers, Estimator, ABC):
         -------
         array or sparse matrix, in the coding that `fit` received
         """
-        scores = self.rule_.shift(self._unshifted_scores(self._check_rows(X)))
+        scores = self._shifted_scores(X)
         return self.targets_.decode(relevant_labels(scores, self._never_empty), scores)
 
     @abstractmethod

@@ -24,8 +24,8 @@ class SolverResult:
 
     Attributes
     ----------
-    weights : array (n_columns, n_labels)
-        In the coordinates of the objective's design.
+    weights : array (n_columns, n_labels), or None
+        In the coordinates of the objective's design. None in a :class:`Solution` whose coefficients hold them.
     objective : float
     gap : float
         Rigorous upper bound on the relative distance of `objective` from the optimum.
@@ -60,7 +60,7 @@ class SolverResult:
     ([[0.5]], True, True)
     """
 
-    weights: FloatArray
+    weights: Any
     objective: float
     gap: float
     evaluations: float

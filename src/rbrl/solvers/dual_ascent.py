@@ -125,10 +125,11 @@ def is_visitable(objective: Objective) -> bool:
 
 
 class Checked(NamedTuple):
-    """The objective at the weights reached, and their scores."""
+    """The objective at the weights reached, and their squared norm. Their scores are not kept."""
 
     value: float
-    scores: Any
+    square: float = 0.0
+    scores: None = None
 
 
 class Ascent(Run):
@@ -168,7 +169,7 @@ class Ascent(Run):
         self.settled = False
         self.best_rate = 0.0
         self.next_check = 2
-        self.now = Checked(np.inf, None)
+        self.now = Checked(np.inf)
         self.gaps: list[tuple[int, float]] = []
 
     def run(self, start: Start) -> SolverResult:
@@ -180,7 +181,8 @@ class Ascent(Run):
             if self.objective.nuclear.weight:
                 self.update_nuclear_block()
             # A row's dual scores were its scores when it was visited.
-            self.note(visited_loss + self.penalties(self.dual_scores))
+            square = self.objective.design.squared_norm(self.W, self.dual_scores.__getitem__)
+            self.note(visited_loss + self.penalties(square))
             if self.n_iter >= min(self.next_check, self.max_iter):
                 self.check()
             if before is not None:
@@ -210,11 +212,12 @@ class Ascent(Run):
         else:
             fits = known is not None and known.shape == objective.Y.shape
             self.dual_scores = np.array(known) if fits else objective.design.scores(start)
-        # The weights change in place.
-        self.points.start(objective.zeros() if start is None else start)
+        self.points.start(self.W if start is None else start)
         if start is not None or self.terms.graph.nnz:
-            V = objective.design.adjoint(-self.dual_gradient()[1])
-            self.W = self.points.add_centre(V) / self.points.total
+            gradient = self.dual_gradient()[1]
+            V = objective.design.adjoint(np.negative(gradient, out=gradient))
+            self.W = self.points.add_centre(V)
+            self.W /= self.points.total
         if start is not None:
             if objective.nuclear.weight:
                 self.update_nuclear_block()
@@ -239,7 +242,8 @@ class Ascent(Run):
         They come from a Gram matrix: of the shorter side, and from the rows where these are fewer than columns.
         """
         objective, design, points = self.objective, self.objective.design, self.points
-        A = -self.dual_gradient()[1]
+        A = self.dual_gradient()[1]
+        np.negative(A, out=A)
         V = design.adjoint(A)
         has_centre = points.centre is not None
         if has_centre:
@@ -263,17 +267,17 @@ class Ascent(Run):
         else:
             self.W = shrink @ V if by_columns else V @ shrink
 
-    def penalties(self, scores: FloatArray) -> float:
-        """Return the sum of ridge and nuclear norm at the weights, whose scores are known."""
-        square = self.objective.design.squared_norm(self.W, scores)
+    def penalties(self, square: float) -> float:
+        """Return the sum of ridge and nuclear norm at the weights, from their squared norm."""
         return 0.5 * self.objective.ridge.weight * square + self.objective.nuclear.weight * float(self.sigma.sum())
 
     def check(self) -> None:
         """Compute the objective, and the lower bound that the dual variables give."""
         objective = self.objective
-        scores = objective.design.scores(self.W)
-        value = objective.loss.value(objective.Y, scores, objective.sample_weight) + self.penalties(scores)
-        self.now = Checked(value, scores)
+        row_scores = objective.design.row_scores(self.W)
+        square = objective.design.squared_norm(self.W, row_scores)
+        value = objective.sum_loss(row_scores).value + self.penalties(square)
+        self.now = Checked(value, square)
         self.bound = Bound(self.dual_value(), self.dual_scores)
         if self.n_iter:
             self.way[-1] = value, objective.evaluations
@@ -284,11 +288,11 @@ class Ascent(Run):
     def dual_value(self) -> float:
         """Return the largest value of D over multiples of the dual variables, and over N: a lower bound of the optimum."""
         objective, points = self.objective, self.points
-        loss, _ = self.dual_gradient()
+        loss = objective.sum_loss(self.dual_scores.__getitem__)
         if objective.nuclear.weight:
             sigma = self.pull_sigma
         elif points.centre is None:
-            sigma = np.array([points.total * np.sqrt(objective.design.squared_norm(self.W, self.now.scores))])
+            sigma = np.array([points.total * np.sqrt(self.now.square)])
         else:
             pull = points.pull(self.W)
             sigma = np.array([np.sqrt(max(objective.design.inner(pull, pull), 0.0))])

@@ -34,7 +34,7 @@ from rbrl.solvers.certificate import (
 from rbrl.solvers.dual_point import DualPoint, label_blocks, measure_dual, ridge_bound
 
 # An objective that rounding of the scores may have moved by more than this share is computed anew in extended precision.
-DOUBTFUL = 1e-10
+DOUBTFUL = 5e-10
 # A lower bound is nearly the best where it makes the gap larger by this share at most.
 NEARLY = 0.05
 # Entries of X in extended precision at a time: 64 MB.
@@ -314,7 +314,8 @@ def _kernel_proof(
         return objective.loss.value(objective.Y, G, objective.sample_weight) + change
 
     pull = ridge * np.sqrt(squares(A))
-    return _proof(objective, here, norms, A, square, sigma, bound, pull, None if K is None else extended)
+    rounding = None if K is None else ScoreRounding(len(A), partial(_sum_sizes, K, A))
+    return _proof(objective, here, norms, A, square, sigma, bound, pull, None if K is None else extended, rounding)
 
 
 def _proof(
@@ -332,9 +333,7 @@ def _proof(
         in_scores = unit * float(sizes() @ (here.sizes + pull))
     in_loss = float(here.score_sizes @ here.own_rounding)
     doubt = in_scores + in_loss + ROUNDING * np.sqrt(objective.Y.size) * value
-    # Where there is a bound, rounding that is small beside the gap does not matter.
-    small = NEARLY * (value - bound) if bound > 0 else 0.0
-    if extended_loss is not None and doubt > max(DOUBTFUL * value, small):
+    if extended_loss is not None and doubt > DOUBTFUL * value:
         # The doubt stays in the gap: what extended precision is worth depends on the machine.
         value += extended_loss() - here.loss.value
     return Proof(value, relative_gap(value + doubt, bound), sigma)

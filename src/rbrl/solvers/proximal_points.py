@@ -79,16 +79,18 @@ class ProximalPoints:
         return self.total - self.ridge
 
     def start(self, W: FloatArray) -> None:
-        """Take W as the first centre, where there are proximal problems."""
+        """Take a copy of W as the first centre, where there are proximal problems."""
         if self.kappa:
-            self.centre = W
-            self.last = W
+            self.centre = W.copy()
+            self.last = W.copy()
 
     def pull(self, W: FloatArray) -> FloatArray:
         """Return R W without the centre's part: a new array."""
-        pull = self.total * W
-        if self.centre is not None:
-            pull -= self.kappa * self.centre
+        if self.centre is None:
+            return self.total * W
+        pull = (self.total / self.kappa) * W
+        pull -= self.centre
+        pull *= self.kappa
         return pull
 
     def add_centre(self, V: FloatArray) -> FloatArray:
@@ -99,22 +101,27 @@ class ProximalPoints:
 
     def move(self, W: FloatArray) -> None:
         """Take W as minimiser of the proximal problem, move the centre beyond it, and W with the centre."""
-        step = W - self.last
+        # All of it is in place: weights are the largest arrays of a fit.
+        step = np.subtract(W, self.last, out=self.last)
         uphill = self.design.inner(self.centre - W, step) > 0
         self.momentum = 1 if uphill else self.momentum + 1
         root = np.sqrt(self.ridge / self.total)
         share = min((1 - root) / (1 + root), (self.momentum - 1) / (self.momentum + 2))
-        self.last = W.copy()
         step *= share
         step += W
-        W += (self.kappa / self.total) * (step - self.centre)
+        change = np.subtract(step, self.centre, out=self.centre)
+        change *= self.kappa / self.total
+        W += change
         self.centre = step
+        self.last = np.subtract(W, change, out=change)
 
     def change_ridge(self, total: float, W: FloatArray) -> FloatArray:
         """Change R, take W as centre, and return the weights that belong to the same dual variables."""
         pull = self.pull(W)
         self.total = total
         self.centre = W.copy()
-        self.last = self.centre
+        self.last = W.copy()
         self.momentum = 0
-        return self.add_centre(pull) / self.total
+        pull = self.add_centre(pull)
+        pull /= self.total
+        return pull

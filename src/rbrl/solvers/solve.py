@@ -10,7 +10,7 @@ import numpy as np
 
 from rbrl._common.linalg import squares
 from rbrl._common.typing import FloatArray
-from rbrl.problem import Objective, SpectralDesign
+from rbrl.problem import Design, MatrixDesign, Objective, SpectralDesign
 from rbrl.solvers.base import Solver, SolverResult, Start
 from rbrl.solvers.proof import Proof, prove_function, prove_kernel
 from rbrl.solvers.quasi_newton import QuasiNewton
@@ -117,12 +117,20 @@ class Posed:
         coefficients = objective.design.coefficients(result.weights).astype(self.dtype, copy=False)
         if (idle := objective.idle_labels()).any():
             # A solver leaves rounding there, whose sign would be taken for a prediction.
-            coefficients = coefficients * ~idle
+            coefficients[:, idle] = 0.0
         duals = result.scores if result.dual_scores is None else result.dual_scores
         duals = objective.design.scores(result.weights) if duals is None else duals
+        if _holds_weights(coefficients, objective.design):
+            # Weights are the largest arrays of a fit, and the proof needs room.
+            result.weights = None
         # Products with what is stored are in double precision, whatever that is stored in.
         proof = self.prove(coefficients.astype(np.float64, copy=False), duals)
         return Solution(coefficients, proof, replace(result, evaluations=result.evaluations + self.evaluations))
+
+
+def _holds_weights(coefficients: FloatArray, design: Design) -> bool:
+    """Return whether weights over the design can be computed from coefficients as they are stored, to the last digit."""
+    return isinstance(design, MatrixDesign) and design.turn is None and coefficients.dtype == np.float64
 
 
 def solve_posed(
@@ -160,12 +168,13 @@ def solve_posed(
     >>> solve_posed(QuasiNewton(), objective, posed).proof.gap <= 1e-4
     True
     """
-    result = solver.solve(objective, start=start, tol=tol, max_iter=max_iter)
-    solution = posed.judge(objective, result)
+    solution = posed.judge(objective, solver.solve(objective, start=start, tol=tol, max_iter=max_iter))
+    result = solution.result
     left = tol - 1.5 * (solution.proof.gap - result.gap)
     if result.gap <= tol < solution.proof.gap and left > 0 and result.n_iter < max_iter:
-        more = solver.solve(objective, start=result.weights, tol=left, max_iter=max_iter - result.n_iter)
-        solution = posed.judge(objective, _joined(solution.result, more))
+        again = objective.design.weights(solution.coefficients) if result.weights is None else result.weights
+        more = solver.solve(objective, start=again, tol=left, max_iter=max_iter - result.n_iter)
+        solution = posed.judge(objective, _joined(result, more))
     gap, result = solution.proof.gap, solution.result
     stopped_by_own_rule = result.converged and result.gap > tol
     if gap <= tol or stopped_by_own_rule:
