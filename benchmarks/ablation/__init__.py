@@ -1,0 +1,1 @@
+"""Which features of the quasi-Newton solver are worth their code, on problems that were never used to tune it?"""
