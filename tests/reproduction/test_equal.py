@@ -6,7 +6,7 @@ import pytest
 from published_rows import published_rows
 from ranked_powerset import RankedPowerset
 from reproduction.paper import FURTHER, as_published, by_decision_values, further
-from reproduction.recorded import KEYS, Recorded, read_plan, results_folder
+from reproduction.recorded import RUN_KEYS, Recorded, read_plan, results_folder
 from sklearn.datasets import make_multilabel_classification
 
 from rbrl import LabelPowerset
@@ -70,7 +70,7 @@ def test_hard_votes_beside_soft_ones():
 
 def test_recorded_runs_are_those_of_the_plan():
     """No run is missing, and none has parameters that its search did not offer."""
-    plan, rows = read_plan("paper-fair"), Recorded(results_folder()).rows("paper-fair").drop_duplicates(KEYS)
+    plan, rows = read_plan("paper-fair"), Recorded(results_folder()).rows("paper-fair").drop_duplicates(RUN_KEYS)
     assert len(rows) == plan.n_runs
     assert set(rows.status) == {"ok"}
     assert set(further(rows)) == set(FURTHER)

@@ -10,7 +10,7 @@ from published_rows import effort, published_rows
 from reproduction.cost import check, check_table, draw
 from reproduction.criteria import choices, summarise_choices
 from reproduction.recorded import (
-    KEYS,
+    RUN_KEYS,
     Recorded,
     Stored,
     completed,
@@ -109,7 +109,7 @@ def test_what_is_recorded_and_depends_on_the_same_is_kept(store, plan, tmp_path,
     kept = Recorded(tmp_path)
     assert kept.dates("paper-fair") == {"2001-02-03": 1, "2004-05-06": 1}
     own, old = kept.rows("paper-fair"), store.rows(plan)
-    assert own[KEYS].drop_duplicates().values.tolist() == [["yeast", "mine", 0], ["yeast", "mine", 1]]
+    assert own[RUN_KEYS].drop_duplicates().values.tolist() == [["yeast", "mine", 0], ["yeast", "mine", 1]]
     first = old[(old.method == "brl") & (old.split == 0)]
     np.testing.assert_allclose(own.value[own.split == 0], first.value, rtol=1e-8)
     assert kept.effort("paper-fair").split.tolist() == [0, 1]
@@ -131,7 +131,7 @@ def test_records_of_the_same_run_are_the_same():
     for name in ("paper", "paper-fair"):
         frame = next(one for one, plan in zip(kept, files.PLANS) if plan == name)
         keys = run_keys(files.read_plan(name))
-        assert [keys[place] for place in frame[KEYS].itertuples(index=False, name=None)] == frame.key.tolist()
+        assert [keys[place] for place in frame[RUN_KEYS].itertuples(index=False, name=None)] == frame.key.tolist()
 
 
 def test_recorded_results_are_recomputed(store, plan):
