@@ -11,7 +11,7 @@ from rbrl.decision import (
     best_label_thresholds,
     relevant_labels,
 )
-from rbrl.estimators.training_scores import TrainingRows, held_out_estimates
+from rbrl.estimators.training_scores import TrainingRows, estimate_held_out_scores
 from rbrl.metrics import evaluate
 from rbrl.selection.held_out import held_out_scores
 from rbrl.targets import SignedTargets
@@ -63,7 +63,7 @@ def sources(rows, kernel, ridge):
     problem = model.problem(rows.X, rows.Y)
     training, scores = model.decision_function(rows.X), model.decision_function(rows.X_test)
     n_parameters = problem.count_parameters()
-    corrected = held_out_estimates(model.loss(), TrainingRows(problem.Y, training), n_parameters)
+    corrected = estimate_held_out_scores(model.loss(), TrainingRows(problem.Y, training), n_parameters)
     held_out = held_out_scores(model, rows.X, rows.Y, SignedTargets().fit(rows.Y), 5, fitted=model)
     found = {"training": training, "corrected": corrected, "five folds": held_out}
     note = f"{n_parameters / len(rows.Y):.3f}"

@@ -180,9 +180,9 @@ def test_a_model_remembers_words_and_ignored_columns(tmp_path, ending):
     path = write(tmp_path, ending)
     model = RBRLClassifier().fit(load_file(path, LABELS, ignore=IDS, positive=WORDS))
     save(model, tmp_path / "m.rbrl")
-    from rbrl.estimators.base import columns_of
+    from rbrl.estimators.validation import get_columns
 
-    columns = columns_of(load(tmp_path / "m.rbrl"))
+    columns = get_columns(load(tmp_path / "m.rbrl"))
     assert columns.ignored == tuple(IDS)
     assert columns.label_words == {"active": 1, "inactive": 0, "ja": 1, "nein": 0}
     again = load_file(path, columns=columns)

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import rbrl
 from rbrl import BinaryRelevance, BRLClassifier, MLkNN, RBRLClassifier
 from rbrl.datasets import Columns, Dataset, open_shards, write_shards
-from rbrl.estimators.base import columns_of, remember_columns
+from rbrl.estimators.validation import get_columns, store_columns
 from rbrl.exceptions import DataFormatError, InvalidLabelsError
 from rbrl.registry import REGISTRY
 
@@ -51,19 +51,19 @@ def test_what_does_not_match_is_refused():
 
 def test_names_of_an_earlier_fit_are_forgotten():
     model = BRLClassifier().fit(DATA).fit(X, Y)
-    assert columns_of(model) == Columns(5, 4)
+    assert get_columns(model) == Columns(5, 4)
     frames = pd.DataFrame(X, columns=list("vwxyz")), pd.DataFrame(Y, columns=list("ABCD"))
-    assert columns_of(model.fit(*frames)) == Columns(5, 4, tuple("vwxyz"), tuple("ABCD"))
-    assert columns_of(model.fit([(X, Y)])) == Columns(5, 4)
+    assert get_columns(model.fit(*frames)) == Columns(5, 4, tuple("vwxyz"), tuple("ABCD"))
+    assert get_columns(model.fit([(X, Y)])) == Columns(5, 4)
 
 
 @pytest.mark.parametrize("model", [BRLClassifier(), make_pipeline(StandardScaler(), BRLClassifier())], ids=str)
 def test_columns_survive_in_a_model_file(model, tmp_path):
     columns = Columns(5, 4, tuple("abcde"), DATA.label_names, 0, 1)
     model.fit(X, Y)
-    remember_columns(model, columns)
+    store_columns(model, columns)
     rbrl.save(model, tmp_path / "model")
-    assert columns_of(rbrl.load(tmp_path / "model")) == columns
+    assert get_columns(rbrl.load(tmp_path / "model")) == columns
 
 
 def test_columns_match_where_categories_are():
@@ -92,7 +92,7 @@ def test_shards_are_matched_by_name(tmp_path):
     model = BRLClassifier().fit(DATA)
     np.testing.assert_array_equal(model.predict(shards), model.predict(DATA))
     learned = RBRLClassifier().fit(shards)
-    assert columns_of(learned) == SHUFFLED.columns
+    assert get_columns(learned) == SHUFFLED.columns
     np.testing.assert_array_equal(learned.predict(DATA), learned.predict(shards))
 
 

@@ -1,4 +1,4 @@
-"""Labels that nobody looked at, weights of entries, and class weights: what is equal on paper is equal in a fit."""
+"""Missing labels, weights of entries, and class weights: equal problems have equal fits."""
 
 import re
 import warnings
@@ -126,10 +126,10 @@ def test_the_objective_is_the_loss_of_what_is_known():
 
 
 @every_model
-def test_a_label_that_nobody_looked_at_scores_zero(name):
+def test_a_missing_label_scores_zero(name):
     labels = MISSING.copy()
     labels[:, 2] = np.nan
-    with pytest.warns(MissingLabelsWarning, match="Nobody looked at 1 of 4 labels in any row: 2. Their scores are 0"):
+    with pytest.warns(MissingLabelsWarning, match="1 of 4 labels are missing in all rows: 2. Their scores are 0"):
         model = fitted(name, X, labels)
     assert not model.decision_function(X)[:, 2].any()
     assert not model.predict(X)[:, 2].any()
@@ -199,7 +199,7 @@ def test_a_label_that_is_unknown_in_all_blocks():
     labels = MISSING.copy()
     labels[:, 2] = np.nan
     for name in ("RBRL", "CPNL"):
-        with pytest.warns(MissingLabelsWarning, match="1 of 4 labels in any row: 2"):
+        with pytest.warns(MissingLabelsWarning, match="1 of 4 labels are missing in all rows: 2"):
             model = fitted(name, parts_of(labels))
         assert not model.decision_function(X)[:, 2].any()
         assert model.gap_ <= 1e-4
@@ -242,7 +242,7 @@ def test_batches_without_a_label(largest_gram, monkeypatch):
 
 
 def test_the_paper_s_constant_counts_what_is_known():
-    """A label that nobody looked at has no part in it, beside its column in the objective."""
+    """A missing label changes only its column in the objective."""
     known = np.column_stack([MISSING, np.full(len(X), np.nan)])
     solver = APG(lipschitz="paper", stop="paper")
     with pytest.warns(MissingLabelsWarning):
@@ -330,7 +330,7 @@ def test_batches_with_class_weights():
     np.testing.assert_allclose(
         by_dict.coef_, RBRLClassifier(ridge=1.0).partial_fit(X, MISSING, sample_weight=weights).coef_
     )
-    with pytest.raises(ValueError, match="'balanced' counts the labels of all rows, which partial_fit does not have"):
+    with pytest.raises(ValueError, match="'balanced' needs the labels of all rows, and partial_fit has one batch"):
         RBRLClassifier(ridge=1.0, class_weight="balanced").partial_fit(X, Y)
 
 
@@ -345,7 +345,7 @@ def test_batches_with_class_weights():
         ({0: "much"}, "Got 'much' for 0"),
         ({4: 1.0}, "must be labels: column indices from 0 to 3. Got 4."),
         ({"sea": 1.0}, "must be labels: column indices from 0 to 3. Got 'sea'."),
-        (dict.fromkeys(range(4), (0.0, 0.0)), "leave no entry to learn from"),
+        (dict.fromkeys(range(4), (0.0, 0.0)), "give every known entry of y the weight 0"),
     ],
 )
 def test_class_weights_that_make_no_sense(class_weight, message):
@@ -365,7 +365,7 @@ def test_names_and_classes_that_are_not_there():
     ("more", "message"),
     [
         ({"label_mask": KNOWN[:5]}, "label_mask must have the shape of y, (60, 4). Got (5, 4)."),
-        ({"label_mask": 2 * KNOWN}, "True where a label is known, and False elsewhere. Got the values 0, 2."),
+        ({"label_mask": 2 * KNOWN}, "True for known labels, and False for missing labels. Got the values 0, 2."),
         (
             {"sample_weight": WEIGHTS[:, :3]},
             "(60,), one weight per row of X, or (60, 4), one per entry of y. Got (60, 3).",

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
 from rbrl.estimators import LabelPowerset
-from rbrl.estimators.base_learners import fit_sharpness, probabilities
+from rbrl.estimators.base_learners import compute_probabilities, fit_sharpness
 from rbrl.estimators.reductions import encode_sets
 
 
@@ -90,7 +90,7 @@ def test_the_sharpness_maximises_the_likelihood(problem):
     _, code = encode_sets(Y > 0)
 
     def likelihood(factor):
-        P = probabilities(model.estimator_, X, factor)
+        P = compute_probabilities(model.estimator_, X, factor)
         return np.log(P[np.arange(len(code)), code]).sum()
 
     best = likelihood(model.sharpness_)

@@ -1,4 +1,4 @@
-"""Labels that nobody looked at: binary relevance learns from the others, and what cannot says so."""
+"""Missing labels: binary relevance learns from the known labels, and other reductions reject them."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def problem():
 
 @pytest.mark.parametrize("options", LEARNERS, ids=repr)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_label_is_learned_from_the_rows_that_somebody_looked_at(problem, options, weighted):
+def test_a_label_is_learned_from_the_rows_in_which_it_is_known(problem, options, weighted):
     X, Y, missing = problem
     weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float) if weighted else None
     model = BinaryRelevance(**options).fit(X, np.where(missing, np.nan, Y), weights)
@@ -62,10 +62,10 @@ def test_frames_lists_and_data_sets_teach_the_same(problem):
 def test_one_observed_class_or_none_is_a_constant(problem, options):
     X, Y, missing = problem
     Y = np.where(missing, np.nan, Y)
-    Y[Y[:, 0] == 0, 0] = np.nan  # nobody saw it absent
+    Y[Y[:, 0] == 0, 0] = np.nan  # every irrelevant entry is missing
     Y[:, 1] = np.nan
     Y[7] = np.nan
-    with pytest.warns(UserWarning, match="Nobody looked at 1 of 4 labels, the first of which is in column 1"):
+    with pytest.warns(UserWarning, match="1 of 4 labels are missing in all rows, the first of them in column 1"):
         model = BinaryRelevance(**options, non_empty=True).fit(X, Y)
     scores = model.decision_function(X)
     assert (scores[:, 0] == 1).all()

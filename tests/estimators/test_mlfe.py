@@ -8,7 +8,8 @@ from sklearn.datasets import make_multilabel_classification
 
 from rbrl import datasets, metrics
 from rbrl.estimators import MLFE
-from rbrl.estimators.mlfe import RidgeInverse, SignedRegression, enrich_labels, reconstruct
+from rbrl.estimators.label_enrichment import RidgeInverse, enrich_labels, reconstruct
+from rbrl.estimators.mlfe import SignedRegression
 from rbrl.kernels import gram
 
 

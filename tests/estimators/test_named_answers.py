@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 import rbrl
 from rbrl import BinaryRelevance, BRLClassifier, MLkNN, RBRLClassifier, TunedThresholdClassifier
 from rbrl.datasets import Dataset, write_shards
-from rbrl.estimators.named_answers import NamedAnswers, hand_on_names
+from rbrl.estimators.named_answers import NamedAnswers, set_label_names
 from rbrl.exceptions import InvalidFeaturesError, InvalidLabelsError
 
 NAMES = ["sea", "sand", "sun", "wind"]
@@ -195,7 +195,7 @@ def test_polars_is_needed_by_those_who_ask_for_it():
 
 
 def test_names_are_handed_on_to_the_classifier_inside():
-    pipeline = hand_on_names(make_pipeline(StandardScaler(), TunedThresholdClassifier(BinaryRelevance())), NAMES)
+    pipeline = set_label_names(make_pipeline(StandardScaler(), TunedThresholdClassifier(BinaryRelevance())), NAMES)
     assert clone(pipeline)[-1].label_names == NAMES
     assert isinstance(pipeline[-1], NamedAnswers)
     weighted = RBRLClassifier(class_weight={"sun": 3.0})

@@ -12,9 +12,8 @@ import pytest
 from scipy import sparse
 
 import rbrl
-from rbrl.estimators import MLkNN
-from rbrl.estimators import ml_knn as neighbours
-from rbrl.estimators.ml_knn import NeighbourSearch
+from rbrl.estimators import MLkNN, neighbours
+from rbrl.estimators.neighbours import NeighbourSearch
 
 
 def defined_numbers(x, X):
@@ -92,49 +91,49 @@ def test_neighbours_follow_the_definition(kind, k, n_features):
         expected = defined_nearest(X, X, k, own=np.arange(60)), defined_nearest(rows, X, k)
     for of_X, of_rows in product((np.asarray, sparse.csr_array), repeat=2):
         search = NeighbourSearch(of_X(X), k)
-        np.testing.assert_array_equal(search.among_themselves(), expected[0])
-        np.testing.assert_array_equal(search.of(of_rows(rows)), expected[1])
+        np.testing.assert_array_equal(search.find_among_rows(), expected[0])
+        np.testing.assert_array_equal(search.find(of_rows(rows)), expected[1])
 
 
 @pytest.mark.parametrize("kind", [normal, binary, thirds, repeated, with_time])
 def test_single_precision_rows_have_the_neighbours_of_their_doubles(kind):
     random = np.random.default_rng(1)
     X, rows = np.split(kind(random, (75, 20)).astype(np.float32), [60])
-    expected = NeighbourSearch(X.astype(np.float64), 5).of(rows.astype(np.float64))
+    expected = NeighbourSearch(X.astype(np.float64), 5).find(rows.astype(np.float64))
     for container in (np.asarray, sparse.csr_array):
-        np.testing.assert_array_equal(NeighbourSearch(container(X), 5).of(container(rows)), expected)
+        np.testing.assert_array_equal(NeighbourSearch(container(X), 5).find(container(rows)), expected)
 
 
 @pytest.mark.parametrize("kind", [binary, thirds, repeated])
 def test_blocks_and_threads_change_nothing(kind, monkeypatch):
     X = kind(np.random.default_rng(2), (90, 20))
-    expected = NeighbourSearch(X, 6).among_themselves()
+    expected = NeighbourSearch(X, 6).find_among_rows()
     for name, value in {"BLOCK_DISTANCES": 1, "MIN_ROWS": 7, "NUMBER_ENTRIES": 50}.items():
         monkeypatch.setattr(neighbours, name, value)
     for container, n_jobs in product((np.asarray, sparse.csr_array), (None, 2)):
         search = NeighbourSearch(container(X), 6, n_jobs)
         assert search.filter.block_size == 7
-        np.testing.assert_array_equal(search.among_themselves(), expected)
+        np.testing.assert_array_equal(search.find_among_rows(), expected)
 
 
 def test_bounds_hold_and_are_narrow():
     random = np.random.default_rng(3)
     X = random.standard_normal((200, 50)) * 10.0 ** random.integers(-3, 4, (200, 1))
     rows = random.standard_normal((40, 50))
-    found = neighbours.ProductFilter(X, 5).candidates(rows, np.full(40, -1))
-    numbers = neighbours.squared_distances(rows, found.row, X, found.column)
+    found = neighbours.ProductFilter(X, 5).find_candidates(rows, np.full(40, -1))
+    numbers = neighbours.compute_squared_distances(rows, found.row, X, found.column)
     assert (found.low <= numbers).all()
     assert (numbers <= found.high).all()
     assert len(found.row) < 40 * 20
     # What decides is computed for ties only.
     search = NeighbourSearch(X, 5)
     computed = []
-    original = neighbours.squared_distances
+    original = neighbours.compute_squared_distances
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            neighbours, "squared_distances", lambda A, i, B, j: computed.append(len(i)) or original(A, i, B, j)
+            neighbours, "compute_squared_distances", lambda A, i, B, j: computed.append(len(i)) or original(A, i, B, j)
         )
-        search.of(rows)
+        search.find(rows)
     assert sum(computed) == 0
 
 
@@ -147,7 +146,7 @@ def test_sparse_rows_in_any_form():
         untidy.data[start:end] = untidy.data[start:end][::-1].copy()
     untidy.has_sorted_indices = untidy.has_canonical_format = False
     before = untidy.indices.copy()
-    np.testing.assert_array_equal(NeighbourSearch(untidy, 4).of(untidy), NeighbourSearch(X, 4).of(X))
+    np.testing.assert_array_equal(NeighbourSearch(untidy, 4).find(untidy), NeighbourSearch(X, 4).find(X))
     np.testing.assert_array_equal(untidy.indices, before)
 
 
@@ -156,7 +155,7 @@ def test_of_equal_rows_the_first_are_neighbours(container):
     # Three copies of each row: their distances are equal, whatever place in a product they have.
     random = np.random.default_rng(5)
     X = np.vstack([random.standard_normal((50, 30))] * 3)
-    np.testing.assert_array_equal(NeighbourSearch(container(X), 2).of(container(X[100:])), np.c_[:50, 50:100])
+    np.testing.assert_array_equal(NeighbourSearch(container(X), 2).find(container(X[100:])), np.c_[:50, 50:100])
 
 
 @pytest.mark.parametrize("scale", ["none", "minmax"])

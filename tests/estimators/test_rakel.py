@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from rbrl.estimators import LabelPowerset, RAkEL
-from rbrl.estimators.ensembles import LISTED_SUBSETS, distinct_subsets
+from rbrl.estimators.ensembles import LISTED_SUBSETS, draw_distinct_subsets
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def problem():
 
 @pytest.mark.parametrize(("n", "k", "m"), [(6, 3, 12), (6, 3, 19), (40, 20, 50), (300, 3, 600), (7, 7, 1), (5, 1, 3)])
 def test_subsets_are_distinct_and_seeded(n, k, m):
-    draw = lambda seed: [tuple(s) for s in distinct_subsets(n, k, m, np.random.RandomState(seed))]  # noqa: E731
+    draw = lambda seed: [tuple(s) for s in draw_distinct_subsets(n, k, m, np.random.RandomState(seed))]  # noqa: E731
     subsets = draw(0)
     assert len(subsets) == len(set(subsets)) == m
     assert all(len(set(s)) == k and list(s) == sorted(s) and s[-1] < n for s in subsets)
@@ -29,7 +29,7 @@ def test_subsets_are_distinct_and_seeded(n, k, m):
 
 @pytest.mark.parametrize(("n", "k", "m"), [(5, 2, 10), (5, 2, 1000), (6, 6, 12), (25, 5, 10 * LISTED_SUBSETS)])
 def test_all_subsets_where_no_more_exist(n, k, m):
-    subsets = {tuple(s) for s in distinct_subsets(n, k, m, np.random.RandomState(0))}
+    subsets = {tuple(s) for s in draw_distinct_subsets(n, k, m, np.random.RandomState(0))}
     assert len(subsets) == comb(n, k)
 
 

@@ -7,8 +7,8 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.utils.validation import validate_data
 
 from rbrl import RBRLClassifier, RBRLClassifierCV
-from rbrl.estimators.base import FLOATS, needs_no_check
 from rbrl.estimators.forms import linear_scores
+from rbrl.estimators.validation import FLOATS, can_skip_checks
 from rbrl.kernels import LARGEST_SCALED_SQUARE, KernelRows, gram
 
 X, Y = make_multilabel_classification(n_samples=60, n_features=6, n_classes=3, random_state=0)
@@ -25,7 +25,7 @@ def model():
     ids=["one", "five", "strided", "by columns", "single precision", "sparse array", "sparse matrix"],
 )
 def test_what_is_not_checked_would_have_come_back_as_it_was(model, rows):
-    assert needs_no_check(model, rows)
+    assert can_skip_checks(model, rows)
     assert validate_data(model, rows, accept_sparse="csr", dtype=FLOATS, reset=False) is rows
 
 
@@ -47,7 +47,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 @pytest.mark.parametrize("method", ["predict", "decision_function"])
 def test_what_is_wrong_is_refused_as_before(model, case, method):
-    assert not needs_no_check(model, WRONG[case])
+    assert not can_skip_checks(model, WRONG[case])
     with pytest.raises((ValueError, TypeError)):
         getattr(model, method)(WRONG[case])
 
@@ -60,21 +60,21 @@ CONVERTED = {
 
 @pytest.mark.parametrize("case", CONVERTED)
 def test_what_must_be_converted_is(model, case):
-    assert not needs_no_check(model, CONVERTED[case])
+    assert not can_skip_checks(model, CONVERTED[case])
     np.testing.assert_allclose(model.decision_function(CONVERTED[case]), model.decision_function(X[:3]), rtol=1e-12)
 
 
 def test_large_numbers_are_no_reason_to_refuse(model):
     """Their sum overflows; they are checked one by one."""
     rows = np.full((1, 6), 1e308)
-    assert not needs_no_check(model, rows)
+    assert not can_skip_checks(model, rows)
     assert model.decision_function(rows).shape == (1, 3)
 
 
 def test_columns_with_names_are_compared():
     frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abcdef"))
     named = RBRLClassifier().fit(frame, Y)
-    assert not needs_no_check(named, X[:1])
+    assert not can_skip_checks(named, X[:1])
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         named.predict(X[:1])
 

@@ -17,9 +17,9 @@ from rbrl.estimators.block_problem import BlockProblem
 from rbrl.estimators.forms import kernel_values
 from rbrl.estimators.training_scores import (
     TrainingRows,
-    effective_parameters,
-    held_out_estimates,
-    sampled_parameters,
+    count_effective_parameters,
+    estimate_held_out_scores,
+    estimate_kernel_parameters,
 )
 from rbrl.exceptions import EmptyPredictionsWarning
 from rbrl.metrics import evaluate, f1_example, f1_macro, f1_micro
@@ -169,7 +169,7 @@ class TestCorrection:
         rows = TrainingRows(problem.Y, fitted.decision_function(X).reshape(n, 1))
         slack = problem.Y * rows.scores
         assert (slack < 1).all()
-        found = held_out_estimates(fitted.loss(), rows, problem.count_parameters()).ravel()
+        found = estimate_held_out_scores(fitted.loss(), rows, problem.count_parameters()).ravel()
         for i in range(n):
             others = np.arange(n) != i
             without = clone(model).fit(X[others], labels[others])
@@ -185,7 +185,7 @@ class TestCorrection:
         for low_rank in ("coefficients", "function"):
             problem = RBRLClassifier(kernel="rbf", gamma=0.1, ridge=ridge, low_rank=low_rank).problem(X, Y)
             assert problem.count_parameters() == pytest.approx(trace)
-            assert effective_parameters(problem.design, ridge) == pytest.approx(trace)
+            assert count_effective_parameters(problem.design, ridge) == pytest.approx(trace)
 
     @pytest.mark.parametrize("shape", [(60, 400), (400, 60)])
     @pytest.mark.parametrize("ridge", [0.01, 1.0, 100.0])
@@ -204,7 +204,7 @@ class TestCorrection:
         rng = np.random.default_rng(0)
         rows = rng.standard_normal((1200, 3))
         K = np.exp(-0.1 * ((rows[:, None] - rows) ** 2).sum(axis=2))
-        exact, found = sampled_parameters(K, 1.0, 1200), sampled_parameters(K[:300, :300], 1.0, 1200)
+        exact, found = estimate_kernel_parameters(K, 1.0, 1200), estimate_kernel_parameters(K[:300, :300], 1.0, 1200)
         assert found == pytest.approx(exact, rel=0.15)
 
     def test_weak_ridges_need_it(self):
@@ -216,7 +216,7 @@ class TestCorrection:
         scores = model.decision_function(rows[200:])
         problem = model.problem(rows[:200], labels[:200])
         training = model.decision_function(rows[:200])
-        corrected = held_out_estimates(model.loss(), TrainingRows(problem.Y, training), problem.count_parameters())
+        corrected = estimate_held_out_scores(model.loss(), TrainingRows(problem.Y, training), problem.count_parameters())
         folds = held_out_scores(clone(model), rows[:200], labels[:200], SignedTargets().fit(labels), 5)
         values = [
             f1_macro(labels[200:], (scores > best_label_thresholds(source, labels[:200])).astype(int))
@@ -283,7 +283,7 @@ class TestStreams:
         model = RBRLClassifier(ridge=10.0, threshold=-0.2).partial_fit(X, Y)
         plain = RBRLClassifier(ridge=10.0).partial_fit(X, Y)
         np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X) + 0.2)
-        with pytest.raises(AttributeError, match="threshold='f1_micro' follows from the scores of all rows"):
+        with pytest.raises(AttributeError, match="threshold='f1_micro' depends on the scores of all rows"):
             RBRLClassifier(ridge=10.0, threshold="f1_micro").partial_fit(X, Y)
 
     def test_a_stream_after_a_fit_has_its_own(self):
@@ -413,5 +413,5 @@ def test_the_same_rules_as_everywhere():
     model = RBRLClassifier(threshold="f1_micro").fit(X, Y)
     problem = model.problem(X, Y)
     raw = model.decision_function(X) + model.threshold_
-    estimates = held_out_estimates(model.loss(), TrainingRows(problem.Y, raw), problem.count_parameters())
+    estimates = estimate_held_out_scores(model.loss(), TrainingRows(problem.Y, raw), problem.count_parameters())
     assert model.threshold_ == pytest.approx(best_global_threshold(estimates, Y, never_empty=True), abs=1e-6)

@@ -105,7 +105,7 @@ def test_a_later_batch_must_fit():
 
 
 def test_a_ridge_of_all_rows_needs_them():
-    with pytest.raises(AttributeError, match="no attribute 'partial_fit': ridge='auto' follows from all rows"):
+    with pytest.raises(AttributeError, match="no attribute 'partial_fit': ridge='auto' depends on all rows"):
         RBRLClassifier().partial_fit(X, Y)
     model = RBRLClassifier().fit(X, Y)
     assert not hasattr(model, "partial_fit")

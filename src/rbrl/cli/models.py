@@ -163,13 +163,13 @@ def _fit_dataset(model: Any, source: shared.Source) -> tuple[int, int]:
     """Fit a model to data in memory; return the number of rows and of labels."""
     from scipy import sparse
 
-    from rbrl.estimators.base import remember_columns
+    from rbrl.estimators.validation import store_columns
 
     dataset = source.load()
     if hasattr(model, "steps") and sparse.issparse(dataset.X):
         model.set_params(standardscaler__with_mean=False)  # centring would make the data dense
     model.fit(dataset.X, dataset.Y)
-    remember_columns(model, dataset.columns)
+    store_columns(model, dataset.columns)
     return dataset.n_samples, dataset.n_labels
 
 

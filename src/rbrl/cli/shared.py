@@ -194,9 +194,9 @@ class Source:
     def load(self, model: Any = None) -> "Dataset":
         """Return the data set, with the columns of the model if there is one."""
         from rbrl.datasets import load, load_file
-        from rbrl.estimators.base import columns_of
+        from rbrl.estimators.validation import get_columns
 
-        columns = None if model is None else columns_of(model)
+        columns = None if model is None else get_columns(model)
         if self.is_file:
             return load_file(self.data, columns=columns, **self.options)
         refuse_file_options(self.data, self.options)
@@ -207,12 +207,12 @@ class Source:
         """Return the features that the model needs, in blocks of `size` rows; 0 for one block per file."""
         from rbrl.datasets import open_shards, read_blocks
         from rbrl.datasets.files import row_blocks
-        from rbrl.estimators.base import columns_of
+        from rbrl.estimators.validation import get_columns
 
         if not self.is_shards and not self.is_file:
             return row_blocks(self.load(model).X, size or sys.maxsize)
         paths = open_shards(self.data).paths if self.is_shards else [self.data]
-        columns = columns_of(model)
+        columns = get_columns(model)
         return chain.from_iterable(read_blocks(path, columns, block_size=size, **self.options) for path in paths)
 
     def find_input_files(self) -> list[Path]:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rbrl.datasets import Columns
-from rbrl.estimators.base import remember_columns
 from rbrl.estimators.convex_problem import solver_of
-from rbrl.estimators.entries import warn_of_unseen, weights_of_labels
+from rbrl.estimators.entries import compute_label_weights, warn_of_missing_labels
 from rbrl.estimators.forms import LINEAR, form_of
-from rbrl.estimators.training_scores import LabelledRows, parameters_of_sample, rows_of_sample
+from rbrl.estimators.training_scores import LabelledRows, estimate_linear_parameters, take_sampled_rows
+from rbrl.estimators.validation import store_columns
 from rbrl.losses import ClassWeighted, Loss
 from rbrl.losses.label_graph import LabelCounts
 from rbrl.out_of_core import Block, Blocks, fit_blocks
@@ -105,7 +105,7 @@ class BlockProblem:
         model = self.model
         loss = model.loss(count_labels)
         if model.class_weight is not None:
-            loss = ClassWeighted(loss, weights_of_labels(model.class_weight, count_labels(), columns.label_names))
+            loss = ClassWeighted(loss, compute_label_weights(model.class_weight, count_labels(), columns.label_names))
         self._loss = loss
         return loss
 
@@ -119,12 +119,12 @@ class BlockProblem:
         if not found.sparse_features:
             found.scales.warn_of_spread(type(model).__name__)
         vars(model).pop("feature_names_in_", None)
-        remember_columns(model, columns)
-        warn_of_unseen(found.known[None], columns.label_names)
+        store_columns(model, columns)
+        warn_of_missing_labels(found.known[None], columns.label_names)
 
     def training_rows(self) -> LabelledRows:
         """Return the sample of the rows that was kept."""
-        return rows_of_sample(self._found)
+        return take_sampled_rows(self._found)
 
     def loss(self) -> Loss:
         """Return the loss."""
@@ -134,7 +134,7 @@ class BlockProblem:
         """Estimate the effective number of parameters."""
         model = self.model
         constant = intercept_column(self.ridge, model.intercept_ridge) if model.fit_intercept else 0.0
-        return parameters_of_sample(self._found, self.ridge, constant)
+        return estimate_linear_parameters(self._found, self.ridge, constant)
 
 
 def _count_labels(block: Block) -> tuple[int]:

@@ -23,17 +23,17 @@ from rbrl.estimators.convex_problem import ConvexProblem, pose_problem
 from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, with_callbacks
 from rbrl.estimators.entries import (
     ClassWeight,
+    apply_label_mask,
     check_class_weight,
     check_classes,
-    checked_weights,
-    known_entries,
-    warn_of_unseen,
-    weighted_entries,
+    check_entry_weights,
+    warn_of_missing_labels,
+    weigh_entries,
 )
 from rbrl.estimators.forms import LINEAR, check_kernel, form_of, is_precomputed
 from rbrl.estimators.training_scores import (
-    CUT_ELSEWHERE,
-    LEARNED,
+    THRESHOLD_METRICS,
+    THRESHOLD_SET_LATER,
     Threshold,
     TrainingRows,
     learn_threshold,
@@ -75,7 +75,7 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
     """A classifier that minimises loss + ridge + nuclear norm, linear or with a kernel.
 
     A subclass defines its loss in :meth:`loss`; everything else is here. Parameters are those of
-    :class:`rbrl.BRLClassifier`.
+    :class:`rbrl.RBRLClassifier` without `ranking`.
 
     Examples
     --------
@@ -92,14 +92,14 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
 
     # Parameters that are numbers of 0 or more.
     non_negative: tuple[str, ...] = ("ridge", "nuclear")
-    # What a subclass without these parameters has.
+    # Values for a subclass without these parameters.
     max_rank: int | None = None
     approximation: str | None = None
     class_weight: ClassWeight = None
     takes_missing = True
-    # Also what a model of a file from before this parameter has.
+    # Value for a model file of an earlier version.
     intercept_ridge: InterceptStrength = None
-    # Also the threshold in a model file from before this parameter.
+    # Value for a model file of an earlier version.
     threshold: Threshold = 0.0
     threshold_: float | FloatArray
     ridge: Strength
@@ -134,24 +134,37 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0, label_names: LabelNames = None, threshold: Threshold = 0.0,
     ) -> None:  # fmt: skip
-        self.ridge, self.nuclear = ridge, nuclear
-        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
-        self.low_rank, self.max_rank = low_rank, max_rank
-        self.approximation, self.n_components, self.random_state = approximation, n_components, random_state
-        self.fit_intercept, self.intercept_ridge, self.non_empty = fit_intercept, intercept_ridge, non_empty
+        self.ridge = ridge
+        self.nuclear = nuclear
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.low_rank = low_rank
+        self.max_rank = max_rank
+        self.approximation = approximation
+        self.n_components = n_components
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.intercept_ridge = intercept_ridge
+        self.non_empty = non_empty
         self.class_weight = class_weight
-        self.solver, self.tol, self.max_iter = solver, tol, max_iter
-        self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.label_names = label_names
         self.threshold = threshold
 
     @abstractmethod
     def loss(self, count_labels: Callable[[], LabelCounts]) -> Loss:
-        """The loss of labels and scores.
+        """Return the loss of labels and scores.
 
         Parameters
         ----------
         count_labels : callable
-            Counts the labels of all rows, for a loss that depends on them; others need not call it.
+            Function that counts the labels of all rows, for a loss that depends on them.
 
         Returns
         -------
@@ -161,16 +174,17 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
     def problem(
         self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None, n_problems: int = 1
     ) -> ConvexProblem:
-        """The problem that `fit` would solve: its design, its objective at any parameters, its solution.
+        """Return the problem that `fit` would solve: its design, its objective at any parameters, its solution.
 
-        Nothing is stored in the classifier. `X`, `y` and `sample_weight` are arrays as for `fit`.
+        Nothing is stored in the classifier.
 
         Parameters
         ----------
         X, y, sample_weight : arrays
-            As for `fit`; X may be a `Dataset`, which has its labels.
+            Arrays in the forms that `fit` accepts; X may be a `Dataset`, which has its labels.
         n_problems : int, default=1
-            How many objectives will be minimised over its design: more of them pay for coordinates that suit it.
+            Number of objectives that will be minimised over the design. With more objectives, better coordinates
+            are worth their cost.
 
         Returns
         -------
@@ -186,7 +200,7 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
         204.0
         """
         self._check_parameters()
-        X, Y, weights, counted = clone(self)._checked_entries(X, y, sample_weight)
+        X, Y, weights, counted = clone(self)._check_entries(X, y, sample_weight)
         return pose_problem(self, X, Y, weights, counted, n_problems)
 
     @with_callbacks
@@ -203,9 +217,9 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
             (X, Y) or (X, Y, weights), or of delayed ones. What comes in parts stays where it is: the linear model is learned
             in passes over it, with bounded memory. With ``kernel="precomputed"``, the kernel matrix (n_samples, n_samples).
         y : array or sparse matrix (n_samples, n_labels)
-            0/1 or -1/+1; `predict` answers in the same coding. NaN is a label that nobody looked at: it is in no loss and
-            no pair. A 1-D y of classes works too. With a Dask array X, a Dask array with the same rows in each block; with
-            shards and parts, which have their labels, none.
+            Labels, 0/1 or -1/+1; `predict` returns the same coding. NaN is a missing label, which is in no
+            loss and no pair. A 1-D y of classes is also accepted. With a Dask array X, a Dask array with the
+            same rows in each block; with shards and parts, which have their labels, none.
         sample_weight : array (n_samples,) or (n_samples, n_labels), default=None
             Weights of the rows in the loss, or of the entries of y; what has weight 0 is as if it were absent. The hinge of
             an entry counts its weight, a pair of labels the product of theirs, as a share of all pairs of the row, times
@@ -242,24 +256,24 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
         blocks = None if is_in_memory(X) else as_blocks(X, y, sample_weight, label_mask)
         if blocks is not None:
             return BlockProblem(self, blocks)
-        return pose_problem(self, *self._checked_entries(X, y, sample_weight, label_mask))
+        return pose_problem(self, *self._check_entries(X, y, sample_weight, label_mask))
 
-    def _checked_entries(
+    def _check_entries(
         self,
         X: Rows,
         y: MatrixLike | None,
         sample_weight: ArrayLike | None = None,
         label_mask: MatrixLike | None = None,
     ) -> tuple[Matrix, IntArray, FloatArray | None, FloatArray | None]:
-        """Rows; labels, 0 where they do not count; weights of rows or entries; and what each row counts as a whole."""
+        """Return checked rows, labels (0 is missing), weights of rows or entries, and weights of whole rows."""
         check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
         check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
-        X, Y, _ = self._checked_data(X, y)
+        X, Y, _ = self._check_data(X, y)
         check_classes(type(self).__name__, self.threshold, self.targets_.kind)
         Y, weights, counted = self._entries(Y, sample_weight, label_mask)
         # Weights of classes do not change the number of rows.
         self.empty_share_ = empty_share(Y, mean_weights(Y, None) if counted is None else counted)
-        warn_of_unseen(Y, getattr(self, "label_names_", None))
+        warn_of_missing_labels(Y, getattr(self, "label_names_", None))
         return X, Y, weights, counted
 
     def _entries(
@@ -267,14 +281,14 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
     ) -> tuple[IntArray, FloatArray | None, FloatArray | None]:
         if label_mask is None and sample_weight is None and self.class_weight is None:
             return Y, None, None
-        Y = known_entries(Y, label_mask)
-        weights = checked_weights(sample_weight, Y, self.targets_.is_matrix)
+        Y = apply_label_mask(Y, label_mask)
+        weights = check_entry_weights(sample_weight, Y, self.targets_.is_matrix)
         if weights is not None and weights.ndim == 2:
             Y = np.where(weights > 0, Y, np.int8(0))
         # Weights of classes say what errors cost, not how many rows there are.
         counted = None if weights is None else mean_weights(Y, weights)
         names = getattr(self, "label_names_", None)
-        return *weighted_entries(Y, weights, self.class_weight, self.targets_, names), counted
+        return *weigh_entries(Y, weights, self.class_weight, self.targets_, names), counted
 
     def _set_threshold(self, problem: ConvexProblem | BlockProblem) -> None:
         """Set `threshold_`, and learn it first if the parameter names a metric.
@@ -282,8 +296,8 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
         Warn if the model gives most training rows no label.
         """
         is_matrix = self.targets_.is_matrix
-        is_learned = self.threshold in LEARNED
-        may_be_empty = is_matrix and self.non_empty == "auto" and not self.non_empty_ and not CUT_ELSEWHERE.get()
+        is_learned = self.threshold in THRESHOLD_METRICS
+        may_be_empty = is_matrix and self.non_empty == "auto" and not self.non_empty_ and not THRESHOLD_SET_LATER.get()
         self.threshold_ = 0.0 if is_learned else float(self.threshold)
         if not (is_learned or may_be_empty):
             return
@@ -373,7 +387,7 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
         check_number(owner, "tol", self.tol, strict=True)
         check_number(owner, "max_iter", self.max_iter, low=1, integer=True)
         check_choice(owner, "low_rank", self.low_rank, ("coefficients", "function"))
-        check_number(owner, "threshold", self.threshold, low=-np.inf, words=LEARNED)
+        check_number(owner, "threshold", self.threshold, low=-np.inf, words=THRESHOLD_METRICS)
         check_class_weight(owner, self.class_weight)
         check_kernel(self)
         if isinstance(self.solver, str):

@@ -26,7 +26,12 @@ from rbrl.estimators.forms import (
     kernel_parameters,
     kernel_values,
 )
-from rbrl.estimators.training_scores import LabelledRows, effective_parameters, sampled_parameters, sampled_rows
+from rbrl.estimators.training_scores import (
+    LabelledRows,
+    choose_spectrum_rows,
+    count_effective_parameters,
+    estimate_kernel_parameters,
+)
 from rbrl.kernels import WITH_WIDTH, KernelRows, check_gram, fit_feature_map
 from rbrl.losses import Loss
 from rbrl.losses.label_graph import label_counts
@@ -46,16 +51,16 @@ from rbrl.problem.memory import (
 from rbrl.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width
 from rbrl.solvers import (
     SOLVERS,
+    Posed,
     DualAscent,
     LowRank,
-    Posed,
     QuasiNewton,
     Solution,
     Solver,
-    choose_solver,
-    solve_kernel,
     solve_posed,
+    solve_kernel,
 )
+from rbrl.solvers.auto import choose_solver
 from rbrl.solvers.proof import prove_function, prove_linear
 
 if TYPE_CHECKING:
@@ -268,7 +273,7 @@ class ConvexProblem(ABC):
 
     @property
     def has_row_design(self) -> bool:
-        """Whether a solver can visit the rows: the nuclear norm is that of the weights or of the function."""
+        """True if a solver can visit the rows: the nuclear norm is that of the weights or of the function."""
         return self.model.low_rank == "function" or self.model.nuclear_ == 0
 
     @cached_property
@@ -323,7 +328,7 @@ class ConvexProblem(ABC):
         # Rows of weight 2 are worth as much as half the ridge.
         ridge *= len(self.rows) / self._n_counted
         row_squares = None if design.whitened else squares(self.present.astype(np.float64, copy=False), axis=1)
-        return effective_parameters(design, ridge, row_squares)
+        return count_effective_parameters(design, ridge, row_squares)
 
     @property
     def _n_counted(self) -> float:
@@ -484,10 +489,10 @@ class KernelProblem(ConvexProblem):
         """Estimate the effective number of parameters from a sample of the rows, unless there is a design."""
         if design is not None:
             return super().count_parameters(design, ridge)
-        rows = self.rows[sampled_rows(len(self.rows))]
+        rows = self.rows[choose_spectrum_rows(len(self.rows))]
         X = self.X[np.ix_(rows, rows)] if is_precomputed(self.model) else self.X[rows]
         K = kernel_values(self.model, X, gamma=self.gamma)
-        return sampled_parameters(K, self.ridge if ridge is None else ridge, self._n_counted)
+        return estimate_kernel_parameters(K, self.ridge if ridge is None else ridge, self._n_counted)
 
     def store(self, coefficients: FloatArray) -> None:
         """Store the coefficients of the rows in the model."""

@@ -1,4 +1,4 @@
-"""CPNL: costs for rare labels, and label graphs of agreement and disagreement."""
+"""CPNL: costs of rare labels, and graphs of labels that agree or disagree."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,67 +22,77 @@ class CPNL(ObjectiveClassifier):
               + \tfrac{\lambda_2}{2} \operatorname{tr}(F L^+ F') + \tfrac{\lambda_3}{2} \operatorname{tr}(F L^- F'),
               \qquad F = XW
 
-    with costs :math:`c_{ij} = (n_j^- / n_j^+)^\beta` of relevant entries and 1 of irrelevant ones. :math:`L^+` pulls scores
-    of labels that often agree together, :math:`L^-` pushes those of labels that often differ to opposite signs.
+    A relevant entry has the cost :math:`c_{ij} = (n_j^- / n_j^+)^\beta`, and an irrelevant entry the cost
+    1. The graph :math:`L^+` makes the scores of labels similar that often agree. The graph :math:`L^-` gives
+    the scores of labels opposite signs that often differ.
 
     Parameters
     ----------
     ridge : float or "auto", default="auto"
-        :math:`\lambda_1`. "auto" is, for the linear model, :math:`3\, m \operatorname{median}_j \operatorname{var}(x_j)
-        \sqrt{n / \min(n, m + 1)}` over the m features that are not constant (1 if all are), n the sum of the weights of
-        the rows; and 1 for other kernels. The value is in `ridge_`.
+        Weight :math:`\lambda_1` of the ridge. For the linear model, "auto" means :math:`3\, m
+        \operatorname{median}_j \operatorname{var}(x_j) \sqrt{n / \min(n, m + 1)}` over the m features that
+        are not constant, or 1 if all features are constant; n is the sum of the weights of the rows. For
+        other kernels, "auto" means 1. The value is in `ridge_`.
     positive : float, default=0.1
-        :math:`\lambda_2`, weight of agreement.
+        Weight :math:`\lambda_2` of the graph of agreement.
     negative : float, default=0.1
-        :math:`\lambda_3`, weight of disagreement.
+        Weight :math:`\lambda_3` of the graph of disagreement.
     beta : float, default=0.5
-        :math:`\beta`: 0 gives every entry the same cost.
+        Exponent :math:`\beta` of the costs; 0 gives every entry the same cost.
     n_neighbors : int, default=3
-        In each label's row of a graph, entries above the `n_neighbors`-th largest are kept, as in the authors' program:
-        commonly one fewer than its name says, and none of those that tie with it.
+        Number that limits the neighbours of a label in a graph. As in the authors' program, the entries above
+        the `n_neighbors`-th largest entry of its row are kept. These are usually `n_neighbors` - 1 entries.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
-        "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
+        Kernel. "linear" learns weights of the features. Every other kernel learns one coefficient per
+        training row and label.
     gamma : {"median", "scale", "paper"} or float, default="median"
-        Width of the "rbf" and scale of the "poly" kernel: 1 / the median squared distance between rows that differ, over a
-        sample of 1,000 rows if there are more; 1 / (n_features * X.var()), as in scikit-learn; or 1 / n_features, as in the
-        paper, for which None stands, too. The value is in `gamma_`.
+        Width of the "rbf" kernel and scale of the "poly" kernel. "median" means 1 / the median squared
+        distance between rows that differ, over a sample of at most 1,000 rows. "scale" means
+        1 / (n_features * X.var()), as in scikit-learn. "paper" or None means 1 / n_features. The value is in
+        `gamma_`.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=1.0
         Constant of the "poly" kernel.
     fit_intercept : bool, default=True
-        Linear model: append a column for the intercept. No effect on other kernels (a constant cancels in "rbf"); refused
-        for "precomputed".
+        If True, the linear model gets a column for the intercept. This has no effect on other kernels: a
+        constant cancels in "rbf". It must be False for "precomputed".
     intercept_ridge : float, "ridge" or None, default=1.0
-        Penalty of the intercept in place of `ridge`: the column holds the square root of
-        `ridge / intercept_ridge`.
-        None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
+        Penalty of the intercept in place of `ridge`: its column holds the square root of
+        `ridge / intercept_ridge`. None means the value of `ridge`, and so a column of ones, as in the paper.
+        "ridge" means the same, for files that cannot store None.
     non_empty : bool or "auto", default="auto"
-        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 2 % of the
-        training rows have no label. The value is in `non_empty_`.
+        If True, a row without a positive score gets its best label, as in the authors' program. "auto"
+        means True if at most 2 % of the training rows have no label. The value is in `non_empty_`.
     solver : {"auto", "quasi-newton", "apg"} or solver object, default="auto"
-        ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
+        Solver. ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` repeats the steps of the authors'
+        program.
     tol : float, default=1e-4
-        Stop when the objective is certified to be within this share of its optimum.
+        Relative gap at which the solver stops: the objective is certified to be within this share of its
+        optimum.
     max_iter : int, default=1000
+        Largest number of iterations.
     warm_start : bool, default=False
-        Start from the weights of the previous `fit`.
+        If True, `fit` starts from the weights of the previous `fit`.
     verbose : int, default=0
-        1 writes a line about the solution to standard error.
+        If 1, `fit` writes a line about the solution to standard error.
     label_names : sequence of str, default=None
-        Names of the labels, in the order of the columns of y; a data frame brings its own.
+        Names of the labels, in the order of the columns of y. None means those of a data frame.
     threshold : float, "f1_micro", "f1_samples" or "f1_macro", default=0.0
-        Number that is subtracted from the scores, so that a label is predicted if its score is above it. A metric learns
-        it from the scores of the training rows, corrected for the fit to these rows, at the cost of one evaluation: one
-        threshold for all labels that is best for micro-F1 or for the F1 of the samples, or one for each label that is
-        best for its F1. The value is in `threshold_`. A 1-D y of three or more classes allows 0 only.
+        Number that is subtracted from the scores: a label is predicted if its score is above it. The name
+        of a metric means a threshold that is learned from the scores of the training rows, corrected for the
+        fit to these rows. "f1_micro" and "f1_samples" learn one threshold for all labels, and "f1_macro" one
+        for each label. This costs one evaluation. The value is in `threshold_`. For a 1-D y of three or more
+        classes, it must be 0.
 
     Attributes
     ----------
     coef_ : array (n_labels, n_features)
-        Linear model only, with `intercept_` (n_labels,).
+        Weights of the features; linear model only.
+    intercept_ : array (n_labels,)
+        Intercepts; linear model only.
     dual_coef_ : array (n_samples, n_labels)
-        Kernel model only, with `X_fit_`, the training rows.
+        Coefficients of the training rows `X_fit_`; kernel model only.
     ridge_ : float
         `ridge` as a number.
     gamma_ : float
@@ -90,19 +100,21 @@ class CPNL(ObjectiveClassifier):
     threshold_ : float, or array (n_labels,) with ``threshold="f1_macro"``
         Threshold that `decision_function` subtracts from the scores.
     non_empty_ : bool
-        Whether a row without a positive score gets its best label.
+        True if a row without a positive score gets its best label.
     empty_share_ : float
         Share of the training rows that have no label.
     objective_ : float
+        Value of the objective.
     dual_objective_ : float
         Lower bound of the optimum.
     gap_ : float
         Certified upper bound on the relative distance of `objective_` from its optimum.
     n_iter_ : int
+        Number of iterations.
     n_evaluations_ : float
-        Products with the design and its transpose, in pairs.
+        Number of pairs of products with the design and its transpose.
     pass_seconds_ : tuple of two floats
-        Of a fit of rows in blocks: its time in passes over them, and in between.
+        Seconds in passes over the rows, and between the passes; only after a fit of rows in blocks.
     history_ : array
         Objective values, one per iteration.
     classes_ : array
@@ -137,18 +149,33 @@ class CPNL(ObjectiveClassifier):
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0, label_names: LabelNames = None, threshold: Threshold = 0.0,
     ) -> None:  # fmt: skip
-        self.ridge, self.positive, self.negative = ridge, positive, negative
-        self.beta, self.n_neighbors = beta, n_neighbors
-        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
-        self.fit_intercept, self.intercept_ridge, self.non_empty = fit_intercept, intercept_ridge, non_empty
-        self.solver, self.tol, self.max_iter = solver, tol, max_iter
-        self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
+        self.ridge = ridge
+        self.positive = positive
+        self.negative = negative
+        self.beta = beta
+        self.n_neighbors = n_neighbors
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.intercept_ridge = intercept_ridge
+        self.non_empty = non_empty
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.label_names = label_names
         self.threshold = threshold
 
-    # Other classifiers have it as a parameter.
+    # Other classifiers have this name as a parameter.
     @property
     def low_rank(self) -> str:  # type: ignore[override]
-        """Without a nuclear norm only a choice of coordinates: the authors' iteration is in those of the coefficients."""
+        """Coordinates of a kernel model; without a nuclear norm, they do not change the solution.
+
+        The authors' program iterates in the coordinates of the coefficients.
+        """
         return "coefficients" if getattr(self.solver, "lipschitz", None) == "paper" else "function"
 
     @property
@@ -157,12 +184,12 @@ class CPNL(ObjectiveClassifier):
         return self.objective_ / (1.0 + self.gap_)
 
     def loss(self, count_labels: Callable[[], LabelCounts]) -> Loss:
-        """Costs and label graphs depend on all labels: they are counted once.
+        """Return the weighted squared hinge and the label graphs, which depend on the labels of all rows.
 
         Parameters
         ----------
         count_labels : callable
-            Counts the labels of all rows.
+            Function that counts the labels of all rows.
 
         Returns
         -------

@@ -1,9 +1,8 @@
-"""Ensembles: RAkEL's label powersets of random subsets, and classifier chains in random orders."""
+"""Ensembles: label powersets of random subsets (RAkEL), and classifier chains in random orders."""
 
 from itertools import combinations
 from math import comb
 from numbers import Integral, Real
-from typing import TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,83 +19,88 @@ from rbrl._common.typing import BoolArray, FloatArray, IntArray, LabelNames, Mat
 from rbrl.estimators.base_learners import (
     Inputs,
     Learner,
-    ReductionClassifier,
-    check_takes_weights,
-    kernel_svm,
+    RandomSource,
+    check_accepts_weights,
+    compute_probabilities,
+    get_tie_shift,
     logistic,
-    probabilities,
-    tie_shift,
+    make_kernel_svm,
 )
-from rbrl.estimators.reductions import fit_powerset, powerset_votes
+from rbrl.estimators.reductions import ReductionClassifier, compute_powerset_votes, fit_powerset
 from rbrl.scales import Width
 
-# What scikit-learn's `random_state` may be.
-RandomSource: TypeAlias = int | np.random.RandomState | None
-# Up to this many subsets are listed and drawn from; of more, random ones are drawn until enough differ.
+# Up to this number, all subsets are listed before some are drawn. Otherwise subsets are drawn until enough differ.
 LISTED_SUBSETS = 20_000
 
 
 class RAkEL(ReductionClassifier):
-    r"""Random k-labelsets: label powersets of m random subsets of k labels, which vote.
+    r"""Random k-labelsets: an ensemble of label powersets of m random subsets of k labels.
 
     .. math:: v_j(x) = \frac{\sum_{s : j \in R_s} [j \in \hat Y_s(x)]}{|\{s : j \in R_s\}|}, \qquad
               j \text{ relevant} \iff v_j(x) \ge \tfrac12
 
-    :math:`\hat Y_s` is the label powerset of the labels :math:`R_s`. A label in no subset is irrelevant.
+    :math:`\hat Y_s` is the label powerset of the labels :math:`R_s`. A label that is in no
+    subset is irrelevant.
 
     Parameters
     ----------
     estimator : scikit-learn classifier, default=None
-        Base learner, instead of the two that `kernel` names. It is cloned, never fitted itself; `kernel`, `C`, `gamma`
-        and `tol` then have no effect.
+        Base learner in place of those that `kernel` chooses. Clones of it are fitted. `kernel`, `C`,
+        `gamma` and `tol` then have no effect.
     kernel : {"linear", "rbf"}, default="linear"
-        "linear": LIBLINEAR's L2-regularised squared hinge with a regularised intercept, solved in the primal (no
-        randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
+        Base learner. "linear" means LIBLINEAR with the L2-regularised squared hinge and a regularised
+        intercept, solved in the primal without randomness. "rbf" means LIBSVM's C-SVC with the kernel
+        :math:`\exp(-\gamma \|x - x'\|^2)`.
     C : float, default=1.0
-        Weight of the hinge of both.
+        Weight of the hinge.
     gamma : {"median", "scale", "paper"} or float, default=None
-        Width of "rbf": see :class:`rbrl.RBRLClassifier`; None means 1 / n_features, as "paper".
+        Width of the "rbf" kernel; see :class:`rbrl.RBRLClassifier`. None means the same as "paper",
+        1 / n_features.
     tol : float, default=None
-        Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
+        Stopping tolerance; None means 1e-4 for "linear" and 1e-3 for "rbf".
     overlapping : bool, default=True
-        True: distinct subsets, each drawn from all labels. False: a random partition of the labels, whose last
-        part may be smaller.
+        If True, each subset is drawn from all labels, and the subsets are distinct. If False, they are a
+        random partition of the labels, whose last part may be smaller.
     n_subsets : int, default=None
-        m, for overlapping subsets; None means twice the number of labels. All of them, if there are not more.
+        Number m of overlapping subsets, at most the number of all subsets. None means twice the number of
+        labels.
     subset_size : int or float, default=3
-        k; a float is a share of the labels, so that 0.5 means half of them. At most the number of labels.
+        Number k of labels in a subset, at most the number of labels. A float is a share of the labels:
+        0.5 means half of them.
     votes : {"hard", "soft"}, default="hard"
-        "soft": a subset's vote is the probability of the label (for base learners without probabilities, from the
-        softmax of the decision values times `sharpness_`).
+        Votes of a subset. "hard" means its predicted labels, and "soft" the probabilities of its labels.
+        For base learners without probabilities, they come from the softmax of the decision values times
+        `sharpness_`.
     non_empty : bool, default=False
-        Give a row without a relevant label its best one.
+        If True, a row without a relevant label gets its best label.
     n_jobs : int, default=None
-        Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
-        processes: ``with joblib.parallel_config("loky")``.
+        Number of base learners that are trained at the same time, in threads that share the rows. An
+        `estimator` in pure Python gains more from processes: ``with joblib.parallel_config("loky")``.
     random_state : int, RandomState or None, default=None
-        Draws the subsets.
+        Seed of the random subsets.
     label_names : sequence of str, default=None
-        Names of the labels, in the order of the columns of y; a data frame brings its own.
+        Names of the labels, in the order of the columns of y. None means those of a data frame.
 
     Attributes
     ----------
     subsets_ : list of arrays
-        Labels of each subset, ascending.
+        Labels of each subset, in ascending order.
     label_sets_ : list of arrays (n_sets, k) of bool
-        The combinations that a subset's labels have in training.
+        For each subset, the combinations of its labels in the training rows.
     estimators_ : list
-        One fitted classifier of combinations per subset; None where there is only one.
+        For each subset, a fitted classifier of its combinations; None if there is only one combination.
     sharpness_ : array (n_subsets,)
         Factor of each classifier's decision values in soft votes, fitted to training rows by maximum likelihood.
     X_fit_ : array or sparse matrix
-        Training rows; ``kernel="rbf"`` only.
+        Training rows; only with ``kernel="rbf"``.
     classes_ : array
         Column indices of the labels, or the classes of a 1-D target.
 
     Notes
     -----
-    `decision_function` is :math:`v_j - 1/2` plus a shift, the same for all labels, that makes ties positive and nothing
-    else: 1 / (4 times the largest number of subsets of a label) for hard votes, the smallest positive number for soft.
+    `decision_function` is :math:`v_j - 1/2` plus a shift that makes ties positive, and changes no other
+    sign. The shift is the same for all labels: for hard votes 1 / (4 times the largest number of subsets
+    of a label), and for soft votes the smallest positive number.
 
     References
     ----------
@@ -134,30 +138,31 @@ class RAkEL(ReductionClassifier):
 
     def _fit_learners(self, inputs: Inputs, Y: IntArray, weights: FloatArray | None) -> None:
         relevant = Y > 0
-        self.subsets_ = self._draw(Y.shape[1])
+        self.subsets_ = self._draw_subsets(Y.shape[1])
         self.n_votes_ = np.bincount(np.concatenate(self.subsets_), minlength=Y.shape[1])
-        jobs = (delayed(fit_powerset)(self._learner(), inputs, relevant[:, s], weights) for s in self.subsets_)
+        jobs = (delayed(fit_powerset)(self._make_learner(), inputs, relevant[:, s], weights) for s in self.subsets_)
         fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
         self.label_sets_, self.estimators_, sharpness = (list(part) for part in zip(*fitted))
         self.sharpness_ = np.array(sharpness)
 
-    def _draw(self, n_labels: int) -> list[IntArray]:
+    def _draw_subsets(self, n_labels: int) -> list[IntArray]:
         k = self.subset_size if isinstance(self.subset_size, Integral) else int(self.subset_size * n_labels)
-        k, random = min(max(int(k), 1), n_labels), check_random_state(self.random_state)
+        k = min(max(int(k), 1), n_labels)
+        random = check_random_state(self.random_state)
         if not self.overlapping:
             order = random.permutation(n_labels)
             return [np.sort(order[start : start + k]) for start in range(0, n_labels, k)]
         m = 2 * n_labels if self.n_subsets is None else self.n_subsets
-        return distinct_subsets(n_labels, k, m, random)
+        return draw_distinct_subsets(n_labels, k, m, random)
 
     def _scores(self, X: Matrix) -> FloatArray:
-        matrix = self._inputs(X).matrix
+        matrix = self._make_inputs(X).matrix
         votes = np.zeros((matrix.shape[0], len(self.n_votes_)))
-        # Model files of 0.1.0 have no factors.
+        # Model files of version 0.1.0 have no factors.
         sharpness = getattr(self, "sharpness_", np.ones(len(self.subsets_)))
         for subset, sets, learner, factor in zip(self.subsets_, self.label_sets_, self.estimators_, sharpness):
-            votes[:, subset] += powerset_votes(sets, learner, matrix, self.votes, factor)
-        return votes / np.maximum(self.n_votes_, 1) - 0.5 + tie_shift(self.votes, 0.25 / self.n_votes_.max())
+            votes[:, subset] += compute_powerset_votes(sets, learner, matrix, self.votes, factor)
+        return votes / np.maximum(self.n_votes_, 1) - 0.5 + get_tie_shift(self.votes, 0.25 / self.n_votes_.max())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -169,22 +174,23 @@ class RAkEL(ReductionClassifier):
             check_number(owner, "subset_size", size, low=1, integer=True)
 
 
-def distinct_subsets(n: int, k: int, m: int, random: np.random.RandomState) -> list[IntArray]:
-    """m distinct subsets of k of the numbers 0..n-1, or all of them if there are no more; each sorted.
+def draw_distinct_subsets(n: int, k: int, m: int, random: np.random.RandomState) -> list[IntArray]:
+    """Draw m distinct subsets of k of the numbers 0..n-1, or return all subsets if there are fewer.
 
     Parameters
     ----------
     n, k, m : int
     random : RandomState
-        Draws them, where not all are wanted.
+        Source of the random numbers.
 
     Returns
     -------
     list of arrays
+        Subsets, each in ascending order.
 
     Examples
     --------
-    >>> distinct_subsets(3, 2, 10, np.random.RandomState(0))
+    >>> draw_distinct_subsets(3, 2, 10, np.random.RandomState(0))
     [array([0, 1]), array([0, 2]), array([1, 2])]
     """
     total = comb(n, k)
@@ -198,59 +204,64 @@ def distinct_subsets(n: int, k: int, m: int, random: np.random.RandomState) -> l
 
 
 class EnsembleOfChains(ReductionClassifier):
-    r"""Classifier chains in random orders, which vote.
+    r"""An ensemble of classifier chains in random orders.
 
     .. math:: \hat y_{\pi(j)}^c(x) = f_j^c(x, \hat y_{\pi(1)}^c, \dots, \hat y_{\pi(j-1)}^c), \qquad
               v_j(x) = \tfrac1c \textstyle\sum_c \hat y_j^c(x), \qquad j \text{ relevant} \iff v_j(x) \ge \tfrac12
 
-    Each chain is scikit-learn's `ClassifierChain` in a random order :math:`\pi`: label after label is predicted from
-    the features and the labels before it. Labels that are constant in a chain's rows stay outside it, with a constant
-    vote.
+    Each chain is scikit-learn's `ClassifierChain` in a random order :math:`\pi`: every label is predicted
+    from the features and the labels before it. Labels that are constant in the rows of a chain are not
+    part of it, and get a constant vote.
 
     Parameters
     ----------
     estimator : scikit-learn classifier, default=None
-        Base learner, instead of the two that `kernel` names. It is cloned, never fitted itself; `kernel`, `C`, `gamma`
-        and `tol` then have no effect.
+        Base learner in place of those that `kernel` chooses. Clones of it are fitted. `kernel`, `C`,
+        `gamma` and `tol` then have no effect.
     kernel : {"linear", "rbf"}, default="linear"
-        "linear": LIBLINEAR's L2-regularised squared hinge with a regularised intercept, solved in the primal (no
-        randomness). "rbf": LIBSVM's C-SVC with :math:`\exp(-\gamma \|x - x'\|^2)`.
+        Base learner. "linear" means LIBLINEAR with the L2-regularised squared hinge and a regularised
+        intercept, solved in the primal without randomness. "rbf" means LIBSVM's C-SVC with the kernel
+        :math:`\exp(-\gamma \|x - x'\|^2)`.
     C : float, default=1.0
-        Weight of the hinge of both.
+        Weight of the hinge.
     gamma : {"median", "scale", "paper"} or float, default=None
-        Width of "rbf": see :class:`rbrl.RBRLClassifier`; None means 1 / n_features, as "paper".
+        Width of the "rbf" kernel; see :class:`rbrl.RBRLClassifier`. None means the same as "paper",
+        1 / n_features.
     tol : float, default=None
-        Stopping tolerance of both; None means their own defaults, 1e-4 and 1e-3.
+        Stopping tolerance; None means 1e-4 for "linear" and 1e-3 for "rbf".
     n_chains : int, default=10
+        Number of chains.
     max_samples : float, default=1.0
         Share of the rows that each chain learns from, drawn without replacement.
     votes : {"hard", "soft"}, default="hard"
-        "soft": a chain's vote is the probability of the label given its own predictions of the labels before (for base
-        learners without probabilities, the logistic function of the decision value).
+        Votes of a chain. "hard" means its predicted labels. "soft" means the probabilities of the labels,
+        given its predictions of the labels before; for base learners without probabilities, the logistic
+        function of the decision value.
     non_empty : bool, default=False
-        Give a row without a relevant label its best one.
+        If True, a row without a relevant label gets its best label.
     n_jobs : int, default=None
-        Base learners trained at a time, in threads that share the rows. A pure Python `estimator` gains more from
-        processes: ``with joblib.parallel_config("loky")``.
+        Number of base learners that are trained at the same time, in threads that share the rows. An
+        `estimator` in pure Python gains more from processes: ``with joblib.parallel_config("loky")``.
     random_state : int, RandomState or None, default=None
-        Draws the orders and the rows.
+        Seed of the random orders and rows.
     label_names : sequence of str, default=None
-        Names of the labels, in the order of the columns of y; a data frame brings its own.
+        Names of the labels, in the order of the columns of y. None means those of a data frame.
 
     Attributes
     ----------
     chains_ : list of sklearn.multioutput.ClassifierChain
-        Chains over the labels `chain_labels_`; None where all labels are constant.
+        Chains over the labels `chain_labels_`; None if all labels are constant.
     chain_labels_ : list of arrays
+        Labels of each chain.
     chain_constants_ : list of arrays (n_labels,)
-        Votes for the labels outside the chain.
+        Votes for the labels that are not in the chain.
     classes_ : array
         Column indices of the labels, or the classes of a 1-D target.
 
     Notes
     -----
-    `decision_function` is :math:`v_j - 1/2` plus a shift that makes ties positive and nothing else: 1 / (4 n_chains)
-    for hard votes, the smallest positive number for soft ones.
+    `decision_function` is :math:`v_j - 1/2` plus a shift that makes ties positive, and changes no other
+    sign: 1 / (4 n_chains) for hard votes, and the smallest positive number for soft votes.
 
     References
     ----------
@@ -288,7 +299,8 @@ class EnsembleOfChains(ReductionClassifier):
         random = check_random_state(self.random_state)
         # Orders and rows are drawn before the jobs start, so that they do not depend on n_jobs.
         plans = [(random.permutation(Y.shape[1]), self._draw_rows(random, len(Y))) for _ in range(self.n_chains)]
-        learner, relevant = self._learner(), Y > 0
+        learner = self._make_learner()
+        relevant = Y > 0
         jobs = (delayed(_fit_chain)(learner, inputs, relevant, weights, order, rows) for order, rows in plans)
         fitted = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
         self.chains_, self.chain_labels_, self.chain_constants_ = (list(part) for part in zip(*fitted))
@@ -298,23 +310,23 @@ class EnsembleOfChains(ReductionClassifier):
         return None if n_drawn == n_samples else np.sort(random.permutation(n_samples)[:n_drawn])
 
     def _scores(self, X: Matrix) -> FloatArray:
-        rows = self._inputs(X).matrix
+        rows = self._make_inputs(X).matrix
         total = np.zeros((rows.shape[0], len(self.chain_constants_[0])))
         for chain, labels, constants in zip(self.chains_, self.chain_labels_, self.chain_constants_):
             votes = np.tile(constants, (rows.shape[0], 1))
             if chain is not None:
-                votes[:, labels] = _walk(chain, rows, soft=self.votes == "soft")
+                votes[:, labels] = _compute_chain_votes(chain, rows, soft=self.votes == "soft")
             total += votes
-        return total / len(self.chains_) - 0.5 + tie_shift(self.votes, 0.25 / len(self.chains_))
+        return total / len(self.chains_) - 0.5 + get_tie_shift(self.votes, 0.25 / len(self.chains_))
 
-    def _share_kernel(self) -> bool:
-        # A chain adds columns to the rows, so that LIBSVM cannot share one kernel matrix: it takes the rows themselves.
+    def _shares_kernel(self) -> bool:
+        # A chain adds columns to the rows, so that its learners cannot share one kernel matrix.
         return False
 
-    def _learner(self) -> Learner:
+    def _make_learner(self) -> Learner:
         if self.estimator is not None or self.kernel == "linear":
-            return super()._learner()
-        return kernel_svm(self.C, self.tol, kernel="rbf", gamma=self.gamma_)
+            return super()._make_learner()
+        return make_kernel_svm(self.C, self.tol, kernel="rbf", gamma=self.gamma_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -329,31 +341,34 @@ def _fit_chain(
     learner: Learner, inputs: Inputs, relevant: BoolArray, weights: FloatArray | None, order: IntArray,
     rows: IntArray | None,
 ) -> tuple[ClassifierChain | None, IntArray, FloatArray]:  # fmt: skip
-    """A chain over the labels that vary, these labels, and the votes for the others."""
+    """Return a chain over the labels that are not constant, these labels, and the constant votes."""
     if rows is not None:
-        relevant, weights = relevant[rows], None if weights is None else weights[rows]
+        relevant = relevant[rows]
+        weights = None if weights is None else weights[rows]
     constants = relevant[0].astype(np.float64)
     labels = np.flatnonzero((relevant != relevant[0]).any(axis=0))
     if not len(labels):
         return None, labels, constants
     place = {label: position for position, label in enumerate(labels)}
     chain = ClassifierChain(clone(learner), order=[place[label] for label in order if label in place])
-    X, Y = inputs.take(rows), relevant[:, labels].astype(np.int64)
-    # scikit-learn hands row weights on to the learners of a chain by metadata routing only.
+    X = inputs.take(rows)
+    Y = relevant[:, labels].astype(np.int64)
+    # scikit-learn passes row weights to the learners of a chain only by metadata routing.
     with config_context(assume_finite=True, enable_metadata_routing=weights is not None):
         if weights is None:
             chain.fit(X, Y)
         else:
-            check_takes_weights(chain.estimator)
+            check_accepts_weights(chain.estimator)
             chain.estimator.set_fit_request(sample_weight=True)
             chain.fit(X, Y, sample_weight=weights)
     return chain, labels, constants
 
 
-def _walk(chain: ClassifierChain, rows: Matrix, soft: bool) -> FloatArray:
-    """Votes of one chain for its labels, 0/1 or probabilities."""
-    learners, m = chain.estimators_, rows.shape[1]
-    # One product of linear learners with the rows serves the whole walk: only the label columns change from step to step.
+def _compute_chain_votes(chain: ClassifierChain, rows: Matrix, soft: bool) -> FloatArray:
+    """Return the votes of one chain for its labels, 0/1 or probabilities."""
+    learners = chain.estimators_
+    m = rows.shape[1]
+    # One product with the rows serves all linear learners: only the label columns change between them.
     linear = all(isinstance(learner, LinearSVC) for learner in learners)
     if linear:
         coef = np.stack([learner.coef_[0, :m] for learner in learners])
@@ -363,11 +378,12 @@ def _walk(chain: ClassifierChain, rows: Matrix, soft: bool) -> FloatArray:
         before = predicted[:, :step]
         if linear:
             score = scores[:, step] + before @ learner.coef_[0, m:]
-            # As LinearSVC itself predicts.
-            predicted[:, step], shares[:, step] = score > 0, logistic(score)
+            # LinearSVC predicts by the same rule.
+            predicted[:, step] = score > 0
+            shares[:, step] = logistic(score)
             continue
-        seen = sparse.hstack([rows, before], format="csr") if sparse.issparse(rows) else np.hstack([rows, before])
-        predicted[:, step] = learner.predict(seen)
+        extended = sparse.hstack([rows, before], format="csr") if sparse.issparse(rows) else np.hstack([rows, before])
+        predicted[:, step] = learner.predict(extended)
         if soft:
-            shares[:, step] = probabilities(learner, seen)[:, 1]
+            shares[:, step] = compute_probabilities(learner, extended)[:, 1]
     return (shares if soft else predicted)[:, np.argsort(chain.order_)]

@@ -1,4 +1,4 @@
-"""What counts of a label matrix: which entries somebody looked at, and how much each of them weighs."""
+"""Entries of a label matrix: which of them are known, and what they weigh."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,20 @@ from rbrl.losses.base import apply_class_weights
 from rbrl.losses.label_graph import LabelCounts, label_counts
 from rbrl.targets import SignedTargets
 
-# "balanced"; or a weight of the relevant entries, or a pair for irrelevant and relevant ones, by label: column or name; or,
-# of a 1-D target, a weight by class.
+# Values of the parameter `class_weight`: "balanced"; or a dict from labels, by column or name, to the weight of
+# their relevant entries or to a pair of weights (irrelevant, relevant); or, for a 1-D target, from classes to weights.
 ClassWeight: TypeAlias = str | Mapping[Any, float | Sequence[float]] | None
 
 
-def known_entries(Y: IntArray, label_mask: MatrixLike | None) -> IntArray:
-    """Labels with 0 for the entries that a mask leaves out.
+def apply_label_mask(Y: IntArray, label_mask: MatrixLike | None) -> IntArray:
+    """Return labels with 0 for the entries that a mask excludes.
 
     Parameters
     ----------
     Y : array (n_samples, n_labels)
         Labels in {-1, 0, +1}.
     label_mask : bool array or sparse matrix (n_samples, n_labels), or None
-        True where somebody looked.
+        True for a known label, False for a missing label.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def known_entries(Y: IntArray, label_mask: MatrixLike | None) -> IntArray:
 
     Examples
     --------
-    >>> known_entries(np.array([[1, -1]], dtype=np.int8), [[True, False]]).tolist()
+    >>> apply_label_mask(np.array([[1, -1]], dtype=np.int8), [[True, False]]).tolist()
     [[1, 0]]
     """
     if label_mask is None:
@@ -48,20 +48,20 @@ def known_entries(Y: IntArray, label_mask: MatrixLike | None) -> IntArray:
     if mask.dtype.kind not in "biuf" or not set(values.tolist()) <= {0, 1}:
         shown = ", ".join(map(repr, values[:6].tolist()))
         raise ValueError(
-            f"label_mask must hold True where a label is known, and False elsewhere. Got the values {shown}."
+            f"label_mask must hold True for known labels, and False for missing labels. Got the values {shown}."
         )
     return np.where(mask, Y, np.int8(0))
 
 
-def checked_weights(sample_weight: MatrixLike | None, Y: IntArray, is_matrix: bool) -> FloatArray | None:
-    """Weights of rows (n_samples,), or of the entries of a label matrix (n_samples, n_labels).
+def check_entry_weights(sample_weight: MatrixLike | None, Y: IntArray, is_matrix: bool) -> FloatArray | None:
+    """Check the weights of rows, (n_samples,), or of the entries of a label matrix, (n_samples, n_labels).
 
     Parameters
     ----------
     sample_weight : array or sparse matrix, number or None
     Y : array (n_samples, n_labels)
     is_matrix : bool
-        Whether the user gave a label matrix.
+        True if the target of the user is a label matrix.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def checked_weights(sample_weight: MatrixLike | None, Y: IntArray, is_matrix: bo
 
     Examples
     --------
-    >>> checked_weights([[1.0, 0.0]], np.array([[1, -1]]), is_matrix=True)
+    >>> check_entry_weights([[1.0, 0.0]], np.array([[1, -1]]), is_matrix=True)
     array([[1., 0.]])
     """
     if sample_weight is None:
@@ -86,10 +86,10 @@ def checked_weights(sample_weight: MatrixLike | None, Y: IntArray, is_matrix: bo
     return check_row_weights(weights.ravel(), weights.size).reshape(Y.shape)
 
 
-def weighted_entries(
+def weigh_entries(
     Y: IntArray, weights: FloatArray | None, class_weight: ClassWeight, targets: SignedTargets, names: Array | None
 ) -> tuple[IntArray, FloatArray | None]:
-    """Labels and weights after `class_weight`; an entry of weight 0 is one that nobody looked at.
+    """Multiply weights by `class_weight`, and make the entries of weight 0 missing labels.
 
     Parameters
     ----------
@@ -99,57 +99,58 @@ def weighted_entries(
     class_weight : "balanced", dict or None
     targets : SignedTargets
     names : array (n_labels,) or None
-        Of the labels.
+        Names of the labels.
 
     Returns
     -------
-    Y, weights
-        As they were given.
+    Y : array (n_samples, n_labels)
+    weights : array (n_samples,) or (n_samples, n_labels), or None
 
     Examples
     --------
     >>> Y = np.array([[1, -1], [-1, -1]], dtype=np.int8)
     >>> targets = SignedTargets().fit(Y)
-    >>> weighted_entries(Y, None, {0: 3.0}, targets, None)[1].tolist()
+    >>> weigh_entries(Y, None, {0: 3.0}, targets, None)[1].tolist()
     [[3.0, 1.0], [1.0, 1.0]]
     """
     if class_weight is not None and not targets.is_matrix:
-        by_class = _weights_of_classes(class_weight, Y, weights, targets)
-        weights = by_class if weights is None else weights * by_class
+        row_weights = _compute_class_weights(class_weight, Y, weights, targets)
+        weights = row_weights if weights is None else weights * row_weights
     elif class_weight is not None:
-        weights = apply_class_weights(Y, weights, weights_of_labels(class_weight, label_counts(Y, weights), names))
+        weights = apply_class_weights(Y, weights, compute_label_weights(class_weight, label_counts(Y, weights), names))
     if weights is not None and weights.ndim == 2:
         Y = np.where(weights > 0, Y, np.int8(0))
     if weights is not None and not weights.any():
-        raise ValueError(f"class_weight={class_weight!r} and sample_weight leave no entry to learn from.")
+        raise ValueError(f"class_weight={class_weight!r} and sample_weight give every known entry of y the weight 0.")
     return Y, weights
 
 
-def weights_of_labels(class_weight: ClassWeight, counts: LabelCounts, names: Any = None) -> FloatArray:
-    """The weights of the irrelevant and the relevant entries of every label: (2, n_labels).
+def compute_label_weights(class_weight: ClassWeight, counts: LabelCounts, names: Any = None) -> FloatArray:
+    """Compute the weights of the irrelevant and the relevant entries of every label.
 
     Parameters
     ----------
     class_weight : "balanced" or dict
     counts : LabelCounts
-        Of what is known, weighted.
+        Weighted numbers of the known entries.
     names : sequence of str, default=None
-        Of the labels.
+        Names of the labels.
 
     Returns
     -------
     array (2, n_labels)
+        Weights of the irrelevant entries, and of the relevant entries.
 
     Examples
     --------
     >>> counts = label_counts(np.array([[1, -1], [-1, -1], [-1, 0]]))
-    >>> weights_of_labels("balanced", counts).tolist()
+    >>> compute_label_weights("balanced", counts).tolist()
     [[0.75, 1.0], [1.5, 1.0]]
     """
     sides: FloatArray = np.vstack([counts.irrelevant, counts.relevant])
     table: FloatArray = np.ones((2, len(counts.relevant)))
     if isinstance(class_weight, str):
-        # Where a label has one side alone there is nothing to balance.
+        # A label without relevant or without irrelevant entries keeps the weight 1.
         return np.divide(sides.sum(axis=0), 2 * sides, out=table, where=sides.min(axis=0) > 0)
     columns = {name: j for j, name in enumerate(() if names is None else map(str, names))}
     for label, weight in dict(class_weight or {}).items():
@@ -164,29 +165,29 @@ def weights_of_labels(class_weight: ClassWeight, counts: LabelCounts, names: Any
     return table
 
 
-def _weights_of_classes(
+def _compute_class_weights(
     class_weight: ClassWeight, Y: IntArray, weights: FloatArray | None, targets: SignedTargets
 ) -> FloatArray:
-    """Weights of the rows of a 1-D target, by their class."""
+    """Return the weights of the rows of a 1-D target, by their class."""
     classes = targets.classes_
-    # Of one class alone there is a column of ones.
+    # A target with only one class has one column, which is constant.
     index = Y.argmax(axis=1) if Y.shape[1] > 1 else np.minimum(Y[:, 0] > 0, len(classes) - 1).astype(np.int64)
     if isinstance(class_weight, str):
         counts = np.bincount(index, weights, minlength=len(classes))
         return (counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1e-300)))[index]
     table: dict[Any, Any] = dict(class_weight or {})
-    if strange := [key for key in table if key not in classes]:
-        raise ValueError(f"The keys of class_weight must be classes of y, among {classes}. Got {strange[0]!r}.")
-    return np.array([float(table.get(one, 1.0)) for one in classes.tolist()])[index]
+    if unknown := [key for key in table if key not in classes]:
+        raise ValueError(f"The keys of class_weight must be classes of y, among {classes}. Got {unknown[0]!r}.")
+    return np.array([float(table.get(name, 1.0)) for name in classes.tolist()])[index]
 
 
 def check_class_weight(owner: str, class_weight: ClassWeight) -> None:
-    """Refuse what is neither None, nor "balanced", nor a dict of weights.
+    """Raise ValueError for a class weight that is neither None, nor "balanced", nor a dict of weights.
 
     Parameters
     ----------
     owner : str
-        The class that has the parameter.
+        Name of the class that has the parameter.
     class_weight : object
     """
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
@@ -207,7 +208,9 @@ def check_class_weight(owner: str, class_weight: ClassWeight) -> None:
 
 
 def check_classes(owner: str, threshold: float | str, kind: str) -> None:
-    """Refuse a threshold for a 1-D target of three or more classes, of which the largest score decides.
+    """Raise ValueError for a threshold with a 1-D target of three or more classes.
+
+    The class with the largest score is predicted then, so that a threshold has no effect.
 
     Parameters
     ----------
@@ -224,28 +227,29 @@ def check_classes(owner: str, threshold: float | str, kind: str) -> None:
         )
 
 
-def warn_of_unseen(Y: IntArray, names: Sequence[Any] | Array | None) -> None:
-    """Refuse labels that nobody looked at at all, and warn of columns that nobody looked at.
+def warn_of_missing_labels(Y: IntArray, names: Sequence[Any] | Array | None) -> None:
+    """Warn of labels that are missing in all rows; raise InvalidLabelsError if all labels are.
 
     Parameters
     ----------
     Y : array (n_samples, n_labels)
         Labels in {-1, 0, +1}.
     names : sequence of str, or None
-        Of the labels.
+        Names of the labels.
     """
-    seen: BoolArray = np.asarray(Y.any(axis=0))
-    if seen.all():
+    is_known: BoolArray = np.asarray(Y.any(axis=0))
+    if is_known.all():
         return
-    if not seen.any():
+    if not is_known.any():
         raise InvalidLabelsError(
             f"No label of any row is known: all {Y.size} entries of y are missing or have weight 0."
         )
-    unseen = np.flatnonzero(~seen)
-    shown = ", ".join(str(j if names is None else names[j]) for j in unseen[:5])
+    missing = np.flatnonzero(~is_known)
+    shown = ", ".join(str(j if names is None else names[j]) for j in missing[:5])
+    dots = ", …" if len(missing) > 5 else ""
     warnings.warn(
-        f"Nobody looked at {len(unseen)} of {len(seen)} labels in any row: {shown}{', …' if len(unseen) > 5 else ''}. "
-        "Their scores are 0, and predictions call them irrelevant.",
+        f"{len(missing)} of {len(is_known)} labels are missing in all rows: {shown}{dots}. "
+        "Their scores are 0, and they are predicted as irrelevant.",
         MissingLabelsWarning,
         stacklevel=users_level(),
     )

@@ -183,7 +183,8 @@ def kernel_parameters(model: Any, gamma: float | None = None) -> dict[str, Any]:
     ----------
     model : classifier
     gamma : float, default=None
-        None means the number of the last fit, or the parameter itself in model files from before `gamma_`.
+        Width of the kernel; None means the width of the last fit. In a model file of an earlier version without
+        `gamma_`, it means the parameter `gamma`.
 
     Returns
     -------
@@ -201,7 +202,7 @@ def kernel_values(model: Any, X: Matrix, Z: Matrix | None = None, gamma: float |
     model : classifier
     X, Z : arrays or CSR matrices
     gamma : float, default=None
-        As for :func:`kernel_parameters`.
+        Width of the kernel; None means the width of the last fit.
 
     Returns
     -------

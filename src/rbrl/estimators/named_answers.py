@@ -1,4 +1,7 @@
-"""Answers in the names of the labels: sets, best labels and data frames, of a model, a pipeline or a search."""
+"""Predictions in the names of the labels: sets, best labels and data frames.
+
+The functions also accept a pipeline or a search with a classifier inside.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -20,27 +23,29 @@ from rbrl.decision import top_labels
 from rbrl.metrics import scores_of
 from rbrl.targets import SignedTargets, label_matrix
 
-# Methods whose answers come in the container that `set_output` names.
-ANSWERS = ("predict", "decision_function", "predict_proba")
-# Whether a method of ANSWERS is at work: what it asks of itself or of a model inside comes in arrays.
-_AT_WORK: ContextVar[bool] = ContextVar("_AT_WORK", default=False)
+# Methods whose results are in the container that `set_output` chooses.
+OUTPUT_METHODS = ("predict", "decision_function", "predict_proba")
+# True while one of these methods runs: its calls of other methods, or of a model inside, return arrays.
+_INSIDE_CALL: ContextVar[bool] = ContextVar("_INSIDE_CALL", default=False)
 
 
 class NamedAnswers(ClassifierMixin):
-    """A classifier that answers in the names of its labels; every classifier of this package is one.
+    """Base class of all classifiers of this package: their predictions can use the names of labels.
 
-    Labels have names if they came in a data frame, as label sets or in a :class:`rbrl.datasets.Dataset`, or if the
-    parameter `label_names` has them. Those without names go by their column, and the classes of a 1-D target by themselves.
+    Labels have names if they came in a data frame, as label sets or in a
+    :class:`rbrl.datasets.Dataset`, or if the parameter `label_names` is set. A label without a name is
+    called by its column number, and a class of a 1-D target by its own value.
 
     Parameters
     ----------
     label_names : sequence of str, default=None
-        Names of all labels, in the order of the columns of y. It is a parameter, and no argument of `fit`, so that clones
-        know it: in a pipeline, a search or a fold that lacks some label.
+        Names of all labels, in the order of the columns of y. This is a parameter, and not an argument
+        of `fit`, so that clones have it: in a pipeline, in a search, or in a fold without some label.
 
     Attributes
     ----------
     label_names_ : array (n_labels,) of str, if the labels have names
+        Names of the labels.
     targets_ : SignedTargets
         Coding of the labels.
     classes_ : array (n_classes,), (n_labels,) or (n_labels, 2)
@@ -62,55 +67,58 @@ class NamedAnswers(ClassifierMixin):
     0     0    1    1
     """
 
-    # Also what a class without this parameter has, and a model of a file from before it.
+    # Value for a class without this parameter, and for a model file of an earlier version.
     label_names: LabelNames = None
     label_names_: Array
     targets_: SignedTargets
 
     @property
     def classes_(self) -> Array:
-        """Classes of a 1-D target, or what scikit-learn needs to know of labels.
+        """Classes of a 1-D target, or numbers of the labels, in the form that scikit-learn reads.
 
-        See :meth:`rbrl.targets.SignedTargets.sklearn_classes`. A model of a file that stores other `classes_` has these.
+        See :meth:`rbrl.targets.SignedTargets.sklearn_classes`. They replace the `classes_` of a model
+        file of an earlier version.
         """
         return self.targets_.sklearn_classes()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in ANSWERS:
+        for name in OUTPUT_METHODS:
             if (method := vars(cls).get(name)) is not None:
-                setattr(cls, name, _in_container(method) if isfunction(method) else _WhereAvailable(method))
+                setattr(cls, name, _convert_output(method) if isfunction(method) else _ConditionalMethod(method))
 
     def set_output(self, *, predict: str | None = None) -> Self:
-        """Choose what `predict`, `decision_function` and `predict_proba` answer in; clones remember it.
+        """Choose the container that `predict`, `decision_function` and `predict_proba` return.
+
+        Clones keep the choice.
 
         Parameters
         ----------
         predict : {"default", "pandas", "polars"}, default=None
-            "default": arrays, or sparse matrices where y was one. The others: a data frame with a column for each label,
-            by name, and with the index of X if that is a frame of pandas; a series where an array would be 1-D. None
-            changes nothing.
+            "default" means arrays, or sparse matrices if y was a sparse matrix. The others mean a data
+            frame with a column for each label, and with the index of X if X is a data frame of pandas; in
+            place of a 1-D array, a series. None changes nothing.
 
         Returns
         -------
         self
         """
         if predict is not None:
-            # scikit-learn's name for what its own `set_output` chose: `clone` copies it.
+            # `clone` copies this attribute, in which scikit-learn's own `set_output` stores its choice.
             self._sklearn_output_config = {"predict": check_container(f"{type(self).__name__}.set_output", predict)}
         return self
 
     def predict_sets(self, X: Any) -> list[list[Any]]:
-        """The labels of every row, by name, in the order of the columns.
+        """Return the names of the relevant labels of every row, in the order of the columns.
 
         Parameters
         ----------
-        X : as for `predict`
+        X : rows in a form that `predict` accepts
 
         Returns
         -------
         list of lists
-            Of names; of columns where labels have no names; of the one class for a 1-D target.
+            Names of the labels; column numbers if the labels have no names; the class, for a 1-D target.
 
         Examples
         --------
@@ -124,19 +132,20 @@ class NamedAnswers(ClassifierMixin):
         return predict_sets(self, X)
 
     def predict_top(self, X: Any, k: int) -> tuple[Array, FloatArray]:
-        """The k best labels of every row, best first, of equal ones the first.
+        """Return the k best labels of every row, the best label first.
 
-        Made block by block: the matrix of all scores, which is large where labels are many, is never held.
+        Labels with equal scores are in the order of their columns. The scores are computed block by
+        block, because the matrix of all scores may not fit into memory.
 
         Parameters
         ----------
-        X : as for `predict`
+        X : rows in a form that `predict` accepts
         k : int
 
         Returns
         -------
         labels : array (n_samples, k)
-            Names; columns where labels have no names, and the classes of a 1-D target.
+            Names of the labels; column numbers if the labels have no names; classes of a 1-D target.
         scores : array (n_samples, k)
 
         Examples
@@ -154,15 +163,15 @@ class NamedAnswers(ClassifierMixin):
         if self.targets_.kind == "binary":
             raise ValueError("predict_top needs a score for each label or class. Got a binary 1-D target; use predict.")
         labels, scores = zip(*(top_labels(scores, k) for scores in self._score_blocks(X)))
-        return _called(self, self.targets_.n_columns)[np.vstack(labels)], np.vstack(scores)
+        return _name_columns(self, self.targets_.n_columns)[np.vstack(labels)], np.vstack(scores)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """The share of rows whose labels, or class, are predicted exactly.
+        """Return the share of rows whose labels, or whose class, are predicted exactly.
 
         Parameters
         ----------
-        X : as for `predict`
-        y : as for `fit`, label sets too
+        X : rows in a form that `predict` accepts
+        y : labels in a form that `fit` accepts, or label sets
         sample_weight : array (n_samples,), default=None
 
         Returns
@@ -173,60 +182,64 @@ class NamedAnswers(ClassifierMixin):
         truth, _ = label_matrix(y, label_names(self))
         model: Any = self
         values = label_values(truth).values, label_values(model.predict(X)).values
-        if any(map(sparse.issparse, values)):  # of which scikit-learn takes 0/1 alone
+        if any(map(sparse.issparse, values)):  # scikit-learn accepts only 0/1 in sparse matrices
             values = sparse.csr_array(values[0] > 0), sparse.csr_array(values[1] > 0)
         return float(accuracy_score(*values, sample_weight=sample_weight))
 
     def _score_blocks(self, X: Any) -> Iterator[FloatArray]:
-        """Scores of some rows at a time, (n_rows, n_columns)."""
+        """Yield the scores of one block of rows after the other, (n_rows, n_columns)."""
         model: Any = self
         yield scores_of(model, X)
 
 
-def _in_container(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with its answer in what `set_output` chose, if it is the user who asks."""
+def _convert_output(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method with its result in the container of `set_output`, if a user calls it."""
 
     @wraps(method)
-    def answer(self: NamedAnswers, X: Any, *args: Any, **options: Any) -> Any:
-        if _AT_WORK.get():
+    def call(self: NamedAnswers, X: Any, *args: Any, **options: Any) -> Any:
+        if _INSIDE_CALL.get():
             return method(self, X, *args, **options)
-        token = _AT_WORK.set(True)
+        token = _INSIDE_CALL.set(True)
         try:
-            found = method(self, X, *args, **options)
+            result = method(self, X, *args, **options)
         finally:
-            _AT_WORK.reset(token)
+            _INSIDE_CALL.reset(token)
         container = getattr(self, "_sklearn_output_config", {}).get("predict", CONTAINERS[0])
         if container == CONTAINERS[0]:
-            return found
-        return as_frame(found, _called(self, found.shape[1]).tolist() if found.ndim == 2 else [], container, X)
+            return result
+        names = _name_columns(self, result.shape[1]).tolist() if result.ndim == 2 else []
+        return as_frame(result, names, container, X)
 
-    return answer
+    return call
 
 
-class _WhereAvailable:
-    """The same for a method that is there under a condition, as scikit-learn's `available_if` makes them."""
+class _ConditionalMethod:
+    """A method of scikit-learn's `available_if`, with its result in the container of `set_output`."""
 
     def __init__(self, method: Any) -> None:
-        self._method, self.__doc__ = method, method.__doc__
+        self._method = method
+        self.__doc__ = method.__doc__
 
     def __get__(self, model: NamedAnswers | None, owner: type) -> Any:
-        found = self._method.__get__(model, owner)
-        return found if model is None else MethodType(_in_container(found.__func__), model)
+        bound = self._method.__get__(model, owner)
+        return bound if model is None else MethodType(_convert_output(bound.__func__), model)
 
 
-# Where a meta-estimator keeps the model that it hands its rows to: fitted, and not yet.
+# Attributes of a meta-estimator that hold the model inside it, fitted and not fitted.
 FITTED = ("best_estimator_", "estimator_")
 NOT_FITTED = ("estimator",)
 
 
-def parts_of(model: Any, inside: tuple[str, ...] = FITTED) -> Iterator[Any]:
-    """A model and what it hands its rows on to: the last step of a pipeline, the best estimator of a search, and so on.
+def iterate_parts(model: Any, inside: tuple[str, ...] = FITTED) -> Iterator[Any]:
+    """Yield a model and the models inside it, the outermost first.
+
+    The model inside is the last step of a pipeline, the best estimator of a search, and so on.
 
     Parameters
     ----------
     model : classifier
     inside : tuple of str
-        The attributes that hold such a thing: FITTED or NOT_FITTED.
+        Names of the attributes that may hold a model: FITTED or NOT_FITTED.
 
     Yields
     ------
@@ -237,12 +250,12 @@ def parts_of(model: Any, inside: tuple[str, ...] = FITTED) -> Iterator[Any]:
         if hasattr(model, "steps"):
             model = model.steps[-1][1]
         else:
-            own = getattr(model, "__dict__", {})
-            model = next((own[name] for name in inside if name in own), None)
+            attributes = getattr(model, "__dict__", {})
+            model = next((attributes[name] for name in inside if name in attributes), None)
 
 
 def label_names(model: Any) -> list[str] | None:
-    """The names of the labels that a model was fitted with.
+    """Return the names of the labels that a model was fitted with.
 
     Parameters
     ----------
@@ -250,7 +263,7 @@ def label_names(model: Any) -> list[str] | None:
 
     Returns
     -------
-    list of str, or None if they had none
+    list of str, or None if the labels had no names
 
     Examples
     --------
@@ -261,13 +274,13 @@ def label_names(model: Any) -> list[str] | None:
     >>> label_names(pipeline.fit([[0.0], [1.0]], [[0, 1], [1, 0]]))
     ['sea', 'sun']
     """
-    known = (getattr(part, "label_names_", None) for part in parts_of(model))
+    known = (getattr(part, "label_names_", None) for part in iterate_parts(model))
     names = next((names for names in known if names is not None), None)
     return None if names is None else [str(name) for name in names]
 
 
-def given_names(model: Any) -> LabelNames:
-    """The parameter `label_names` of a model that is not fitted, or of what is inside it.
+def find_label_names_parameter(model: Any) -> LabelNames:
+    """Return the parameter `label_names` of a model that is not fitted, or of the model inside it.
 
     Parameters
     ----------
@@ -277,43 +290,43 @@ def given_names(model: Any) -> LabelNames:
     -------
     sequence of str or None
     """
-    given = (getattr(part, "label_names", None) for part in parts_of(model, NOT_FITTED))
+    given = (getattr(part, "label_names", None) for part in iterate_parts(model, NOT_FITTED))
     return next((names for names in given if names is not None), None)
 
 
-def hand_on_names(estimator: Any, names: Sequence[str] | None) -> Any:
-    """Let the classifier inside an estimator that is about to be fitted know the names of the labels.
+def set_label_names(estimator: Any, names: Sequence[str] | None) -> Any:
+    """Set the parameter `label_names` of the classifier inside an estimator that is not yet fitted.
 
     Parameters
     ----------
     estimator : classifier or pipeline, not fitted
-        A clone of one's own: its parameter `label_names` is set.
+        Clone that the caller owns; it is changed.
     names : sequence of str or None
 
     Returns
     -------
     estimator
     """
-    named = next((part for part in parts_of(estimator, NOT_FITTED) if isinstance(part, NamedAnswers)), None)
+    named = next((part for part in iterate_parts(estimator, NOT_FITTED) if isinstance(part, NamedAnswers)), None)
     if named is not None and names is not None:
         named.label_names = list(names)
     return estimator
 
 
 def predict_sets(model: Any, X: MatrixLike) -> list[list[Any]]:
-    """The labels of every row, by name, in the order of the columns.
+    """Return the names of the relevant labels of every row, in the order of the columns.
 
-    Pipelines and scikit-learn's searches have no such method of their own; this serves them as well.
+    Unlike the method, the function also accepts pipelines and the searches of scikit-learn.
 
     Parameters
     ----------
     model : fitted classifier; or a pipeline, or a search such as scikit-learn's `GridSearchCV`, with one inside
-    X : as its `predict` takes it
+    X : rows in a form that its `predict` accepts
 
     Returns
     -------
     list of lists
-        Of names; of columns where labels have no names; of the one class for a 1-D target.
+        Names of the labels; column numbers if the labels have no names; the class, for a 1-D target.
 
     Examples
     --------
@@ -331,27 +344,28 @@ def predict_sets(model: Any, X: MatrixLike) -> list[list[Any]]:
             return [[label] for label in labels.tolist()]
     relevant = sparse.csr_array(label_values(labels).values > 0)
     relevant.sort_indices()
-    names = _called(model, relevant.shape[1])[relevant.indices].tolist()
+    names = _name_columns(model, relevant.shape[1])[relevant.indices].tolist()
     return [names[start:end] for start, end in zip(relevant.indptr, relevant.indptr[1:])]
 
 
 def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
-    """The k best labels of every row, best first, of equal ones the first, with their scores.
+    """Return the k best labels of every row, the best label first, and their scores.
 
-    Pipelines and scikit-learn's searches have no such method of their own; this serves them as well.
+    Labels with equal scores are in the order of their columns. Unlike the method, the function also
+    accepts pipelines and the searches of scikit-learn.
 
     Parameters
     ----------
     model : fitted classifier; or a pipeline, or a search such as scikit-learn's `GridSearchCV`, with one inside
-    X : as its `predict` takes it
+    X : rows in a form that its `predict` accepts
     k : int
 
     Returns
     -------
     labels : array (n_samples, k)
-        Names; columns where labels have no names, and the classes of a 1-D target.
+        Names of the labels; column numbers if the labels have no names; classes of a 1-D target.
     scores : array (n_samples, k)
-        Of its `decision_function`, or else of its `predict_proba`.
+        Results of `decision_function`, or of `predict_proba` if the model has no `decision_function`.
 
     Examples
     --------
@@ -373,11 +387,11 @@ def predict_top(model: Any, X: MatrixLike, k: int) -> tuple[Array, FloatArray]:
     check_number("predict_top", "k", k, low=1, integer=True)
     scores = scores_of(model, X)
     labels, best = top_labels(scores, k)
-    return _called(model, scores.shape[1])[labels], best
+    return _name_columns(model, scores.shape[1])[labels], best
 
 
-def _called(model: Any, n_columns: int) -> Array:
-    """What the columns of an answer are called: names, or else classes, or else numbers."""
+def _name_columns(model: Any, n_columns: int) -> Array:
+    """Return the names of the columns of a result: label names, or classes, or column numbers."""
     for names in (label_names(model), getattr(model, "classes_", None)):
         if names is not None and np.ndim(names) == 1 and len(names) == n_columns:
             return np.asarray(names)

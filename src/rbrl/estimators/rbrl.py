@@ -1,4 +1,4 @@
-"""RBRL, and BRL: RBRL without its ranking term."""
+"""RBRL, and BRL, which is RBRL without its ranking term."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,109 +21,12 @@ class BRLClassifier(StreamingClassifier):
 
     .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{\lambda_1}{2} \|W\|_F^2 + \lambda_3 \|W\|_*
 
-    Parameters
-    ----------
-    ridge : float or "auto", default="auto"
-        :math:`\lambda_1`. "auto" is, for the linear model, :math:`3\, m \operatorname{median}_j \operatorname{var}(x_j)
-        \sqrt{n / \min(n, m + 1)}` over the m features that are not constant (1 if all are), n the sum of the weights of
-        the rows; and 1 for other kernels. The value is in `ridge_`.
-    nuclear : float or "auto", default="auto"
-        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off. "auto" is 0 without
-        `max_rank`, where the norm gains nothing at the default ridge, and 0.1 with it. The value is in `nuclear_`.
-    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
-        "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
-    gamma : {"median", "scale", "paper"} or float, default="median"
-        Width of the "rbf" and scale of the "poly" kernel: 1 / the median squared distance between rows that differ, over a
-        sample of 1,000 rows if there are more; 1 / (n_features * X.var()), as in scikit-learn; or 1 / n_features, as in the
-        paper, for which None stands, too. The value is in `gamma_`.
-    degree : int, default=3
-        Degree of the "poly" kernel.
-    coef0 : float, default=1.0
-        Constant of the "poly" kernel.
-    low_rank : {"coefficients", "function"}, default="coefficients"
-        What the nuclear norm of a kernel model is taken of: the coefficients A, as in the paper, or the function
-        :math:`\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly. The kernel matrix is then not
-        decomposed, which makes fits with thousands of rows much faster. Without a nuclear norm there is no difference.
-    max_rank : int, default=None
-        Allow the weights no larger rank: the paper's constraint rank(W) <= k, beside the nuclear norm or, with
-        ``nuclear=0``, in place of it. That problem is not convex: the solution is a local optimum, and `gap_` bounds its
-        distance from the optimum without the constraint, which need not be small.
-    approximation : {"nystroem", "fourier"}, default=None
-        Replace the kernel by the inner products of few features, for more rows than a kernel matrix has room for:
-        scikit-learn's `Nystroem` over centres of clusters ("rbf" and "poly"), or its `RBFSampler` ("rbf"). The gap is that
-        of the approximated problem.
-    n_components : int, default=500
-        Features of the approximation.
-    random_state : int, RandomState instance or None, default=None
-        Of the approximation.
-    fit_intercept : bool, default=True
-        Linear model: append a column for the intercept. No effect on other kernels (a constant cancels in "rbf"); refused
-        for "precomputed".
-    intercept_ridge : float, "ridge" or None, default=1.0
-        Penalty of the intercept in place of `ridge`: the column holds the square root of
-        `ridge / intercept_ridge`.
-        None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
-        The nuclear norm sees the weight of that column, the intercept divided by what the column holds.
-    non_empty : bool or "auto", default="auto"
-        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 2 % of the
-        training rows have no label. The value is in `non_empty_`.
-    class_weight : "balanced" or dict, default=None
-        Weights of the entries of y, by label. "balanced" gives the relevant and the irrelevant entries of each label the
-        same total weight. A dict has a weight of the relevant entries, or a pair of weights (irrelevant, relevant), for
-        labels by their column or name; of a 1-D y, a weight for each class. They multiply `sample_weight`.
-    solver : {"auto", "dual-ascent", "quasi-newton", "low-rank", "apg"} or solver object, default="auto"
-        "dual-ascent" visits the rows of a linear model one at a time. "quasi-newton" serves kernels, rows in blocks and very
-        weak ridges, too. "auto" chooses between the two. "low-rank" keeps the weights in factors from the start, for ranks
-        far below the number of labels.
-        ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
-    tol : float, default=1e-4
-        Stop when the objective is certified to be within this share of its optimum.
-    max_iter : int, default=1000
-        Largest number of iterations; one of dual ascent is a pass over all rows.
-    warm_start : bool, default=False
-        Start from the weights of the previous `fit`. No effect with an approximation, whose features are drawn anew.
-    verbose : int, default=0
-        1 writes a line about the solution to standard error.
-    label_names : sequence of str, default=None
-        Names of the labels, in the order of the columns of y; a data frame brings its own.
-    threshold : float, "f1_micro", "f1_samples" or "f1_macro", default=0.0
-        Number that is subtracted from the scores, so that a label is predicted if its score is above it. A metric learns
-        it from the scores of the training rows, corrected for the fit to these rows, at the cost of one evaluation: one
-        threshold for all labels that is best for micro-F1 or for the F1 of the samples, or one for each label that is
-        best for its F1. The value is in `threshold_`. A 1-D y of three or more classes allows 0 only.
+    :class:`RBRLClassifier` documents the parameters and the fitted attributes. They are the same here,
+    except that this class has no parameter `ranking`.
 
-    Attributes
-    ----------
-    coef_ : array (n_labels, n_features)
-        Linear model only, with `intercept_` (n_labels,).
-    dual_coef_ : array (n_samples, n_labels)
-        Kernel model only, with `X_fit_`, the training rows.
-    feature_coef_ : array (n_components, n_labels)
-        With an approximation only, and `feature_map_`, the transformer to its features.
-    ridge_ : float
-        `ridge` as a number.
-    gamma_ : float
-        `gamma` as a number; "rbf" and "poly" only.
-    threshold_ : float, or array (n_labels,) with ``threshold="f1_macro"``
-        Threshold that `decision_function` subtracts from the scores.
-    non_empty_ : bool
-        Whether a row without a positive score gets its best label.
-    empty_share_ : float
-        Share of the training rows that have no label.
-    objective_ : float
-    gap_ : float
-        Certified upper bound on the relative distance of `objective_` from its optimum.
-    rank_ : int
-        Rank of the weights.
-    n_iter_ : int
-    n_evaluations_ : float
-        Products with the design and its transpose, in pairs.
-    pass_seconds_ : tuple of two floats
-        Of a fit of rows in blocks: its time in passes over them, and in between.
-    history_ : array
-        Objective values, one per iteration.
-    classes_ : array
-        Column indices of the labels, or the classes of a 1-D target.
+    See Also
+    --------
+    RBRLClassifier : The same model with a ranking term, and the documentation of all parameters.
 
     Examples
     --------
@@ -136,12 +39,12 @@ class BRLClassifier(StreamingClassifier):
     """
 
     def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
-        """The squared hinge of every label.
+        """Return the squared hinge of all labels.
 
         Parameters
         ----------
         count_labels : callable, default=None
-            Not called: the loss of a row does not depend on other rows.
+            Function that is not called, because the loss of a row does not depend on other rows.
 
         Returns
         -------
@@ -151,96 +54,110 @@ class BRLClassifier(StreamingClassifier):
 
 
 class RBRLClassifier(StreamingClassifier):
-    r"""Ranking SVM and binary relevance learned jointly, with low rank: equation 8 of the paper.
+    r"""Joint learning of ranking SVM and binary relevance with low rank: equation 8 of the paper.
 
     .. math:: \min_W \tfrac12 \| |E - Y \circ XW|_+^2 \|_1 + \tfrac{\lambda_1}{2} \|W\|_F^2
               + \lambda_2 f_r(W) + \lambda_3 \|W\|_*
 
-    with the ranking term :math:`f_r`, a squared hinge with margin 2 over every row's (relevant, irrelevant) label pairs.
-    The defaults fit themselves to the data; the paper's model is ``RBRLClassifier(ridge=1, ranking=0.1, nuclear=0.1,
-    intercept_ridge=None, gamma="paper", non_empty=True)``.
+    The ranking term :math:`f_r` is a squared hinge with margin 2 over all pairs of a relevant and an
+    irrelevant label of a row. The defaults adapt to the data. The model of the paper is
+    ``RBRLClassifier(ridge=1, ranking=0.1, nuclear=0.1, intercept_ridge=None, gamma="paper",
+    non_empty=True)``.
 
     Parameters
     ----------
     ridge : float or "auto", default="auto"
-        :math:`\lambda_1`. "auto" is, for the linear model, :math:`3\, m \operatorname{median}_j \operatorname{var}(x_j)
-        \sqrt{n / \min(n, m + 1)}` over the m features that are not constant (1 if all are), n the sum of the weights of
-        the rows; and 1 for other kernels. The value is in `ridge_`.
+        Weight :math:`\lambda_1` of the ridge. For the linear model, "auto" means :math:`3\, m
+        \operatorname{median}_j \operatorname{var}(x_j) \sqrt{n / \min(n, m + 1)}` over the m features that
+        are not constant, or 1 if all features are constant; n is the sum of the weights of the rows. For
+        other kernels, "auto" means 1. The value is in `ridge_`.
     ranking : float, default=1.0
-        :math:`\lambda_2`. Larger values rank relevant labels above irrelevant ones more eagerly; 0 gives BRL.
+        Weight :math:`\lambda_2` of the ranking term; 0 gives BRL.
     nuclear : float or "auto", default="auto"
-        :math:`\lambda_3`. Larger values give the weights a lower rank; 0 turns low-rank learning off. "auto" is 0 without
-        `max_rank`, where the norm gains nothing at the default ridge, and 0.1 with it. The value is in `nuclear_`.
+        Weight :math:`\lambda_3` of the nuclear norm. Larger values give the weights a lower rank, and 0 means
+        no nuclear norm. "auto" means 0 without `max_rank`, because the norm gains nothing at the default
+        ridge, and 0.1 with `max_rank`. The value is in `nuclear_`.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
-        "linear" learns weights of the features; every other choice learns one coefficient per training row and label.
+        Kernel. "linear" learns weights of the features. Every other kernel learns one coefficient per
+        training row and label.
     gamma : {"median", "scale", "paper"} or float, default="median"
-        Width of the "rbf" and scale of the "poly" kernel: 1 / the median squared distance between rows that differ, over a
-        sample of 1,000 rows if there are more; 1 / (n_features * X.var()), as in scikit-learn; or 1 / n_features, as in the
-        paper, for which None stands, too. The value is in `gamma_`.
+        Width of the "rbf" kernel and scale of the "poly" kernel. "median" means 1 / the median squared
+        distance between rows that differ, over a sample of at most 1,000 rows. "scale" means
+        1 / (n_features * X.var()), as in scikit-learn. "paper" or None means 1 / n_features. The value is in
+        `gamma_`.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=1.0
         Constant of the "poly" kernel.
     low_rank : {"coefficients", "function"}, default="coefficients"
-        What the nuclear norm of a kernel model is taken of: the coefficients A, as in the paper, or the function
-        :math:`\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly. The kernel matrix is then not
-        decomposed, which makes fits with thousands of rows much faster. Without a nuclear norm there is no difference.
+        Matrix whose nuclear norm is penalised in a kernel model: the coefficients A, as in the paper, or the
+        function :math:`\Phi(X)'A`. With "function", a linear kernel gives the linear model exactly, and the
+        kernel matrix is not decomposed, which makes fits with thousands of rows much faster. Without a
+        nuclear norm, both give the same model.
     max_rank : int, default=None
-        Allow the weights no larger rank: the paper's constraint rank(W) <= k, beside the nuclear norm or, with
-        ``nuclear=0``, in place of it. That problem is not convex: the solution is a local optimum, and `gap_` bounds its
-        distance from the optimum without the constraint, which need not be small.
+        Largest rank k of the weights: the paper's constraint rank(W) <= k, in addition to the nuclear norm or,
+        with ``nuclear=0``, in place of it. This problem is not convex. The solution is a local optimum, and
+        `gap_` bounds its distance from the optimum without the constraint, which may be large.
     approximation : {"nystroem", "fourier"}, default=None
-        Replace the kernel by the inner products of few features, for more rows than a kernel matrix has room for:
-        scikit-learn's `Nystroem` over centres of clusters ("rbf" and "poly"), or its `RBFSampler` ("rbf"). The gap is that
-        of the approximated problem.
+        Approximation of the kernel by inner products of few features, for data sets whose kernel matrix does
+        not fit into memory. "nystroem" is scikit-learn's `Nystroem` over cluster centres, for "rbf" and
+        "poly". "fourier" is its `RBFSampler`, for "rbf". The gap is that of the approximated problem.
     n_components : int, default=500
-        Features of the approximation.
+        Number of features of the kernel approximation.
     random_state : int, RandomState instance or None, default=None
-        Of the approximation.
+        Seed of the kernel approximation.
     fit_intercept : bool, default=True
-        Linear model: append a column for the intercept. No effect on other kernels (a constant cancels in "rbf"); refused
-        for "precomputed".
+        If True, the linear model gets a column for the intercept. This has no effect on other kernels: a
+        constant cancels in "rbf". It must be False for "precomputed".
     intercept_ridge : float, "ridge" or None, default=1.0
-        Penalty of the intercept in place of `ridge`: the column holds the square root of
-        `ridge / intercept_ridge`.
-        None, and "ridge" where a file has no None, mean the same as `ridge`: a column of ones, as in the paper.
-        The nuclear norm sees the weight of that column, the intercept divided by what the column holds.
+        Penalty of the intercept in place of `ridge`: its column holds the square root of
+        `ridge / intercept_ridge`. None means the value of `ridge`, and so a column of ones, as in the paper.
+        "ridge" means the same, for files that cannot store None.
+        The nuclear norm includes the weight of this column, the intercept divided by the value in the column.
     non_empty : bool or "auto", default="auto"
-        Give a row without a positive score its best label, as the authors' program does. "auto": if at most 2 % of the
-        training rows have no label. The value is in `non_empty_`.
+        If True, a row without a positive score gets its best label, as in the authors' program. "auto"
+        means True if at most 2 % of the training rows have no label. The value is in `non_empty_`.
     class_weight : "balanced" or dict, default=None
-        Weights of the entries of y, by label. "balanced" gives the relevant and the irrelevant entries of each label the
-        same total weight. A dict has a weight of the relevant entries, or a pair of weights (irrelevant, relevant), for
-        labels by their column or name; of a 1-D y, a weight for each class. They multiply `sample_weight`.
+        Weights of the entries of y, which multiply `sample_weight`. "balanced" gives the relevant and the
+        irrelevant entries of each label the same total weight. The keys of a dict are columns or names of
+        labels, and its values are weights of the relevant entries, or pairs of weights (irrelevant,
+        relevant). For a 1-D y, a dict has a weight for each class.
     solver : {"auto", "dual-ascent", "quasi-newton", "low-rank", "apg"} or solver object, default="auto"
-        "dual-ascent" visits the rows of a linear model one at a time. "quasi-newton" serves kernels, rows in blocks and very
-        weak ridges, too. "auto" chooses between the two. "low-rank" keeps the weights in factors from the start, for ranks
-        far below the number of labels.
-        ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` replays the authors' program.
+        Solver. "dual-ascent" visits the rows of a linear model one at a time. "quasi-newton" also solves
+        problems with kernels, rows in blocks and very weak ridges. "auto" chooses between these two.
+        "low-rank" stores the weights as factors, for ranks far below the number of labels.
+        ``rbrl.solvers.APG(lipschitz="paper", stop="paper")`` repeats the steps of the authors' program.
     tol : float, default=1e-4
-        Stop when the objective is certified to be within this share of its optimum.
+        Relative gap at which the solver stops: the objective is certified to be within this share of its
+        optimum.
     max_iter : int, default=1000
-        Largest number of iterations; one of dual ascent is a pass over all rows.
+        Largest number of iterations; an iteration of dual ascent is a pass over all rows.
     warm_start : bool, default=False
-        Start from the weights of the previous `fit`. No effect with an approximation, whose features are drawn anew.
+        If True, `fit` starts from the weights of the previous `fit`. This has no effect with an
+        approximation, because every fit draws new features.
     verbose : int, default=0
-        1 writes a line about the solution to standard error.
+        If 1, `fit` writes a line about the solution to standard error.
     label_names : sequence of str, default=None
-        Names of the labels, in the order of the columns of y; a data frame brings its own.
+        Names of the labels, in the order of the columns of y. None means those of a data frame.
     threshold : float, "f1_micro", "f1_samples" or "f1_macro", default=0.0
-        Number that is subtracted from the scores, so that a label is predicted if its score is above it. A metric learns
-        it from the scores of the training rows, corrected for the fit to these rows, at the cost of one evaluation: one
-        threshold for all labels that is best for micro-F1 or for the F1 of the samples, or one for each label that is
-        best for its F1. The value is in `threshold_`. A 1-D y of three or more classes allows 0 only.
+        Number that is subtracted from the scores: a label is predicted if its score is above it. The name
+        of a metric means a threshold that is learned from the scores of the training rows, corrected for the
+        fit to these rows. "f1_micro" and "f1_samples" learn one threshold for all labels, and "f1_macro" one
+        for each label. This costs one evaluation. The value is in `threshold_`. For a 1-D y of three or more
+        classes, it must be 0.
 
     Attributes
     ----------
     coef_ : array (n_labels, n_features)
-        Linear model only, with `intercept_` (n_labels,).
+        Weights of the features; linear model only.
+    intercept_ : array (n_labels,)
+        Intercepts; linear model only.
     dual_coef_ : array (n_samples, n_labels)
-        Kernel model only, with `X_fit_`, the training rows.
+        Coefficients of the training rows `X_fit_`; kernel model only.
     feature_coef_ : array (n_components, n_labels)
-        With an approximation only, and `feature_map_`, the transformer to its features.
+        Coefficients of the features of `feature_map_`; only with an approximation.
+    feature_map_ : transformer
+        Fitted kernel approximation; only with an approximation.
     ridge_ : float
         `ridge` as a number.
     gamma_ : float
@@ -248,19 +165,21 @@ class RBRLClassifier(StreamingClassifier):
     threshold_ : float, or array (n_labels,) with ``threshold="f1_macro"``
         Threshold that `decision_function` subtracts from the scores.
     non_empty_ : bool
-        Whether a row without a positive score gets its best label.
+        True if a row without a positive score gets its best label.
     empty_share_ : float
         Share of the training rows that have no label.
     objective_ : float
+        Value of the objective.
     gap_ : float
         Certified upper bound on the relative distance of `objective_` from its optimum.
     rank_ : int
         Rank of the weights.
     n_iter_ : int
+        Number of iterations.
     n_evaluations_ : float
-        Products with the design and its transpose, in pairs.
+        Number of pairs of products with the design and its transpose.
     pass_seconds_ : tuple of two floats
-        Of a fit of rows in blocks: its time in passes over them, and in between.
+        Seconds in passes over the rows, and between the passes; only after a fit of rows in blocks.
     history_ : array
         Objective values, one per iteration.
     classes_ : array
@@ -296,23 +215,37 @@ class RBRLClassifier(StreamingClassifier):
         solver: str | Solver = "auto", tol: float = 1e-4, max_iter: int = 1000, warm_start: bool = False,
         verbose: int = 0, label_names: LabelNames = None, threshold: Threshold = 0.0,
     ) -> None:  # fmt: skip
-        self.ridge, self.ranking, self.nuclear = ridge, ranking, nuclear
-        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
-        self.low_rank, self.max_rank = low_rank, max_rank
-        self.approximation, self.n_components, self.random_state = approximation, n_components, random_state
-        self.fit_intercept, self.intercept_ridge, self.non_empty = fit_intercept, intercept_ridge, non_empty
+        self.ridge = ridge
+        self.ranking = ranking
+        self.nuclear = nuclear
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.low_rank = low_rank
+        self.max_rank = max_rank
+        self.approximation = approximation
+        self.n_components = n_components
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.intercept_ridge = intercept_ridge
+        self.non_empty = non_empty
         self.class_weight = class_weight
-        self.solver, self.tol, self.max_iter = solver, tol, max_iter
-        self.warm_start, self.verbose, self.label_names = warm_start, verbose, label_names
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.label_names = label_names
         self.threshold = threshold
 
     def loss(self, count_labels: Callable[[], LabelCounts] | None = None) -> Loss:
-        """The squared hinge of every label, and `ranking` times that of every row's pairs of labels.
+        """Return the squared hinge of all labels plus `ranking` times that of all pairs of labels in a row.
 
         Parameters
         ----------
         count_labels : callable, default=None
-            Not called: the loss of a row does not depend on other rows.
+            Function that is not called, because the loss of a row does not depend on other rows.
 
         Returns
         -------

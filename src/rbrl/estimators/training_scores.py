@@ -1,13 +1,13 @@
-"""Thresholds, and a warning, from the scores that a model gives its training rows.
+"""Thresholds, and a warning of empty predictions, from the scores of the training rows.
 
-A model fits its training rows better than new ones, so that their scores mislead. With the gradient r of the loss in the
-scores, the score of a row by a model that was fitted without it is about
+A model fits its training rows better than new rows, so that their scores mislead. Let f be the score of a row, and
+r the gradient of the loss with respect to this score. A model that was fitted without the row gives it the score
 
-.. math:: f + \\frac{d}{n - d}\\, r
+.. math:: \\approx f + \\frac{d}{n - d}\\, r
 
 where d is the effective number of parameters, :math:`\\operatorname{tr} X (X'X + \\lambda_1)^{-1} X'`, and n the number of
-rows: for a squared loss this is the formula of generalised cross-validation. It costs no further fit, and thresholds from
-such scores are no worse than those of cross-validation: see table `scores` of ``benchmarks.thresholds``.
+rows. For a squared loss, this is the formula of generalised cross-validation. It needs no further fit. Thresholds
+from such scores are no worse than those of cross-validation: see table `scores` of ``benchmarks.thresholds``.
 """
 
 import warnings
@@ -27,13 +27,13 @@ from rbrl.out_of_core.design import Survey
 from rbrl.problem import Design
 
 # Metrics for which a threshold can be learned.
-LEARNED = ("f1_micro", "f1_samples", "f1_macro")
+THRESHOLD_METRICS = ("f1_micro", "f1_samples", "f1_macro")
 Threshold: TypeAlias = float | Literal["f1_micro", "f1_samples", "f1_macro"]
-# Rows of a kernel whose spectrum is computed: a second's work.
+# Largest number of rows of a kernel matrix whose spectrum is computed, which takes about a second.
 SPECTRUM_ROWS = 2000
-# Whether the scores of the model that is being fitted are cut by another one, so that its empty rows do not matter. A
-# filter of warnings would hold for all threads.
-CUT_ELSEWHERE: ContextVar[bool] = ContextVar("CUT_ELSEWHERE", default=False)
+# True while a model is fitted whose scores another model compares with a threshold: its empty predictions do not
+# matter then. A filter of warnings would apply to all threads.
+THRESHOLD_SET_LATER: ContextVar[bool] = ContextVar("THRESHOLD_SET_LATER", default=False)
 
 
 class LabelledRows(NamedTuple):
@@ -57,7 +57,7 @@ class LabelledRows(NamedTuple):
     counted: FloatArray | None = None
 
 
-def rows_of_sample(found: Survey) -> LabelledRows:
+def take_sampled_rows(found: Survey) -> LabelledRows:
     """Return the rows that a survey has kept."""
     X, Y, _, weights = found.sample
     return LabelledRows(X, Y, weights, mean_weights(Y, weights))
@@ -71,6 +71,7 @@ class TrainingRows(NamedTuple):
     Y : array (n_samples, n_labels)
         Labels in {-1, 0, +1}; 0 is a missing label.
     scores : array (n_samples, n_labels)
+        Scores before the threshold is subtracted.
     weights : array (n_samples,) or (n_samples, n_labels), or None
         Weights in the loss.
     counted : array (n_samples,) or None
@@ -83,19 +84,20 @@ class TrainingRows(NamedTuple):
     counted: FloatArray | None = None
 
 
-def effective_parameters(design: Design, ridge: float, row_squares: FloatArray | None = None) -> float:
+def count_effective_parameters(design: Design, ridge: float, row_squares: FloatArray | None = None) -> float:
     """Compute the effective number of parameters of a ridge regression over a design.
 
-    In whitened coordinates it is exact. Elsewhere it is the smaller one of two upper bounds: of a concave function of the
-    eigenvalues of a matrix, the sum over the diagonal is one, for the matrix of the columns and for that of the rows.
+    The number is exact in whitened coordinates. Otherwise, it is the smaller of two upper bounds. The number
+    is a sum of a concave function over the eigenvalues of a matrix. The sum over the diagonal of the matrix is
+    an upper bound, for the matrix X'X of the columns and for the matrix XX' of the rows.
 
     Parameters
     ----------
     design : Design
     ridge : float
     row_squares : array (n_samples,), default=None
-        Squared norms of the rows without the intercept's column, which adds one parameter at most; for a design that is
-        not whitened.
+        Squared norms of the rows without the column of the intercept, which adds at most one parameter. They
+        are used for a design that is not whitened.
 
     Returns
     -------
@@ -105,22 +107,22 @@ def effective_parameters(design: Design, ridge: float, row_squares: FloatArray |
     --------
     >>> import numpy as np
     >>> from rbrl.problem import linear_design
-    >>> effective_parameters(linear_design(np.array([[2.0, 0.0], [0.0, 1.0], [0.0, 1.0]])), ridge=2.0)
+    >>> count_effective_parameters(linear_design(np.array([[2.0, 0.0], [0.0, 1.0], [0.0, 1.0]])), ridge=2.0)
     1.1666666666666665
     """
     diagonal = design.gram_diagonal
-    columns = float(_shares(diagonal, ridge * np.ravel(design.ridge_weights)).sum())
+    columns = float(_compute_shares(diagonal, ridge * np.ravel(design.ridge_weights)).sum())
     if design.whitened or row_squares is None:
         return columns
-    return min(columns, 1.0 + float(_shares(row_squares, ridge).sum()))
+    return min(columns, 1.0 + float(_compute_shares(row_squares, ridge).sum()))
 
 
-def _shares(values: FloatArray, ridge: float | FloatArray) -> FloatArray:
+def _compute_shares(values: FloatArray, ridge: float | FloatArray) -> FloatArray:
     values = np.maximum(values, 0.0)
     return np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)
 
 
-def sampled_parameters(K: FloatArray, ridge: float, n_samples: float) -> float:
+def estimate_kernel_parameters(K: FloatArray, ridge: float, n_samples: float) -> float:
     """Estimate the effective number of parameters of a kernel model from the kernel matrix of some of its rows.
 
     The eigenvalues of a kernel matrix grow with the number of rows, so that a sample needs a smaller ridge.
@@ -140,18 +142,18 @@ def sampled_parameters(K: FloatArray, ridge: float, n_samples: float) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> sampled_parameters(np.eye(3), ridge=1.0, n_samples=3)
+    >>> estimate_kernel_parameters(np.eye(3), ridge=1.0, n_samples=3)
     1.5
     """
-    return float(_shares(np.linalg.eigvalsh(K), ridge * len(K) / n_samples).sum())
+    return float(_compute_shares(np.linalg.eigvalsh(K), ridge * len(K) / n_samples).sum())
 
 
-def sampled_rows(n_samples: int) -> IntArray:
+def choose_spectrum_rows(n_samples: int) -> IntArray:
     """Choose at most `SPECTRUM_ROWS` rows at equal distances."""
     return np.unique(np.linspace(0, n_samples - 1, min(n_samples, SPECTRUM_ROWS)).round().astype(np.int64))
 
 
-def parameters_of_sample(found: Survey, ridge: float, constant: float) -> float:
+def estimate_linear_parameters(found: Survey, ridge: float, constant: float) -> float:
     """Estimate the effective number of parameters of a linear model from the rows that a survey has kept.
 
     Parameters
@@ -159,19 +161,19 @@ def parameters_of_sample(found: Survey, ridge: float, constant: float) -> float:
     found : Survey
     ridge : float
     constant : float
-        Value in the intercept's column; 0 means no intercept.
+        Value in the column of the intercept; 0 means no intercept.
 
     Returns
     -------
     float
     """
     X, Y, _, weights = found.sample
-    X = X[sampled_rows(X.shape[0])].astype(np.float64)
+    X = X[choose_spectrum_rows(X.shape[0])].astype(np.float64)
     K = gram_matrix(X.T.tocsr() if issparse(X) else X.T) + constant**2
-    return sampled_parameters(K, ridge, float(mean_weights(Y, weights).sum()))
+    return estimate_kernel_parameters(K, ridge, float(mean_weights(Y, weights).sum()))
 
 
-def held_out_estimates(loss: Loss, rows: TrainingRows, n_parameters: float) -> FloatArray:
+def estimate_held_out_scores(loss: Loss, rows: TrainingRows, n_parameters: float) -> FloatArray:
     """Estimate the scores of training rows by models that were fitted without them.
 
     Parameters
@@ -190,12 +192,12 @@ def held_out_estimates(loss: Loss, rows: TrainingRows, n_parameters: float) -> F
     >>> import numpy as np
     >>> from rbrl.losses import SquaredHinge
     >>> rows = TrainingRows(np.array([[1], [-1], [-1]]), np.array([[0.5], [0.0], [-2.0]]))
-    >>> held_out_estimates(SquaredHinge(), rows, n_parameters=1.0).ravel().tolist()
+    >>> estimate_held_out_scores(SquaredHinge(), rows, n_parameters=1.0).ravel().tolist()
     [0.25, 0.5, -2.0]
     """
     Y, F, weights, counted = rows
     n_samples = len(Y) if counted is None else float(counted.sum())
-    # With more parameters than rows a row determines its own score.
+    # With more parameters than rows, a row determines its own score.
     factor = n_parameters / max(n_samples - n_parameters, 1.0)
     gradient = loss.gradient(Y, np.asarray(F, dtype=np.float64), weights)
     if counted is not None:
@@ -216,13 +218,13 @@ def learn_threshold(
     n_parameters : float
         Effective number of parameters.
     never_empty : bool
-        Whether a row without a score above the threshold gets its best label.
+        True if a row without a score above the threshold gets its best label.
 
     Returns
     -------
     float, or array (n_labels,) for "f1_macro"
     """
-    estimates = held_out_estimates(loss, rows, n_parameters)
+    estimates = estimate_held_out_scores(loss, rows, n_parameters)
     Y = rows.Y if rows.Y.all() else np.where(rows.Y == 0, np.nan, rows.Y)
     if metric == "f1_macro":
         return LabelThresholds(metric).fit(estimates, Y, rows.counted).thresholds_
@@ -230,7 +232,7 @@ def learn_threshold(
 
 
 def warn_of_empty_rows(owner: str, rows: LabelledRows, is_empty: BoolArray, empty_share: float) -> None:
-    """Warn if more than half of the training rows have labels, and get none from the model.
+    """Warn if more than half of the training rows have labels, but get no label from the model.
 
     Parameters
     ----------
@@ -238,7 +240,7 @@ def warn_of_empty_rows(owner: str, rows: LabelledRows, is_empty: BoolArray, empt
         Name of the class.
     rows : LabelledRows
     is_empty : bool array (n_samples,)
-        Rows of which no score is above the threshold.
+        Rows without a score above the threshold.
     empty_share : float
         Share of the training rows that have no label.
     """
@@ -249,8 +251,8 @@ def warn_of_empty_rows(owner: str, rows: LabelledRows, is_empty: BoolArray, empt
     share = counted[is_empty].sum() / counted.sum()
     warnings.warn(
         f"{owner} gives {share:.0%} of the training rows no label, and {empty_share:.0%} have none. Set "
-        "threshold='f1_micro' to learn a lower threshold, or non_empty=True to give every row its best label; "
-        "non_empty=False leaves it so, without this warning.",
+        "threshold='f1_micro' to learn a lower threshold, or non_empty=True to give every row its best label. "
+        "Set non_empty=False to accept empty predictions without this warning.",
         EmptyPredictionsWarning,
         stacklevel=users_level(),
     )

@@ -20,11 +20,11 @@ from rbrl._common.progress import PATIENCE_SECONDS, Models, display_for
 from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
 from rbrl.datasets import Columns
-from rbrl.estimators.base import checked_labelled, needs_no_check, remember_columns, validated
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.display import FitTask, TakesCallbacks, with_callbacks
-from rbrl.estimators.named_answers import NamedAnswers, given_names, hand_on_names
+from rbrl.estimators.named_answers import NamedAnswers, find_label_names_parameter, set_label_names
 from rbrl.estimators.rbrl import RBRLClassifier
+from rbrl.estimators.validation import can_skip_checks, store_columns, validate_labelled_rows, validate_rows
 from rbrl.registry import WEIGHTS
 from rbrl.selection.choose import Grid, Scorers, Scoring, best_point, results_table
 from rbrl.selection.path import Fold, Folds, SearchData
@@ -134,9 +134,9 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
         task = FitTask(self, X, y, "model of a fold")
         check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
         check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
-        given, names = label_matrix(y, given_names(self))
-        estimator = hand_on_names(clone(self._estimator()), names)
-        X, y = checked_labelled(self, X, given)
+        given, names = label_matrix(y, find_label_names_parameter(self))
+        estimator = set_label_names(clone(self._estimator()), names)
+        X, y = validate_labelled_rows(self, X, given)
         data = SearchData(X, y, sample_weight, label_mask)
         if not data.targets.is_matrix:
             check_joined_texts(given)
@@ -149,7 +149,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
             X, given, sample_weight, label_mask=label_mask
         )
         self.targets_ = self.best_estimator_.targets_
-        remember_columns(self, Columns(label_names=names))
+        store_columns(self, Columns(label_names=names))
         task.end()
         return self
 
@@ -164,7 +164,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
         -------
         array (n_samples, n_labels); (n_samples,) for a binary 1-D target
         """
-        X = self._checked_rows(X)
+        X = self._check_rows(X)
         return self.best_estimator_.decision_function(X)
 
     def predict(self, X: MatrixLike) -> Any:
@@ -178,7 +178,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
         -------
         array or sparse matrix, in the coding that `fit` received
         """
-        X = self._checked_rows(X)
+        X = self._check_rows(X)
         return self.best_estimator_.predict(X)
 
     @property
@@ -198,11 +198,11 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
     def _stages(self, estimator: Any, data: SearchData, folds: Folds) -> Stages:
         return one_grid(self._axes())
 
-    def _checked_rows(self, X: MatrixLike) -> Matrix:
-        if needs_no_check(self, X):
+    def _check_rows(self, X: MatrixLike) -> Matrix:
+        if can_skip_checks(self, X):
             return cast(Matrix, X)
         check_is_fitted(self)
-        return validated(self, X, reset=False)
+        return validate_rows(self, X, reset=False)
 
     def _check_refit(self, scoring: Scoring, data: SearchData) -> str:
         """Return the metric that chooses the best point."""

@@ -16,8 +16,8 @@ from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import Array, FloatArray, IntArray, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
 from rbrl.estimators.convex import ObjectiveClassifier
-from rbrl.estimators.named_answers import given_names, hand_on_names
-from rbrl.estimators.training_scores import CUT_ELSEWHERE
+from rbrl.estimators.named_answers import find_label_names_parameter, set_label_names
+from rbrl.estimators.training_scores import THRESHOLD_SET_LATER
 from rbrl.targets import SignedTargets, label_matrix
 
 # Probabilities are clipped at this distance from 0 and 1 before their log-odds are computed.
@@ -33,7 +33,7 @@ def check_targets(owner: Any, X: MatrixLike, y: Any) -> tuple[Any, SignedTargets
         raise ValueError(f"{type(owner).__name__} requires y to be passed, but the target y is None.")
     check_same_rows(X=X, y=y)
     check_no_mask(X=X)
-    given, names = label_matrix(y, given_names(owner))
+    given, names = label_matrix(y, find_label_names_parameter(owner))
     values = label_values(given).values
     finite = missing_entries(values) is None or "allow-nan"
     y = check_array(values, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y", ensure_all_finite=finite)
@@ -87,19 +87,19 @@ def fit_varying_labels(
         if not varying.all():
             columns = np.flatnonzero(varying)
             y = y[:, columns]
-            names = given_names(estimator)
-            hand_on_names(estimator, None if names is None else [str(names[j]) for j in columns.tolist()])
+            names = find_label_names_parameter(estimator)
+            set_label_names(estimator, None if names is None else [str(names[j]) for j in columns.tolist()])
     options = {} if weights is None else {"sample_weight": weights}
     return FittedClassifier(fit_for_scores(estimator, X, y, **options), columns)
 
 
 def fit_for_scores(estimator: Any, X: MatrixLike, y: Any, **options: Any) -> Any:
     """Fit a classifier whose predicted labels are not used, without warnings of empty predictions."""
-    token = CUT_ELSEWHERE.set(True)
+    token = THRESHOLD_SET_LATER.set(True)
     try:
         return estimator.fit(X, y, **options)
     finally:
-        CUT_ELSEWHERE.reset(token)
+        THRESHOLD_SET_LATER.reset(token)
 
 
 def held_out_scores(

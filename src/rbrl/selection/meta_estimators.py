@@ -16,9 +16,9 @@ from rbrl._common.frames import check_no_mask, check_same_rows
 from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import DecisionRule, GlobalThreshold, ZeroThreshold, empty_share, relevant_labels
-from rbrl.estimators.base import Filling, FillsEmptyRows, remember_columns
-from rbrl.estimators.named_answers import NamedAnswers, hand_on_names
-from rbrl.estimators.probabilities import by_class
+from rbrl.estimators.base import Filling, should_fill_empty_rows, to_class_probabilities
+from rbrl.estimators.named_answers import NamedAnswers, set_label_names
+from rbrl.estimators.validation import store_columns
 from rbrl.metrics import scores_of
 from rbrl.selection.held_out import FittedClassifier, check_targets, fit_for_scores, fit_varying_labels, held_out_scores
 from rbrl.selection.probability_maps import Scores, Sigmoids, fit_isotonic, fit_sigmoids
@@ -170,7 +170,7 @@ class TunedThresholdClassifier(_MetaClassifier):
         self
         """
         y, self.targets_, names = check_targets(self, X, y)
-        estimator = hand_on_names(clone(self.estimator), names)
+        estimator = set_label_names(clone(self.estimator), names)
         rule = clone(GlobalThreshold() if self.rule is None else self.rule)
         F = held_out_scores(estimator, X, y, self.targets_, self.cv, random_state=self.random_state, n_jobs=self.n_jobs)
         Y = self.targets_.encode(y)
@@ -178,7 +178,7 @@ class TunedThresholdClassifier(_MetaClassifier):
         known = (Y != 0) & ~unscored
         self.rule_ = rule.fit(np.where(unscored, 0.0, F), Y if known.all() else np.where(known, Y, np.nan))
         self.estimator_ = fit_for_scores(estimator, X, y)
-        remember_columns(self, Columns(label_names=names))
+        store_columns(self, Columns(label_names=names))
         return self
 
     def _unshifted_scores(self, X: MatrixLike) -> FloatArray:
@@ -191,7 +191,7 @@ class TunedThresholdClassifier(_MetaClassifier):
         super().__setstate__(state)
 
 
-class CalibratedMultiLabelClassifier(FillsEmptyRows, _MetaClassifier):
+class CalibratedMultiLabelClassifier(_MetaClassifier):
     r"""A multi-label classifier with calibrated probabilities.
 
     The classifier is fitted to all rows, and its copies to the rows outside each fold. The scores of
@@ -243,6 +243,8 @@ class CalibratedMultiLabelClassifier(FillsEmptyRows, _MetaClassifier):
         Scores and probabilities between which the isotonic maps are linear.
     rule_ : DecisionRule
         Fitted rule.
+    empty_share_ : float
+        Share of the training rows that have no relevant label.
     targets_, classes_, label_names_, n_features_in_, feature_names_in_
         Attributes of all classifiers of rbrl.
 
@@ -260,6 +262,9 @@ class CalibratedMultiLabelClassifier(FillsEmptyRows, _MetaClassifier):
     True
     """
 
+    # Names of the parameters that a fitted model may change, because only predictions depend on them.
+    decision_parameters = ("non_empty",)
+    empty_share_: float
     columns_: IntArray | None
     slopes_: FloatArray
     intercepts_: FloatArray
@@ -301,8 +306,8 @@ class CalibratedMultiLabelClassifier(FillsEmptyRows, _MetaClassifier):
         check_same_rows(X=X, sample_weight=sample_weight)
         check_no_mask(sample_weight=sample_weight)
         y, self.targets_, names = check_targets(self, X, y)
-        estimator = hand_on_names(clone(self.estimator), names)
-        remember_columns(self, Columns(label_names=names))
+        estimator = set_label_names(clone(self.estimator), names)
+        store_columns(self, Columns(label_names=names))
         Y = self.targets_.encode(y)
         weights = None if sample_weight is None else check_row_weights(sample_weight, len(Y))
         self.empty_share_ = empty_share(np.where(Y == 0, np.nan, Y), weights)
@@ -332,7 +337,12 @@ class CalibratedMultiLabelClassifier(FillsEmptyRows, _MetaClassifier):
         -------
         array (n_samples, n_labels); (n_samples, n_classes) for a 1-D target, with rows that sum to 1
         """
-        return by_class(self._probabilities(self._check_rows(X)), self.targets_)
+        return to_class_probabilities(self._probabilities(self._check_rows(X)), self.targets_)
+
+    @property
+    def non_empty_(self) -> bool:
+        """True if a row without a relevant label gets its most probable label."""
+        return should_fill_empty_rows(self)
 
     @property
     def _never_empty(self) -> bool:

@@ -21,7 +21,7 @@ from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.decision import empty_share, filling_pays, relevant_labels
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.convex_problem import ConvexProblem
-from rbrl.estimators.entries import checked_weights, known_entries
+from rbrl.estimators.entries import apply_label_mask, check_entry_weights
 from rbrl.estimators.training_scores import TrainingRows, learn_threshold
 from rbrl.losses.base import entry_weights
 from rbrl.problem import Design, Objective
@@ -199,8 +199,8 @@ class SearchData:
         self.X = X
         self.y = y
         self.targets = SignedTargets().fit(y)
-        Y = known_entries(self.targets.encode(y), label_mask)
-        self.weights = checked_weights(sample_weight, Y, self.targets.is_matrix)
+        Y = apply_label_mask(self.targets.encode(y), label_mask)
+        self.weights = check_entry_weights(sample_weight, Y, self.targets.is_matrix)
         if self.weights is not None and self.weights.ndim == 2:
             Y = np.where(self.weights > 0, Y, np.int8(0))
         self.signed, self.truth = (M if Y.all() else np.where(Y == 0, np.nan, M) for M in (Y, Y > 0))

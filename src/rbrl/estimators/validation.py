@@ -1,0 +1,193 @@
+"""Checks of the rows and labels that a classifier receives, and the columns that it was fitted to."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rbrl._common.frames import check_no_mask, label_values, missing_entries
+from rbrl._common.texts import refuse_text
+from rbrl._common.typing import IntArray, Matrix
+from rbrl.datasets import Columns
+from rbrl.estimators.named_answers import iterate_parts, label_names
+from rbrl.exceptions import InvalidLabelsError
+
+FLOATS = [np.float64, np.float32]
+
+
+def check_fitted(model: Any) -> None:
+    """Raise NotFittedError if a classifier is not fitted.
+
+    The check of scikit-learn takes longer than the scores of one row. Therefore it is called only
+    for a model without `targets_`, and it writes the message.
+
+    Parameters
+    ----------
+    model : classifier
+    """
+    if not hasattr(model, "targets_"):
+        check_is_fitted(model)
+
+
+def can_skip_checks(model: Any, X: Any) -> bool:
+    """Return whether the checks of scikit-learn would accept rows without a change.
+
+    This is so for a finite array or CSR matrix of floats with the number of columns that the model
+    was fitted to, if these columns have no names. Everything else goes to the checks of
+    scikit-learn, which take longer than the prediction of a single row.
+
+    Parameters
+    ----------
+    model : classifier
+    X : object
+        Rows to predict labels for.
+
+    Returns
+    -------
+    bool
+    """
+    is_sparse = type(X) in (sparse.csr_array, sparse.csr_matrix)
+    if not (is_sparse or type(X) is np.ndarray):
+        return False
+    if X.ndim != 2 or X.dtype not in FLOATS or not X.shape[0]:
+        return False
+    if X.shape[1] != getattr(model, "n_features_in_", None) or hasattr(model, "feature_names_in_"):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.add.reduce(X.data if is_sparse else X, axis=None)))
+
+
+def check_no_missing_labels(model: Any, Y: IntArray) -> None:
+    """Raise InvalidLabelsError if labels are missing, for a method that does not accept them.
+
+    Parameters
+    ----------
+    model : MultiLabelClassifier
+    Y : array (n_samples, n_labels) of int8
+        Labels in {-1, 0, +1}; 0 is a missing label.
+    """
+    if not Y.all():
+        raise InvalidLabelsError(
+            f"{type(model).__name__} needs to know every label of every row. Got y with "
+            f"{np.count_nonzero(Y == 0)} of {Y.size} entries missing (NaN). Fill them in, or use "
+            "BinaryRelevance, RBRLClassifier, BRLClassifier or CPNL, which learn from the known entries."
+        )
+
+
+def validate_labelled_rows(model: Any, X: Any, y: Any, reset: bool = True) -> tuple[Matrix, Any]:
+    """Validate rows and labels as scikit-learn does, but accept missing labels in a label matrix.
+
+    Parameters
+    ----------
+    model : estimator
+        Estimator that stores the columns of X, or with ``reset=False`` compares them.
+    X : array, sparse matrix or data frame (n_samples, n_features)
+    y : array, sparse matrix or data frame (n_samples, n_labels); or (n_samples,), classes
+    reset : bool, default=True
+
+    Returns
+    -------
+    X : array or CSR matrix of floats
+    y : array or CSR matrix
+    """
+    values: Any = None if y is None else label_values(y).values
+    missing = None if y is None else missing_entries(values)
+    # scikit-learn rejects every NaN: missing labels are replaced during its checks.
+    known = values if missing is None else np.where(missing, 1.0, values)
+    X, known = validate_rows(model, X, known, multi_output=True, reset=reset)
+    return X, known if missing is None else np.where(missing, np.nan, known)
+
+
+def validate_rows(model: Any, X: Any, *y: Any, **options: Any) -> Any:
+    """Call scikit-learn's `validate_data`, with an error of our own for text among the features.
+
+    The error names the columns that hold text, and the ways to encode them.
+
+    Parameters
+    ----------
+    model : estimator
+    X : array, sparse matrix or data frame (n_samples, n_features)
+    *y, **options
+        Further arguments of `validate_data`.
+
+    Returns
+    -------
+    X, a float array or CSR matrix; or X and y
+    """
+    check_no_mask(X=X)
+    try:
+        return validate_data(model, X, *y, accept_sparse="csr", dtype=FLOATS, **options)
+    except (TypeError, ValueError):
+        refuse_text(X, type(model).__name__)
+        raise
+
+
+def get_columns(model: Any) -> Columns:
+    """Return the columns that a model, or a pipeline with a model at its end, was fitted to.
+
+    Parameters
+    ----------
+    model : fitted classifier or pipeline
+
+    Returns
+    -------
+    Columns
+
+    Examples
+    --------
+    >>> from rbrl import BRLClassifier
+    >>> get_columns(BRLClassifier().fit([[0.0], [1.0]], [[0, 1], [1, 0]])).n_labels
+    2
+    """
+    all_targets = (part.targets_ for part in iterate_parts(model) if hasattr(part, "targets_"))
+    targets = next(all_targets, None)
+    features = getattr(model, "feature_names_in_", None)
+    labels = label_names(model)
+    return Columns(
+        n_features=model.n_features_in_,
+        n_labels=targets.n_columns if targets is not None and targets.is_matrix else None,
+        feature_names=None if features is None else tuple(map(str, features)),
+        label_names=None if labels is None else tuple(labels),
+        first_feature=getattr(model, "first_feature_", None),
+        first_label=getattr(model, "first_label_", None),
+        ignored=tuple(getattr(model, "ignored_columns_", ())),
+        label_words=dict(getattr(model, "label_words_", {})),
+    )
+
+
+def store_columns(model: Any, columns: Columns) -> None:
+    """Store the columns that a model or a pipeline was fitted to as attributes.
+
+    Feature names that scikit-learn has stored itself stay, if `columns` has none.
+
+    Parameters
+    ----------
+    model : fitted classifier or pipeline
+    columns : Columns
+    """
+    attributes = {
+        "label_names_": None if columns.label_names is None else _as_text(columns.label_names),
+        "first_feature_": columns.first_feature,
+        "first_label_": columns.first_label,
+        "ignored_columns_": list(columns.ignored) or None,
+        "label_words_": dict(columns.label_words) or None,
+    }
+    is_pipeline = hasattr(model, "steps")
+    for part in (model, model[-1]) if is_pipeline else (model,):
+        for name, value in attributes.items():
+            vars(part).pop(name, None)
+            if value is not None:
+                setattr(part, name, value)
+    if columns.feature_names is not None:
+        first = model[0] if is_pipeline else model
+        first.feature_names_in_ = _as_text(columns.feature_names)
+
+
+def _as_text(names: Iterable[object]) -> Any:
+    """Return names as an array of text of one width.
+
+    A model file with one object for each of 50,000 names takes seconds to load.
+    """
+    return np.array([str(name) for name in names], dtype=np.str_)
