@@ -72,7 +72,9 @@ def _reconstruct_block(X: Matrix, inverse: "RidgeInverse", block: IntArray) -> s
         if active.all():
             continue
         weights[:, own[~active]] = z[:, ~active]
-        own, block, limit = (values[active] for values in (own, block, limit))
+        own = own[active]
+        block = block[active]
+        limit = limit[active]
         products, z, u = (values[:, active] for values in (products, z, u))
         if not len(own):
             break
