@@ -11,7 +11,7 @@ from rbrl import datasets, evaluate
 from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.losses import Loss, Terms, entry_weights
 from rbrl.solvers import SolverResult, lower_bound
-from rbrl.solvers.base import message_unconverged
+from rbrl.solvers.base import explain_unconverged
 from rbrl.solvers.certificate import relative_gap
 
 
@@ -77,7 +77,7 @@ class BacktrackingGradient:
             point.W, point.value, gap, evaluations, n_iter, gap <= tol, np.array(history), scores=point.scores
         )
         if not result.converged:
-            result.messages = (message_unconverged("BacktrackingGradient", result, tol, max_iter),)
+            result.messages = (explain_unconverged("BacktrackingGradient", result, tol, max_iter),)
         return result
 
 

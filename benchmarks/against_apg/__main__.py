@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from rbrl.problem import SpectralDesign
 from rbrl.solvers import APG, QuasiNewton, solve_kernel
-from rbrl.solvers.solve import SMALLEST
+from rbrl.solvers.solve import SMALLEST_SINGLE_KERNEL
 
 WEIGHTS = (1, 0.01, 0.1)
 TEXT = """RBF kernel 1/m, ridge 1, ranking 0.01, nuclear 0.1. Our own compiled APG with the paper's constant runs until the
@@ -45,7 +45,7 @@ def row(name, X, Y, repeats):
         ),
     }
     tols = {key: until(solve, reference.objective) for key, solve in solvers.items()}
-    precision = np.float64 if len(K) < SMALLEST else np.float32
+    precision = np.float64 if len(K) < SMALLEST_SINGLE_KERNEL else np.float32
     seconds = {key: [] for key in [*solvers, "set-up"]}
     for _ in range(repeats):
         seconds["set-up"].append(timed(lambda: SpectralDesign(K.astype(precision)))[0])

@@ -29,7 +29,7 @@ from rbrl import (
 from rbrl.selection import PathSearchCV
 
 # No gap is proved that small: the fit goes on until nothing moves.
-pytestmark = pytest.mark.filterwarnings("ignore:Double precision proves only")
+pytestmark = pytest.mark.filterwarnings("ignore:The solution could not be certified .* Its certified")
 TIGHT = {"tol": 1e-16, "max_iter": 20_000}
 # The paper's ||A||_* is not that of a function: a repeated row changes it. "function" is, so weights equal repetition.
 CONVEX = [

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from problems import random_labels, rbrl_loss
 from rbrl.problem import MatrixDesign, with_constant
-from rbrl.problem.linear import Rotation, directions_worth, rotated, rotated_design
+from rbrl.problem.linear import Rotation, count_directions, rotate_to_leading_directions, rotated_design
 from rbrl.problem.objective import Objective
 from rbrl.solvers import QuasiNewton
 
@@ -32,7 +32,7 @@ def test_the_first_columns_are_the_directions(k):
 def test_leading_curvatures_are_those_of_the_gram_matrix():
     X = with_constant(text_like())
     G = X.T @ X
-    rotation, diagonal = rotated(lambda V: G @ V, np.diag(G), 3)
+    rotation, diagonal = rotate_to_leading_directions(lambda V: G @ V, np.diag(G), 3)
     assert diagonal.max() == pytest.approx(np.linalg.eigvalsh(G)[-1], rel=1e-6)
     Q = rotation @ np.eye(len(G))
     np.testing.assert_allclose(diagonal, np.diag(Q.T @ G @ Q), rtol=1e-9)
@@ -43,7 +43,7 @@ def test_axes_of_small_columns_stay_where_they_are():
     sizes = np.where(np.arange(40) % 4 == 3, 1e4, 1.0)
     X = rng.standard_normal((100, 40)) * sizes
     G = X.T @ X
-    rotation, diagonal = rotated(lambda V: G @ V, np.diag(G), 10)
+    rotation, diagonal = rotate_to_leading_directions(lambda V: G @ V, np.diag(G), 10)
     small = np.flatnonzero(sizes == 1.0)
     np.testing.assert_allclose((rotation @ np.eye(40))[small[:, None], small], np.eye(len(small)), atol=1e-3)
     assert diagonal[small].max() < 1e3
@@ -73,7 +73,7 @@ def test_it_saves_evaluations():
 
 
 def test_directions_cost_little_beside_a_product():
-    assert directions_worth(10**8, 10**4) == 50
-    assert directions_worth(10**5, 10**4) == 2
-    assert directions_worth(0, 10) == 1
-    assert directions_worth(10**5, 3) == 3
+    assert count_directions(10**8, 10**4) == 50
+    assert count_directions(10**5, 10**4) == 2
+    assert count_directions(0, 10) == 1
+    assert count_directions(10**5, 3) == 3

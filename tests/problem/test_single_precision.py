@@ -5,8 +5,7 @@ import pytest
 from scipy import sparse
 
 from problems import random_gram
-from rbrl.problem import SpectralDesign, linear_design
-from rbrl.problem.design import in_single_precision
+from rbrl.problem import SpectralDesign, in_single_precision, linear_design
 
 rng = np.random.default_rng(0)
 DESIGNS = {

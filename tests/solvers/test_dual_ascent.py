@@ -13,7 +13,8 @@ from rbrl._loops import COMPILED
 from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import MatrixDesign, Objective, SpectralDesign
 from rbrl.problem.linear import row_design
-from rbrl.solvers import DualAscent, QuasiNewton, choose_solver
+from rbrl.solvers import DualAscent, QuasiNewton
+from rbrl.solvers.auto import choose_solver
 from rbrl.solvers.dual_ascent import Ascent
 
 LOSSES = {
@@ -158,7 +159,7 @@ def test_running_out_of_passes_returns_a_message():
 def test_a_callback_stops_it():
     objective = objective_of(10, ridge=1e-3)
     seen = []
-    objective.reached = lambda gap: seen.append(gap) or len(seen) == 2
+    objective.on_gap = lambda gap: seen.append(gap) or len(seen) == 2
     result = DualAscent().solve(objective, tol=1e-12)
     assert len(seen) == 2
     assert "A callback asked it to stop." in result.messages[0]
@@ -250,7 +251,7 @@ def test_the_quasi_newton_solver_goes_on_where_dual_ascent_gives_up(kernel):
 
 def test_a_callback_that_stops_dual_ascent_stops_the_fit():
     objective = objective_of(0, ridge=1e-3)
-    objective.reached = lambda gap: True
+    objective.on_gap = lambda gap: True
     result = DualAscent(give_up=0.0).solve(objective, tol=1e-9)
     assert not result.gave_up
     assert "A callback asked it to stop" in result.messages[0]

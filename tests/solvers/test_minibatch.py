@@ -8,7 +8,7 @@ from problems import random_labels, rbrl_loss
 from rbrl.losses import SquaredHinge
 from rbrl.problem import eigen_design, with_constant
 from rbrl.problem.objective import Objective
-from rbrl.solvers import QuasiNewton, minibatch
+from rbrl.solvers import QuasiNewton
 from rbrl.solvers.minibatch import BatchSteps
 
 
@@ -39,7 +39,7 @@ def distance(steps, X, Y, ridge=1.0, nuclear=0.1):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_first_step_is_exact_where_the_model_is(storage, weighted, monkeypatch):
     """All directions known, one batch, the squared hinge at zero scores: ridge regression of the signs."""
-    monkeypatch.setattr(minibatch, "PRIOR", 0)
+    monkeypatch.setattr(BatchSteps, "PRIOR_ROWS", 0)
     X, Y = rows()
     w = np.random.default_rng(1).integers(1, 4, len(Y)).astype(float) if weighted else np.ones(len(Y))
     Z = np.hstack([X, np.ones((len(X), 1))])

@@ -35,12 +35,12 @@ class BlockProblem:
     ----------
     gamma : None
         Width of the kernel: a linear model has none.
-    reached : callable or None
+    on_gap : callable or None
         Function that is called with every certified gap; it returns True to stop.
     """
 
     gamma = None
-    reached: Callable[..., bool] | None = None
+    on_gap: Callable[..., bool] | None = None
     _found: Survey
     _loss: Loss
 
@@ -84,7 +84,7 @@ class BlockProblem:
             tol=model.tol,
             max_iter=model.max_iter,
             verbose=model.verbose,
-            callback=self.reached,
+            callback=self.on_gap,
         )
         self._store_facts(columns)
         LINEAR.store(model, solution.coefficients)

@@ -236,7 +236,7 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
         task = FitTask(self, X, y, "certified step")
         vars(self).pop("pass_seconds_", None)
         problem = self._pose(X, y, sample_weight, label_mask)
-        problem.reached = task.callback
+        problem.on_gap = task.callback
         started = time.perf_counter()
         solution = problem.fit()
         self.ridge_ = problem.ridge

@@ -35,7 +35,8 @@ from rbrl.estimators.training_scores import (
 from rbrl.kernels import WITH_WIDTH, KernelRows, check_gram, fit_feature_map
 from rbrl.losses import Loss
 from rbrl.losses.label_graph import label_counts
-from rbrl.problem import AscentDesign, Design, FeatureMapDesign, KernelDesign, MatrixDesign, Objective, SpectralDesign
+from rbrl.problem import Design, FeatureMapDesign, KernelDesign, MatrixDesign, Objective, SpectralDesign
+from rbrl.problem.design import AscentDesign
 from rbrl.problem.kernel import check_semidefinite, kernel_design
 from rbrl.problem.linear import linear_design, row_design, with_constant
 from rbrl.problem.memory import (
@@ -51,15 +52,16 @@ from rbrl.problem.memory import (
 from rbrl.scales import RIDGE_OF_KERNELS, ColumnScales, Strength, intercept_column, kernel_width
 from rbrl.solvers import (
     SOLVERS,
-    Posed,
+    Certifier,
     DualAscent,
     LowRank,
     QuasiNewton,
     Solution,
     Solver,
-    solve_posed,
+    solve_and_certify,
     solve_kernel,
 )
+from rbrl.solvers.auto import choose_solver
 from rbrl.solvers.auto import choose_solver
 from rbrl.solvers.proof import prove_function, prove_linear
 
@@ -97,7 +99,7 @@ class ConvexProblem(ABC):
         Rows of X that are not ignored; all of a kernel matrix.
     form : ModelForm
         Form of the fitted model.
-    reached : callable or None
+    on_gap : callable or None
         Function that is called with every certified gap; it returns True to stop.
 
     Examples
@@ -115,7 +117,7 @@ class ConvexProblem(ABC):
     """
 
     form: ModelForm
-    reached: Callable[[float], bool] | None = None
+    on_gap: Callable[[float], bool] | None = None
 
     def __init__(
         self,
@@ -185,7 +187,7 @@ class ConvexProblem(ABC):
         """Return the design over the rows as they are, for a solver that visits them."""
 
     @abstractmethod
-    def _certifier(self, objective: Objective) -> Posed:
+    def _certifier(self, objective: Objective) -> Certifier:
         """Return the proof of a solution, for an objective over these rows."""
 
     @abstractmethod
@@ -251,7 +253,7 @@ class ConvexProblem(ABC):
                 f"intercept_ridge={model.intercept_ridge} need {self._constant(model):g}; take that of design_of."
             )
         objective = Objective(design, self.Y, loss, self._ridge(model.ridge), model.nuclear_, self.weights)
-        objective.reached = self.reached
+        objective.on_gap = self.on_gap
         return objective
 
     def score_matrix(self, X: Matrix, design: Design | None = None) -> FloatArray:
@@ -367,7 +369,7 @@ class ConvexProblem(ABC):
         objective = self._row_objective
         weights = None if start is None else objective.design.weights(start)
         solver = replace(solver, dual_scores=dual_scores)
-        solution = solve_posed(solver, objective, self._certifier(objective), weights, model.tol, model.max_iter)
+        solution = solve_and_certify(solver, objective, self._certifier(objective), weights, model.tol, model.max_iter)
         if not solution.result.gave_up:
             return solution
         # Both designs at a time may need too much memory.
@@ -380,7 +382,7 @@ class ConvexProblem(ABC):
         """Solve over the problem's own design."""
         objective = self.objective()
         weights = None if start is None else objective.design.weights(start)
-        return solve_posed(solver, objective, self._certifier(objective), weights, self.model.tol, max_iter)
+        return solve_and_certify(solver, objective, self._certifier(objective), weights, self.model.tol, max_iter)
 
 
 class LinearProblem(ConvexProblem):
@@ -423,8 +425,8 @@ class LinearProblem(ConvexProblem):
         constant = self._constant(self.model)
         return row_design(self._basis(self.present.astype(np.float64, copy=False), constant), constant)
 
-    def _certifier(self, objective: Objective) -> Posed:
-        return Posed(partial(prove_linear, objective, self.present), self.X.dtype)
+    def _certifier(self, objective: Objective) -> Certifier:
+        return Certifier(partial(prove_linear, objective, self.present), self.X.dtype)
 
     @property
     def _n_coefficients(self) -> int:
@@ -473,11 +475,11 @@ class KernelProblem(ConvexProblem):
         K = check_gram(kernel_values(self.model, self.X, gamma=self.gamma))
         return K[np.ix_(self.rows, self.rows)] if len(self.rows) < len(K) else K
 
-    def _certifier(self, objective: Objective) -> Posed:
+    def _certifier(self, objective: Objective) -> Certifier:
         design = objective.design
         stored = design.K if isinstance(design.K, np.ndarray) and design.K.dtype == np.float64 else None
         prove = partial(prove_function, objective, design.exact_product, design.exact_row_norms(), K=stored)
-        return Posed(prove, self.X.dtype)
+        return Certifier(prove, self.X.dtype)
 
     def _solve_over_design(self, solver: Solver, start: FloatArray | None, max_iter: int) -> Solution:
         model = self.model
@@ -526,11 +528,11 @@ class FeatureMapProblem(ConvexProblem):
     def _make_row_design(self) -> AscentDesign:
         return MatrixDesign(self._basis(self.present, 1.0))
 
-    def _certifier(self, objective: Objective) -> Posed:
+    def _certifier(self, objective: Objective) -> Certifier:
         is_spectral = isinstance(objective.design, FeatureMapDesign) and self.model.low_rank == "coefficients"
         features = self._basis(self.present, 1.0)
         prove = partial(prove_linear, objective, features, design=objective.design if is_spectral else None)
-        return Posed(prove, np.dtype(np.float64))
+        return Certifier(prove, np.dtype(np.float64))
 
     def store(self, coefficients: FloatArray) -> None:
         """Store the transformer and the weights of its features in the model."""

@@ -16,7 +16,7 @@ from rbrl.losses.base import mean_weights
 from rbrl.out_of_core.sources import Block, Blocks
 from rbrl.out_of_core.sums import BlockLoss, BlockResidual, BlockScores, block_projected_gram
 from rbrl.problem.design import Design, add_adjoint, last_row_times, scores
-from rbrl.problem.linear import Rotation, directions_worth, rotated
+from rbrl.problem.linear import Rotation, count_directions, rotate_to_leading_directions
 from rbrl.problem.objective import NuclearNorm, Objective, Ridge
 from rbrl.scales import ColumnScales, first_row, shifted_sums
 
@@ -66,9 +66,9 @@ class SummedDesign(Design):
         """Return Z' @ R, which was computed together with the loss."""
         return R.adjoint
 
-    def pulled(self, G: FloatArray) -> FloatArray:
+    def to_weight_gradient(self, G: FloatArray) -> FloatArray:
         """Return the gradient in the coordinates for a gradient G in the coefficients."""
-        return super().pulled(last_row_times(G, self.constant))
+        return super().to_weight_gradient(last_row_times(G, self.constant))
 
 
 class BlockDesign(SummedDesign):
@@ -123,7 +123,8 @@ class BlockDesign(SummedDesign):
                 gram, lambda V: blocks.total(block_projected_gram, last_row_times(V, self.constant))[0]
             )
         else:
-            turn, diagonal = rotated(self._sample_gram, gram, directions_worth(found.n_entries, len(gram)))
+            n_directions = count_directions(found.n_entries, len(gram))
+            turn, diagonal = rotate_to_leading_directions(self._sample_gram, gram, n_directions)
         super().__init__(found.n_samples, turn, diagonal, self.constant)
 
     def _sample_gram(self, V: FloatArray) -> FloatArray:
@@ -187,7 +188,7 @@ class BlockObjective(SummedObjective):
 
     def __init__(self, design: BlockDesign, loss: Loss, ridge: float, nuclear: float) -> None:
         super().__init__(design, design.found.n_labels, BlockLoss(loss, design), ridge, nuclear)
-        self.reached = design.blocks.progress.on_gap
+        self.on_gap = design.blocks.progress.on_gap
         self.known = design.found.known > 0
 
 

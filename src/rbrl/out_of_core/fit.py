@@ -31,7 +31,7 @@ from rbrl.out_of_core.sums import BlockResidual, BlockScores, Evaluation, block_
 from rbrl.problem import with_constant
 from rbrl.problem.design import last_row_times
 from rbrl.scales import InterceptStrength, Strength, intercept_column
-from rbrl.solvers import Posed, QuasiNewton, Solution, Solver, solve_posed
+from rbrl.solvers import Certifier, QuasiNewton, Solution, Solver, solve_and_certify
 from rbrl.solvers.dual_point import DualPoint
 from rbrl.solvers.minibatch import BATCH_ROWS, BatchSteps
 from rbrl.solvers.preconditioner import model_start
@@ -99,8 +99,8 @@ def fit_blocks(
             fits = start.shape == (found.n_features + intercept, found.n_labels)
             start = design.weights(start) if fits else None
         solver = QuasiNewton() if solver is None else solver
-        posed = Posed(partial(_prove, objective), np.dtype(np.float64), evaluations=0.0)
-        return found, solve_posed(solver, objective, posed, start, tol=tol, max_iter=max_iter)
+        certifier = Certifier(partial(_prove, objective), np.dtype(np.float64), evaluations=0.0)
+        return found, solve_and_certify(solver, objective, certifier, start, tol=tol, max_iter=max_iter)
 
 
 def _prove(objective: BlockObjective, W: FloatArray, dual_scores: BlockScores) -> Proof:
@@ -186,7 +186,7 @@ class LossAtZero:
 
     def evaluate(self, Y: Any, at: BlockScores, weights: None = None) -> tuple[Terms, BlockResidual]:
         """Return the terms and the residual at zero scores."""
-        return Terms(self._sums.value, 0.0, 0.0), BlockResidual(self._design.pulled(self._sums.adjoint))
+        return Terms(self._sums.value, 0.0, 0.0), BlockResidual(self._design.to_weight_gradient(self._sums.adjoint))
 
     def label_hessian(self, Y: Any, at: BlockScores, weights: None = None) -> FloatArray:
         """Return the sum of the generalised Hessians at zero scores, scaled to the number of rows of the design."""

@@ -292,7 +292,7 @@ class BlockLoss:
         total = self.design.blocks.total(_evaluate_block, self.loss, coefficients)
         value, linear, quadratic, reach, gradient, hessian, sums = total
         terms = Terms(value, linear, quadratic, min(reach))
-        adjoint = self.design.pulled(gradient)
+        adjoint = self.design.to_weight_gradient(gradient)
         return Evaluation(W, terms, adjoint, hessian, coefficients, gradient, has_moved, sums)
 
 

@@ -1,4 +1,4 @@
-"""The designs of kernel models: over the spectrum of a kernel matrix, over its factor, over blocks of its rows."""
+"""Designs of kernel models: from the eigenvalues of a kernel matrix, from its factor, or from the matrix itself."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,36 +12,43 @@ from rbrl._common.linalg import gram_matrix, largest_eigenvalue, projected_gram,
 from rbrl._common.typing import FloatArray, IntArray
 from rbrl._loops import rows
 from rbrl.kernels import check_finite_values
-from rbrl.problem.design import AscentDesign, DenseDesign
+from rbrl.problem.design import AscentDesign
+from rbrl.problem.matrix import DenseDesign
 
-# Shares of the largest eigenvalue, by precision: below FLOOR an eigenvalue is noise and left out, below -INDEFINITE it
-# is not noise and the matrix no kernel.
+# Shares of the largest eigenvalue, for double and for single precision. An eigenvalue below FLOOR
+# is rounding and is left out. An eigenvalue below -INDEFINITE is not rounding, and the matrix is
+# not a kernel matrix.
 FLOOR = {"d": 1e-13, "f": 1e-6}
 INDEFINITE = {"d": 1e-6, "f": 1e-5}
-# Bytes up to which a kernel matrix is stored in double precision: those of 16,384 rows.
+# Largest kernel matrix in bytes that is stored in double precision. It has 16,384 rows.
 IN_DOUBLE_PRECISION = 2**31
-# Bytes of the kernel values of some rows, in products over all rows.
+# Number of bytes of the kernel values that are computed at a time, in products with all rows.
 PART_BYTES = 2**25
-# Rows that dual ascent visits with one product: enough for a fast product, and few beside all rows.
+# Number of rows whose scores dual ascent computes with one product. A product of fewer rows is
+# slow. More rows would need more corrections, because a visit changes the scores of the rows that
+# follow.
 VISITED_TOGETHER = 64
 
 
 class SpectralDesign(DenseDesign):
     r"""The kernel model in spectral coordinates.
 
-    With :math:`K = Q \operatorname{diag}(s) Q'` and :math:`B = Q'A`, scores :math:`KA` are :math:`ZB` for
-    :math:`Z = Q \operatorname{diag}(s)`, the ridge :math:`\operatorname{tr}(A'KA)` has row weights s, and
-    :math:`\|A\|_* = \|B\|_*` because the nuclear norm is unitarily invariant.
+    With :math:`K = Q \operatorname{diag}(s) Q'` and :math:`B = Q'A`, scores :math:`KA` are
+    :math:`ZB` for :math:`Z = Q \operatorname{diag}(s)`, the ridge :math:`\operatorname{tr}(A'KA)`
+    has row weights s, and :math:`\|A\|_* = \|B\|_*` because the nuclear norm is unitarily
+    invariant.
 
-    For ``low_rank="function"`` the nuclear norm is that of :math:`\Phi(X)'A`, whose singular values are those of
-    :math:`B = \operatorname{diag}(s)^{1/2} Q'A`; then :math:`Z = Q \operatorname{diag}(s)^{1/2}` and the ridge is plain.
+    For ``low_rank="function"`` the nuclear norm is that of :math:`\Phi(X)'A`, whose singular values
+    are those of :math:`B = \operatorname{diag}(s)^{1/2} Q'A`; then
+    :math:`Z = Q \operatorname{diag}(s)^{1/2}` and the ridge is plain.
 
     Parameters
     ----------
     K : array (n_samples, n_samples)
-        Symmetric and positive semidefinite; its memory is reused. In single precision the decomposition takes half the
-        time, and the spectrum is that of K rounded.
+        Symmetric positive semidefinite matrix. It is overwritten. In single precision the
+        decomposition takes half the time, and the eigenvalues are those of the rounded matrix.
     low_rank : {"coefficients", "function"}
+        Matrix that the nuclear norm applies to.
 
     Examples
     --------
@@ -56,7 +63,8 @@ class SpectralDesign(DenseDesign):
 
     def __init__(self, K: FloatArray, low_rank: str = "coefficients") -> None:
         s, Q = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
-        s, Q = s.astype(np.float64, copy=False), Q.astype(np.float64, copy=False)
+        s = s.astype(np.float64, copy=False)
+        Q = Q.astype(np.float64, copy=False)
         _check_eigenvalues(s, INDEFINITE[K.dtype.char])
         first = np.searchsorted(s, FLOOR[K.dtype.char] * s[-1], side="right")
         self._set_spectrum(Q[:, first:], s[first:], low_rank)
@@ -65,13 +73,15 @@ class SpectralDesign(DenseDesign):
         by_function = low_rank == "function"
         super().__init__(Q, *((np.sqrt(s[:, None]), s) if by_function else (s[:, None], s**2)))
         self.ridge_weights = 1.0 if by_function else s[:, None]
-        # The eigenvectors take the place of the model's own coefficients, unless these are of features.
+        # With a `turn`, the coefficients of the model are weights of features, and otherwise of
+        # rows.
         unit = s if turn is None else np.sqrt(s)
-        self.turn, self.scale = Q if turn is None else turn, self.stretch / unit[:, None]
+        self.turn = Q if turn is None else turn
+        self.scale = self.stretch / unit[:, None]
 
 
 def _check_eigenvalues(s: FloatArray, share: float) -> None:
-    """Refuse ascending eigenvalues of which one is below -`share` of the largest."""
+    """Raise an error if the smallest eigenvalue is below -`share` times the largest one. They are in ascending order."""
     if s[0] < -share * max(s[-1], 0.0) or s[-1] < 0:
         raise ValueError(
             f"A kernel matrix must be positive semidefinite. Got eigenvalues from {s[0]:.3g} to {s[-1]:.3g}; add a multiple "
@@ -80,10 +90,10 @@ def _check_eigenvalues(s: FloatArray, share: float) -> None:
 
 
 def check_semidefinite(K: FloatArray) -> None:
-    """Refuse a kernel matrix that has a negative eigenvalue beyond rounding.
+    """Raise an error if a kernel matrix has a negative eigenvalue that is not rounding.
 
-    A Cholesky decomposition of the matrix, with a small multiple of the identity added, shows it in a fraction of the time
-    that the eigenvalues take.
+    A Cholesky decomposition of the matrix plus a small multiple of the identity fails for such a
+    matrix. It takes a fraction of the time that the eigenvalues take.
 
     Parameters
     ----------
@@ -103,18 +113,19 @@ def check_semidefinite(K: FloatArray) -> None:
 
 
 class FeatureMapDesign(SpectralDesign):
-    r"""The kernel model of :math:`K = \Phi \Phi'`, from its factor.
+    r"""The kernel model of :math:`K = \Phi \Phi'`, from the features :math:`\Phi`.
 
-    With :math:`\Phi'\Phi = V \operatorname{diag}(s) V'` the spectrum of K is s, and its eigenvectors are
-    :math:`Q = \Phi V \operatorname{diag}(s)^{-1/2}`: nothing has more columns than there are features. The model's own
-    coefficients are the weights of the features, :math:`\Phi'A`, and the rows that it transforms are rows of features.
+    With :math:`\Phi'\Phi = V \operatorname{diag}(s) V'`, the eigenvalues of K are s, and its
+    eigenvectors are :math:`Q = \Phi V \operatorname{diag}(s)^{-1/2}`. So no matrix has more columns
+    than there are features. The coefficients of the model are the weights of the features,
+    :math:`\Phi'A`. It transforms rows of features.
 
     Parameters
     ----------
     features : array (n_samples, n_features)
         :math:`\Phi`.
     low_rank : {"coefficients", "function"}
-        As for :class:`SpectralDesign`.
+        Matrix that the nuclear norm applies to, see :class:`SpectralDesign`.
 
     Examples
     --------
@@ -135,17 +146,19 @@ class FeatureMapDesign(SpectralDesign):
 class KernelDesign(AscentDesign):
     r"""The kernel model over the kernel matrix itself, which is not decomposed.
 
-    The weights are coefficients A of the rows. They stand for the function :math:`\Phi(X)'A`, whose scores are
-    :math:`KA`. Inner products are those of functions, :math:`\operatorname{tr}(A'KB)`, and the ridge and the nuclear norm
-    are the function's. The adjoint :math:`\Phi(X)'R` of a matrix R has the coefficients R.
+    The weights are coefficients A of the rows. They represent the function :math:`\Phi(X)'A`, whose
+    scores are :math:`KA`. The inner product of two functions is :math:`\operatorname{tr}(A'KB)`.
+    Ridge and nuclear norm apply to the function. The adjoint :math:`\Phi(X)'R` of a matrix R has
+    the coefficients R.
 
     Parameters
     ----------
     K : array (n_samples, n_samples), or KernelValues
-        Symmetric and positive semidefinite. In single precision, it takes half of the memory; products are in double
-        precision all the same.
+        Symmetric positive semidefinite matrix. In single precision it takes half of the memory.
+        Products are always computed in double precision.
     exact_rows : callable, default=None
-        Function from an index of rows to their kernel values in double precision. None means that K has them.
+        Function from an index of rows to their kernel values in double precision. None means that
+        the rows of K are exact.
 
     Examples
     --------
@@ -168,7 +181,7 @@ class KernelDesign(AscentDesign):
 
     @cached_property
     def row_squares(self) -> FloatArray:
-        """Squared norms of the rows in the space of functions, the diagonal of K: (n_samples,)."""
+        """Squared norms of the rows in the space of functions: the diagonal of K, (n_samples,)."""
         if isinstance(self.K, np.ndarray):
             return np.diagonal(self.K).astype(np.float64)
         return np.concatenate([np.diagonal(self.K[part], part.start) for part in self._parts()])
@@ -197,7 +210,8 @@ class KernelDesign(AscentDesign):
     ) -> float:  # fmt: skip
         """Maximise the dual over one row after the other; change the coefficients W and the dual scores in place.
 
-        The scores of some rows are computed at once. A visit then changes the scores of those that follow it.
+        The scores of a block of rows are computed at once. Each visit then corrects the scores of
+        the rows that follow.
         """
         visited = 0.0
         for start in range(0, len(order), VISITED_TOGETHER):
@@ -214,11 +228,11 @@ class KernelDesign(AscentDesign):
         return visited
 
     def squared_norm(self, W: FloatArray, row_scores: Callable[[slice], FloatArray]) -> float:
-        """Return the squared norm of the function of coefficients W, whose scores are known."""
+        """Return the squared norm of the function with the coefficients W, whose scores are given."""
         return max(float(np.vdot(W, row_scores(slice(None)))), 0.0)
 
     def inner(self, U: FloatArray, V: FloatArray) -> float:
-        """Return the inner product of the functions of coefficients U and V."""
+        """Return the inner product of the functions with the coefficients U and V."""
         return float(np.vdot(U, self.scores(V)))
 
     def label_gram(self, V: FloatArray) -> FloatArray:
@@ -232,7 +246,7 @@ class KernelDesign(AscentDesign):
         return np.vstack([self.rows_of(part) @ W for part in self._parts()])
 
     def exact_product(self, V: FloatArray) -> FloatArray:
-        """Return K @ V, with kernel values in double precision.
+        """Return K @ V, from kernel values in double precision.
 
         Parameters
         ----------
@@ -254,7 +268,7 @@ class KernelDesign(AscentDesign):
 
 @dataclass(frozen=True)
 class KernelValues:
-    """Kernel values that are computed whenever they are asked for: a matrix that is not in memory.
+    """A kernel matrix that is not stored: its values are computed each time they are used.
 
     Parameters
     ----------
@@ -268,7 +282,7 @@ class KernelValues:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape of the matrix."""
+        """The shape of the matrix."""
         return self.n_samples, self.n_samples
 
     def __getitem__(self, index: Any) -> FloatArray:
@@ -276,10 +290,11 @@ class KernelValues:
 
 
 def kernel_design(compute: Callable[[Any], FloatArray], n_samples: int, memory: int | None = None) -> KernelDesign:
-    """Return the design of a kernel matrix that is stored as the memory allows.
+    """Return the design of a kernel matrix, stored in a form that fits into memory.
 
-    It is in double precision where that takes :data:`IN_DOUBLE_PRECISION` bytes at most. It is in single precision where
-    that takes half of the memory at most. Otherwise its rows are computed whenever they are visited.
+    It is stored in double precision if that takes at most :data:`IN_DOUBLE_PRECISION` bytes. It is
+    stored in single precision if that takes at most half of the memory. Otherwise its rows are
+    computed each time they are visited.
 
     Parameters
     ----------
@@ -287,7 +302,7 @@ def kernel_design(compute: Callable[[Any], FloatArray], n_samples: int, memory: 
         Function from an index of rows to their kernel values with all rows.
     n_samples : int
     memory : int, default=None
-        Bytes that are available. None means that this is not known.
+        Number of available bytes. None means that it is not known.
 
     Returns
     -------
@@ -313,12 +328,13 @@ def kernel_design(compute: Callable[[Any], FloatArray], n_samples: int, memory: 
 
 
 def storage_type(n_samples: int, memory: int | None = None) -> np.dtype[Any] | None:
-    """Return the type in which :func:`kernel_design` stores kernel values; None where they are not stored.
+    """Return the type in which :func:`kernel_design` stores kernel values, or None if it does not store them.
 
     Parameters
     ----------
-    n_samples, memory
-        As for :func:`kernel_design`.
+    n_samples : int
+    memory : int, default=None
+        Number of available bytes. None means that it is not known.
 
     Returns
     -------

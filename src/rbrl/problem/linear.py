@@ -1,4 +1,4 @@
-"""A feature matrix as a design, in the coordinates that suit it: its own, whitened, turned, or those of its rows."""
+"""Designs of linear models: in the coordinates of the features, whitened, rotated, or in coordinates of the rows."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,16 +10,9 @@ from scipy.linalg import lapack, qr
 
 from rbrl._common.linalg import gram_matrix, leading_eigenvectors, projected_gram, squares, sum_duplicates, whiten
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
-from rbrl.problem.design import (
-    LARGEST_DECOMPOSITION,
-    DenseDesign,
-    MatrixDesign,
-    RowDesign,
-    adjoint,
-    last_row_times,
-    scores,
-)
+from rbrl.problem.design import LARGEST_DECOMPOSITION, RowDesign, adjoint, last_row_times, scores
 from rbrl.problem.kernel import SpectralDesign
+from rbrl.problem.matrix import DenseDesign, MatrixDesign
 
 
 def drop_empty_columns(X: Any) -> tuple[Any, IntArray]:
@@ -56,7 +49,7 @@ def drop_empty_columns(X: Any) -> tuple[Any, IntArray]:
 
 
 class PresentColumns(MatrixDesign):
-    """The columns of a sparse X that are not empty, as they are. The weights of the others are 0 at the optimum.
+    """A design of the columns of a sparse X that are not empty. The weights of empty columns are 0 at the optimum.
 
     Parameters
     ----------
@@ -78,7 +71,7 @@ class PresentColumns(MatrixDesign):
         super().__init__(kept)
 
     def coefficients(self, W: FloatArray) -> FloatArray:
-        """Return the coefficients of all features: 0 for those of empty columns."""
+        """Return the coefficients of all features. Those of empty columns are 0."""
         coefficients = np.zeros((self.n_features, W.shape[1]))
         coefficients[self.present] = W
         if self.constant != 1.0:
@@ -86,11 +79,11 @@ class PresentColumns(MatrixDesign):
         return coefficients
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
-        """Return the weights of the columns that are present."""
+        """Return the weights of the columns that are not empty."""
         return super().weights(coefficients)[self.present]
 
     def transform(self, rows: Matrix) -> Any:
-        """Return the columns of other rows that are present here."""
+        """Return the columns of other rows that are not empty in X."""
         return rows[:, self.present]
 
 
@@ -101,7 +94,7 @@ def row_design(X: Matrix, constant: float = 1.0) -> MatrixDesign:
     ----------
     X : array or CSR matrix (n_samples, n_features), float64
     constant : float, default=1.0
-        What the last column holds, if it is that of the intercept.
+        Value of the last column, if that column stands for the intercept.
 
     Returns
     -------
@@ -120,7 +113,9 @@ def row_design(X: Matrix, constant: float = 1.0) -> MatrixDesign:
 
 
 def with_constant(X: Matrix, constant: float = 1.0) -> Matrix:
-    """X with a last column of a constant: the intercept as one more feature, with a penalty of its own.
+    """Return X with a constant as last column, so that the intercept is one more feature.
+
+    The larger the constant, the smaller the penalty on the intercept.
 
     Parameters
     ----------
@@ -144,7 +139,7 @@ def with_constant(X: Matrix, constant: float = 1.0) -> Matrix:
 
 
 def _append_constant(X: Any, constant: float) -> Any:
-    """Return a CSR matrix with a last column of a constant. SciPy's `hstack` needs three times the memory of X."""
+    """Return a CSR matrix with a constant as last column. SciPy's `hstack` would need three times the memory of X."""
     n, m = X.shape
     dtype = sparse.get_index_dtype(maxval=max(X.nnz + n, m + 1))
     ends = X.indptr[1:]
@@ -155,10 +150,10 @@ def _append_constant(X: Any, constant: float) -> Any:
 
 
 def eigen_design(X: Matrix) -> RowDesign:
-    r"""The linear model in the eigenbasis of :math:`X'X = V \operatorname{diag}(c) V'`.
+    r"""Return the design of the linear model in the eigenbasis of :math:`X'X = V \operatorname{diag}(c) V'`.
 
-    With weights :math:`W = VB` the scores are :math:`ZB`, :math:`Z = XV`, and :math:`Z'Z` is diagonal. Directions without
-    variance carry no weight at the optimum, and are left out.
+    With weights :math:`W = VB`, the scores are :math:`ZB` for :math:`Z = XV`, and :math:`Z'Z` is
+    diagonal. Directions without variance have weights of 0 at the optimum. They are left out.
 
     Parameters
     ----------
@@ -178,30 +173,33 @@ def eigen_design(X: Matrix) -> RowDesign:
     >>> np.allclose(gram, np.diag(design.gram_diagonal))
     True
     """
-    (n, m), (V, c) = X.shape, whiten(gram_matrix(X), partial(projected_gram, X))
-    # Measured: a sparse entry costs about three dense ones; the rotation is one dense product.
+    n, m = X.shape
+    V, c = whiten(gram_matrix(X), partial(projected_gram, X))
+    # A sparse entry takes the time of about three dense ones, and the rotation is one dense
+    # product.
     if issparse(X) and 3 * X.nnz + m * len(c) < n * len(c):
         return MatrixDesign(X, V, c)
     return DenseDesign(np.asarray(X @ V), 1.0, c, V)
 
 
-# A Gram matrix, by its product with a matrix of few columns.
+# Function that multiplies a Gram matrix by a matrix with few columns.
 Product = Callable[[FloatArray], FloatArray]
-# Beyond these directions, more of them saved no evaluations on text.
+# Largest number of leading directions of a rotation.
 DIRECTIONS = 50
 
 
 class Rotation:
-    r"""An orthogonal matrix Q some of whose columns are given, as a product of reflections.
+    r"""An orthogonal matrix Q of which k columns are given, as a product of reflections.
 
-    :math:`Q = I - Y T Y'` costs as much as its few columns, and leaves the other axes almost where they were. Ridge and
-    nuclear norm do not notice it.
+    A product with :math:`Q = I - Y T Y'` takes the time of a few products with the k columns. The
+    other axes change little. Ridge and nuclear norm are invariant under Q.
 
     Parameters
     ----------
-    directions : array (n_features, k), orthonormal columns
+    directions : array (n_features, k)
+        Matrix with orthonormal columns.
     order : array (n_features,), default=None
-        The axes; directions take the place of the first k of them. None: as they stand.
+        Order of the axes. The directions replace the first k of them. None is the present order.
     """
 
     def __init__(self, directions: FloatArray, order: IntArray | None = None) -> None:
@@ -218,77 +216,102 @@ class Rotation:
             self._T[i, i] = tau[i]
 
     def __matmul__(self, W: FloatArray) -> FloatArray:
-        """Q @ W."""
+        """Return Q @ W."""
         out: FloatArray = self._Y @ (self._T @ (self._Y.T @ W))
         return np.subtract(W, out, out=out)
 
     @property
     def T(self) -> "Rotation":
-        """Q'."""
-        turned = object.__new__(Rotation)
-        turned._Y, turned._T = self._Y, self._T.T
-        return turned
+        """The transpose Q'."""
+        transpose = object.__new__(Rotation)
+        transpose._Y = self._Y
+        transpose._T = self._T.T
+        return transpose
 
     def diagonal_of(self, d: FloatArray, product: Product | None = None) -> FloatArray:
-        """Diagonal of Q' G Q for the G with this diagonal and this product with a matrix; None: G = diag(d)."""
+        """Return the diagonal of Q' G Q, for a symmetric G with the diagonal d.
+
+        `product` multiplies G by a matrix. None means that G is diag(d).
+        """
         C = self._T @ self._Y.T
         GY = d[:, None] * self._Y if product is None else product(self._Y)
         return d - 2.0 * np.einsum("ja,aj->j", GY, C) + np.einsum("aj,ab,bj->j", C, self._Y.T @ GY, C)
 
 
-def rotated(product: Product, diagonal: FloatArray, n_directions: int) -> tuple[Rotation, FloatArray]:
-    """A rotation towards the leading directions of a Gram matrix, and the diagonal of the Gram matrix after it.
+def rotate_to_leading_directions(
+    product: Product, diagonal: FloatArray, n_directions: int
+) -> tuple[Rotation, FloatArray]:
+    """Return a rotation to the leading directions of a Gram matrix, and the diagonal of the rotated Gram matrix.
 
     Parameters
     ----------
     product : callable
-        The Gram matrix, or an estimate of it, times a matrix of few columns.
+        Function that multiplies the Gram matrix, or an estimate of it, by a matrix with few
+        columns.
     diagonal : array (n_features,)
+        Diagonal of the Gram matrix.
     n_directions : int
+
+    Returns
+    -------
+    rotation : Rotation
+    diagonal : array (n_features,)
     """
     V, c = leading_eigenvectors(product, len(diagonal), n_directions)
-    # Directions replace the axes that they lean on most. Any others would have to lean on these in turn, and columns whose
-    # sizes differ would be mixed: 120 instead of 16 evaluations on yeast with columns between 0.01 and 100.
+    # The directions replace the axes on which they have their largest components. If they replaced
+    # others, the rotation would mix columns of very different sizes, and a solver would need many
+    # more evaluations.
     order = qr(V.T, mode="r", pivoting=True)[1]
     rotation = Rotation(V, order)
-    # Of what an estimate leaves a tenth is kept: too small a curvature would make steps too long.
+    # At least a tenth of each entry is kept, because too small a curvature would make steps too
+    # long.
     diagonal = np.maximum(rotation.diagonal_of(diagonal, product), 0.1 * rotation.diagonal_of(diagonal))
     diagonal[order[:n_directions]] = c
     return rotation, diagonal
 
 
-def directions_worth(n_entries: int, n_features: int) -> int:
-    """How many directions cost little beside a product with this many entries of X."""
+def count_directions(n_entries: int, n_features: int) -> int:
+    """Return the number of directions whose products take little time beside a product with X, which has `n_entries`."""
     return int(min(DIRECTIONS, n_features, max(1, n_entries // (4 * max(n_features, 1)))))
 
 
-# Rows that the leading directions are taken from.
+# Largest number of rows from which the leading directions are computed.
 SAMPLE_ROWS = 2**14
 
 
 def rotated_design(X: Matrix, n_labels: int = DIRECTIONS) -> MatrixDesign:
-    """The linear model turned towards the leading directions of its rows, by a :class:`Rotation`: in text the mean row alone
-    holds most of the correlation between columns.
+    """Return the design of the linear model, rotated to the leading directions of its rows by a :class:`Rotation`.
+
+    In text, few directions have most of the correlation between columns.
 
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features)
-    n_labels : int
-        There are no more directions than labels: to find them takes four products with X of their number. With 20 of them
-        20ng, at ridge 10 and a gap of 1e-3, takes .81 of the time with 50, and 26 instead of 24 evaluations.
+    n_labels : int, default=50
+        Largest number of directions. To find them takes the time of four products of X with a
+        matrix that has as many columns.
+
+    Returns
+    -------
+    MatrixDesign
     """
     n, m = X.shape
     sample = X if n <= SAMPLE_ROWS else X[np.linspace(0, n - 1, SAMPLE_ROWS).round().astype(np.int64)]
-    scale, found = n / max(sample.shape[0], 1), directions_worth(X.nnz if issparse(X) else X.size, m)
-    turned = rotated(lambda V: scale * adjoint(sample, scores(sample, V)), squares(X), min(found, n_labels))
-    return MatrixDesign(X, *turned)
+    scale = n / max(sample.shape[0], 1)
+    n_directions = min(count_directions(X.nnz if issparse(X) else X.size, m), n_labels)
+
+    def multiply_gram(V: FloatArray) -> FloatArray:
+        return scale * adjoint(sample, scores(sample, V))
+
+    return MatrixDesign(X, *rotate_to_leading_directions(multiply_gram, squares(X), n_directions))
 
 
 class RowSpaceDesign(SpectralDesign):
-    r"""The linear model when there are fewer rows than features.
+    r"""The design of a linear model with fewer rows than features.
 
-    The optimal weights lie in the row space of X, :math:`W = X'A`; with :math:`XX' = Q \operatorname{diag}(s) Q'` this is
-    the kernel model whose low rank is that of the function, as small as the number of rows.
+    The optimal weights are in the row space of X, :math:`W = X'A`. With
+    :math:`XX' = Q \operatorname{diag}(s) Q'`, this is a kernel model with ``low_rank="function"``.
+    It has as many columns as X has rows.
 
     Parameters
     ----------
@@ -296,46 +319,49 @@ class RowSpaceDesign(SpectralDesign):
     """
 
     def __init__(self, X: Matrix) -> None:
-        self._X, Xt = X, X.T.tocsr() if issparse(X) else X.T
+        self._X = X
+        Xt = X.T.tocsr() if issparse(X) else X.T
         self._set_spectrum(*whiten(gram_matrix(Xt), partial(projected_gram, Xt)), low_rank="function")
 
     def coefficients(self, W: FloatArray) -> FloatArray:
-        """Those of the features: X' A."""
+        """Return the coefficients X' A of the features."""
         return last_row_times(np.asarray(self._X.T @ (self.turn @ (self.scale * W))), self.constant)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
-        """Weights of the part of the coefficients inside the row space."""
+        """Return the weights of the part of the coefficients that is in the row space."""
         return (self.Q.T @ np.asarray(self._X @ last_row_times(coefficients, 1 / self.constant))) / self.stretch
 
     def transform(self, rows: Matrix) -> FloatArray:
-        """Rows of features, by their inner products with the training rows: (n_rows, n_columns)."""
+        """Return the matrix that maps weights to scores of other rows of features: (n_rows, n_columns)."""
         return super().transform(rows @ self._X.T)
 
 
-# Weights of few rows are sums over rows, in which a column this much larger than another leaves the other's no digits
-# that a certificate could use.
+# Largest ratio of the sizes of two columns in :class:`RowSpaceDesign`. Its weights are sums over
+# rows. A column that is larger by more than this leaves too few correct digits in the weights of
+# the other one for a certificate.
 LARGEST_SPREAD = 1e4
-# Up to this many features they are decomposed instead, in about a second.
+# Largest number of features that are decomposed if the sizes of the columns differ by more.
 WIDEST = 2000
 
 
 def linear_design(
     X: Matrix, n_labels: int = 1, n_problems: int = 1, constant: float = 1.0, low_rank: bool = True
 ) -> RowDesign:
-    """The design of a feature matrix.
+    """Return the design of a feature matrix.
 
-    It is whitened where the decomposition pays, and turned towards its leading directions where it does not.
+    It is whitened if the decomposition pays, and otherwise rotated to its leading directions.
 
     Parameters
     ----------
     X : array or CSR matrix (n_samples, n_features), float64
     n_labels : int, default=1
     n_problems : int, default=1
-        How many objectives will be minimised over it.
+        Number of objectives that will be minimised over the design.
     constant : float, default=1.0
-        What the last column holds, if it is that of the intercept: coefficients have the intercept itself in its place.
+        Value of the last column, if that column stands for the intercept. The last coefficient is
+        the intercept itself.
     low_rank : bool, default=True
-        Whether any of them has a nuclear norm.
+        Whether any of the objectives has a nuclear norm.
 
     Returns
     -------
@@ -354,29 +380,32 @@ def linear_design(
     ):
         design: RowDesign = rotated_design(X, n_labels)
     else:
-        few_rows = n < m and (m > WIDEST or rows_tell_columns(X))
+        few_rows = n < m and (m > WIDEST or has_similar_columns(X))
         design = RowSpaceDesign(X) if few_rows else eigen_design(X)
     design.constant = constant
     return design
 
 
-# A decomposition takes ten times the cube of its size, and every evaluation in its coordinates two products with its basis;
-# an entry of a sparse matrix takes twelve operations per label in an evaluation, and what a step does for the nuclear norm
-# 45 times the cube of its size. Whitened coordinates save about ten evaluations: corel5k at the defaults takes 18 instead
-# of 22, delicious 56 instead of 77; stackex_chess takes about the same time in either. Without a nuclear norm, 6,000 rows
-# of 4,000 features and 5,000 labels take 105 s as they are, and 177 s decomposed.
+# Number of evaluations that a solver saves in whitened coordinates.
 EVALUATIONS_SAVED = 10
 
 
 def decomposition_pays(X: Any, n_labels: int, low_rank: bool = True) -> bool:
-    """Whether the decomposition of a sparse matrix, and its use, take less time than the evaluations that it saves."""
-    size, m = min(X.shape), X.shape[1]
+    """Return whether the decomposition of a sparse matrix takes less time than the evaluations that it saves.
+
+    All times are counted in operations. A decomposition takes ten times the cube of its size. Every
+    evaluation in its coordinates takes two products with its basis. An evaluation with X takes
+    twelve operations per label for each entry. The nuclear norm takes 45 times the cube of its size
+    for each step.
+    """
+    size = min(X.shape)
+    m = X.shape[1]
     evaluation = 12 * X.nnz * n_labels + 45 * low_rank * min(size, n_labels) ** 3
     return 10 * size**3 + EVALUATIONS_SAVED * 4 * m * size * n_labels <= EVALUATIONS_SAVED * evaluation
 
 
-def rows_tell_columns(X: Matrix) -> bool:
-    """Whether inner products of rows hold enough digits of every column: these do not differ too much in size."""
+def has_similar_columns(X: Matrix) -> bool:
+    """Return whether the columns are so similar in size that inner products of rows have enough digits of each column."""
     sizes = squares(X)
     present = sizes[sizes > 0]
     return not len(present) or present.max() <= LARGEST_SPREAD**2 * present.min()

@@ -1,4 +1,4 @@
-"""Estimates of the memory that a fit needs, from the sizes of its data, and the refusal of a fit that needs too much."""
+"""Estimates of the memory of a fit from the sizes of its data, and the error for a fit that needs too much memory."""
 
 import warnings
 from collections.abc import Iterator
@@ -23,9 +23,10 @@ class MemoryNeeds(NamedTuple):
     Attributes
     ----------
     least : int
-        Bytes that any fit of these sizes holds at one time. With less memory it is refused.
+        Number of bytes that every fit of these sizes holds at one time. With less memory, the fit
+        raises an error.
     usual : int
-        Bytes that a fit of these sizes usually holds. With less memory there is a warning.
+        Number of bytes that a fit of these sizes usually holds. With less memory, the fit warns.
     """
 
     least: int
@@ -46,17 +47,17 @@ class FitSize(NamedTuple):
 
     @property
     def score_bytes(self) -> int:
-        """Bytes of a matrix of scores."""
+        """Number of bytes of a matrix of scores."""
         return BYTES_OF_DOUBLE * self.n_samples * self.n_labels
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of a matrix of weights, with those of the intercept."""
+        """Number of bytes of a matrix of weights, with the intercepts."""
         return BYTES_OF_DOUBLE * (self.n_features + 1) * self.n_labels
 
     @property
     def kernel_bytes(self) -> int:
-        """Bytes of a kernel matrix."""
+        """Number of bytes of a kernel matrix."""
         return BYTES_OF_DOUBLE * self.n_samples**2
 
 
@@ -127,7 +128,8 @@ def estimate_dual_ascent(size: FitSize, has_nuclear_norm: bool) -> MemoryNeeds:
     -------
     MemoryNeeds
     """
-    # Weights of the solver and of the model, their gradient, and copies of them in the proof; scores of both sides.
+    # Weights of the solver and of the model, their gradient, and copies of them in the proof;
+    # primal and dual scores.
     n_weights = 7 if has_nuclear_norm else 6
     return MemoryNeeds(
         2 * size.weight_bytes + 2 * size.score_bytes, n_weights * size.weight_bytes + 4 * size.score_bytes
@@ -163,9 +165,9 @@ def estimate_quasi_newton(size: FitSize, X: Any) -> MemoryNeeds:
 
 @contextmanager
 def check_memory(needs: MemoryNeeds, size: FitSize, owner: str, remedy: str) -> Iterator[None]:
-    """Refuse a fit for which there is not enough memory, or warn, before its work begins.
+    """Raise an error, or warn, before a fit for which there is not enough memory.
 
-    A MemoryError that occurs in spite of it gets the same explanation.
+    If a MemoryError occurs during the fit, it gets the same explanation.
 
     Parameters
     ----------
@@ -174,7 +176,7 @@ def check_memory(needs: MemoryNeeds, size: FitSize, owner: str, remedy: str) -> 
     owner : str
         Name of the model.
     remedy : str
-        Change of the model that needs less memory.
+        Change of the parameters with which the model needs less memory.
     """
     available = available_bytes()
     text = _explain(needs, size, owner, remedy, available)
@@ -189,7 +191,7 @@ def check_memory(needs: MemoryNeeds, size: FitSize, owner: str, remedy: str) -> 
 
 
 def _explain(needs: MemoryNeeds, size: FitSize, owner: str, remedy: str, available: int | None) -> str:
-    """Explain how much memory a fit needs, how much there is, and what needs less."""
+    """Return a message with the memory that a fit needs, the available memory, and the remedy."""
     known = "" if available is None else f", and {available / 1e9:.3g} GB are available"
     return (
         f"{owner} usually needs about {needs.usual / 1e9:.3g} GB for {size.n_samples} rows, {size.n_features} features and "

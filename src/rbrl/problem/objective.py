@@ -1,7 +1,8 @@
-"""The one sentence that every model here is: a loss of labels and scores, plus penalties on the weights, over a design.
+"""The objective of every convex model: a loss of labels and scores, plus penalties on the weights, over a design.
 
-The penalties are two, and part of the objective: a ridge and the nuclear norm. Solvers know both by what makes them easy,
-the one's second derivatives and the other's singular values, so neither can be exchanged for another function.
+There are two penalties: a ridge and the nuclear norm. Solvers use the second derivatives of the
+ridge and the singular values of the nuclear norm. So neither penalty can be replaced by another
+function.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,15 +16,16 @@ from rbrl._common.typing import Array, BoolArray, FloatArray
 from rbrl.losses.base import Loss, Terms, Weights
 from rbrl.problem.design import Design
 
-# Number of entries in a block of scores or weights. At most 2 MB stay in the cache of the processor. At most a share of
-# all entries makes everything that is computed from a block small beside the whole. Blocks below 128 kB waste time.
+# Limits of the number of entries in a block of scores or weights. A block of at most 2 MB stays in
+# the cache of the processor. A block with a small share of all entries keeps arrays that are
+# computed from it small, too. Smaller blocks than 128 kB waste time.
 LARGEST_BLOCK = 2**18
 SMALLEST_BLOCK = 2**14
 LARGEST_SHARE = 1 / 64
 
 
 def block_size(n_entries: int) -> int:
-    """Return the number of entries of a block, for an array of so many entries that is computed in blocks.
+    """Return the number of entries of a block, for an array with `n_entries` entries that is computed in blocks.
 
     Parameters
     ----------
@@ -52,7 +54,8 @@ class Ridge:
     weight : float
         :math:`\lambda`.
     row_weights : float or array (n_rows, 1), default=1.0
-        :math:`r`: ones in feature coordinates, the kernel's eigenvalues in its spectral coordinates.
+        :math:`r`. It is 1 in feature coordinates, and has the eigenvalues of the kernel in spectral
+        coordinates.
 
     Examples
     --------
@@ -66,34 +69,16 @@ class Ridge:
     row_weights: float | FloatArray = 1.0
 
     def value(self, W: FloatArray) -> float:
-        """The penalty of W.
-
-        Parameters
-        ----------
-        W : array (n_columns, n_labels)
-
-        Returns
-        -------
-        float
-        """
+        """Return the penalty at W."""
         return 0.5 * self.weight * float(np.sum(self.row_weights * W**2))
 
     def gradient(self, W: FloatArray) -> FloatArray:
-        """Its derivatives in the entries of W.
-
-        Parameters
-        ----------
-        W : array (n_columns, n_labels)
-
-        Returns
-        -------
-        array (n_columns, n_labels)
-        """
+        """Return the gradient of the penalty at W: (n_columns, n_labels)."""
         return self.weight * self.row_weights * W
 
     @property
     def curvature(self) -> float:
-        """Largest second derivative."""
+        """The largest second derivative."""
         return self.weight * float(np.max(self.row_weights, initial=0.0))
 
 
@@ -119,29 +104,13 @@ class NuclearNorm:
     weight: float
 
     def value(self, W: FloatArray) -> float:
-        """The penalty of W.
-
-        Parameters
-        ----------
-        W : array (n_columns, n_labels)
-
-        Returns
-        -------
-        float
-        """
+        """Return the penalty at W."""
         return self.weight * float(np.linalg.svd(W, compute_uv=False).sum()) if self.weight and W.any() else 0.0
 
     def prox(self, W: FloatArray, step: float) -> FloatArray:
-        """Minimiser of step * value(V) + ||V - W||^2 / 2: the singular values shrink by step * weight.
+        """Return the minimiser of step * value(V) + ||V - W||^2 / 2 over V.
 
-        Parameters
-        ----------
-        W : array (n_columns, n_labels)
-        step : float
-
-        Returns
-        -------
-        array (n_columns, n_labels)
+        It has the singular values of W, shrunk by step * weight.
         """
         return threshold_singular_values(W, step * self.weight)
 
@@ -152,28 +121,29 @@ class SmoothedNuclear:
     .. math:: \lambda \sum_j \sqrt{\sigma_j^2 + \varepsilon^2}, \qquad
               \text{gradient } W H, \quad H = \lambda V \operatorname{diag}((\sigma^2 + \varepsilon^2)^{-1/2}) V'
 
-    with V from W'W. Where labels outnumber the columns of the design, the same gradient is H W, with V from WW': then H is
-    the better model of how the norm curves, because weights of full row rank may turn to any labels.
+    with V from W'W. If there are more labels than columns of the design, the same gradient is H W,
+    with V from WW'. H is then the better model of the curvature of the norm, because the rows of W
+    need not stay in the span of the present ones.
 
     Parameters
     ----------
     gram : array
-        W'W, or WW' where that is smaller.
+        The smaller one of W'W and WW'.
     left : bool
-        Whether it is WW'; H then stands on the left of the weights.
+        Whether `gram` is WW', so that H multiplies the weights from the left.
     weight : float
         :math:`\lambda`.
     width : float, default=None
-        :math:`\varepsilon`; None leaves it to :meth:`smooth`.
+        :math:`\varepsilon`. None means that :meth:`smooth` is called later.
 
     Attributes
     ----------
     exact, value : float
-        The norm and its smoothed form, times the weight.
+        Nuclear norm and smoothed nuclear norm, times the weight.
     sigma : array
-        Singular values, ascending.
+        Singular values in ascending order.
     hessian : array
-        The reweighted ridge H that has the same gradient, as wide as the smaller Gram matrix.
+        Reweighted ridge H, which has the same gradient. Its shape is the shape of `gram`.
 
     Examples
     --------
@@ -196,14 +166,14 @@ class SmoothedNuclear:
             self.smooth(width)
 
     def smooth(self, width: float) -> None:
-        """Set eps; it is never below what squaring leaves of the singular values."""
+        """Set the width eps. It is at least the error of the singular values, which come from a Gram matrix."""
         self.width = max(width, 1e-13 * self.sigma[-1] + 1e-150)
         root = np.sqrt(self._squares + self.width**2)
         self.value = self.weight * float(root.sum())
         self.hessian = (self.V * (self.weight / root)) @ self.V.T
 
     def reweigh(self, W: FloatArray) -> FloatArray:
-        """W H, or H W if H stands on the left: the gradient at W."""
+        """Return W H, or H W if H multiplies from the left. At the weights themselves it is the gradient."""
         return self.hessian @ W if self.left else W @ self.hessian
 
 
@@ -218,7 +188,7 @@ class EvaluatedRows(NamedTuple):
         Weights of the rows or of their entries.
     loss : Terms
     gradient : array (n_rows, n_labels)
-        Gradient of the loss in the scores.
+        Gradient of the loss with respect to the scores.
     """
 
     rows: slice
@@ -252,18 +222,19 @@ def sum_terms(losses: Sequence[Terms]) -> Terms:
 
 
 class Point(NamedTuple):
-    """Weights with everything one evaluation of the objective there gives.
+    """Weights with the result of an evaluation of the objective at these weights.
 
     Attributes
     ----------
     W : array (n_columns, n_labels)
     scores : array (n_samples, n_labels)
-        Or what the design has for them, as has `residual`.
+        Scores of W. A design whose rows are not in memory has another type for `scores` and
+        `residual`.
     loss : Terms
     residual : array (n_samples, n_labels)
-        Gradient of the loss in the scores.
+        Gradient of the loss with respect to the scores.
     value : float
-        The objective.
+        Value of the objective.
 
     Examples
     --------
@@ -285,28 +256,30 @@ class Point(NamedTuple):
 
 
 class Objective:
-    r"""loss(Y, Z W) + ridge(W) + nuclear(W).
+    r"""The function loss(Y, Z W) + ridge(W) + nuclear(W) of the weights W.
 
     Parameters
     ----------
     design : Design
     Y : array (n_samples, n_labels) of int8
-        Labels in {-1, 0, +1}; 0 is an entry that nobody looked at.
+        Labels in {-1, 0, +1}; 0 is a missing label.
     loss : Loss
     ridge, nuclear : float
-        :math:`\lambda_1` and :math:`\lambda_3`.
-    sample_weight : array (n_samples,), of rows, or (n_samples, n_labels), of entries; or None
+        Weights of the penalties, :math:`\lambda_1` and :math:`\lambda_3`.
+    sample_weight : array (n_samples,) or (n_samples, n_labels), or None
+        Weights of rows or of single labels.
 
     Attributes
     ----------
     shape : tuple (n_columns, n_labels)
-        Of the weights.
+        Shape of the weights.
     known : bool array (n_labels,)
-        Labels that somebody looked at in some row.
-    reached : callable or None
-        Told every gap that a solver certifies; True asks it to stop.
+        Labels that are not missing in every row.
+    on_gap : callable or None
+        Called with every certified gap; returns True to stop the solver.
     lines_are_exact : bool
-        Whether ``loss.line`` is known from all rows; a step found with an estimate has to be confirmed.
+        Whether ``loss.line`` uses all rows. If not, it is an estimate, and a solver must confirm a
+        step that it suggests.
 
     Examples
     --------
@@ -319,7 +292,7 @@ class Objective:
     0.5
     """
 
-    reached: Callable[[float], bool] | None = None
+    on_gap: Callable[[float], bool] | None = None
     lines_are_exact: bool = True
 
     def __init__(
@@ -327,30 +300,32 @@ class Objective:
     ) -> None:
         if design.shape[0] != len(Y):
             raise ValueError(f"The design has {design.shape[0]} rows, but Y has {len(Y)}.")
-        # Of rows that are elsewhere, what stands for labels, loss and scores has the same methods, not the same types.
+        # For rows in files or on other machines, these objects have the same methods but other
+        # types.
         self.design: Any = design
         self.Y: Any = np.ascontiguousarray(Y, np.int8)
         self.loss: Any = loss
-        self.sample_weight, self.shape = sample_weight, (design.shape[1], self.Y.shape[1])
+        self.sample_weight = sample_weight
+        self.shape = (design.shape[1], self.Y.shape[1])
         self.known: BoolArray = np.any(self.Y, axis=0)
         self.ridge = Ridge(float(ridge), design.ridge_weights)
         self.nuclear = NuclearNorm(float(nuclear))
 
     @property
     def evaluations(self) -> float:
-        """Products so far, in pairs of full width: one with the design and one with its transpose."""
+        """Number of evaluations so far. One evaluation is a product with the design and one with its transpose."""
         return self.design.columns / (2 * self.Y.shape[1])
 
     def zeros(self) -> FloatArray:
-        """The zero weights, where every method may start."""
+        """Return weights of zero."""
         return np.zeros(self.shape)
 
     def zero_scores(self) -> Any:
-        """The scores of the zero weights."""
+        """Return the scores of weights of zero."""
         return np.zeros(self.Y.shape)
 
     def at(self, W: FloatArray, scores: Any = None) -> Point:
-        """Evaluate at W; half an evaluation, none if the scores are known."""
+        """Evaluate the objective at W. It costs half an evaluation, or nothing if the scores are given."""
         scores = self.design.scores(W) if scores is None else scores
         loss, residual = self.loss.evaluate(self.Y, scores, self.sample_weight)
         return Point(W, scores, loss, residual, loss.value + self.ridge.value(W) + self.nuclear.value(W))
@@ -358,7 +333,7 @@ class Objective:
     def evaluate_rows(self, scores_of: Callable[[slice], FloatArray]) -> Iterator[EvaluatedRows]:
         """Evaluate the loss of one block of rows after the other.
 
-        A loss is a sum over rows. So no more than the scores and the gradients of a block are in memory.
+        A loss is a sum over rows. So only the scores and the gradients of one block are in memory.
 
         Parameters
         ----------
@@ -403,20 +378,14 @@ class Objective:
         return sum_terms([block.loss for block in self.evaluate_rows(scores_of)])
 
     def value(self, W: FloatArray) -> float:
-        """The objective at W.
-
-        Parameters
-        ----------
-        W : array (n_columns, n_labels)
-
-        Returns
-        -------
-        float
-        """
+        """Return the objective at W."""
         return self.at(W).value
 
     def value_at(self, W: FloatArray, scores: Any) -> float:
-        """The objective where scores are known, to the eight digits that the Gram matrix of W leaves: for comparisons."""
+        """Return the objective at W, whose scores are given, for comparisons.
+
+        The nuclear norm comes from a Gram matrix, so that the value has about eight correct digits.
+        """
         nuclear = self.nuclear.weight * float(gram_singular_values(W).sum()) if self.nuclear.weight else 0.0
         if self.lines_are_exact:
             loss = self.loss.evaluate(self.Y, scores, self.sample_weight)[0].value
@@ -425,12 +394,15 @@ class Objective:
         return loss + self.ridge.value(W) + nuclear
 
     def idle_labels(self) -> BoolArray:
-        """Labels that nobody looked at, and that no other label's scores pull at: their best weights are 0, (n_labels,)."""
+        """Return which labels are missing in every row and are not coupled to any other label: (n_labels,).
+
+        Their weights are 0 at the optimum.
+        """
         idle = ~self.known
         if idle.any():
             idle &= ~self.loss.label_hessian(self.Y, self.zero_scores(), self.sample_weight).any(axis=1)
         return idle
 
     def smooth_gradient(self, W: FloatArray, residual: Any) -> FloatArray:
-        """Gradient of loss and ridge, from the loss gradient in the scores: half an evaluation."""
+        """Return the gradient of loss and ridge at W, from the residual there. It costs half an evaluation."""
         return self.design.adjoint(residual) + self.ridge.gradient(W)

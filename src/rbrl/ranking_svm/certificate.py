@@ -34,9 +34,9 @@ from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl._loops import rows as loops
 from rbrl.ranking_svm.pairs import GramRows, HingePairs, Rows
 from rbrl.ranking_svm.pairwise_ascent import DualResult, PairwiseAscent, Start
-from rbrl.solvers.base import message_unconverged
-from rbrl.solvers.certificate import ROUNDING, relative_gap
-from rbrl.solvers.proof import DOUBTFUL, EXTENDED_ENTRIES
+from rbrl.solvers.base import explain_unconverged
+from rbrl.solvers.certificate import BLOCK_ENTRIES, PRODUCT_ROUNDING, relative_gap
+from rbrl.solvers.proof import DOUBTFUL
 
 REMEDY = "Raise max_iter or tol, scale X, or use a smaller C."
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps / 2)
@@ -93,7 +93,7 @@ class LinearSpace:
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
         """Return an upper bound of the squared norm of X'B."""
-        share = ROUNDING * np.sqrt(len(B)) + 2 * UNIT_ROUNDOFF
+        share = PRODUCT_ROUNDING * np.sqrt(len(B)) + 2 * UNIT_ROUNDOFF
         magnitudes = np.asarray(abs(self.centred).T @ (share * np.abs(B) + error))
         return float(np.sum((np.abs(np.asarray(self.centred.T @ B)) + magnitudes) ** 2))
 
@@ -115,7 +115,7 @@ class KernelSpace:
         """Return K[rows] @ model."""
         K = self.K[rows].astype(model.dtype, copy=False)
         # The kernel values are rounded to double precision, in any precision of the product.
-        share = ROUNDING * np.sqrt(K.shape[1])
+        share = PRODUCT_ROUNDING * np.sqrt(K.shape[1])
         return BoundedValues(K @ model, share * (np.abs(K) @ np.abs(model)))
 
     def penalty_products(self, model: FloatArray, scores: BoundedValues, rows: slice) -> tuple[FloatArray, float]:
@@ -124,7 +124,7 @@ class KernelSpace:
 
     def largest_square(self, B: FloatArray, error: FloatArray) -> float:
         """Return an upper bound of the inner product of B and K B."""
-        share = ROUNDING * np.sqrt(len(B))
+        share = PRODUCT_ROUNDING * np.sqrt(len(B))
         magnitudes = np.abs(self.K) @ (share * np.abs(B) + error)
         KB = self.K @ B
         rounding = np.sum(np.abs(B) * magnitudes) + np.sum(error * (np.abs(KB) + magnitudes))
@@ -189,7 +189,7 @@ def certify(
 
 def _rounding(dtype: Any) -> float:
     """Return the factor of the rounding error of a sum of k products: the error / (sqrt(k) x magnitudes)."""
-    return ROUNDING * float(np.finfo(dtype).eps / np.finfo(np.float64).eps)
+    return PRODUCT_ROUNDING * float(np.finfo(dtype).eps / np.finfo(np.float64).eps)
 
 
 def _primal(
@@ -197,7 +197,7 @@ def _primal(
 ) -> tuple[float, float]:
     """Return the objective in the precision of the model, and a bound on its rounding error."""
     n_rows = len(pairs.start) - 1
-    step = n_rows if model.dtype == np.float64 else max(1, EXTENDED_ENTRIES // (len(model) + 1))
+    step = n_rows if model.dtype == np.float64 else max(1, BLOCK_ENTRIES // (len(model) + 1))
     products = np.zeros((model.shape[1], model.shape[1]), model.dtype)
     loss = np.zeros((), model.dtype)
     doubt = 0.0
@@ -258,16 +258,16 @@ def _dual(space: FeatureSpace, pairs: HingePairs, lift: float, duals: FloatArray
     B = pairs.coefficients(duals)
     magnitudes = np.zeros_like(B)
     loops.pair_sums(pairs.start, pairs.winner, pairs.loser, duals, 1.0, magnitudes)
-    error = ROUNDING * np.sqrt(pairs.n_labels) * magnitudes
-    imbalance = np.abs(B.sum(axis=0)) + ROUNDING * np.sqrt(len(B)) * np.abs(B).sum(axis=0) + error.sum(axis=0)
-    linear = float(pairs.margin @ duals) * (1.0 - ROUNDING * np.sqrt(len(duals)))
+    error = PRODUCT_ROUNDING * np.sqrt(pairs.n_labels) * magnitudes
+    imbalance = np.abs(B.sum(axis=0)) + PRODUCT_ROUNDING * np.sqrt(len(B)) * np.abs(B).sum(axis=0) + error.sum(axis=0)
+    linear = float(pairs.margin @ duals) * (1.0 - PRODUCT_ROUNDING * np.sqrt(len(duals)))
     quadratic = 0.5 * space.largest_square(B, error)
     if free:
         spread = _largest_spread(space, pairs, component, upper)
         linear -= 0.5 * float(np.sum(imbalance[imbalance > 0] * spread[imbalance > 0]))
     elif lift:
         quadratic += 0.5 * lift * float(imbalance @ imbalance)
-    quadratic *= 1.0 + ROUNDING * np.sqrt(B.size)
+    quadratic *= 1.0 + PRODUCT_ROUNDING * np.sqrt(B.size)
     share = min(linear / (2.0 * quadratic), 1.0) if quadratic > 0 else 1.0
     bound = share * linear - share**2 * quadratic
     return bound if bound > 0 else 0.0
@@ -389,7 +389,7 @@ def _describe(solution: PairSolution, dtype: np.dtype[Any], tol: float, max_iter
         return ""
     if solution.result.gap > tol:
         certified = replace(solution.result, objective=solution.certificate.objective, gap=gap)
-        return message_unconverged("Dual ascent", certified, tol, max_iter, REMEDY)
+        return explain_unconverged("Dual ascent", certified, tol, max_iter, REMEDY)
     certified_gap = f"only to a relative gap of {gap:.1e}" if np.isfinite(gap) else "to no relative gap"
     remedy = "Pass X as float64, scale X" if dtype == np.float32 else "Scale X"
     return (

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix
 from rbrl._loops import rows as loops
 from rbrl.losses.base import row_weights
-from rbrl.problem.linear import rows_tell_columns
+from rbrl.problem.linear import has_similar_columns
 
 # Number of label pairs that are compared at a time.
 COMPARED_PAIRS = 5_000_000
@@ -332,7 +332,7 @@ def choose_rows(X: Matrix) -> Rows:
     """
     n = X.shape[0]
     # The `size` of a sparse matrix is the number of stored entries.
-    if n > LARGEST_ROW_GRAM or 2 * X.size < n * n or not rows_tell_columns(X):
+    if n > LARGEST_ROW_GRAM or 2 * X.size < n * n or not has_similar_columns(X):
         return FeatureRows(X)
     K = X @ X.T
     return GramRows(K if isinstance(K, np.ndarray) else K.toarray())

@@ -1,6 +1,12 @@
-"""Algorithms 1 and 2 of the paper: accelerated proximal gradient, and the Lipschitz constants it steps by."""
+"""Algorithms 1 and 2 of the paper: the accelerated proximal gradient method with a constant step.
+
+step b:  W = prox(G - gradient(G) / L),  G = W + momentum (W - previous W)
+
+L is a Lipschitz constant of the gradient: the rigorous one, or the one in the authors' program.
+"""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +18,10 @@ from rbrl.solvers.base import Bound, Run, SolverResult, Start
 
 
 def rigorous(objective: Objective) -> float:
-    """Largest eigenvalue of Z' diag(row curvature of the loss) Z, plus that of the ridge: an upper bound, always."""
+    """Return the largest eigenvalue of Z' diag(row curvature of the loss) Z plus the curvature of the ridge.
+
+    It is always an upper bound of the curvature.
+    """
     row_curvature = objective.loss.curvature(objective.Y, objective.sample_weight)
     if not np.isfinite(row_curvature).all():
         raise ValueError(
@@ -23,14 +32,16 @@ def rigorous(objective: Objective) -> float:
 
 
 def paper(objective: Objective) -> float:
-    """The constant of the authors' own program: RBRL's, or CPNL's.
+    """Return the constant of the authors' program for RBRL or for CPNL.
 
-    RBRL's, eqs. (23) and (31) of the paper, is not an upper bound in general: its proof varies one label's weights with the
-    others fixed. CPNL's is one, every term bounded by its Frobenius norm.
+    The constant for RBRL, eqs. (23) and (31) of the paper, is not always an upper bound of the
+    curvature. Its proof changes the weights of one label while the others are fixed. The constant
+    for CPNL is an upper bound: it bounds every term by its Frobenius norm.
     """
     terms = objective.loss.terms if isinstance(objective.loss, WeightedSum) else ((1.0, objective.loss),)
     norms = objective.design.row_norms()
-    squares, ridge = np.sum(norms**2), objective.ridge.weight * np.linalg.norm(objective.ridge.row_weights)
+    squares = np.sum(norms**2)
+    ridge = objective.ridge.weight * np.linalg.norm(objective.ridge.row_weights)
     if all(isinstance(loss, (SquaredHinge, PairwiseSquaredHinge)) for _, loss in terms):
         weight = sum(c for c, loss in terms if isinstance(loss, PairwiseSquaredHinge))
         ranking = weight * _paper_pairwise(objective.Y, norms)
@@ -47,20 +58,18 @@ def paper(objective: Objective) -> float:
 
 
 def _paper_pairwise(Y: Array, norms: FloatArray) -> float:
-    """sqrt(max_j A_j B_j) of the paper's Proposition 1; rows without a pair are left out."""
-    p, q = (Y > 0).sum(axis=1), (Y < 0).sum(axis=1)
-    both = (p > 0) & (q > 0)
-    Y, p, q, norms = Y[both], p[both], q[both], norms[both]
+    """Return sqrt(max_j A_j B_j) of Proposition 1 of the paper, without rows that have no pair of labels."""
+    has_pair = (Y > 0).any(axis=1) & (Y < 0).any(axis=1)
+    Y = Y[has_pair]
+    norms = norms[has_pair]
+    p = (Y > 0).sum(axis=1)
+    q = (Y < 0).sum(axis=1)
     partners = np.select([Y > 0, Y < 0], [q[:, None], p[:, None]], 0).astype(float)
     B = (partners * (norms**4 / (p * q) ** 2.0)[:, None]).sum(axis=0)
     return float(np.sqrt(np.max(partners.sum(axis=0) * B, initial=0.0)))
 
 
 CONSTANTS = {"paper": paper, "rigorous": rigorous}
-
-
-# The authors' program stops where the objective changed by less than this share of itself, or after so many iterations.
-PAPER_TOL, PAPER_MAX_ITER = 1e-6, 1999
 
 
 @dataclass(frozen=True)
@@ -72,14 +81,16 @@ class APG:
     Parameters
     ----------
     lipschitz : {"rigorous", "paper"}
-        The constant whose inverse is the step. The paper's is larger on most data, and not an upper bound on some.
+        Constant whose inverse is the step length. The constant of the paper is larger on most data,
+        and no upper bound of the curvature on some.
     stop : {"gap", "paper"}
-        "gap": the certified relative gap is at most `tol`. "paper": the objective changed by less than 1e-6 of itself,
-        or 1999 iterations, as in the authors' program; `tol` and `max_iter` then have no effect.
+        Stopping rule. "gap" stops when the certified relative gap is at most `tol`. "paper" stops
+        as the authors' program does: when the objective changes by less than 1e-6 of itself, or
+        after 1999 iterations. `tol` and `max_iter` then have no effect.
     restart : bool
-        Forget the momentum whenever it points uphill.
+        Whether the momentum starts again at zero when it points uphill.
     check_every : int
-        Iterations between two certificates; each costs half an evaluation.
+        Number of iterations between two certificates. A certificate costs half an evaluation.
 
     Examples
     --------
@@ -93,6 +104,10 @@ class APG:
     ([[0.5]], True)
     """
 
+    # Tolerance and number of iterations of the stopping rule "paper".
+    PAPER_TOL: ClassVar[float] = 1e-6
+    PAPER_MAX_ITER: ClassVar[int] = 1999
+
     lipschitz: str = "rigorous"
     stop: str = "gap"
     restart: bool = False
@@ -104,39 +119,43 @@ class APG:
         check_choice("APG", "stop", self.stop, ("gap", "paper"))
         if not isinstance(objective.design, RowDesign):
             raise ValueError(
-                f"A constant step is taken from the rows themselves. Got a {type(objective.design).__name__}, which knows "
-                "sums over its rows only; use the solver 'auto'."
+                "APG computes its constant step from rows in memory. Got a "
+                f"{type(objective.design).__name__}, which has sums over its rows only; use the solver 'auto'."
             )
         if self.stop == "paper":
-            tol, max_iter = PAPER_TOL, PAPER_MAX_ITER
+            tol = self.PAPER_TOL
+            max_iter = self.PAPER_MAX_ITER
         run = Run(objective, tol, max_iter)
-        # A constant of 0 means a gradient of 0 everywhere: any step will do.
-        L, b, arrived = CONSTANTS[self.lipschitz](objective) or 1.0, 1.0, False
+        # A constant of 0 means that the gradient is 0 everywhere. Any step length is then right.
+        L = CONSTANTS[self.lipschitz](objective) or 1.0
+        b = 1.0
+        converged = False
         run.now = G = objective.at(objective.zeros() if start is None else start)
-        while not arrived and not run.stopped_by and run.n_iter < max_iter:
+        while not converged and not run.stopped_by and run.n_iter < max_iter:
             old = run.now
             W = objective.nuclear.prox(G.W - objective.smooth_gradient(G.W, G.residual) / L, 1.0 / L)
             if self.restart and np.vdot(G.W - W, W - old.W) > 0:
                 b = 1.0
             run.now = now = objective.at(W)
-            b_old, b = b, (1.0 + np.sqrt(1.0 + 4.0 * b**2)) / 2.0
+            b_old = b
+            b = (1.0 + np.sqrt(1.0 + 4.0 * b**2)) / 2.0
             momentum = (b_old - 1.0) / b
-            # Scores are linear in the weights, so those of G cost no product.
+            # Scores are linear in the weights, so the scores of G need no product.
             G = objective.at(W + momentum * (W - old.W), now.scores + momentum * (now.scores - old.scores))
-            # The product at the start is not counted: an iteration is an evaluation.
+            # The product at the start is not counted, so that an iteration costs one evaluation.
             run.note(now.value, objective.evaluations - 0.5)
-            arrived = self._arrived(run)
+            converged = self._meets_stopping_rule(run)
         remedy = "The paper's rule allows no more; lipschitz='rigorous' with stop='gap' goes on to the optimum."
-        return run.result("APG", run.now.W, arrived, remedy if self.stop == "paper" else None)
+        return run.result("APG", run.now.W, converged, remedy if self.stop == "paper" else None)
 
-    def _arrived(self, run: Run) -> bool:
-        """The stopping rule: of a certificate, which is not asked for at every iterate, or of the paper."""
+    def _meets_stopping_rule(self, run: Run) -> bool:
+        """Return whether the run may stop. The last iterate and every tenth one, by default, are certified."""
         by_paper = self.stop == "paper"
         (before, _), (now, _) = run.way[-2:]
-        settled = run.n_iter > 1 and (abs(now - before) / before if before > 0 else 0.0) <= run.tol
-        if run.n_iter < run.max_iter and not (settled if by_paper else run.n_iter % self.check_every == 0):
+        is_settled = run.n_iter > 1 and (abs(now - before) / before if before > 0 else 0.0) <= run.tol
+        if run.n_iter < run.max_iter and not (is_settled if by_paper else run.n_iter % self.check_every == 0):
             return False
-        # Of this iterate alone, whatever earlier ones gave.
+        # The bound is that of this iterate, not the best one of all iterates.
         run.bound = Bound()
         run.certify(run.now.W, run.objective.design.adjoint(run.now.residual))
-        return settled if by_paper else run.gap() <= run.tol
+        return is_settled if by_paper else run.gap() <= run.tol

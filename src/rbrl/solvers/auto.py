@@ -1,4 +1,4 @@
-"""The choice of a solver, where the user leaves it open."""
+"""The rule that chooses a solver if the user does not."""
 
 import warnings
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from rbrl.solvers.quasi_newton import QuasiNewton
 
 @dataclass(frozen=True)
 class KernelBlocks(DualAscent):
-    """Dual ascent, by the name of the solver for large kernels in version 0.1.0, whose model files may have it.
+    """Old name of dual ascent, which model files of version 0.1.0 may contain.
 
     Parameters
     ----------
     memory, leading : int
-        Parameters of that solver, which have no effect.
+        Old parameters without effect.
     """
 
     memory: int = 20
@@ -37,25 +37,31 @@ class KernelBlocks(DualAscent):
 
 @dataclass(frozen=True)
 class SolverRule:
-    r"""The rule that chooses between dual ascent and the quasi-Newton solver, by what is known before the fit.
+    r"""The rule that chooses between dual ascent and the quasi-Newton solver.
 
-    Dual ascent serves objectives whose rows it can visit, if its loop is compiled and the loss of a row has the terms that
-    the loop knows. It needs a ridge: with the ridge R of its proximal problems, momentum needs some
-    :math:`\sqrt{R / \lambda_1}` of them. The quasi-Newton solver serves everything else. It also serves dense data with no
-    more columns than rows and a weak ridge. There, the eigenvectors of the columns make a good model of the
-    loss, whatever the ridge. Only a kernel matrix that is too large to be decomposed is left to dual ascent in any case.
-    `python -m benchmarks.text` has the times of dual ascent on text, `python -m benchmarks.kernel_rows` those with kernels,
-    and `python -m benchmarks.solver` those on problems of all kinds.
+    It uses only what is known before the fit. Dual ascent is possible if
+
+    - the design has rows that it can visit, and its loop is compiled;
+    - the loss of a row consists of squared hinges and quadratic forms;
+    - there is a ridge. With the ridge R of its proximal problems, momentum needs about
+      :math:`\sqrt{R / \lambda_1}` of them.
+
+    The quasi-Newton solver serves all other objectives. It also serves dense data with no more
+    columns than rows and a weak ridge, because the eigenvectors of the columns then give a good
+    model of the loss. A kernel matrix that is too large to be decomposed is always left to dual
+    ascent. `python -m benchmarks.text` prints the times of dual ascent on text,
+    `python -m benchmarks.kernel_rows` the times with kernels, and `python -m benchmarks.solver` the
+    times on problems of all kinds.
 
     Parameters
     ----------
     passes_per_problem : float, default=8
-        Number of passes over the rows for each proximal problem that momentum needs.
+        Expected number of passes over the rows for each proximal problem.
     quasi_newton_evaluations : float, default=30
-        Number of evaluations of the quasi-Newton solver on dense data with few columns.
+        Expected number of evaluations of the quasi-Newton solver on dense data with few columns.
     give_up : float, default=0.25
-        Share of `max_iter` after which dual ascent gives up, if it expects not to reach the tolerance. The quasi-Newton
-        solver then goes on.
+        Share of `max_iter` after which dual ascent gives up if it expects not to reach the
+        tolerance. The quasi-Newton solver then continues.
 
     Examples
     --------
@@ -78,9 +84,10 @@ class SolverRule:
         Parameters
         ----------
         objective : Objective
-            Objective over the rows as they are: :func:`rbrl.problem.linear.row_design`,
-            :class:`rbrl.problem.KernelDesign`.
+            Objective over the original rows, with a design of
+            :func:`rbrl.problem.linear.row_design` or a :class:`rbrl.problem.KernelDesign`.
         max_iter : int, default=1000
+            Largest number of iterations.
 
         Returns
         -------
@@ -100,9 +107,9 @@ class SolverRule:
         return ascent
 
     def expect_evaluations(self, objective: Objective) -> float:
-        """Return the evaluations that the quasi-Newton solver takes, with those that its set-up costs.
+        """Return the number of evaluations that the quasi-Newton solver needs, its decomposition included.
 
-        It is infinite where they are not known in advance.
+        It is infinite if it is not known in advance.
         """
         design = objective.design
         n_samples, n_columns = design.shape

@@ -1,11 +1,11 @@
-"""The protocol and the result of every solver, the record of a run, and the message of an unconverged one.
+"""The protocol and the result of every solver, the record of a run, and the message of a run that did not converge.
 
-A solver returns its messages and does not warn: its caller decides whether they still hold. The estimators give them as
-warnings.
+A solver returns its messages and does not warn, because its caller may still improve the result.
+The estimators turn the messages that remain into warnings.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,9 +13,8 @@ from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective
 from rbrl.solvers.certificate import lower_bound, relative_gap
 
-# Gaps that are rounding, and steps without descent after which a value stands: weights of equal problems then agree to 13
-# digits, by the gap alone to 7 (what is left of the gradient is squared in it).
-ROUNDING, STANDING = 1e-15, 5
+# Largest gap that is rounding. A tolerance that is not larger asks for the most exact weights.
+ROUNDING_GAP = 1e-15
 
 
 @dataclass
@@ -25,25 +24,28 @@ class SolverResult:
     Attributes
     ----------
     weights : array (n_columns, n_labels), or None
-        In the coordinates of the objective's design. None in a :class:`Solution` whose coefficients hold them.
+        Weights in the coordinates of the objective's design. None in a :class:`Solution` whose
+        coefficients are the weights.
     objective : float
+        Value of the objective at the weights.
     gap : float
         Rigorous upper bound on the relative distance of `objective` from the optimum.
     evaluations : float
-        One is a product with the design and one with its transpose.
+        Number of evaluations. One evaluation is a product with the design and one with its
+        transpose.
     n_iter : int
     converged : bool
         Whether the solver's own stopping rule was met.
     history : array
         Objective values, one per iteration.
     costs : array
-        Evaluations after which each of them was known; empty where a solver does not keep them.
-    scores : array (n_samples, n_labels)
-        Both may be None: not every solver keeps them.
-    dual_scores : array (n_samples, n_labels)
-        The scores whose loss gradient gave the best lower bound; None means `scores`.
+        Number of evaluations after each iteration; empty if the solver does not record them.
+    scores : array (n_samples, n_labels) or None
+        Scores of the weights, if the solver keeps them.
+    dual_scores : array (n_samples, n_labels) or None
+        Scores whose loss gradient gave the best lower bound. None means `scores`.
     messages : tuple of str
-        Why the stopping rule was not met, and what to do about it; empty if it was.
+        Reasons why the stopping rule was not met, with the remedy; empty if it was met.
     gave_up : bool
         Whether the solver stopped because it expected that the iterations would not be enough.
 
@@ -78,7 +80,7 @@ Start = FloatArray | None
 
 
 class Solver(Protocol):
-    """Objective in, result out.
+    """Protocol of all solvers.
 
     Examples
     --------
@@ -93,15 +95,17 @@ class Solver(Protocol):
     """
 
     def solve(self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000) -> SolverResult:
-        """Minimise `objective` from `start`, weights in the coordinates of its design, or from where the solver likes.
+        """Minimise an objective.
 
         Parameters
         ----------
         objective : Objective
         start : array (n_columns, n_labels), default=None
+            First weights, in the coordinates of the design. None lets the solver choose them.
         tol : float, default=1e-4
-            The gap to stop at.
+            Largest certified relative gap at which the solver stops.
         max_iter : int, default=1000
+            Largest number of iterations.
 
         Returns
         -------
@@ -117,7 +121,7 @@ class Bound(NamedTuple):
 
 
 class Run:
-    """What is kept in a minimisation: the values on the way and what they cost, the point reached, the best lower bound.
+    """Record of a minimisation: objective values with their costs, the current point, and the best lower bound.
 
     Parameters
     ----------
@@ -128,70 +132,169 @@ class Run:
     Attributes
     ----------
     way : list of (value, evaluations)
-        Objective values, one per iteration, and what the objective had cost by then; before them, what it cost at first.
+        Objective value of each iteration, and the number of evaluations after it. The first entry
+        has the number of evaluations before the first iteration.
     now : point with a `value`, a `loss` and `scores`
+        Current point.
     bound : Bound
-        The best so far.
+        Best lower bound so far.
     stopped_by : str
-        "itself" where nothing is left to try, "callback" where the one who watches asked for it.
+        "callback" if `on_gap` of the objective returned True, "itself" if the solver has no further
+        step to try, "forecast" if it expects not to reach the tolerance, and empty while it may
+        continue.
     """
+
+    # Number of iterations without descent after which the value no longer changes. With a tolerance
+    # that is rounding, a run goes on until then, because the gap falls with the square of the
+    # gradient: it is rounding long before the weights are exact.
+    STANDSTILL_ITERATIONS: ClassVar[int] = 5
 
     now: Any
 
     def __init__(self, objective: Objective, tol: float, max_iter: int) -> None:
-        self.objective, self.tol, self.max_iter = objective, tol, max_iter
-        self.way, self.bound, self.stopped_by = [(np.inf, objective.evaluations)], Bound(), ""
+        self.objective = objective
+        self.tol = tol
+        self.max_iter = max_iter
+        self.way = [(np.inf, objective.evaluations)]
+        self.bound = Bound()
+        self.stopped_by = ""
 
     @property
     def n_iter(self) -> int:
-        """Iterations so far."""
+        """Number of iterations so far."""
         return len(self.way) - 1
 
     def note(self, value: float, evaluations: float | None = None) -> None:
-        """Record an objective value and what it had cost."""
+        """Record the objective value of an iteration, and the number of evaluations after it."""
         self.way.append((value, self.objective.evaluations if evaluations is None else evaluations))
 
     def certify(self, W: FloatArray, adjoint: FloatArray) -> float:
-        """The lower bound of the point reached, from Z' times its residual, kept if it is the best; tell who watches."""
+        """Return the lower bound at the current point, from Z' times its residual; keep the bound if it is the best one.
+
+        The callback of the objective is called with the gap.
+        """
         bound = lower_bound(self.objective, W, self.now.loss, adjoint)
         if bound >= self.bound.value:
             self.bound = Bound(bound, self.now.scores)
-        if self.objective.reached is not None and self.objective.reached(self.gap()):
+        if self.objective.on_gap is not None and self.objective.on_gap(self.gap()):
             self.stopped_by = "callback"
         return bound
 
     def gap(self) -> float:
-        """The certified relative gap of the point reached."""
+        """Return the certified relative gap of the current point."""
         return relative_gap(self.now.value, self.bound.value)
 
-    def finished(self) -> bool:
-        """Whether there is nothing more to do. A tolerance that is rounding asks for steps until the value stands."""
-        stands = self.tol > ROUNDING or self.way[-1][0] >= self.way[-1 - STANDING :][0][0]
-        proved = stands and self.gap() <= max(self.tol, ROUNDING)
-        return proved or bool(self.stopped_by) or self.n_iter >= self.max_iter
+    def is_finished(self) -> bool:
+        """Return whether the run has reached its tolerance, was stopped, or has used all its iterations."""
+        first_of_last = self.way[-1 - self.STANDSTILL_ITERATIONS :][0][0]
+        is_exact = self.tol > ROUNDING_GAP or self.way[-1][0] >= first_of_last
+        is_certified = is_exact and self.gap() <= max(self.tol, ROUNDING_GAP)
+        return is_certified or bool(self.stopped_by) or self.n_iter >= self.max_iter
 
     def result(self, solver: str, weights: FloatArray, converged: bool, remedy: str | None = None) -> SolverResult:
-        """Return the result of `solver`, with a message if its stopping rule was not met: `remedy` says what to do where the
-        rule is not the tolerance."""
-        history, costs = np.reshape(self.way[1:], (-1, 2)).T - [[0.0], [self.way[0][1]]]
-        spent, scores = self.objective.evaluations - self.way[0][1], (self.now.scores, self.bound.scores)
-        reached = weights, self.now.value, self.gap(), spent, self.n_iter, converged
-        result = SolverResult(*reached, history, costs, *scores)
+        """Return the result of a run, with a message if its stopping rule was not met.
+
+        Parameters
+        ----------
+        solver : str
+            Name of the solver in the message.
+        weights : array (n_columns, n_labels)
+        converged : bool
+            Whether the stopping rule was met.
+        remedy : str, default=None
+            Remedy in the message of a solver whose stopping rule is not the tolerance.
+
+        Returns
+        -------
+        SolverResult
+        """
+        before = self.way[0][1]
+        history, costs = np.reshape(self.way[1:], (-1, 2)).T - [[0.0], [before]]
+        spent = self.objective.evaluations - before
+        scores = self.now.scores, self.bound.scores
+        point = weights, self.now.value, self.gap(), spent, self.n_iter, converged
+        result = SolverResult(*point, history, costs, *scores)
         if not converged:
-            penalised, tol = self.objective.ridge.weight or self.objective.nuclear.weight, None if remedy else self.tol
-            remedy = remedy or (STOPPED if self.stopped_by == "callback" else WAY_OUT if penalised else UNCERTIFIED)
-            result.messages = (message_unconverged(solver, result, tol, self.max_iter, remedy),)
+            tol = None if remedy else self.tol
+            remedy = remedy or self._choose_remedy()
+            result.messages = (explain_unconverged(solver, result, tol, self.max_iter, remedy),)
         return result
+
+    def _choose_remedy(self) -> str:
+        """Return what a user can do about a gap above the tolerance."""
+        if self.stopped_by == "callback":
+            return STOPPED
+        return REMEDY if self.objective.ridge.weight or self.objective.nuclear.weight else UNCERTIFIED
+
+
+@dataclass
+class GapForecast:
+    """Forecast of the passes that a solver still needs, if the gap falls by the same factor in each pass.
+
+    Parameters
+    ----------
+    tol : float
+        Gap at which the solver stops.
+
+    Attributes
+    ----------
+    n_iter : int
+        Number of passes at the last check.
+    gap : float
+        Gap at the last check.
+    rate : float
+        Fall of the logarithm of the gap in a pass; 0 if it is not known.
+    passes_left : float
+        Number of passes until the gap is the tolerance; 0 if it is not known.
+    next_check : int
+        Pass after which the gap is computed next.
+
+    Examples
+    --------
+    >>> from rbrl.solvers.base import GapForecast
+    >>> forecast = GapForecast(tol=1e-4)
+    >>> forecast.update(2, 1e-1)
+    >>> forecast.update(4, 1e-2)
+    >>> round(forecast.passes_left), forecast.next_check
+    (4, 6)
+    """
+
+    tol: float
+    n_iter: int = 0
+    gap: float = np.inf
+    rate: float = 0.0
+    passes_left: float = 0.0
+    next_check: int = 2
+
+    def update(self, n_iter: int, gap: float) -> None:
+        """Take in the gap after `n_iter` passes.
+
+        The next check comes when the gap is expected to be the tolerance, but not later than after
+        half as many passes again as there were.
+        """
+        passes = n_iter - self.n_iter
+        gap_before = self.gap
+        self.n_iter = n_iter
+        self.gap = gap
+        latest = max(n_iter + (n_iter + 1) // 2, 2)
+        if np.isfinite(gap_before) and 0 < gap < gap_before and self.tol > 0:
+            self.rate = float(np.log(gap_before / gap) / passes)
+            self.passes_left = float(np.log(gap / self.tol) / self.rate)
+            self.next_check = int(np.clip(np.ceil(n_iter + self.passes_left), n_iter + 1, latest))
+        else:
+            self.rate = 0.0
+            self.passes_left = 0.0
+            self.next_check = latest
 
 
 STOPPED = "A callback asked it to stop."
-WAY_OUT = "Raise max_iter or tol, scale X, or use a larger ridge."
+REMEDY = "Raise max_iter or tol, scale X, or use a larger ridge."
 UNCERTIFIED = "With ridge=0 and nuclear=0 no weights have a certificate. Use a small ridge, such as 1e-4, to have one."
 
 
-def message_unconverged(solver: str, result: Any, tol: float | None, max_iter: int, way_out: str = WAY_OUT) -> str:
-    """Return a message with the gap that was reached and the way out; a `tol` of None is not mentioned."""
-    aim = "" if tol is None else f", above tol={tol:g}"
-    certified = f"a certified relative gap of {result.gap:.1e}{aim}"
-    reached = certified if np.isfinite(result.gap) else f"an objective of {result.objective:.6g}, not certified"
-    return f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with {reached}. {way_out}"
+def explain_unconverged(solver: str, result: Any, tol: float | None, max_iter: int, remedy: str = REMEDY) -> str:
+    """Return the message of a solver that did not converge, with its gap and a remedy. A `tol` of None is left out."""
+    excess = "" if tol is None else f", above tol={tol:g}"
+    certified = f"a certified relative gap of {result.gap:.1e}{excess}"
+    outcome = certified if np.isfinite(result.gap) else f"an objective of {result.objective:.6g}, not certified"
+    return f"{solver} stopped after {result.n_iter} iterations (max_iter={max_iter}) with {outcome}. {remedy}"

@@ -1,13 +1,14 @@
 r"""A rigorous lower bound of the optimum, from the loss gradient at any scores.
 
-With R the loss gradient in the scores, M = -Z'R, and the loss's linear and quadratic dual terms, weak duality gives,
-for every theta >= 0 and every N with no singular value above the nuclear weight,
+Let R be the gradient of the loss with respect to the scores, and M = -Z'R. The loss has a linear
+and a quadratic dual term. Weak duality gives, for every theta >= 0 and every N with no singular
+value above the nuclear weight,
 
 .. math:: \theta\,\text{linear} - \theta^2\,\text{quadratic}
           - \frac{1}{2\lambda_1} \| r^{-1/2} (\theta M - N) \|_F^2 \;\le\; \text{optimum}.
 
-:func:`lower_bound` chooses theta and N well, for a solver that asks at every step, and for a proof that takes rounding into
-account.
+:func:`lower_bound` chooses theta and N so that the bound is large. A solver calls it at every step.
+A proof calls it with bounds of the rounding, too.
 """
 
 from typing import NamedTuple
@@ -20,16 +21,18 @@ from rbrl._loops import rows
 from rbrl.losses import Terms
 from rbrl.problem.objective import Objective
 
-# Its square is a number still.
+# Largest theta. Its square does not overflow.
 LARGEST_THETA = 1e150
-# Rounding of a sum of k products, as a share of the norms that are multiplied, is this times the root of k.
-ROUNDING = 8 * float(np.finfo(np.float64).eps / 2)
-# Entries of scores or of weights at a time: 32 MB.
+# Rounding of a sum of k products is taken to be at most this times the root of k, as a share of the
+# norms that are multiplied.
+PRODUCT_ROUNDING = 8 * float(np.finfo(np.float64).eps / 2)
+# Number of entries that are computed at a time in proofs. They take 32 MB in double precision, 64
+# MB in extended precision.
 BLOCK_ENTRIES = 2**22
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """Distance of `value` from the optimum at most, relative to a lower bound of that optimum.
+    """Return an upper bound of the distance of `value` from the optimum, relative to a lower bound of the optimum.
 
     Examples
     --------
@@ -43,7 +46,7 @@ def relative_gap(value: float, bound: float) -> float:
 
 
 class Blur(NamedTuple):
-    """Bounds of what rounding hides in the entries of a matrix: a number for its row, times one for its label."""
+    """Bounds of the rounding errors of a matrix. The bound of an entry is the number of its row times that of its label."""
 
     rows: FloatArray
     labels: FloatArray
@@ -52,18 +55,21 @@ class Blur(NamedTuple):
 def lower_bound(
     objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray, blur: Blur | None = None
 ) -> float:
-    """Lower bound of the objective's optimum.
+    """Return a lower bound of the optimum of an objective.
 
     Parameters
     ----------
     objective : Objective
-    W : array
-        Weights at which the loss was evaluated: a hint only, the bound holds for any.
+    W : array (n_columns, n_labels)
+        Weights at which the loss was evaluated. The bound holds for any W. Better weights give a
+        larger bound.
     loss : Terms
-    adjoint : array
-        Z'R, with R the loss gradient in the scores.
+        Terms of the loss.
+    adjoint : array (n_columns, n_labels)
+        Z'R, where R is the gradient of the loss with respect to the scores.
     blur : Blur, default=None
-        What rounding can hide in the entries of Z'R. What rounding can have added to the bound is then taken from it.
+        Bounds of the rounding errors of Z'R. If they are given, rounding cannot have raised the
+        bound.
 
     Returns
     -------
@@ -87,20 +93,21 @@ def lower_bound(
     ridge, nuclear, r = objective.ridge.weight, objective.nuclear.weight, objective.ridge.row_weights
     N: FloatArray | None = None
     if ridge == 0:
-        # Only theta M inside the spectral ball is feasible.
+        # Without a ridge, no singular value of theta M may exceed the nuclear weight.
         hidden = 0.0 if blur is None else float(np.linalg.norm(blur.rows) * np.linalg.norm(blur.labels))
         size = float(gram_singular_values(adjoint).max(initial=0.0)) + hidden
         theta = best_theta(loss, limit=nuclear / size if size > 0 else np.inf)
         bound = along(loss, theta)
     elif nuclear and isinstance(r, float):
-        # The best N clips the singular values of theta M; what remains is a concave function of theta.
+        # The best N has the clipped singular values of theta M. The bound is then a concave
+        # function of theta.
         bound, theta = rows.clipped_dual_maximum(gram_singular_values(adjoint), *loss[1:], ridge * r, nuclear)
     elif nuclear == 0 and isinstance(r, float):
         square = float(np.vdot(adjoint, adjoint)) / (2 * ridge * r)
         theta = best_theta(loss, square)
         bound = along(loss, theta, square)
     else:
-        bound, theta, N = maximise_reweighted(loss, -adjoint, W, ridge, r, nuclear)
+        bound, theta, N = maximise_by_reweighting(loss, -adjoint, W, ridge, r, nuclear)
     if blur is not None:
         bound = along(loss, theta, n_terms=objective.Y.size)
     if blur is not None and ridge:
@@ -111,17 +118,23 @@ def lower_bound(
 
 
 def weights_bound(objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray, blur: Blur) -> float:
-    """Return the lower bound at theta = 1 for the N that weights suggest, what rounding can have added taken from it.
+    """Return the lower bound for theta = 1 and N = M - ridge W. Rounding cannot have raised it.
 
-    N = M - ridge W has no singular value above the nuclear weight at the optimum. It takes no decomposition but that of its
-    norm.
+    At the optimum, this N has no singular value above the nuclear weight. Elsewhere it is shrunk.
+    Only its largest singular value is needed.
 
     Parameters
     ----------
     objective : Objective
-        Without ridge weights.
-    W, loss, adjoint, blur
-        As for :func:`lower_bound`.
+        Objective with a ridge whose row weights are 1.
+    W : array (n_columns, n_labels)
+        Weights at which the loss was evaluated.
+    loss : Terms
+        Terms of the loss.
+    adjoint : array (n_columns, n_labels)
+        Z'R, where R is the gradient of the loss with respect to the scores.
+    blur : Blur
+        Bounds of the rounding errors of Z'R.
 
     Returns
     -------
@@ -136,9 +149,10 @@ def weights_bound(objective: Objective, W: FloatArray, loss: Terms, adjoint: Flo
 def _distance(
     theta: float, adjoint: FloatArray, N: FloatArray | None, blur: Blur, r: float | FloatArray, nuclear: float
 ) -> float:
-    """Return the squared norm of theta M - N with the ridge weights, some rows at a time, what rounding can hide included.
+    """Return an upper bound of the squared norm of theta M - N with the ridge weights, in blocks of rows.
 
-    N is shrunk until it is feasible, whatever its rounding.
+    The bound includes the rounding errors. N is shrunk until it is feasible in spite of its
+    rounding errors.
     """
     factor = 0.0 if N is None else shrink_factor(N, nuclear)
     step = max(1, BLOCK_ENTRIES // max(adjoint.shape[1], 1))
@@ -156,34 +170,42 @@ def _distance(
 
 
 def along(loss: Terms, theta: float, quadratic: float = 0.0, n_terms: int = 0) -> float:
-    """Value of (linear terms) theta - (quadratic terms) theta^2, less the rounding of sums of so many terms."""
+    """Return theta * linear - theta^2 * quadratic, minus the rounding of sums of `n_terms` terms.
+
+    `quadratic` is added to the quadratic term of the loss.
+    """
     value = theta * loss.linear - theta**2 * (loss.quadratic + quadratic)
-    return value - ROUNDING * float(np.sqrt(n_terms)) * (theta * abs(loss.linear) + theta**2 * loss.quadratic)
+    return value - PRODUCT_ROUNDING * float(np.sqrt(n_terms)) * (theta * abs(loss.linear) + theta**2 * loss.quadratic)
 
 
 def best_theta(loss: Terms, quadratic: float = 0.0, linear: float = 0.0, limit: float = np.inf) -> float:
-    """The theta that maximises the bound for a given N, from what these add to its linear and quadratic terms."""
-    slope, curvature = loss.linear + linear, loss.quadratic + quadratic
+    """Return the theta that maximises the bound for a given N.
+
+    `quadratic` and `linear` are added to the terms of the loss. `limit` is the largest theta.
+    """
+    slope = loss.linear + linear
+    curvature = loss.quadratic + quadratic
     free = slope / (2 * curvature) if curvature > 0 else np.inf
     return float(np.clip(free, 0.0, min(limit, loss.reach, LARGEST_THETA)))
 
 
-def maximise_reweighted(
+def maximise_by_reweighting(
     loss: Terms, M: FloatArray, W: FloatArray, ridge: float, r: float | FloatArray, nuclear: float, rounds: int = 6
 ) -> tuple[float, float, FloatArray]:
-    r"""Return the best bound of some rounds, and its theta and N, for any ridge weights r.
+    r"""Return a good lower bound for any ridge weights r, with its theta and N.
 
-    N = theta M - ridge r B, for a B near the minimiser of
+    In each round, N = theta M - ridge r B, for a B near the minimiser of
 
     .. math:: -\langle\theta M, B\rangle + \tfrac{\lambda_1}{2} \langle B, rB\rangle + \lambda_3 \|B\|_*
 
-    that comes from reweighted closed-form steps, B V = theta M V / (ridge r + nuclear / sigma). They start at W, or at the
-    ridge solution where W is zero. Clipping N multiplies it from the right, so the row factor r does not disturb it. The
-    best theta for that N is the maximiser of a quadratic.
+    B comes from reweighted steps in closed form, B V = theta M V / (ridge r + nuclear / sigma). The
+    first step starts at W, or at the ridge solution if W is zero. Clipping multiplies N from the
+    right, so that it commutes with the row factors r. The best theta for an N maximises a quadratic
+    function.
     """
     square = float(np.sum(M**2 / r)) / (2 * ridge)
     theta = best_theta(loss, square)
-    # N = 0 gives a bound above 0 at any weights, however far from the optimum.
+    # N = 0 gives a bound above 0 at any weights, even far from the optimum.
     best = along(loss, theta, square), theta, np.zeros_like(M)
     if nuclear == 0:
         return best
@@ -193,7 +215,8 @@ def maximise_reweighted(
     for _ in range(rounds):
         N = clip_singular_values(N, nuclear)
         theta = best_theta(loss, square, float(np.sum(M * N / r)) / ridge)
-        # Not by the quadratic's coefficients: they are large and cancel.
+        # The coefficients of the quadratic function are large and cancel, so the norm is computed
+        # directly.
         bound = along(loss, theta) - float(np.sum((theta * M - N) ** 2 / r)) / (2 * ridge)
         best = (bound, theta, N) if bound > best[0] else best
         sigma = np.sqrt(values)
@@ -206,8 +229,11 @@ def maximise_reweighted(
 
 
 def shrink_factor(N: FloatArray, nuclear: float, hidden: float = 0.0) -> float:
-    """The factor after which N has no singular value above the nuclear weight, whatever rounding hides of it."""
+    """Return a factor for which factor * N has no singular value above the nuclear weight.
+
+    `hidden` bounds the rounding error of N in the spectral norm.
+    """
     if not (hidden or N.any()):
         return 1.0
-    size = float(gram_singular_values(N).max(initial=0.0)) * (1 + ROUNDING * np.sqrt(N.size)) + hidden
+    size = float(gram_singular_values(N).max(initial=0.0)) * (1 + PRODUCT_ROUNDING * np.sqrt(N.size)) + hidden
     return min(1.0, nuclear / size)

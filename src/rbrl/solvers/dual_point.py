@@ -1,7 +1,7 @@
-"""Dual points: loss gradients R, and what a lower bound needs to know about R and Z'R.
+"""Dual points: summaries of a loss gradient R from which lower bounds of the optimum are computed.
 
-Rounding changes R and Z'R. A bound is certain only if it holds whatever rounding hides, so that upper bounds of the
-rounding belong to a dual point.
+Rounding changes R and Z'R. A lower bound is rigorous only if it holds for every possible rounding
+error. Therefore a dual point has upper bounds of these errors.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,18 +15,19 @@ from rbrl.losses import Terms
 from rbrl.problem.design import add_adjoint, last_row_times
 from rbrl.problem.linear import drop_empty_columns
 from rbrl.problem.objective import SMALLEST_BLOCK, Objective, block_size, sum_terms
-from rbrl.solvers.certificate import ROUNDING, Blur, along, best_theta
+from rbrl.solvers.certificate import PRODUCT_ROUNDING, Blur, along, best_theta
 
-# Fewest labels of a block of Z'R: a line of the processor's cache.
+# Smallest number of labels in a block of Z'R. Their numbers fill a line of the processor's cache.
 FEWEST_LABELS = 8
 
 
 class DualPoint:
-    """A loss gradient R, by what a bound needs of it.
+    """Norms and rounding errors of a loss gradient R, and the terms of the loss.
 
     Parameters
     ----------
     loss : Terms
+        Terms of the loss.
     n_samples : int
     sums : array (3, n_labels)
         Sums of squares of the columns of R, of `Loss.rounding_reach`, and of the scores.
@@ -36,19 +37,21 @@ class DualPoint:
     sizes, score_sizes : arrays (n_labels,)
         Norms of the columns of R, and of the scores.
     own_rounding : array (n_labels,)
-        Norms of what rounding can have made of R: it is that of scores nearby, times the curvature of the loss.
+        Bounds of the norms of the rounding errors in the columns of R.
     blur : array (n_labels,)
-        What rounding can hide in a row of X'R, as a share of the norm of that column of X.
+        Bounds of the rounding errors in a row of X'R, divided by the norm of the corresponding
+        column of X.
     """
 
     def __init__(self, loss: Terms, n_samples: float, sums: FloatArray) -> None:
-        self.loss, (self.sizes, reach, self.score_sizes) = loss, np.sqrt(sums)
-        self.own_rounding = ROUNDING * np.sqrt(len(reach)) * (self.sizes + reach)
-        self.blur = ROUNDING * np.sqrt(n_samples) * self.sizes + self.own_rounding
+        self.loss = loss
+        self.sizes, reach, self.score_sizes = np.sqrt(sums)
+        self.own_rounding = PRODUCT_ROUNDING * np.sqrt(len(reach)) * (self.sizes + reach)
+        self.blur = PRODUCT_ROUNDING * np.sqrt(n_samples) * self.sizes + self.own_rounding
 
     @classmethod
     def at(cls, objective: Objective, F: FloatArray) -> "tuple[DualPoint, FloatArray]":
-        """Return the point of scores F, and R."""
+        """Return the dual point at scores F, and R."""
         data = objective.Y, F, objective.sample_weight
         loss, R = objective.loss.evaluate(*data)
         sums = np.array([squares(A) for A in (R, objective.loss.rounding_reach(*data), F)])
@@ -59,9 +62,19 @@ class DualPoint:
         cls, objective: Objective, scores_of: Callable[[slice], FloatArray],
         receive: Callable[[slice, FloatArray], object] | None = None,
     ) -> "DualPoint":  # fmt: skip
-        """Return the point of scores that are given one block of rows at a time.
+        """Return the dual point at scores that are computed one block of rows at a time.
 
-        `receive` is called with the rows and the gradients of each block.
+        Parameters
+        ----------
+        objective : Objective
+        scores_of : callable
+            Function from a slice of rows to their scores.
+        receive : callable, default=None
+            Called with the slice and the loss gradient of each block.
+
+        Returns
+        -------
+        DualPoint
         """
         n_samples, n_labels = objective.Y.shape
         sums = np.zeros((3, n_labels))
@@ -76,14 +89,14 @@ class DualPoint:
 
 
 class AdjointSize(NamedTuple):
-    """The size of Z'R.
+    """Squared norm of Z'R.
 
     Attributes
     ----------
     square : float
-        Squared norm.
+        Squared norm as it is computed.
     largest : float
-        Upper bound of the squared norm, whatever rounding hides in the entries.
+        Upper bound of the squared norm, rounding errors included.
     """
 
     square: float
@@ -91,7 +104,7 @@ class AdjointSize(NamedTuple):
 
     @classmethod
     def of(cls, G: FloatArray, blur: Blur) -> "AdjointSize":
-        """Compute the size of G, some rows at a time. G is overwritten."""
+        """Compute the size of G in blocks of rows. G is overwritten."""
         square = 0.0
         largest = 0.0
         step = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))
@@ -107,18 +120,20 @@ class AdjointSize(NamedTuple):
 def measure_dual(
     objective: Objective, X: Matrix, norms: FloatArray, dual_scores: FloatArray
 ) -> tuple[DualPoint, AdjointSize]:
-    """Return the dual point of scores, and the size of its Z'R.
+    """Return the dual point at given scores, and the size of its Z'R.
 
-    The smaller one of R and Z'R is in memory as a whole. The other one is computed in blocks: R in blocks of rows, or
-    Z'R in blocks of labels.
+    The smaller one of R and Z'R is in memory as a whole. The other one is computed in blocks: R in
+    blocks of rows, Z'R in blocks of labels.
 
     Parameters
     ----------
     objective : Objective
     X : array or CSR matrix (n_samples, n_features)
     norms : array (n_columns,)
-        Norms of the columns of X. One more than there are features is the norm of a column of ones, for the intercept.
+        Norms of the columns of X. If the model has an intercept, the last one is the norm of a
+        column of ones.
     dual_scores : array (n_samples, n_labels)
+        Scores at which the loss gradient is computed.
 
     Returns
     -------
@@ -129,7 +144,7 @@ def measure_dual(
         last = norms[X.shape[1] :]
         X, present = drop_empty_columns(X)
         norms = np.append(norms[present], last)
-    # The penalties see the weight of the intercept's column, not the intercept.
+    # The penalties apply to the weight of the constant column, not to the intercept itself.
     constant = objective.design.constant
     norms = last_row_times(norms, constant)
     shape = len(norms), objective.Y.shape[1]
@@ -153,7 +168,7 @@ def measure_dual(
 
 
 def label_blocks(n_columns: int, n_labels: int) -> Iterator[slice]:
-    """Return slices of labels, for weights (n_columns, n_labels) of which some labels are needed at a time."""
+    """Return slices of labels, for a matrix (n_columns, n_labels) that is computed in blocks of labels."""
     step = max(FEWEST_LABELS, block_size(n_columns * n_labels) // max(n_columns, 1))
     return (slice(start, start + step) for start in range(0, n_labels, step))
 
@@ -164,7 +179,7 @@ def ridge_bound(objective: Objective, dual: DualPoint, size: AdjointSize) -> flo
     Parameters
     ----------
     objective : Objective
-        With a ridge, whose row weights are one number.
+        Objective with a ridge whose row weights are all equal.
     dual : DualPoint
     size : AdjointSize
         Size of Z'R at the dual point.

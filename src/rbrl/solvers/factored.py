@@ -82,17 +82,17 @@ def split(W: FloatArray, negligible: float = 1e-3, most: int | None = None) -> t
     Singular values below `negligible` times the largest one are left out.
     """
     P, sigma, Q = leading_singular(W, most or min(W.shape))
-    return _scaled(P, sigma, Q, negligible)
+    return _scale_columns(P, sigma, Q, negligible)
 
 
 def balance(U: FloatArray, V: FloatArray, negligible: float = 1e-7) -> tuple[FloatArray, FloatArray]:
     """Return factors of the same product with U'U = V'V = diag(sigma), without negligible sigma."""
     Q, T = np.linalg.qr(V)
     P, sigma, Ot = np.linalg.svd(U @ T.T, full_matrices=False)
-    return _scaled(P, sigma, Q @ Ot.T, negligible)
+    return _scale_columns(P, sigma, Q @ Ot.T, negligible)
 
 
-def _scaled(P: FloatArray, sigma: FloatArray, Q: FloatArray, negligible: float) -> tuple[FloatArray, FloatArray]:
+def _scale_columns(P: FloatArray, sigma: FloatArray, Q: FloatArray, negligible: float) -> tuple[FloatArray, FloatArray]:
     """Return P and Q times the roots of the singular values that are not negligible."""
     keep = sigma > negligible * sigma.max(initial=0.0)
     root = np.sqrt(sigma[keep])
@@ -271,7 +271,7 @@ class LowRank:
             W = now.U @ now.V.T
             adjoint = objective.design.adjoint(now.residual)
             run.certify(W, adjoint)
-            if run.finished():
+            if run.is_finished():
                 break
             rank = now.U.shape[1]
             wanted = max(rank, self.first_rank)

@@ -150,14 +150,14 @@ def model_start(objective: Objective, rounds: int = 10) -> FloatArray:
     pull = -objective.design.adjoint(residual)
     W = model.inverse()(pull)
     for _ in range(rounds if objective.nuclear.weight else 0):
-        nuclear = slightly_smoothed(W, objective.nuclear.weight)
+        nuclear = smooth_slightly(W, objective.nuclear.weight)
         if nuclear.sigma[-1] == 0:
             break
         W = model.inverse(nuclear)(pull)
     return W
 
 
-def slightly_smoothed(W: FloatArray, weight: float) -> SmoothedNuclear:
+def smooth_slightly(W: FloatArray, weight: float) -> SmoothedNuclear:
     """Return the nuclear norm of W, smoothed at 1e-4 of its largest singular value."""
     nuclear = SmoothedNuclear(*small_gram(W), weight)
     nuclear.smooth(1e-4 * nuclear.sigma[-1])
@@ -194,7 +194,7 @@ def label_coupling(objective: Objective, W: FloatArray) -> float:
     typical = np.median(objective.design.gram_diagonal) * H
     typical = typical + objective.ridge.weight * np.median(objective.ridge.row_weights) * np.eye(len(H))
     if objective.nuclear.weight and W.any() and len(W) >= len(H):
-        typical = typical + slightly_smoothed(W, objective.nuclear.weight).hessian
+        typical = typical + smooth_slightly(W, objective.nuclear.weight).hessian
     return max(_off_diagonal_share(H), _off_diagonal_share(typical))
 
 

@@ -1,11 +1,13 @@
-r"""The objective and the gap that a fit reports: those of the coefficients as they are stored.
+r"""Proofs: the objective and the certified gap of coefficients as they are stored.
 
-A solver works in coordinates of its own, in which directions are rounded and the smallest left out. So its result is
-judged once more by the original X or K, in one evaluation: a product with the coefficients gives the objective, one with
-the loss gradient the lower bound. What rounding can hide in either is added to the gap.
+A solver works in coordinates of its own, in which directions are rounded and the smallest ones are
+left out. So its result is certified once more with the original X or K. It takes one evaluation: a
+product with the coefficients gives the objective, and a product with the loss gradient gives the
+lower bound. Bounds of the rounding errors of both are added to the gap.
 
-A sum of k products is taken to be off by at most :math:`8\sqrt{k}\,u` of the norms that are multiplied, with the unit
-roundoff u: the probabilistic bound of Higham and Mary (2019), which sums in double precision stay far below.
+The rounding error of a sum of k products is taken to be at most :math:`8\sqrt{k}\,u` times the
+norms that are multiplied, with the unit roundoff u. This is the probabilistic bound of Higham and
+Mary (2019). Sums in double precision stay far below it.
 """
 
 from collections.abc import Callable
@@ -21,31 +23,37 @@ from rbrl.losses import Terms
 from rbrl.problem.design import RowDesign, add_adjoint, extended_scores, last_row_times, scores
 from rbrl.problem.objective import Objective, block_size
 from rbrl.solvers.certificate import (
-    ROUNDING,
+    BLOCK_ENTRIES,
+    PRODUCT_ROUNDING,
     Blur,
     along,
     best_theta,
     lower_bound,
-    maximise_reweighted,
+    maximise_by_reweighting,
     relative_gap,
     shrink_factor,
     weights_bound,
 )
 from rbrl.solvers.dual_point import DualPoint, label_blocks, measure_dual, ridge_bound
 
-# An objective that rounding of the scores may have moved by more than this share is computed anew in extended precision.
-DOUBTFUL = 5e-10
-# A lower bound is nearly the best where it makes the gap larger by this share at most.
+# Largest relative rounding error of an objective in double precision. With a larger one, extended
+# precision is used.
+DOUBTFUL = 1e-10
+# Largest relative increase of the gap for which a lower bound counts as nearly the best one.
 NEARLY = 0.05
-# Entries of X in extended precision at a time: 64 MB.
-EXTENDED_ENTRIES = 2**22
 
 
 @dataclass(frozen=True)
 class Proof:
     """Objective and certified relative gap of stored coefficients.
 
-    `sigma` has their singular values, largest first, or is None for a linear model without a nuclear norm.
+    Attributes
+    ----------
+    objective : float
+    gap : float
+    sigma : array or None
+        Singular values of the coefficients, largest first. None for a linear model without a
+        nuclear norm.
     """
 
     objective: float
@@ -56,21 +64,23 @@ class Proof:
 def prove_linear(
     objective: Objective, X: Matrix, W: FloatArray, dual_scores: FloatArray, design: RowDesign | None = None
 ) -> Proof:
-    """The proof of a linear model.
+    """Return the proof of a linear model.
 
     Parameters
     ----------
     objective : Objective
-        Its loss, labels, ridge and nuclear norm count, not its design, but for the ridge weights of that and the constant of
-        the intercept's column.
+        Objective of the model. Only the ridge weights and the constant of its design are used.
     X : array or CSR matrix (n_samples, n_features)
-        Features as they were given.
+        Original features.
     W : array (n_columns, n_labels)
-        Coefficients as they are stored; one row more than there are features is that of the intercept.
+        Coefficients as they are stored. If there is one row more than features, the last one is the
+        intercept.
     dual_scores : array (n_samples, n_labels)
-        Any scores; those at which the solver found its best bound serve best.
+        Scores at which the lower bound is computed. The bound holds for any scores. It is good at
+        the scores at which the solver found its best bound.
     design : RowDesign, default=None
-        Where the penalties are those of weights over a design of X, not of W itself.
+        Design of X over whose weights the penalties are defined. None means that they are defined
+        over W.
 
     Returns
     -------
@@ -81,23 +91,23 @@ def prove_linear(
     if issparse(X) and design is None:
         X, W = _present_columns(X, W)
     here, norms, rounding = _measure_scores(objective, X, W)
-    extended = partial(_extended_loss, objective, X, W)
+    extended_loss = partial(_compute_extended_loss, objective, X, W)
     if design is not None:
         dual, R = DualPoint.at(objective, dual_scores)
-        return prove_sums(objective, norms, W, here, [(dual, design.adjoint(R))], extended, design)
+        return prove_sums(objective, norms, W, here, [(dual, design.adjoint(R))], extended_loss, design)
     G = np.zeros(W.shape)
     dual = DualPoint.sum_rows(objective, lambda rows: dual_scores[rows], lambda rows, R: add_adjoint(X[rows], R, G))
-    # The penalties see the weight of the intercept's column, not the intercept.
+    # The penalties apply to the weight of the constant column, not to the intercept itself.
     constant = objective.design.constant
     if constant != 1.0:
         norms[-1] *= constant
         G[-1] *= constant
     B = last_row_times(W, 1 / constant)
-    return prove_sums(objective, norms, B, here, [(dual, G)], extended, rounding=rounding)
+    return prove_sums(objective, norms, B, here, [(dual, G)], extended_loss, rounding=rounding)
 
 
 def _has_ridge_alone(objective: Objective) -> bool:
-    """Return whether the ridge is the only penalty, so that the bound needs the norm of Z'R and nothing else of it."""
+    """Return whether the ridge is the only penalty, so that the bound needs only the norm of Z'R."""
     has_one_weight = isinstance(objective.ridge.row_weights, float)
     return has_one_weight and objective.ridge.weight > 0 and objective.nuclear.weight == 0
 
@@ -107,12 +117,12 @@ def _prove_ridge_model(objective: Objective, X: Matrix, W: FloatArray, dual_scor
     here, norms, rounding = _measure_scores(objective, X, W)
     bound = ridge_bound(objective, *measure_dual(objective, X, norms, dual_scores))
     square = float(objective.ridge.row_weights) * _squared_norm(W, 1 / objective.design.constant)
-    extended = partial(_extended_loss, objective, X, W)
-    return _proof(objective, here, norms, W, square, None, bound, extended_loss=extended, rounding=rounding)
+    extended_loss = partial(_compute_extended_loss, objective, X, W)
+    return _build_proof(objective, here, norms, W, square, None, bound, extended_loss=extended_loss, rounding=rounding)
 
 
 def _measure_scores(objective: Objective, X: Matrix, W: FloatArray) -> "tuple[DualPoint, FloatArray, ScoreRounding]":
-    """Return the point at the scores of W, the norms of the columns of X, and what bounds the rounding of the scores."""
+    """Return the dual point at the scores of W, the norms of the columns of X, and the rounding of the scores."""
     here = DualPoint.sum_rows(objective, lambda rows: scores(X[rows], W))
     intercept = len(W) - X.shape[1]
     norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
@@ -123,7 +133,7 @@ def _measure_scores(objective: Objective, X: Matrix, W: FloatArray) -> "tuple[Du
 
 
 def _squared_norm(W: FloatArray, last_factor: float) -> float:
-    """Return the squared norm of W with its last row times a factor."""
+    """Return the squared norm of W with its last row multiplied by a factor."""
     if last_factor == 1.0:
         return float(np.vdot(W, W))
     last = last_factor * W[-1]
@@ -131,9 +141,9 @@ def _squared_norm(W: FloatArray, last_factor: float) -> float:
 
 
 def _present_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:
-    """Return the columns of X that are not empty, with their weights; all of them if an empty one has weights.
+    """Return the columns of X that are not empty, with their weights; all columns if an empty one has weights.
 
-    Of text, most columns may be empty in the training rows.
+    In text, most columns may be empty in the training rows.
     """
     present = np.bincount(X.indices, minlength=X.shape[1]) > 0
     if present.all() or W[: X.shape[1]][~present].any():
@@ -142,15 +152,15 @@ def _present_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:
 
 
 class ScoreRounding(NamedTuple):
-    """What bounds the rounding of scores.
+    """Quantities that bound the rounding errors of scores.
 
     Attributes
     ----------
     n_terms : int
         Largest number of products in a score.
     sizes : callable or None
-        Computes the norms of the columns of |X| |W|, which are far smaller for sparse rows than what norms of the columns of
-        X tell of them.
+        Function that computes the norms of the columns of |X| |W|. For sparse rows, they give a
+        much smaller bound than the norms of the columns of X.
     """
 
     n_terms: int
@@ -158,7 +168,7 @@ class ScoreRounding(NamedTuple):
 
 
 def _sum_sizes(X: Matrix, W: FloatArray) -> FloatArray:
-    """Return the norms of the columns of |X| |W|, some labels and some rows at a time."""
+    """Return the norms of the columns of |X| |W|, computed in blocks of labels and rows."""
     sums = np.zeros(W.shape[1])
     for labels in label_blocks(len(W), W.shape[1]):
         sizes = np.abs(W[:, labels])
@@ -169,8 +179,8 @@ def _sum_sizes(X: Matrix, W: FloatArray) -> FloatArray:
 
 
 def _extended_scores(X: Matrix, W: FloatArray) -> FloatArray:
-    """Compute scores of coefficients W by products in extended precision, some rows and some labels at a time."""
-    step = max(1, EXTENDED_ENTRIES // (X.shape[1] + 1))
+    """Compute the scores of coefficients W in extended precision, in blocks of rows and labels."""
+    step = max(1, BLOCK_ENTRIES // (X.shape[1] + 1))
     F = np.empty((X.shape[0], W.shape[1]))
     for start in range(0, X.shape[0], step):
         rows = X[start : start + step]
@@ -179,8 +189,8 @@ def _extended_scores(X: Matrix, W: FloatArray) -> FloatArray:
     return F
 
 
-def _extended_loss(objective: Objective, X: Matrix, W: FloatArray) -> float:
-    """The loss of coefficients W, by scores in extended precision."""
+def _compute_extended_loss(objective: Objective, X: Matrix, W: FloatArray) -> float:
+    """Return the loss of coefficients W, from scores in extended precision."""
     return objective.loss.value(objective.Y, _extended_scores(X, W), objective.sample_weight)
 
 
@@ -188,38 +198,50 @@ def prove_sums(
     objective: Objective, norms: FloatArray, W: FloatArray, here: DualPoint, duals: list[tuple[DualPoint, FloatArray]],
     extended_loss: Callable[[], float], design: RowDesign | None = None, rounding: ScoreRounding | None = None,
 ) -> Proof:  # fmt: skip
-    """The proof of a linear model from sums over its rows.
+    """Return the proof of a linear model from sums over its rows.
 
     Parameters
     ----------
+    objective : Objective
     norms : array (n_columns,)
         Norms of the columns of X.
+    W : array (n_columns, n_labels)
+        Coefficients as they are stored.
     here : DualPoint
-        At the scores of W.
+        Dual point at the scores of W.
     duals : list of (DualPoint, array X'R)
-        The best of them counts.
+        Dual points from which lower bounds are computed. The largest bound is used.
     extended_loss : callable
-        The loss at W by scores in extended precision: asked for where rounding shows.
+        Function that computes the loss at W in extended precision. It is called if rounding changes
+        the objective.
     design : RowDesign, default=None
-        As for :func:`prove_linear`; the arrays of the duals are then Z'R.
+        Design of X over whose weights the penalties are defined, with arrays Z'R in `duals`. None
+        means that the penalties are defined over W.
     rounding : ScoreRounding, default=None
-        None means as many products in a score as there are columns.
+        Rounding of the scores. None means that a score has as many products as there are columns.
+
+    Returns
+    -------
+    Proof
     """
-    B, scales = (W, norms) if design is None else (design.weights(W), np.sqrt(design.gram_diagonal))
+    B = W if design is None else design.weights(W)
+    scales = norms if design is None else np.sqrt(design.gram_diagonal)
     r = objective.ridge.row_weights
     square = r * float(np.vdot(B, B)) if isinstance(r, float) else float(np.sum(r * B**2))
     sigma = singular_values(B) if objective.nuclear.weight else None
     value = _objective_value(objective, here, square, sigma)
     bounds = [_rounded_bound(objective, B, dual.loss, G, Blur(scales, dual.blur), value) for dual, G in duals]
-    return _proof(objective, here, norms, W, square, sigma, max(bounds), extended_loss=extended_loss, rounding=rounding)
+    best = max(bounds)
+    return _build_proof(objective, here, norms, W, square, sigma, best, extended_loss=extended_loss, rounding=rounding)
 
 
 def _rounded_bound(
     objective: Objective, W: FloatArray, loss: Terms, adjoint: FloatArray, blur: Blur, value: float
 ) -> float:
-    """Return a lower bound that rounding cannot have raised: the one that weights suggest where it is nearly the best.
+    """Return a lower bound that rounding cannot have raised.
 
-    `value` is the objective.
+    It is the quick bound of :func:`weights_bound` if that is nearly the best one. `value` is the
+    objective at W.
     """
     if not (objective.nuclear.weight and objective.ridge.weight and isinstance(objective.ridge.row_weights, float)):
         return lower_bound(objective, W, loss, adjoint, blur)
@@ -229,38 +251,49 @@ def _rounded_bound(
 
 
 def prove_kernel(objective: Objective, K: FloatArray, A: FloatArray, dual_scores: FloatArray) -> Proof:
-    r"""The proof of a kernel model with low rank of coefficients, over a design whose spectrum is only nearly that of K.
+    r"""Return the proof of a kernel model with low rank of the coefficients.
 
-    The design proposes N = K n; what counts is computed with K. Scaling keeps it so, and the last term of the bound is
+    The eigenvalues of the design are only nearly those of K. So the design proposes a matrix N = K
+    n, and the bound is computed with K itself. The last term of the bound is
     :math:`\langle u, Ku \rangle / 2\lambda_1` with :math:`u = -\theta R - n`.
 
     Parameters
     ----------
     objective : Objective
-        Over a `SpectralDesign`.
+        Objective over a `SpectralDesign`.
     K : array (n_samples, n_samples)
     A : array (n_samples, n_labels)
         Coefficients as they are stored.
-    dual_scores : array
-        As for :func:`prove_linear`.
+    dual_scores : array (n_samples, n_labels)
+        Scores at which the lower bound is computed.
+
+    Returns
+    -------
+    Proof
     """
-    design, ridge, nuclear = objective.design, objective.ridge.weight, objective.nuclear.weight
+    design = objective.design
+    ridge = objective.ridge.weight
+    nuclear = objective.nuclear.weight
     dual, R = DualPoint.at(objective, dual_scores)
     n = np.zeros_like(R)
     if ridge and nuclear and dual.loss.value > 0:
         r = design.ridge_weights
-        n = design.Q @ (maximise_reweighted(dual.loss, -design.adjoint(R), design.weights(A), ridge, r, nuclear)[2] / r)
+        _, _, proposed = maximise_by_reweighting(dual.loss, -design.adjoint(R), design.weights(A), ridge, r, nuclear)
+        n = design.Q @ (proposed / r)
     F, KR, N = np.hsplit(K @ np.hstack([A, R, n]), 3)
-    norms, sigma = np.sqrt(squares(K)), np.linalg.svd(A, compute_uv=False)
+    norms = np.sqrt(squares(K))
+    sigma = np.linalg.svd(A, compute_uv=False)
     if ridge == 0:
         bound = lower_bound(objective, A, dual.loss, KR, Blur(norms, dual.blur))
     else:
-        blur = ROUNDING * np.sqrt(len(K)) * np.sqrt(squares(n))
+        blur = PRODUCT_ROUNDING * np.sqrt(len(K)) * np.sqrt(squares(n))
         shrink = shrink_factor(N, nuclear, float(np.linalg.norm(norms) * np.linalg.norm(blur)))
-        n, N, blur = shrink * n, shrink * N, shrink * blur
+        n = shrink * n
+        N = shrink * N
+        blur = shrink * blur
         theta = best_theta(dual.loss, float(np.vdot(R, KR)) / (2 * ridge), -float(np.vdot(R, N)) / ridge)
         u = -theta * R - n
-        # What rounding hides may be beyond all numbers: then nothing is proved.
+        # The bound of the rounding error may overflow. Then nothing is proved.
         with np.errstate(over="ignore", invalid="ignore"):
             square = float(np.vdot(u, -theta * KR - N)) + float(norms @ np.abs(u) @ (theta * dual.blur + blur))
         square = max(square, 0.0) if np.isfinite(square) else np.inf
@@ -272,29 +305,41 @@ def prove_function(
     objective: Objective, product: Callable[[FloatArray], FloatArray], norms: FloatArray, A: FloatArray,
     dual_scores: FloatArray, K: FloatArray | None = None,
 ) -> Proof:  # fmt: skip
-    r"""The proof of a kernel model with low rank of the function :math:`\Phi(X)'A`, whose squared singular values are those
-    of :math:`A'KA`.
+    r"""Return the proof of a kernel model with low rank of the function :math:`\Phi(X)'A`.
+
+    The squared singular values of the function are the eigenvalues of :math:`A'KA`.
 
     Parameters
     ----------
+    objective : Objective
+        Objective over any design whose ridge weights are 1.
     product : callable
-        From a matrix V to K V.
+        Function that multiplies K by a matrix.
     norms : array (n_samples,)
         Norms of the columns of K.
-    objective, A, dual_scores
-        As for :func:`prove_kernel`; any design without ridge weights will do.
+    A : array (n_samples, n_labels)
+        Coefficients as they are stored.
+    dual_scores : array (n_samples, n_labels)
+        Scores at which the lower bound is computed.
     K : array (n_samples, n_samples), default=None
-        If it is at hand, products that cancel are computed anew in extended precision.
+        Kernel matrix. If it is given, products that cancel are computed in extended precision.
+
+    Returns
+    -------
+    Proof
     """
     dual, R = DualPoint.at(objective, dual_scores)
     left, scale, right = np.linalg.svd(A, full_matrices=False)
     KL, KR = np.hsplit(product(np.hstack([left, R])), [len(scale)])
-    # Rounding leaves these Gram matrices not quite symmetric.
+    # Because of rounding, these Gram matrices are not quite symmetric.
     inner, pulls = (0.5 * (G + G.T) for G in (left.T @ KL, R.T @ KR))
-    F, (values, V) = (KL * scale) @ right, gram_eigh(inner)
-    # Of K^(1/2) L diag(scale): the scale, whose small entries are the rounding of A, is not squared.
+    F = (KL * scale) @ right
+    values, V = gram_eigh(inner)
+    # These are the singular values of K^(1/2) L diag(scale). The scale is not squared, because its
+    # small entries are rounding.
     sigma = np.linalg.svd(np.sqrt(values)[:, None] * V.T * scale, compute_uv=False)
-    # A gradient with these singular values, what rounding can hide of it included, has the same bound.
+    # The bound depends only on the singular values of the gradient. They include the rounding
+    # errors.
     pull = np.diag(np.sqrt(gram_eigh(pulls)[0] + float(norms @ np.abs(R) @ dual.blur)))
     bound = lower_bound(objective, A, dual.loss, pull, Blur(np.zeros(len(pull)), np.zeros(len(pull))))
     return _kernel_proof(objective, norms, A, F, sigma, bound, K)
@@ -304,43 +349,55 @@ def _kernel_proof(
     objective: Objective, norms: FloatArray, A: FloatArray, F: FloatArray, sigma: FloatArray, bound: float,
     K: FloatArray | None,
 ) -> Proof:  # fmt: skip
-    """The proof of coefficients A with scores F = K A; their square <A, F> can cancel, too, but is not negative."""
-    here, ridge, square = DualPoint.at(objective, F)[0], 0.5 * objective.ridge.weight, max(float(np.vdot(A, F)), 0.0)
+    """Return the proof of coefficients A with scores F = K A.
 
-    def extended() -> float:
-        """The loss, with what extended precision changes in the square."""
+    Products in the squared norm <A, F> can cancel, too. It is never negative.
+    """
+    here, _ = DualPoint.at(objective, F)
+    ridge = 0.5 * objective.ridge.weight
+    square = max(float(np.vdot(A, F)), 0.0)
+
+    def compute_extended_loss() -> float:
+        """Return the loss in extended precision, plus the change of the ridge in extended precision."""
         G = _extended_scores(K, A)
         change = ridge * (max(float(np.vdot(A, G)), 0.0) - square)
         return objective.loss.value(objective.Y, G, objective.sample_weight) + change
 
     pull = ridge * np.sqrt(squares(A))
     rounding = None if K is None else ScoreRounding(len(A), partial(_sum_sizes, K, A))
-    return _proof(objective, here, norms, A, square, sigma, bound, pull, None if K is None else extended, rounding)
+    extended_loss = None if K is None else compute_extended_loss
+    return _build_proof(objective, here, norms, A, square, sigma, bound, pull, extended_loss, rounding)
 
 
-def _proof(
+def _build_proof(
     objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, square: float, sigma: FloatArray | None,
     bound: float, pull: float | FloatArray = 0.0, extended_loss: Callable[[], float] | None = None,
     rounding: ScoreRounding | None = None,
 ) -> Proof:  # fmt: skip
-    """The objective, and a gap with what rounding can have taken from it: scores are off by their rounding, and with them
-    the loss, and what else they `pull` at; sums are off by their own."""
+    """Return the proof with the objective and with a gap that includes the rounding errors.
+
+    The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
+    the ridge with respect to the scores, for a model whose ridge is computed from its scores.
+    """
     value = _objective_value(objective, here, square, sigma)
     n_terms, sizes = rounding or ScoreRounding(len(W))
-    unit = ROUNDING * np.sqrt(n_terms)
-    in_scores = unit * _sum_weighted(norms, W, here.sizes + pull)
+    unit = PRODUCT_ROUNDING * np.sqrt(n_terms)
+    in_scores = unit * _sum_products(norms, W, here.sizes + pull)
     if sizes is not None and in_scores > DOUBTFUL * value:
         in_scores = unit * float(sizes() @ (here.sizes + pull))
     in_loss = float(here.score_sizes @ here.own_rounding)
-    doubt = in_scores + in_loss + ROUNDING * np.sqrt(objective.Y.size) * value
-    if extended_loss is not None and doubt > DOUBTFUL * value:
-        # The doubt stays in the gap: what extended precision is worth depends on the machine.
+    doubt = in_scores + in_loss + PRODUCT_ROUNDING * np.sqrt(objective.Y.size) * value
+    # The bound of the gap takes the errors of all rows to be in the worst direction. They are
+    # independent: their sum is that of their squares, under the root.
+    likely_error = doubt / np.sqrt(max(len(objective.Y), 1))
+    if extended_loss is not None and likely_error > DOUBTFUL * value:
+        # The rounding error stays in the gap, because not every machine has extended precision.
         value += extended_loss() - here.loss.value
     return Proof(value, relative_gap(value + doubt, bound), sigma)
 
 
-def _sum_weighted(norms: FloatArray, W: FloatArray, sizes: FloatArray) -> float:
-    """Return norms' |W| sizes, some rows of W at a time."""
+def _sum_products(norms: FloatArray, W: FloatArray, sizes: FloatArray) -> float:
+    """Return the product norms' |W| sizes, computed in blocks of rows of W."""
     total = 0.0
     step = max(1, block_size(W.size) // max(W.shape[1], 1))
     for start in range(0, len(W), step):
@@ -350,6 +407,6 @@ def _sum_weighted(norms: FloatArray, W: FloatArray, sizes: FloatArray) -> float:
 
 
 def _objective_value(objective: Objective, here: DualPoint, square: float, sigma: FloatArray | None) -> float:
-    """Return the objective, from the loss, the squared norm of the weights, and their singular values if they count."""
+    """Return the objective from the loss, the squared norm of the weights, and their singular values if they are needed."""
     norm = 0.0 if sigma is None else float(sigma.sum())
     return here.loss.value + 0.5 * objective.ridge.weight * square + objective.nuclear.weight * norm

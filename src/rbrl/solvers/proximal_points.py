@@ -1,12 +1,13 @@
-r"""The accelerated proximal point method, around a solver that works well with strong ridges only.
+r"""The accelerated proximal point method, for a solver that is fast only with a strong ridge.
 
-A weak ridge makes some algorithms slow. They then minimise
+If the ridge is weak, such a solver minimises
 
 .. math:: \text{objective}(W) + \tfrac{\kappa}{2} \|W - C\|^2
 
-for a sequence of centres C, to which momentum is added (Lin, Mairal, Harchaoui: Catalyst acceleration, JMLR 2018). Each of
-these proximal problems has the ridge :math:`R = \lambda_1 + \kappa` and takes a few passes. The momentum starts again
-whenever it points uphill (O'Donoghue, Candes: Adaptive restart, 2015).
+for a sequence of centres C, which move with momentum (Lin, Mairal, Harchaoui: Catalyst
+acceleration, JMLR 2018). Each of these proximal problems has the ridge
+:math:`R = \lambda_1 + \kappa` and takes a few passes. The momentum starts again at zero when it
+points uphill (O'Donoghue, Candes: Adaptive restart, 2015).
 """
 
 from dataclasses import dataclass
@@ -15,25 +16,30 @@ from typing import Any
 import numpy as np
 
 from rbrl._common.typing import FloatArray
-from rbrl.problem import AscentDesign, Objective
+from rbrl.problem import Objective
+from rbrl.problem.design import AscentDesign
 
 
 @dataclass
 class ProximalPoints:
-    """The sequence of centres.
+    """The sequence of proximal problems.
 
     Attributes
     ----------
     design : AscentDesign
-        Design whose inner products the distances are measured in.
+        Design with the inner product of the distances.
     ridge : float
         Ridge of the objective.
     total : float
         Ridge R of the proximal problem.
     centre, last : arrays (n_columns, n_labels), or None
-        Centre of the proximal problem, and minimiser of the one before. None where the ridge is strong: kappa is 0.
+        Centre of the proximal problem, and minimiser of the previous one. None if the ridge is
+        strong, so that kappa is 0.
     momentum : int
         Number of proximal problems since the momentum started.
+    best_rate : float
+        Largest fall of the logarithm of the gap in a pass, over the ridges that were tried. It is
+        infinite after a larger ridge was not better.
     """
 
     design: AscentDesign
@@ -42,21 +48,25 @@ class ProximalPoints:
     centre: Any = None
     last: Any = None
     momentum: int = 0
+    best_rate: float = 0.0
 
     @classmethod
     def of(cls, objective: Objective, share: float) -> "ProximalPoints":
-        r"""Return points whose proximal problems take few passes; without a centre where the ridge itself is strong enough.
+        r"""Return proximal problems that take few passes each. There is no centre if the ridge itself is strong enough.
 
-        With the ridge R, a proximal problem takes some :math:`qL` passes, where :math:`q = \|z\|^2 / R` and L is the
-        curvature of the row's loss. There are some :math:`\sqrt{R / \lambda_1}` of them: the product is smallest where
-        :math:`qL` is about 1. Few labels of a row have its largest curvature, and most have that of the hinge, 1; the root
-        is between the two. So R is `share` of the mean squared length of a row times the root of the mean curvature.
+        With the ridge R, a proximal problem takes about :math:`qL` passes, where
+        :math:`q = \|z\|^2 / R` and L is the curvature of the loss of a row. About
+        :math:`\sqrt{R / \lambda_1}` proximal problems are needed. The product of the two numbers is
+        smallest if :math:`qL` is about 1. Few labels of a row have its largest curvature, and most
+        have the curvature 1 of the hinge. The root of the largest curvature lies between. So R is
+        `share` of the mean squared norm of a row times the root of the mean curvature.
 
         Parameters
         ----------
         objective : Objective
-            Objective over an :class:`rbrl.problem.AscentDesign`.
+            Objective over an :class:`rbrl.problem.design.AscentDesign`.
         share : float
+            Share of the mean squared norm of a row.
 
         Returns
         -------
@@ -70,7 +80,7 @@ class ProximalPoints:
 
     @property
     def n_problems(self) -> float:
-        """The number of proximal problems that momentum needs, to a constant factor."""
+        """The number of proximal problems that momentum needs, up to a constant factor."""
         return float(np.sqrt(self.total / self.ridge))
 
     @property
@@ -79,13 +89,13 @@ class ProximalPoints:
         return self.total - self.ridge
 
     def start(self, W: FloatArray) -> None:
-        """Take a copy of W as the first centre, where there are proximal problems."""
+        """Take a copy of W as the first centre, if there are proximal problems."""
         if self.kappa:
             self.centre = W.copy()
             self.last = W.copy()
 
     def pull(self, W: FloatArray) -> FloatArray:
-        """Return R W without the centre's part: a new array."""
+        """Return R W minus kappa times the centre, as a new array."""
         if self.centre is None:
             return self.total * W
         pull = (self.total / self.kappa) * W
@@ -94,14 +104,14 @@ class ProximalPoints:
         return pull
 
     def add_centre(self, V: FloatArray) -> FloatArray:
-        """Return V with the centre's part of R W added to it, in place."""
+        """Add kappa times the centre to V, in place; return V."""
         if self.centre is not None:
             V += self.kappa * self.centre
         return V
 
     def move(self, W: FloatArray) -> None:
-        """Take W as minimiser of the proximal problem, move the centre beyond it, and W with the centre."""
-        # All of it is in place: weights are the largest arrays of a fit.
+        """Take W as minimiser of the proximal problem, and move the centre beyond it. W changes in place with the centre."""
+        # All arrays are reused, because weights are the largest arrays of a fit.
         step = np.subtract(W, self.last, out=self.last)
         uphill = self.design.inner(self.centre - W, step) > 0
         self.momentum = 1 if uphill else self.momentum + 1
@@ -116,7 +126,7 @@ class ProximalPoints:
         self.last = np.subtract(W, change, out=change)
 
     def change_ridge(self, total: float, W: FloatArray) -> FloatArray:
-        """Change R, take W as centre, and return the weights that belong to the same dual variables."""
+        """Set R, take W as centre, and return the weights that belong to the same dual variables."""
         pull = self.pull(W)
         self.total = total
         self.centre = W.copy()
@@ -125,3 +135,31 @@ class ProximalPoints:
         pull = self.add_centre(pull)
         pull /= self.total
         return pull
+
+    def adapt_ridge(self, rate: float, factor: float, W: FloatArray) -> FloatArray:
+        """Multiply R by a factor as long as the gap then falls faster, and undo the last change if it does not.
+
+        A strong nuclear norm needs a larger R. N takes up the changes by the rows in those
+        directions that it holds at zero, so that these changes are slow. The more strongly the
+        centre holds the weights, the smaller are these changes.
+
+        Parameters
+        ----------
+        rate : float
+            Fall of the logarithm of the gap in a pass, with the present R.
+        factor : float
+        W : array (n_columns, n_labels)
+            Current weights.
+
+        Returns
+        -------
+        array (n_columns, n_labels)
+            Weights that belong to the same dual variables.
+        """
+        if rate > self.best_rate:
+            self.best_rate = rate
+            return self.change_ridge(self.total * factor, W)
+        if np.isfinite(self.best_rate):
+            self.best_rate = np.inf
+            return self.change_ridge(self.total / factor, W)
+        return W

@@ -16,7 +16,7 @@ import numpy as np
 from rbrl._common.linalg import leading_singular
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective
-from rbrl.solvers.base import ROUNDING, Run, SolverResult, Start
+from rbrl.solvers.base import ROUNDING_GAP, Run, SolverResult, Start
 from rbrl.solvers.factored import descend, join_violations, split
 from rbrl.solvers.iterate import Iterate
 from rbrl.solvers.lbfgs import Memory
@@ -154,7 +154,7 @@ class QuasiNewtonRun(Run):
     def run(self, start: Start, scores: Any = None) -> SolverResult:
         """Minimise from `start`, or by default from the minimiser of the mean model; return the result."""
         self.begin(start, scores)
-        while not self.finished() and self.objective.evaluations < self.max_evaluations:
+        while not self.is_finished() and self.objective.evaluations < self.max_evaluations:
             if self.is_factored_round_due():
                 self.run_factored_round()
                 continue
@@ -199,7 +199,7 @@ class QuasiNewtonRun(Run):
         """Forget the past steps, then continue in factors, then along Newton's direction, then stop."""
         if self.direction.forget():
             self.switch_direction(None)
-        elif self.rank_share() < 1 and self.round_tol > ROUNDING:
+        elif self.rank_share() < 1 and self.round_tol > ROUNDING_GAP:
             self.run_factored_round()
         elif self.newton is None and self.newton_cost() < np.inf:
             self.switch_direction(self.settings.newton)
@@ -239,7 +239,7 @@ class QuasiNewtonRun(Run):
     def is_factored_round_due(self) -> bool:
         """Return whether few singular values are left, or some vanish and the gap falls slowly."""
         share = self.rank_share()
-        if share == 1 or self.round_tol <= ROUNDING:
+        if share == 1 or self.round_tol <= ROUNDING_GAP:
             return False
         return share <= self.settings.low_rank or self.is_slow()
 

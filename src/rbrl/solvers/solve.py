@@ -1,5 +1,8 @@
-"""A problem solved as it was posed: coefficients as they will be stored, with a proof that does not trust the coordinates in
-which they were found."""
+"""Solve a problem, and certify the coefficients as they are stored.
+
+The certificate is computed with the original X or K, not with the coordinates in which the solver
+works.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,17 +18,18 @@ from rbrl.solvers.base import Solver, SolverResult, Start
 from rbrl.solvers.proof import Proof, prove_function, prove_kernel
 from rbrl.solvers.quasi_newton import QuasiNewton
 
-# A smaller decomposition of a kernel is too cheap to halve by single precision: of 356 rows, at (1, .1, .1), the whole takes
-# 23 instead of 32 ms.
-SMALLEST = 200
-# Rounding moves the scores by its share of K times the coefficients, which are as large as 1 / ridge. Measured on yeast:
-# single precision does down to this value of tol * ridge / trace(K), and rarely below.
-FINEST = 5e-9
-# Share of the tolerance that the rounded problem is solved to; the rest is for what rounding costs.
-SHARE = 0.9
-# A gap that is as small as this has nothing to do with how the problem is scaled.
-FINE = 1e-9
-AT_ITS_LIMIT = "That is its limit: raise tol."
+# Smallest number of rows of a kernel matrix that is decomposed in single precision. For fewer rows
+# it saves too little time.
+SMALLEST_SINGLE_KERNEL = 200
+# Smallest tol * ridge / trace(K) for which single precision is tried. The coefficients grow as 1 /
+# ridge, and the rounding errors of the scores with the coefficients.
+FINEST_SINGLE_TOL = 5e-9
+# Share of the tolerance to which the problem in single precision is solved. The rest is left for
+# its rounding errors.
+SINGLE_TOL_SHARE = 0.9
+# Largest gap that double precision may leave for a problem whose columns are scaled well.
+DOUBLE_PRECISION_GAP = 1e-9
+AT_LIMIT = "Double precision allows no smaller gap: raise tol."
 SCALE = (
     "Columns of X, or values of the kernel, differ too much in size: scale X, for example with "
     "sklearn.preprocessing.StandardScaler."
@@ -34,18 +38,18 @@ SCALE = (
 
 @dataclass
 class Solution:
-    """Coefficients as they are stored, the proof of what they are worth, and how the solver came to them.
+    """Coefficients as they are stored, with their proof and the result of the solver.
 
     Attributes
     ----------
-    coefficients : array (n_features, n_labels), or (n_samples, n_labels) of a kernel
+    coefficients : array (n_features, n_labels), or (n_samples, n_labels) for a kernel model
     proof : Proof
-        The objective of these coefficients, and their gap.
+        Objective and gap of the coefficients.
     result : SolverResult
-        Its own messages are those of the solver, before the proof.
+        Result of the solver. Its messages do not take the proof into account.
     messages : tuple of str
-        Why the proof is above the tolerance, and what to do about it; empty if it is not, or if the solver stops by a rule
-        of its own.
+        Reasons why the gap of the proof is above the tolerance, with the remedy. It is empty if the
+        gap is small enough, or if the solver has a stopping rule of its own.
 
     Examples
     --------
@@ -66,7 +70,7 @@ class Solution:
     messages: tuple[str, ...] = ()
 
     def after(self, first: "Solution") -> "Solution":
-        """Return this solution with the iterations of another one, which it started from, before its own.
+        """Return this solution with the iterations of an earlier one, from which it started, before its own.
 
         Parameters
         ----------
@@ -76,21 +80,22 @@ class Solution:
         -------
         Solution
         """
-        return replace(self, result=_joined(first.result, self.result))
+        return replace(self, result=_join_results(first.result, self.result))
 
 
 @dataclass(frozen=True)
-class Posed:
-    """What is to be proved of a result.
+class Certifier:
+    """Certifies the result of a solver for the coefficients as they are stored.
 
-    Attributes
+    Parameters
     ----------
     prove : callable
-        From coefficients as they are stored, and scores at which the solver found its best bound, to a :class:`Proof`.
+        Function of the stored coefficients, and of the scores at which the solver found its best
+        bound. It returns a :class:`~rbrl.solvers.proof.Proof`.
     dtype : dtype
-        Of the coefficients as they are stored.
-    evaluations : float
-        What a proof costs.
+        Type of the stored coefficients.
+    evaluations : float, default=1.0
+        Number of evaluations that a proof costs.
 
     Examples
     --------
@@ -98,12 +103,12 @@ class Posed:
     >>> import numpy as np
     >>> from rbrl.losses import SquaredHinge
     >>> from rbrl.problem import Objective, SpectralDesign
-    >>> from rbrl.solvers import Posed, QuasiNewton
+    >>> from rbrl.solvers import Certifier, QuasiNewton
     >>> from rbrl.solvers.proof import prove_kernel
     >>> K, Y = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1], [-1]])
     >>> objective = Objective(SpectralDesign(K.copy()), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
-    >>> posed = Posed(partial(prove_kernel, objective, K), np.dtype(np.float64))
-    >>> solution = posed.judge(objective, QuasiNewton().solve(objective))
+    >>> certifier = Certifier(partial(prove_kernel, objective, K), np.dtype(np.float64))
+    >>> solution = certifier.certify(objective, QuasiNewton().solve(objective))
     >>> solution.coefficients.shape, solution.proof.gap <= 1e-4
     ((2, 1), True)
     """
@@ -112,47 +117,63 @@ class Posed:
     dtype: np.dtype[Any]
     evaluations: float = 1.0
 
-    def judge(self, objective: Objective, result: SolverResult) -> Solution:
-        """The :class:`Solution` that a solver's result is."""
+    def certify(self, objective: Objective, result: SolverResult) -> Solution:
+        """Return the coefficients of a solver's result, with their proof.
+
+        Parameters
+        ----------
+        objective : Objective
+        result : SolverResult
+            Its weights are set to None if the coefficients are the same numbers.
+
+        Returns
+        -------
+        Solution
+        """
         coefficients = objective.design.coefficients(result.weights).astype(self.dtype, copy=False)
         if (idle := objective.idle_labels()).any():
-            # A solver leaves rounding there, whose sign would be taken for a prediction.
+            # Their weights are rounding errors, whose sign would count as a prediction.
             coefficients[:, idle] = 0.0
         duals = result.scores if result.dual_scores is None else result.dual_scores
         duals = objective.design.scores(result.weights) if duals is None else duals
         if _holds_weights(coefficients, objective.design):
-            # Weights are the largest arrays of a fit, and the proof needs room.
+            # Weights are the largest arrays of a fit, and the proof needs memory.
             result.weights = None
-        # Products with what is stored are in double precision, whatever that is stored in.
+        # The proof is in double precision even if the coefficients are stored in single precision.
         proof = self.prove(coefficients.astype(np.float64, copy=False), duals)
         return Solution(coefficients, proof, replace(result, evaluations=result.evaluations + self.evaluations))
 
 
 def _holds_weights(coefficients: FloatArray, design: Design) -> bool:
-    """Return whether weights over the design can be computed from coefficients as they are stored, to the last digit."""
+    """Return whether the weights can be computed exactly from the stored coefficients."""
     return isinstance(design, MatrixDesign) and design.turn is None and coefficients.dtype == np.float64
 
 
-def solve_posed(
-    solver: Solver, objective: Objective, posed: Posed, start: Start = None, tol: float = 1e-4, max_iter: int = 1000
-) -> Solution:
-    """Solve and prove; where rounding took what was missing, once more with what it leaves of the tolerance.
+def solve_and_certify(
+    solver: Solver, objective: Objective, certifier: Certifier, start: Start = None, tol: float = 1e-4,
+    max_iter: int = 1000,
+) -> Solution:  # fmt: skip
+    """Solve a problem and certify the coefficients.
+
+    If the proof is above the tolerance because of rounding, the solver continues with a smaller
+    tolerance.
 
     Parameters
     ----------
     solver : Solver
     objective : Objective
-    posed : Posed
-    start : array
-        Weights over the objective's design.
+    certifier : Certifier
+    start : array (n_columns, n_labels), default=None
+        First weights, in the coordinates of the objective's design.
     tol : float, default=1e-4
-        The gap to stop at.
+        Largest certified relative gap at which the solver stops.
     max_iter : int, default=1000
+        Largest number of iterations.
 
     Returns
     -------
     Solution
-        Its messages say why a proof is above `tol`. Nothing is given as a warning: that is for the caller to do.
+        Its messages say why the gap is above `tol`. The caller decides whether to warn.
 
     Examples
     --------
@@ -160,61 +181,72 @@ def solve_posed(
     >>> import numpy as np
     >>> from rbrl.losses import SquaredHinge
     >>> from rbrl.problem import Objective, SpectralDesign
-    >>> from rbrl.solvers import Posed, QuasiNewton, solve_posed
+    >>> from rbrl.solvers import Certifier, QuasiNewton, solve_and_certify
     >>> from rbrl.solvers.proof import prove_kernel
     >>> K, Y = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1], [-1]])
     >>> objective = Objective(SpectralDesign(K.copy()), Y, SquaredHinge(), ridge=1.0, nuclear=0.0)
-    >>> posed = Posed(partial(prove_kernel, objective, K), np.dtype(np.float64))
-    >>> solve_posed(QuasiNewton(), objective, posed).proof.gap <= 1e-4
+    >>> certifier = Certifier(partial(prove_kernel, objective, K), np.dtype(np.float64))
+    >>> solve_and_certify(QuasiNewton(), objective, certifier).proof.gap <= 1e-4
     True
     """
-    solution = posed.judge(objective, solver.solve(objective, start=start, tol=tol, max_iter=max_iter))
+    solution = certifier.certify(objective, solver.solve(objective, start=start, tol=tol, max_iter=max_iter))
     result = solution.result
     left = tol - 1.5 * (solution.proof.gap - result.gap)
     if result.gap <= tol < solution.proof.gap and left > 0 and result.n_iter < max_iter:
         again = objective.design.weights(solution.coefficients) if result.weights is None else result.weights
         more = solver.solve(objective, start=again, tol=left, max_iter=max_iter - result.n_iter)
-        solution = posed.judge(objective, _joined(result, more))
-    gap, result = solution.proof.gap, solution.result
+        solution = certifier.certify(objective, _join_results(result, more))
+    gap = solution.proof.gap
+    result = solution.result
     stopped_by_own_rule = result.converged and result.gap > tol
     if gap <= tol or stopped_by_own_rule:
         return solution
     messages = result.messages
     if gap > 2 * result.gap or not messages:
-        reached = f"only a relative gap of {gap:.1e}" if np.isfinite(gap) else "no relative gap"
-        remedy = AT_ITS_LIMIT if gap < FINE else SCALE
-        messages = (f"Double precision proves {reached} of this solution, not tol={tol:g}. {remedy}",)
+        messages = (_explain_uncertified(gap, tol),)
     return replace(solution, messages=messages)
+
+
+def _explain_uncertified(gap: float, tol: float) -> str:
+    """Return the message for a solution that double precision cannot certify to the tolerance."""
+    certified = f"Its certified relative gap is {gap:.1e}" if np.isfinite(gap) else "It has no certified relative gap"
+    remedy = AT_LIMIT if gap < DOUBLE_PRECISION_GAP else SCALE
+    return f"The solution could not be certified to tol={tol:g} in double precision. {certified}. {remedy}"
 
 
 def solve_kernel(
     solver: Solver, K: FloatArray, low_rank: str, ridge: float, objective_of: Callable[[SpectralDesign], Objective],
     dtype: np.dtype[Any], start: Start = None, tol: float = 1e-4, max_iter: int = 1000,
 ) -> Solution:  # fmt: skip
-    """Decompose a kernel matrix, and solve.
+    """Decompose a kernel matrix, solve the problem, and certify the coefficients.
 
-    The spectrum is of single precision, which costs half, where that is proved to do, and of double precision otherwise.
+    The decomposition is first computed in single precision, which takes half the time. If the
+    certificate shows that this is not exact enough, it is computed in double precision.
 
     Parameters
     ----------
     solver : Solver
     K : array (n_samples, n_samples)
+        Kernel matrix.
     low_rank : {"coefficients", "function"}
+        Matrix that the nuclear norm applies to.
     ridge : float
+        Weight of the ridge.
     objective_of : callable
-        From a design to its objective, with that ridge.
+        Function from a design to its objective, with this ridge.
     dtype : dtype
-        Of the coefficients as they are stored.
+        Type of the stored coefficients.
     start : array (n_samples, n_labels), default=None
-        Coefficients to start at.
+        First coefficients.
     tol : float, default=1e-4
-        The gap to stop at.
+        Largest certified relative gap at which the solver stops.
     max_iter : int, default=1000
+        Largest number of iterations.
 
     Returns
     -------
     Solution
-        Its result's weights are over a design that is not kept.
+        Solution whose result has weights in the coordinates of a design that is not kept.
 
     Examples
     --------
@@ -229,31 +261,37 @@ def solve_kernel(
     ((2, 1), True)
     """
 
-    def over(K_of_design: FloatArray) -> tuple[Objective, Posed, Start]:
-        """The objective over the spectrum of a matrix, its proof by K itself, and the weights to start at."""
+    def pose(K_of_design: FloatArray) -> tuple[Objective, Certifier, Start]:
+        """Return the objective over the decomposition of a matrix, its certifier by K itself, and the first weights."""
         objective = objective_of(SpectralDesign(K_of_design, low_rank))
         weights = None if start is None else objective.design.weights(start.astype(np.float64, copy=False))
         if low_rank == "function":
             prove = partial(prove_function, objective, K.dot, np.sqrt(squares(K)), K=K)
-            return objective, Posed(prove, dtype), weights
-        # With a nuclear norm a third matrix is multiplied, in the same pass over K.
+            return objective, Certifier(prove, dtype), weights
+        # With a nuclear norm, the proof multiplies K by three matrices instead of two.
         evaluations = 1.5 if objective.nuclear.weight else 1.0
-        return objective, Posed(partial(prove_kernel, objective, K), dtype, evaluations), weights
+        return objective, Certifier(partial(prove_kernel, objective, K), dtype, evaluations), weights
 
-    first, single_may_do = None, len(K) >= SMALLEST and tol * ridge >= FINEST * np.trace(K)
-    if single_may_do and low_rank == "coefficients" and isinstance(solver, QuasiNewton):
-        objective, posed, weights = over(K.astype(np.float32))
-        first = posed.judge(objective, solver.solve(objective, start=weights, tol=SHARE * tol, max_iter=max_iter))
+    first = None
+    may_be_single = len(K) >= SMALLEST_SINGLE_KERNEL and tol * ridge >= FINEST_SINGLE_TOL * np.trace(K)
+    if may_be_single and low_rank == "coefficients" and isinstance(solver, QuasiNewton):
+        objective, certifier, weights = pose(K.astype(np.float32))
+        result = solver.solve(objective, start=weights, tol=SINGLE_TOL_SHARE * tol, max_iter=max_iter)
+        first = certifier.certify(objective, result)
         if first.proof.gap <= tol:
             return first
-        start, max_iter = first.coefficients, max(max_iter - first.result.n_iter, 1)
-    solution = solve_posed(solver, *over(K.copy()), tol, max_iter)
+        start = first.coefficients
+        max_iter = max(max_iter - first.result.n_iter, 1)
+    solution = solve_and_certify(solver, *pose(K.copy()), tol, max_iter)
     return solution if first is None else solution.after(first)
 
 
-def _joined(first: SolverResult, second: SolverResult) -> SolverResult:
-    """One result of two runs, the second from where the first ended."""
-    history, costs = [first.history, second.history], [first.costs, first.evaluations + second.costs]
-    joined = replace(second, history=np.concatenate(history), costs=np.concatenate(costs))
-    joined.evaluations, joined.n_iter = first.evaluations + second.evaluations, first.n_iter + second.n_iter
-    return joined
+def _join_results(first: SolverResult, second: SolverResult) -> SolverResult:
+    """Return one result of two runs, of which the second one started where the first one ended."""
+    return replace(
+        second,
+        history=np.concatenate([first.history, second.history]),
+        costs=np.concatenate([first.costs, first.evaluations + second.costs]),
+        evaluations=first.evaluations + second.evaluations,
+        n_iter=first.n_iter + second.n_iter,
+    )

@@ -1,4 +1,4 @@
-"""Problems as they were posed: what a fit reports holds for the original X or K and the coefficients as stored."""
+"""The certificate of a fit holds for the original X or K, and for the coefficients as they are stored."""
 
 import inspect
 import itertools
@@ -19,7 +19,7 @@ from rbrl.problem import SpectralDesign
 from rbrl.problem.objective import Objective
 from rbrl.selection import PathSearchCV
 from rbrl.solvers import APG, QuasiNewton, proof, solve_kernel
-from rbrl.solvers import solve as posed
+from rbrl.solvers import solve as solve_module
 from rbrl.solvers.proof import prove_function, prove_kernel
 
 WEIGHTS = list(itertools.product((1e-4, 1e-2, 1.0, 1e2), (0.0, 1.0), (0.0, 1e-2, 10.0)))
@@ -127,9 +127,9 @@ class TestKernels:
     def precisions(self, monkeypatch):
         """Small kernels are rounded too; the types of the matrices that are decomposed."""
         seen = []
-        monkeypatch.setattr(posed, "SMALLEST", 1)
+        monkeypatch.setattr(solve_module, "SMALLEST_SINGLE_KERNEL", 1)
         monkeypatch.setattr(
-            posed, "SpectralDesign", lambda K, *args: seen.append(K.dtype.char) or SpectralDesign(K, *args)
+            solve_module, "SpectralDesign", lambda K, *args: seen.append(K.dtype.char) or SpectralDesign(K, *args)
         )
         return seen
 
@@ -197,7 +197,7 @@ class TestKernels:
 
     @pytest.mark.parametrize("ridge", [1e-8, 1e-3])
     def test_double_precision_where_single_does_not_do(self, monkeypatch, precisions, ridge):
-        monkeypatch.setattr(posed, "FINEST", 0.0)
+        monkeypatch.setattr(solve_module, "FINEST_SINGLE_TOL", 0.0)
         steps = []
 
         class Counting(QuasiNewton):
@@ -222,7 +222,7 @@ class TestKernels:
         X = rng.standard_normal((60, 5))
         Y = X @ rng.standard_normal((5, 3)) + 0.3 * rng.standard_normal((60, 3)) > 0
         single = RBRLClassifier(kernel="rbf", nuclear=0.1, tol=1e-6).fit(X, Y)
-        monkeypatch.setattr(posed, "SMALLEST", 10**9)
+        monkeypatch.setattr(solve_module, "SMALLEST_SINGLE_KERNEL", 10**9)
         double = RBRLClassifier(kernel="rbf", nuclear=0.1, tol=1e-6).fit(X, Y)
         assert single.gap_ <= 1e-6
         assert not np.array_equal(single.dual_coef_, double.dual_coef_)
@@ -233,7 +233,7 @@ SHARED = ("tol", "max_iter", "degree", "coef0", "random_state")
 
 
 @pytest.mark.parametrize(
-    "function", [solve_kernel, posed.solve_posed, fit_feature_map, gram, QuasiNewton.solve, APG.solve]
+    "function", [solve_kernel, solve_module.solve_and_certify, fit_feature_map, gram, QuasiNewton.solve, APG.solve]
 )
 def test_defaults_are_those_of_the_classifier(function):
     own, classifier = (inspect.signature(f).parameters for f in (function, RBRLClassifier))
