@@ -62,7 +62,6 @@ from rbrl.solvers import (
     solve_kernel,
 )
 from rbrl.solvers.auto import choose_solver
-from rbrl.solvers.auto import choose_solver
 from rbrl.solvers.proof import prove_function, prove_linear
 
 if TYPE_CHECKING:
