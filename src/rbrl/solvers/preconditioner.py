@@ -131,29 +131,34 @@ def _rounding_of(diagonal: FloatArray) -> float:
     return 1e-14 * float(np.max(diagonal, initial=0.0)) + 1e-300
 
 
-def model_start(objective: Objective, rounds: int = 10) -> FloatArray:
+def model_start(objective: Objective, rounds: int = 20, settled: float = 2e-8) -> FloatArray:
     """Return the minimiser of the mean model at zero scores: half an evaluation.
 
     Parameters
     ----------
     objective : Objective
-    rounds : int, default=10
-        Number of times that the nuclear norm is reweighted; none leaves it out.
+    rounds : int, default=20
+        Number of times that the nuclear norm is reweighted, at most; none leaves it out.
+    settled : float, default=2e-8
+        Share of the loss of zero scores: the reweighting ends when it moves the norm by less.
 
     Returns
     -------
     array (n_columns, n_labels)
     """
     zero = objective.zero_scores()
-    residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)[1]
+    loss, residual = objective.loss.evaluate(objective.Y, zero, objective.sample_weight)
     model = MeanModel(objective, zero)
     pull = -objective.design.adjoint(residual)
     W = model.inverse()(pull)
+    last_sigma = np.array(np.inf)
     for _ in range(rounds if objective.nuclear.weight else 0):
         nuclear = smooth_slightly(W, objective.nuclear.weight)
-        if nuclear.sigma[-1] == 0:
+        moved = nuclear.weight * np.abs(nuclear.sigma - last_sigma).sum()
+        if nuclear.sigma[-1] == 0 or moved <= settled * loss.value:
             break
         W = model.inverse(nuclear)(pull)
+        last_sigma = nuclear.sigma
     return W
 
 
