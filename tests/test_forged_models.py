@@ -115,7 +115,7 @@ INSTANCES = [
     ("linear", "targets_.classes_", np.zeros(0, int), "classes_ of its targets_ is not valid|do not fit together"),
     ("linear", "targets_.classes_", 4, "classes_ of its targets_ is not valid for a coding of labels"),
     ("linear", "targets_.classes_", as_type("complex128"), "classes_ of its SignedTargets must hold text or numbers"),
-    ("sparse-labels", "targets_.sparse_container", float, "sparse_container of its targets_ is not valid for a coding of labels"),
+    ("sparse-labels", "targets_.sparse_container", float, "sparse_container of its targets_ is not valid"),
 ]  # fmt: skip
 
 

@@ -213,7 +213,7 @@ def test_what_is_not_a_last_layer_is_refused(data, network):
 
 def test_what_cannot_be_learned_from_is_named(data, network):
     X, Y = data
-    with pytest.raises(ValueError, match="at least one batch. Got none"):
+    with pytest.raises(ValueError, match=r"at least one batch\. Got none"):
         refit_last_layer(network, [])
     head = RBRLHead(N_FEATURES, N_LABELS)
     with pytest.raises(ValueError, match=r"8 features and 4 labels. Got features of shape \(90, 8\).*\(90, 3\)"):

@@ -99,10 +99,7 @@ def test_blocks_take_no_further_pass():
         parts.total = counted
         model = CPNL(threshold=threshold)
         model._check_parameters()
-        problem = BlockProblem(model, parts)
-        problem.fit()
-        model.ridge_ = problem.ridge
-        model._set_threshold(problem)
+        model._fit_problem(BlockProblem(model, parts))
         return count
 
     assert passes("f1_micro") == passes(0.0)
@@ -216,7 +213,9 @@ class TestCorrection:
         scores = model.decision_function(rows[200:])
         problem = model.problem(rows[:200], labels[:200])
         training = model.decision_function(rows[:200])
-        corrected = estimate_held_out_scores(model.loss(), TrainingRows(problem.Y, training), problem.count_parameters())
+        corrected = estimate_held_out_scores(
+            model.loss(), TrainingRows(problem.Y, training), problem.count_parameters()
+        )
         folds = held_out_scores(clone(model), rows[:200], labels[:200], SignedTargets().fit(labels), 5)
         values = [
             f1_macro(labels[200:], (scores > best_label_thresholds(source, labels[:200])).astype(int))

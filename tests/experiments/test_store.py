@@ -157,7 +157,8 @@ def test_a_store_of_another_version(two):
     with sqlite3.connect(store.path / "runs.sqlite") as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(
-        StoreError, match=rf"has format 99; this version of rbrl reads formats 2 and {FORMAT_VERSION}\. Choose another folder"
+        StoreError,
+        match=rf"has format 99; this version of rbrl reads formats 2 and {FORMAT_VERSION}\. Choose another folder",
     ):
         execute(plan, store)
 

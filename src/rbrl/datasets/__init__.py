@@ -20,6 +20,6 @@ from rbrl.datasets.load import load
 from rbrl.datasets.shards import Shards, open_shards, write_shards
 
 __all__ = [
-    "CARDS", "Columns", "Dataset", "Part", "Shards", "catalogue", "convert", "load", "load_file", "load_parts", "open_shards",
-    "read_blocks", "save_file", "table", "write_shards",
+    "CARDS", "Columns", "Dataset", "Part", "Shards", "catalogue", "convert", "load", "load_file", "load_parts",
+    "open_shards", "read_blocks", "save_file", "table", "write_shards",
 ]  # fmt: skip

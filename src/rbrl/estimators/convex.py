@@ -19,7 +19,7 @@ from rbrl.datasets import Dataset
 from rbrl.decision import empty_share
 from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows
 from rbrl.estimators.block_problem import BlockProblem
-from rbrl.estimators.convex_problem import ConvexProblem, pose_problem
+from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, with_callbacks
 from rbrl.estimators.entries import (
     ClassWeight,
@@ -31,6 +31,7 @@ from rbrl.estimators.entries import (
     weigh_entries,
 )
 from rbrl.estimators.forms import LINEAR, check_kernel, form_of, is_precomputed
+from rbrl.estimators.model_problems import pose_problem
 from rbrl.estimators.training_scores import (
     THRESHOLD_METRICS,
     THRESHOLD_SET_LATER,
@@ -237,6 +238,16 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
         vars(self).pop("pass_seconds_", None)
         problem = self._pose(X, y, sample_weight, label_mask)
         problem.on_gap = task.callback
+        self._fit_problem(problem)
+        vars(self).pop("stream_", None)
+        task.end()
+        return self
+
+    def _fit(self, X: Matrix, Y: IntArray, weights: FloatArray | None) -> None:
+        self._fit_problem(pose_problem(self, X, Y, weights))
+
+    def _fit_problem(self, problem: ConvexProblem | BlockProblem) -> None:
+        """Solve a problem, and store its solution and the numbers that the parameters stand for."""
         started = time.perf_counter()
         solution = problem.fit()
         self.ridge_ = problem.ridge
@@ -245,9 +256,6 @@ class ObjectiveClassifier(TakesCallbacks, MultiLabelClassifier):
             self.gamma_ = problem.gamma
         self._set_threshold(problem)
         self._store_solution(solution, started)
-        vars(self).pop("stream_", None)
-        task.end()
-        return self
 
     def _pose(
         self, X: Rows, y: MatrixLike | None, sample_weight: ArrayLike | None, label_mask: MatrixLike | None

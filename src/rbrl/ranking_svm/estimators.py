@@ -44,6 +44,11 @@ class PairSVM(MultiLabelClassifier):
     gap_: float
     n_iter_: int
     history_: FloatArray
+    coef_: FloatArray
+    intercept_: FloatArray
+    dual_coef_: FloatArray
+    X_fit_: Matrix | None
+    gamma_: float
     # State that is passed to the next model of a path, or to the next fit of a warm start.
     _shared_rows: Rows | None = None
     _last: Duals | None = None
