@@ -1,11 +1,15 @@
-"""Loops over rows, for the losses and the ranking SVMs, and small algebra, for the solvers: compiled, or plain NumPy.
+"""Loops over rows for the losses, the ranking SVMs and the solvers: compiled, or in plain NumPy.
 
-`reference` says what each loop means, in NumPy. The extension `_core`, C++ in `core/`, has the same functions with the same
-arguments, and is used where it could be compiled; the tests compare the two. Conventions of the losses' loops:
+The module `reference` defines each loop in NumPy. The extension `_core`, written in C++ in `core/`,
+has the same functions with the same arguments. It is used if it could be compiled, and the tests
+compare the two. Conventions of the loops of the losses:
 
-- ``Y`` (n, l) int8 in {-1, 0, +1}, 0 an entry that nobody looked at; ``F`` (n, l) scores; ``weights`` (n,) of rows, or
-  (n, l) of entries, positive where ``Y`` is not 0; ``scale`` a factor of the whole loss;
-- a function adds to its output arrays, so that a sum of losses is a sequence of calls. These must be contiguous.
+- ``Y`` (n, l) has labels of type int8 in {-1, 0, +1}; 0 is a missing label.
+- ``F`` (n, l) has the scores.
+- ``weights`` has the weights of rows, (n,), or of single labels, (n, l). They are positive where
+  ``Y`` is not 0. ``scale`` is a factor of the whole loss.
+- A function adds to its output arrays, so that a sum of losses is a sequence of calls. The output
+  arrays must be contiguous.
 """
 
 import shutil
@@ -20,16 +24,16 @@ from rbrl.exceptions import SlowLoopsWarning
 __all__ = ["COMPILED", "WHY_PLAIN", "rows"]
 
 
-def _why_plain(error: ImportError) -> str:
-    """What keeps the loops from being compiled on this machine, as far as one can tell, and what would help."""
+def _explain_plain_loops(error: ImportError) -> str:
+    """Return the likely reason why the loops are not compiled on this machine, and a remedy."""
     here = Path(__file__).parent
-    # In a tree of sources make and pip compile in place; elsewhere pip would take the wheel that it made before and kept.
+    # In a source tree, pip compiles in place. Elsewhere, pip must not reuse a wheel from its cache.
     of_sources = (here / "core").is_dir()
     again = (
         "pip install --no-deps -e ." if of_sources else "pip install --force-reinstall --no-deps --no-cache-dir rbrl"
     )
     if list(here.glob("_core.*")):
-        return f"the compiled core is there but cannot be loaded ({error}); to make it anew: `{again}`"
+        return f"the compiled core is there but cannot be loaded ({error}); to build it again: `{again}`"
     missing = []
     if not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
         missing.append("no C++ compiler (Debian's g++)")
@@ -46,8 +50,9 @@ try:
 except ImportError as error:
     from rbrl._loops import reference as rows
 
-    COMPILED, WHY_PLAIN = False, _why_plain(error)
-    # Once, not by every worker.
+    COMPILED = False
+    WHY_PLAIN = _explain_plain_loops(error)
+    # Only the main process warns, not every worker.
     if current_process().name == "MainProcess":
         warnings.warn(
             f"rbrl runs its loops in plain NumPy, many times slower than compiled: {WHY_PLAIN}.",
@@ -55,4 +60,5 @@ except ImportError as error:
             stacklevel=2,
         )
 else:
-    COMPILED, WHY_PLAIN = True, ""
+    COMPILED = True
+    WHY_PLAIN = ""

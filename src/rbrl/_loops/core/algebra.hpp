@@ -1,4 +1,5 @@
-// Small algebra of the solvers, and products with sparse matrices. What each computes is said by its twin in reference.py.
+// Small algebra of the solvers, and products with sparse matrices. The function of the same name in
+// reference.py defines each of them.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +10,10 @@
 namespace rbrl {
 
 template <class T>
-using Stack = Matrix<T>;  // matrices, each as one row
+using Stack = Matrix<T>;  // each row is a matrix
 
-// Inner products of the columns of two matrices of l columns; with `joint`, every entry is the sum of all.
+// Compute the inner products of the columns of two matrices with l columns. With `joint`, every entry
+// is the sum of all of them.
 RBRL_INLINE void dots(
     const double *RBRL_RESTRICT A, const double *RBRL_RESTRICT B, Index cells, Index l, bool joint, double *RBRL_RESTRICT out
 ) {
@@ -23,7 +25,7 @@ RBRL_INLINE void dots(
     }
     for (Index j = 0; j < l; ++j) out[j] = 0.0;
     Index k = 0;
-    // Two rows at a time: every sum is read and written half as often.
+    // Two rows are added at a time, so that every sum is read and written half as often.
     for (; k + 2 * l <= cells && l; k += 2 * l) {
         const double *RBRL_RESTRICT a = A + k, *RBRL_RESTRICT b = B + k;
         for (Index j = 0; j < l; ++j) out[j] += a[j] * b[j] + a[j + l] * b[j + l];
@@ -62,7 +64,7 @@ inline RBRL_LOOP void memory_backward(
         double *c = coefficients[i];
         dots(steps[i], q.data, q.cells(), l, joint, c);
         for (Index j = 0; j < l; ++j) minus[j] = -(c[j] *= rho[i][j]);
-        // Entries of rho may differ where inner products do not.
+        // Entries of rho may differ even if all inner products are equal.
         add_scaled(changes[i], minus.data(), q.cells(), l, false, q.data);
     }
 }

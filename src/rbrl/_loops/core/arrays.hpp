@@ -1,5 +1,5 @@
-// Views of the caller's arrays, in rows one after the other, and what the compiler is to be told about a loop.
-// A weight, a label and a score are double precision wherever they are computed with: single precision is for storage.
+// Views of the caller's arrays, which are stored row by row, and attributes of loops for the compiler.
+// All computations are in double precision. Single precision is used for storage only.
 #pragma once
 
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-// Every loop is compiled for all processors of its kind and once more for those of the last ten years; the loader picks.
-// CMakeLists.txt finds out whether compiler and system can do that.
+// Every loop is compiled twice: for all processors of a family, and for those of the last ten years.
+// The loader chooses the version. CMakeLists.txt checks whether compiler and system support this.
 #ifdef RBRL_CLONES
 #define RBRL_LOOP __attribute__((target_clones("default", "arch=x86-64-v3")))
 #else
@@ -20,7 +20,7 @@
 #define RBRL_INLINED
 #define RBRL_RESTRICT __restrict
 #else
-// A helper that is not inlined would be called in its version for all processors.
+// A helper function that is not inlined would run in its version for all processors.
 #define RBRL_INLINE inline __attribute__((always_inline))
 #define RBRL_INLINED __attribute__((always_inline))
 #define RBRL_RESTRICT __restrict__
@@ -46,7 +46,7 @@ struct Matrix {
     Index cells() const { return rows * columns; }
 };
 
-// A matrix in compressed rows.
+// A matrix in the CSR format.
 template <class T, class I>
 struct Sparse {
     const T *data;
@@ -70,10 +70,11 @@ RBRL_INLINE T one_if(bool condition) {
     return condition ? T(1) : T(0);
 }
 
-// NaN stays NaN: a comparison with it is false.
+// NaN stays NaN, because a comparison with NaN is false.
 RBRL_INLINE double positive_part(double x, double zero = 0.0) { return zero > x ? zero : x; }
 
-// A zero that the compiler takes for any number: what follows a positive part of zero, it would otherwise jump over or mask.
+// A zero whose value the compiler does not know. Otherwise the compiler would add branches or masks
+// for positive parts that are zero.
 RBRL_INLINE double hidden_zero() {
     double zero = 0.0;
 #ifndef _MSC_VER

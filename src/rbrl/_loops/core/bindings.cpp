@@ -1,6 +1,6 @@
-// What Python sees of the loops: the functions of reference.py by the same names, with the same arguments in the same order.
-// An input of another type or layout is copied. An output never is, since what is written to a copy would be lost: it must
-// be of the right type and contiguous, and TypeError is raised otherwise.
+// The Python interface of the loops: the functions of reference.py, with the same names and arguments.
+// An input of another type or layout is copied. An output is never copied, because the result would be
+// lost. It must have the right type and be contiguous. Otherwise TypeError is raised.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -31,7 +31,7 @@ using Released = nb::call_guard<nb::gil_scoped_release>;
 
 Index size(const auto &array, int axis = 0) { return static_cast<Index>(array.shape(axis)); }
 
-// The loops look at no bounds, so that these are looked at here.
+// The loops do not check bounds, so the bounds are checked here.
 void require(bool fits, const char *what) {
     if (!fits) throw std::invalid_argument(std::string("arrays of one loop must fit each other: ") + what);
 }
@@ -73,7 +73,7 @@ Weights weights_of(const InAny &weights, Index rows, Index columns) {
     return {weights.data(), rows, of_entries ? columns : 0};
 }
 
-// Call a loop in the version that suits the weights, so that none asks within.
+// Call the version of a loop for this kind of weights, so that the loop itself has no branch for it.
 #define RBRL_IF(condition, loop, ...) (condition ? loop<true>(__VA_ARGS__) : loop<false>(__VA_ARGS__))
 
 template <class T, class U>
@@ -196,7 +196,7 @@ void bind_hinges(nb::module_ &m) {
     );
 }
 
-// A new array of Python's for what a loop computes.
+// Create a new NumPy array for the result of a loop.
 template <int Dimensions>
 nb::ndarray<nb::numpy, double, nb::ndim<Dimensions>> fresh(std::initializer_list<size_t> shape) {
     size_t cells = 1;
@@ -402,7 +402,7 @@ void bind_pairs(nb::module_ &m) {
     );
 }
 
-// What is an index into another array must be inside it.
+// Check that indices into another array are inside its bounds.
 void require_places(const auto &places, Index most, const char *what) {
     for (Index k = 0; k < size(places); ++k) require(places.data()[k] >= 0 && places.data()[k] < most, what);
 }
@@ -425,7 +425,7 @@ double ascend(
     );
 }
 
-// What every form of dual ascent takes after its rows.
+// Arguments of every form of dual ascent that follow its rows.
 #define RBRL_ASCENT_TYPES                                                                                                   \
     In1<double> squares, In2<std::int8_t> Y, InAny weights, double hinge, In1<double> costs, double pairs, double margin,   \
         In1<double> graph_data, In1<std::int32_t> graph_indices, In1<std::int32_t> graph_indptr, double ridge,              \
@@ -472,7 +472,8 @@ void bind_dense_ascents(nb::module_ &m) {
 }  // namespace
 
 NB_MODULE(_core, m) {
-    // The first that fits the arguments as they are is taken, and only if none does, the first that fits them converted.
+    // The first overload that fits the arguments without conversion is used. Only if there is none, the
+    // first overload that fits after conversion is used.
     bind_gradients<double, double>(m);
     bind_gradients<float, double>(m);
     bind_gradients<float, float>(m);

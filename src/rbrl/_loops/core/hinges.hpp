@@ -1,5 +1,5 @@
 // The loops of the losses: one pass over the scores, or over the pairs of labels of each row.
-// Each adds to its output arrays. What it computes is said by its twin in reference.py.
+// Each loop adds to its output arrays. The function of the same name in reference.py defines it.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace rbrl {
 using Labels = Matrix<const std::int8_t>;
 using Reals = Vector<const double>;
 
-// Weights of rows or of entries.
+// Weights of rows or of single labels.
 struct Weights {
     const double *data;
-    Index rows, columns;  // no columns: of rows
+    Index rows, columns;  // 0 columns mean weights of rows
 
     bool of_entries() const { return columns > 0; }
     const double *row(Index i) const { return data + i * columns; }
@@ -32,10 +32,10 @@ struct Weights {
 
 using Sums = std::pair<double, double>;
 
-// The entries of a matrix, this many at a time, as if it were one long row: those of short rows too fill whole vectors.
+// Number of entries in a chunk. A matrix is read as one long row, so that short rows fill whole vectors.
 constexpr Index CHUNK = 64;
 
-// Call body(at, label, count) with the place and the label of the first entry of each.
+// Call body(at, label, count) for each chunk, with the position and the label of its first entry.
 template <class T, class Body>
 RBRL_INLINE void for_chunks(const Matrix<T> &F, Body body) {
     const Index l = F.columns, cells = F.cells(), turn = l ? CHUNK % l : 0;
@@ -48,7 +48,8 @@ RBRL_INLINE void for_chunks(const Matrix<T> &F, Body body) {
     if (at < cells) body(at, label, cells - at);
 }
 
-// What is known of each label, for a chunk that begins anywhere; sums over the rows, one for each label.
+// Values of the labels, repeated so that a chunk can begin at any label, and sums over the rows for each
+// label.
 class Periodic {
 public:
     Periodic(const double *values, Index l) : l(l), repeated(l + CHUNK) {
@@ -69,15 +70,16 @@ private:
     Buffer repeated;
 };
 
-// The labels of a chunk as double. The vectors of a loop are as long as its narrowest type allows: with labels of a byte in
-// it, it would have no use for less than 32 entries, nor registers for so many.
+// The labels of a chunk as double. The narrowest type of a loop determines the length of its vectors.
+// With labels of one byte, a loop would need 32 entries at a time, and has not enough registers for them.
 template <class T, class Count>
 RBRL_INLINE void widen(Labels Y, Index at, Count count, T *RBRL_RESTRICT y) {
     const std::int8_t *RBRL_RESTRICT labels = Y.data + at;
     for (Index k = 0; k < count; ++k) y[k] = labels[k];
 }
 
-// What the entries of a chunk cost: their weights, or that of their row, and the price of a relevant one.
+// Costs of the entries of a chunk: their weights or the weight of their row, times the cost of a relevant
+// label.
 template <bool Vary>
 class Costs {
 public:
@@ -87,8 +89,8 @@ public:
     struct OfChunk {
         const double *RBRL_RESTRICT w, *RBRL_RESTRICT price;
         double scale;
-        // The price or one as the greater of two: of a choice by the label, the compiler would make loads under a mask,
-        // which take up to twice as long. An unknown label has no slack to be counted.
+        // The cost is computed as a maximum. For a conditional expression on the label, the compiler would
+        // create masked loads, which are slower. A missing label has no slack, so its cost has no effect.
         RBRL_INLINE double operator()(Index k, double y) const {
             const double relevant = y * price[k], irrelevant = -y;
             return (Vary ? scale * w[k] : scale) * (relevant > irrelevant ? relevant : irrelevant);
@@ -107,7 +109,7 @@ private:
     Periodic prices;
     double repeated[CHUNK];
 
-    // The weight of its row for every entry of a chunk.
+    // Write the weight of its row for every entry of a chunk.
     RBRL_INLINE const double *of_rows(Index at, Index count) {
         Index k = 0;
         for (Index i = at / l; k < count; ++i) {
@@ -204,22 +206,22 @@ RBRL_LOOP Sums squared_hinge_line(
     return {0.5 * value, total(second_sums)};
 }
 
-// The labels of a row in two: the relevant ones, few, are listed; the irrelevant ones stay where they are, and `rest` has
-// minus infinity for the score of every other. So a loop over the pairs of a relevant label takes all labels in turn,
-// without an index and in whole vectors: its length is a multiple of theirs.
+// The labels of a row, in two groups. The relevant labels are few and are listed. The irrelevant labels
+// keep their positions, and `rest` has minus infinity as the score of all other labels. So a loop over
+// the pairs of a relevant label runs over all labels, without an index and in whole vectors.
 class Sides {
 public:
     std::vector<std::int32_t> pos;
     Buffer f_pos, w_pos, rest, w_rest;
     Index p = 0, q = 0, padded;
-    double price = 0.0;  // what a pair counts beside the weights of its two entries
+    double price = 0.0;  // weight of a pair beside the weights of its two entries
 
     explicit Sides(Index l)
         : pos(l), f_pos(l), w_pos(l), rest(round_up(l), FAR), w_rest(round_up(l), 0.0), padded(round_up(l)) {}
 
     static Index round_up(Index l) { return (l + 3) / 4 * 4; }
 
-    // Split row i, of which the scores are in `rest`; whether it has a pair at all.
+    // Split row i, whose scores are in `rest`; return whether it has a pair.
     template <bool OfEntries>
     RBRL_INLINE bool split(Labels Y, Index i, const Weights &weights, double scale) {
         const std::int8_t *y = Y[i];
@@ -245,8 +247,8 @@ public:
         return OfEntries ? price * w_pos[a] : price;
     }
 
-    // Call body(a, count) with the relevant labels, two at a time: what is read of the others then serves both, and neither
-    // has to wait for the sums of the other.
+    // Call body(a, count) with two relevant labels at a time. Values of the other labels are then read once
+    // for both, and the two sums do not wait for each other.
     template <class Body>
     RBRL_INLINE void for_relevant(Body body) const {
         Index a = 0;
@@ -257,7 +259,8 @@ public:
 private:
     static constexpr double FAR = -std::numeric_limits<double>::infinity();
 
-    // The weights of both sides; what a pair counts beside them. Those of no irrelevant label stay: it has no score.
+    // Compute the weights of both groups, and the weight of a pair beside them. Weights of labels that are not
+    // irrelevant have no effect, because their scores are minus infinity.
     RBRL_INLINE double weigh(const std::int8_t *RBRL_RESTRICT y, const double *RBRL_RESTRICT w, Index l) {
         double of_pos = 0.0, of_neg = 0.0;
         copy(w, l, w_rest.data());
@@ -266,8 +269,8 @@ private:
         return (of_pos + of_neg) / (static_cast<double>(p + q) * of_pos * of_neg);
     }
 
-    // List the relevant labels and count the irrelevant ones, eight bytes at a time while so many are there to be read: of
-    // 1, 0 and -1, the lowest bit says whether a label is known and the highest whether it is irrelevant.
+    // List the relevant labels and count the irrelevant ones, eight bytes at a time if there are as many. Of
+    // 1, 0 and -1, the lowest bit shows that a label is not missing, and the highest that it is irrelevant.
     RBRL_INLINE void find(const std::int8_t *y, Index l, Index readable) {
         constexpr std::uint64_t LOWEST = 0x0101010101010101;
         p = q = 0;
@@ -275,7 +278,7 @@ private:
         for (; std::endian::native == std::endian::little && j < l && j + 8 <= readable; j += 8) {
             std::uint64_t word;
             std::memcpy(&word, y + j, 8);
-            if (l - j < 8) word &= (std::uint64_t{1} << 8 * (l - j)) - 1;  // the rest is of the next row
+            if (l - j < 8) word &= (std::uint64_t{1} << 8 * (l - j)) - 1;  // the remaining bytes belong to the next row
             const std::uint64_t irrelevant = word >> 7 & LOWEST;
             q += static_cast<Index>(irrelevant * LOWEST >> 56);
             for (std::uint64_t left = word & ~irrelevant & LOWEST; left; left &= left - 1)
@@ -373,7 +376,7 @@ RBRL_LOOP void pairwise_hinge_labels(
     const Index l = F.columns;
     Sides sides(l);
     const Index padded = sides.padded;
-    Buffer halves(l * padded, 0.0), diagonal(l, 0.0);  // the price of the active pairs of a relevant and another label
+    Buffer halves(l * padded, 0.0), diagonal(l, 0.0);  // weights of the active pairs of a relevant and another label
     double *RBRL_RESTRICT rest = sides.rest.data();
     const double *RBRL_RESTRICT w_rest = sides.w_rest.data();
     for (Index i = 0; i < F.rows; ++i) {

@@ -1,4 +1,5 @@
-// The loops of the ranking SVMs, over pairs of labels. What each computes is said by its twin in reference.py.
+// The loops of the ranking SVMs over pairs of labels. The function of the same name in reference.py defines
+// each of them.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +8,15 @@
 
 namespace rbrl {
 
-// Pair e of row i, start[i] <= e < start[i + 1], is of winner[e] and loser[e].
+// Pair e of row i, start[i] <= e < start[i + 1], has the labels winner[e] and loser[e].
 struct Pairs {
     const std::int64_t *start;
     const std::int32_t *winner, *loser;
     Index rows, size;
 };
 
-// Coordinate steps over the pairs of row i; its scores f follow, the change of its coefficients is left in `moved`.
+// Take coordinate steps over the pairs of row i. Update its scores f, and write the change of its
+// coefficients to `moved`.
 RBRL_INLINE bool ascend_row(
     const Pairs &pairs, Index i, const double *margin, const double *cap, double *alpha, double *f, double curvature,
     Index inner, Buffer &moved
@@ -22,7 +24,7 @@ RBRL_INLINE bool ascend_row(
     const Index first = pairs.start[i], last = pairs.start[i + 1];
     std::fill(moved.begin(), moved.end(), 0.0);
     if (curvature <= 0.0) {
-        // Nothing depends on this row's coefficients: its hinges stay whole.
+        // The scores do not depend on the coefficients of this row, so its dual variables are at their caps.
         std::copy(cap + first, cap + last, alpha + first);
         return false;
     }

@@ -1,5 +1,5 @@
-// Block dual coordinate ascent: one block per row of the data. solvers/dual_ascent.py says what is maximised.
-// What a step computes is said by its twin in reference.py.
+// Block dual coordinate ascent with one block for each row of the data. solvers/dual_ascent.py explains the
+// dual problem. row_steps.py defines a step in NumPy.
 #pragma once
 
 #include <algorithm>
@@ -33,22 +33,23 @@ struct LabelGraph {
     }
 };
 
-// The loss of a row: squared hinges of single labels, and of pairs of a relevant and an irrelevant label, and a quadratic
-// form of the scores.
+// The loss of a row: squared hinges of single labels, squared hinges of pairs of a relevant and an irrelevant
+// label, and a quadratic form of the scores.
 struct RowLoss {
     Weights weights;
     double hinge;       // weight of the hinges of single labels
-    Reals costs;        // what a relevant entry of each label costs beside that
+    Reals costs;        // further factor of each label if it is relevant
     double pairs;       // weight of the hinges of pairs
-    double margin;      // of pairs
-    LabelGraph graph;   // matrix L of a quadratic term f' L f / 2; without entries where there is no such term
+    double margin;      // margin of pairs
+    LabelGraph graph;   // matrix L of a quadratic term f' L f / 2; without entries if there is no such term
 };
 
 // The subproblem of one row: minimise loss(z) + |z - centre|^2 / (2 q).
 //
-// Labels are on two sides, of which the smaller one, `few`, is listed, and the other, `many`, stays in place in vectors over
-// all labels. Signs are turned so that few labels should score high: v = sign * z. Then a label j of the many side and a
-// label a of the few side make a pair with slack v_j - (v_a - margin), where that is positive.
+// The relevant and the irrelevant labels are two sides. The smaller side, `few`, is a list. The other side,
+// `many`, keeps its positions in vectors over all labels. Signs are chosen so that the labels of `few` should
+// score high: v = sign * z. A label j of `many` and a label a of `few` then have the slack
+// max(v_j - (v_a - margin), 0).
 class RowProblem {
 public:
     explicit RowProblem(Index l)
@@ -98,7 +99,7 @@ public:
         }
     }
 
-    // Loss at v; its gradient, and the diagonal of its Hessian.
+    // Compute the loss at v, its gradient, and the diagonal of its Hessian.
     RBRL_INLINE double evaluate(const double *RBRL_RESTRICT at, double *RBRL_RESTRICT g, double *RBRL_RESTRICT h) {
         double value = 0.0;
         const double *RBRL_RESTRICT s = side.data(), *RBRL_RESTRICT e = hinge_price.data();
@@ -113,7 +114,8 @@ public:
         return 0.5 * value;
     }
 
-    // Minimise, from `v`; return the loss there. The minimiser is left in `v`, and the gradient of its loss in `gradient`.
+    // Minimise from `v`; return the loss at the minimiser. The minimiser is written to `v`, and the gradient of
+    // the loss to `gradient`.
     RBRL_INLINE double minimise(double inverse_q) {
         const double first = evaluate(v.data(), gradient.data(), curvature.data());
         double residual = measure(inverse_q), value = first + 0.5 * inverse_q * distance(v.data());
@@ -125,7 +127,7 @@ public:
                 for (Index j = 0; j < padded; ++j) trial[j] = v[j] + length * direction[j];
                 there = evaluate(trial.data(), gradient.data(), curvature.data());
                 there += 0.5 * inverse_q * distance(trial.data());
-                // Equal to rounding is as good as less.
+                // A value that differs only by rounding counts as a decrease.
                 if (there <= value + 1e-4 * length * slope + 1e-14 * std::fabs(value) || halvings == MOST_HALVINGS) break;
                 length *= 0.5;
             }
@@ -142,7 +144,8 @@ public:
     Buffer v, centre, gradient, curvature;
 
 private:
-    // What a block could still gain falls with the square of the residual: this share of the first one leaves 1e-4 of it.
+    // Residual relative to the first one at which Newton's method stops. The remaining gain of a block falls
+    // with the square of the residual.
     static constexpr double ACCURACY = 0.01;
     static constexpr int MOST_STEPS = 50;
     static constexpr int MOST_HALVINGS = 30;
@@ -161,7 +164,7 @@ private:
         return sum;
     }
 
-    // Square of the norm of the subproblem's gradient.
+    // Return the squared norm of the gradient of the subproblem.
     RBRL_INLINE double measure(double inverse_q) const {
         double sum = 0.0;
         const double *RBRL_RESTRICT g = gradient.data(), *RBRL_RESTRICT at = v.data(), *RBRL_RESTRICT c = centre.data();
@@ -172,7 +175,7 @@ private:
         return sum;
     }
 
-    // Add the hinges of pairs: twice their value is returned.
+    // Add the hinges of pairs; return twice their value.
     RBRL_INLINE double add_pairs(const double *RBRL_RESTRICT at, double *RBRL_RESTRICT g, double *RBRL_RESTRICT h) {
         double value = 0.0;
         double *RBRL_RESTRICT pull = pulls.data(), *RBRL_RESTRICT count = counts.data();
@@ -201,7 +204,7 @@ private:
         return pair_price * value;
     }
 
-    // Add the quadratic form: twice its value is returned. Signs are those of all labels, so that they cancel in it.
+    // Add the quadratic form; return twice its value. The sign is the same for all labels, so that it cancels.
     RBRL_INLINE double add_graph(const double *RBRL_RESTRICT at, double *RBRL_RESTRICT g, double *RBRL_RESTRICT h) {
         double value = 0.0;
         for (Index j = 0; j < l; ++j) {
@@ -213,8 +216,8 @@ private:
         return value;
     }
 
-    // Newton's direction; return its slope. Without a graph, labels of the many side are eliminated: each is coupled with the
-    // few only. With one, conjugate gradients find the direction.
+    // Compute Newton's direction; return its slope. Without a graph, the labels of `many` are eliminated,
+    // because each is coupled only with labels of `few`. With a graph, conjugate gradients find the direction.
     RBRL_INLINE double find_direction(double inverse_q) {
         double *RBRL_RESTRICT d = direction.data(), *RBRL_RESTRICT h = curvature.data();
         const double *RBRL_RESTRICT g = gradient.data(), *RBRL_RESTRICT at = v.data(), *RBRL_RESTRICT c = centre.data();
@@ -242,7 +245,7 @@ private:
             x[j] = 0.0;
             size += r[j] * p[j];
         }
-        // Newton's method needs the exact direction, which takes some products with few edges.
+        // Newton's method needs an exact direction. It takes a few products, and the graph has few edges.
         const double enough = ROUNDING * ROUNDING * size;
         for (Index step = 0; step < 4 * l && size > enough; ++step) {
             multiply_hessian(p);
@@ -261,7 +264,8 @@ private:
         std::copy(solution.begin(), solution.end(), direction.begin());
     }
 
-    // Multiply the subproblem's Hessian, whose diagonal is in `curvature`, by x; the product is left in `image`.
+    // Multiply the Hessian of the subproblem, whose diagonal is in `curvature`, by x. The product is written to
+    // `image`.
     RBRL_INLINE void multiply_hessian(const double *RBRL_RESTRICT x) {
         double *RBRL_RESTRICT out = image.data();
         const double *RBRL_RESTRICT h = curvature.data(), *RBRL_RESTRICT at = v.data(), *RBRL_RESTRICT u = price.data();
@@ -279,7 +283,7 @@ private:
         }
     }
 
-    // Solve for the few labels, and move the others accordingly.
+    // Solve for the labels of `few`, then compute the direction of the other labels.
     RBRL_INLINE void couple() {
         double *RBRL_RESTRICT d = direction.data();
         const double *RBRL_RESTRICT h = curvature.data(), *RBRL_RESTRICT at = v.data(), *RBRL_RESTRICT u = price.data();
@@ -293,7 +297,7 @@ private:
             tail[a] = coupling;
             tail_pull[a] = pull;
         }
-        // Labels that a pair with the higher of two limits makes active are active for the lower one, too.
+        // A label that is active in the pair with the higher limit is also active in the pair with the lower one.
         system.resize(n_few * n_few);
         for (Index a = 0; a < n_few; ++a) {
             const double own = pair_price * few_price[a];
@@ -360,8 +364,8 @@ struct DenseRows {
     }
 };
 
-// Some rows of a kernel model, by their kernel values with each other and their scores before the first of them is visited.
-// Coefficients take the place of weights: W has the changes of theirs.
+// Some rows of a kernel model, given by their kernel values with each other and by their scores before the
+// first visit. W has the changes of their coefficients.
 struct KernelRows {
     Matrix<const double> K;
     Matrix<const double> scores;
@@ -376,8 +380,8 @@ struct KernelRows {
     }
 };
 
-// One visit of each row in `order`; return the sum of the rows' losses when they were visited. Z has the scores whose loss
-// gradients, times -1, are the dual variables; W belongs to them, and changes with them.
+// Visit each row in `order`; return the sum of the losses of the rows when they were visited. Z has the scores
+// whose loss gradients, times -1, are the dual variables. Z and W change in place.
 template <bool OfEntries, class Rows>
 RBRL_LOOP double dual_ascent_pass(
     Rows rows, Reals squares, Labels Y, RowLoss loss, double ridge, Vector<const std::int32_t> order, Matrix<double> W,
@@ -401,7 +405,7 @@ RBRL_LOOP double dual_ascent_pass(
             row.v[j] = sign * f[j];
             row.centre[j] = row.v[j] + q * old[j];
         }
-        // The scores of a row of zeros are 0, whatever its dual variables.
+        // The scores of a row of zeros are 0 for any dual variables.
         visited += q > 0 ? row.minimise(1.0 / q) : row.evaluate(row.v.data(), row.gradient.data(), unused.data());
         for (Index j = 0; j < l; ++j) {
             z[j] = sign * row.v[j];
