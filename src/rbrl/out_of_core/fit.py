@@ -284,4 +284,4 @@ def streamed_coefficients(
     gram = last_row_times(last_row_times(sums.gram, constant).T, constant).copy()
     design = SummedDesign(n_samples, *whiten(gram), constant=constant)
     objective = SummedObjective(design, sums.adjoint.shape[1], LossAtZero(sums, design), ridge, nuclear)
-    return design.coefficients(model_start(objective)) * is_known
+    return design.coefficients(model_start(objective, rounds=20, settled=2e-8)) * is_known

@@ -131,15 +131,15 @@ def _rounding_of(diagonal: FloatArray) -> float:
     return 1e-14 * float(np.max(diagonal, initial=0.0)) + 1e-300
 
 
-def model_start(objective: Objective, rounds: int = 20, settled: float = 2e-8) -> FloatArray:
+def model_start(objective: Objective, rounds: int = 10, settled: float = 0.0) -> FloatArray:
     """Return the minimiser of the mean model at zero scores: half an evaluation.
 
     Parameters
     ----------
     objective : Objective
-    rounds : int, default=20
+    rounds : int, default=10
         Number of times that the nuclear norm is reweighted, at most; none leaves it out.
-    settled : float, default=2e-8
+    settled : float, default=0
         Share of the loss of zero scores: the reweighting ends when it moves the norm by less.
 
     Returns
