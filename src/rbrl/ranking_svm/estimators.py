@@ -360,14 +360,14 @@ class RankSVMz(PairSVM):
     A label is relevant if its score is above that of the zero label, which is subtracted from `coef_` and
     `intercept_`. If a row has no relevant or no irrelevant label, that sum is left out.
 
+    The parameters that are not listed are those of :class:`RankSVM`.
+
     Parameters
     ----------
     C : float, default=1.0
         Cost of a violated pair.
     bias : {"free", "absorbed", "none"}, default="free"
         Kind of biases; see :class:`RankSVM`.
-    kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose, label_names
-        Further parameters, with the defaults of :class:`RankSVM`.
 
     Attributes
     ----------
@@ -407,14 +407,14 @@ class CalibratedRankSVM(PairSVM):
     that of the zero label, which is subtracted from `coef_` and `intercept_`. If a row has no relevant or no
     irrelevant label, this number counts as 1, so that the row contributes to the zero label.
 
+    The parameters that are not listed are those of :class:`RankSVM`.
+
     Parameters
     ----------
     C : float, default=1.0
         Cost of a violated pair.
     bias : {"free", "absorbed", "none"}, default="absorbed"
         Kind of biases; see :class:`RankSVM`.
-    kernel, gamma, degree, coef0, non_empty, tol, max_iter, warm_start, verbose, label_names
-        Further parameters, with the defaults of :class:`RankSVM`.
 
     Attributes
     ----------
