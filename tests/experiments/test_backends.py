@@ -49,7 +49,7 @@ def cluster(request):
 
 def test_dask(plan, expected, tmp_path, cluster):
     summary = execute(plan, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
-    assert (summary.n_done, summary.n_failed) == (9, 3)
+    assert (summary.n_done, summary.n_failed) == (9, 3), summary.failures
     assert_same_rows(Store(tmp_path), expected)
 
 
