@@ -301,7 +301,7 @@ def test_newtons_method_takes_over_where_the_gap_falls_slowly():
 def test_evaluations_are_bounded_as_iterations_are():
     """One step of Newton's method may take fifty of them."""
     objective = random_problem(371)
-    found = solve_raising(QuasiNewton(evaluations_per_iteration=0.5), objective, tol=1e-14)
+    found = solve_raising(QuasiNewton(evaluations_per_iteration=0.5, small_size=0), objective, tol=1e-14)
     assert 500 <= found.evaluations <= 600
     assert not found.converged
     assert found.n_iter < 100
@@ -317,7 +317,7 @@ def test_rounds_in_factors_keep_within_the_evaluations_left(monkeypatch):
         return factored.descend(objective, U, V, small, max_iter, *rest)
 
     monkeypatch.setattr(quasi_newton, "descend", descend)
-    found = solve_raising(QuasiNewton(evaluations_per_iteration=0.01), low_rank_problem(12.0), tol=1e-14)
+    found = solve_raising(QuasiNewton(evaluations_per_iteration=0.01, small_size=0), low_rank_problem(12.0), tol=1e-14)
     assert allowed
     assert max(allowed) <= 10
     assert found.evaluations <= 10 + 2

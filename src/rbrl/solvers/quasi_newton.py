@@ -99,6 +99,8 @@ class QuasiNewton:
         Search for the length of a step.
     evaluations_per_iteration : float, default=5
         Number of evaluations that every iteration of `max_iter` allows: one iteration of Newton's method takes many.
+    small_size : int, default=4096
+        Number of scores up to which a problem may take twice as many evaluations, because these take no time.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class QuasiNewton:
     newton: NewtonDirection | None = field(default=NewtonDirection(), repr=False)
     line_search: NewtonLineSearch = field(default=NewtonLineSearch(), repr=False)
     evaluations_per_iteration: float = field(default=5.0, repr=False)
+    small_size: int = field(default=4096, repr=False)
 
     def solve(
         self, objective: Objective, start: Start = None, tol: float = 1e-4, max_iter: int = 1000, scores: Any = None
@@ -149,7 +152,9 @@ class QuasiNewtonRun(Run):
         self.newton: NewtonDirection | None = None
         self.gaps = [np.inf]
         self.round_tol = 0.3 * tol
-        self.max_evaluations = settings.evaluations_per_iteration * max_iter + objective.evaluations
+        is_small = objective.Y.size <= settings.small_size
+        each = settings.evaluations_per_iteration * (2.0 if is_small else 1.0)
+        self.max_evaluations = each * max_iter + objective.evaluations
 
     def run(self, start: Start, scores: Any = None) -> SolverResult:
         """Minimise from `start`, or by default from the minimiser of the mean model; return the result."""
@@ -160,6 +165,8 @@ class QuasiNewtonRun(Run):
                 continue
             if self.is_slow():
                 self.switch_direction(self.settings.newton)
+            elif self.newton is not None and self.has_stalled():
+                self.switch_direction(None)
             self.take_step()
         self.truncate_singular_values()
         return self.result("The quasi-Newton solver", self.now.W, self.gap() <= self.tol)
@@ -231,6 +238,10 @@ class QuasiNewtonRun(Run):
             return False
         steps = self.steps_to_divide_gap()
         return steps > 0 and steps > self.newton_cost()
+
+    def has_stalled(self) -> bool:
+        """Return whether the gap has hardly fallen in ten steps."""
+        return len(self.gaps) > 10 and self.gaps[-1] > 0.97 * self.gaps[-11]
 
     def rank_share(self) -> float:
         """Return the share of the singular values that do not vanish."""
