@@ -14,7 +14,7 @@ from rbrl.losses import CostWeightedSquaredHinge, LabelGraph, PairwiseSquaredHin
 from rbrl.problem import MatrixDesign, Objective, SpectralDesign
 from rbrl.problem.linear import row_design
 from rbrl.solvers import DualAscent, QuasiNewton
-from rbrl.solvers.auto import choose_solver
+from rbrl.solvers.auto import SolverRule
 from rbrl.solvers.dual_ascent import Ascent
 
 LOSSES = {
@@ -208,15 +208,17 @@ def test_what_it_does_not_take_is_refused():
 
 @pytest.mark.skipif(not COMPILED, reason="without the compiled loop another solver is chosen")
 def test_the_choice_of_a_solver():
-    assert isinstance(choose_solver(objective_of(0)), DualAscent)
-    assert isinstance(choose_solver(objective_of(0, ridge=1e-9, kind="sparse")), QuasiNewton)
+    assert isinstance(SolverRule().choose(objective_of(0)), DualAscent)
+    assert isinstance(SolverRule().choose(objective_of(0, ridge=1e-9, kind="sparse")), QuasiNewton)
     # A weak ridge is left to the other solver where dense data have few columns, and not elsewhere.
-    assert isinstance(choose_solver(objective_of(0, ridge=0.01)), QuasiNewton)
-    assert isinstance(choose_solver(objective_of(0, ridge=0.01, m=60)), DualAscent)
-    assert isinstance(choose_solver(objective_of(0, ridge=0.01, kind="sparse")), DualAscent)
-    assert isinstance(choose_solver(objective_of(0, ridge=0.0)), QuasiNewton)
+    assert isinstance(SolverRule().choose(objective_of(0, ridge=0.01)), QuasiNewton)
+    assert isinstance(SolverRule().choose(objective_of(0, ridge=0.01, m=60)), DualAscent)
+    assert isinstance(SolverRule().choose(objective_of(0, ridge=0.01, kind="sparse")), DualAscent)
+    assert isinstance(SolverRule().choose(objective_of(0, ridge=0.0)), QuasiNewton)
     objective = objective_of(0)
-    assert isinstance(choose_solver(Objective(objective.design, objective.Y, UnknownLoss(), 1.0, 0.0)), QuasiNewton)
+    assert isinstance(
+        SolverRule().choose(Objective(objective.design, objective.Y, UnknownLoss(), 1.0, 0.0)), QuasiNewton
+    )
 
 
 @pytest.mark.parametrize("nuclear", [0.0, 0.1])

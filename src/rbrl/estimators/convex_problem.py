@@ -40,7 +40,7 @@ from rbrl.solvers import (
     Solver,
     solve_and_certify,
 )
-from rbrl.solvers.auto import choose_solver
+from rbrl.solvers.auto import SolverRule
 
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ObjectiveClassifier
@@ -261,7 +261,7 @@ class ConvexProblem(ABC):
         model = self.model
         if model.solver != "auto" or model.max_rank is not None or not self.has_row_design:
             return solver_of(model)
-        return choose_solver(self._row_objective, model.max_iter)
+        return SolverRule().choose(self._row_objective, model.max_iter)
 
     @cached_property
     def _row_objective(self) -> Objective:

@@ -188,9 +188,11 @@ class FeatureMapProblem(ConvexProblem):
         return MatrixDesign(self._basis(self.present, 1.0))
 
     def _certifier(self, objective: Objective) -> Certifier:
-        is_spectral = isinstance(objective.design, FeatureMapDesign) and self.model.low_rank == "coefficients"
-        features = self._basis(self.present, 1.0)
-        prove = partial(prove_linear, objective, features, design=objective.design if is_spectral else None)
+        design = objective.design
+        # Dual ascent has the mapped features in its design.
+        features = design.X if isinstance(design, MatrixDesign) else self._basis(self.present, 1.0)
+        is_spectral = isinstance(design, FeatureMapDesign) and self.model.low_rank == "coefficients"
+        prove = partial(prove_linear, objective, features, design=design if is_spectral else None)
         return Certifier(prove, np.dtype(np.float64))
 
     def store(self, coefficients: FloatArray) -> None:

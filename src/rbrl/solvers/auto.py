@@ -117,18 +117,3 @@ class SolverRule:
         # A decomposition takes n m^2 operations, and an evaluation 4 n m l.
         set_up = n_columns / (4 * objective.Y.shape[1])
         return self.quasi_newton_evaluations + set_up if is_known else np.inf
-
-
-def choose_solver(objective: Objective, max_iter: int = 1000) -> Solver:
-    """Return the solver that :class:`SolverRule` chooses.
-
-    Parameters
-    ----------
-    objective : Objective
-    max_iter : int, default=1000
-
-    Returns
-    -------
-    Solver
-    """
-    return SolverRule().choose(objective, max_iter)
