@@ -164,12 +164,19 @@ def summarise(name, way):
     most = MOST_FUNCTIONS[name]
     bound = "" if most is None else f" (at most {most})"
     pairs = len(way.mutual_pairs())
-    return f"{name}: {way.n_functions} functions{bound} in {len(way.functions)} files, {pairs} mutual pairs (none allowed)"
+    return (
+        f"{name}: {way.n_functions} functions{bound} in {len(way.functions)} files, {pairs} mutual pairs (none allowed)"
+    )
 
 
 def as_markdown(ways):
     """Return the totals, and for each call its files with their functions and its mutual pairs."""
-    lines = ["# The way of a fit", "", "By `python tools/way_of_a_fit.py --write`; the script says what is counted.", ""]
+    lines = [
+        "# The way of a fit",
+        "",
+        "By `python tools/way_of_a_fit.py --write`; the script says what is counted.",
+        "",
+    ]
     lines += [f"- {summarise(name, way)}" for name, way in ways.items()]
     for name, way in ways.items():
         lines += ["", f"## {name}", "", "| file | functions | in the order of their first call |", "|---|---|---|"]
