@@ -17,8 +17,12 @@ from rbrl._loops import rows
 LARGEST_DECOMPOSITION = 8000
 
 
-def scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
-    """Return X @ coefficients, with the intercepts added if the coefficients have one row more than X has columns."""
+def scores(X: Matrix, coefficients: FloatArray, part: slice | None = None) -> FloatArray:
+    """Return X @ coefficients, or only the scores of some rows.
+
+    If the coefficients have one row more than X has columns, the last one has the intercepts.
+    """
+    X = X if part is None else X[part]
     m = X.shape[1]
     F = np.zeros((X.shape[0], coefficients.shape[1]))
     if len(coefficients) > m:

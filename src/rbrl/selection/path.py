@@ -23,7 +23,7 @@ from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.convex_problem import ConvexProblem
 from rbrl.estimators.entries import apply_label_mask, check_entry_weights
 from rbrl.estimators.training_scores import TrainingRows, learn_threshold
-from rbrl.losses.base import entry_weights
+from rbrl.losses.weights import entry_weights
 from rbrl.problem import Design, Objective, in_single_precision
 from rbrl.selection.choose import Grid, Scoring, Table
 from rbrl.selection.stages import Stage

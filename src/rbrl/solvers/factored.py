@@ -17,9 +17,8 @@ from rbrl._common.linalg import EXACT_BELOW, leading_singular
 from rbrl._common.typing import FloatArray
 from rbrl.problem.objective import Objective
 from rbrl.solvers.base import Run, SolverResult, Start
-from rbrl.solvers.iterate import SmoothedPoint
 from rbrl.solvers.lbfgs import Memory
-from rbrl.solvers.line_search import wolfe_step
+from rbrl.solvers.line_search import SmoothedPoint, wolfe_step
 from rbrl.solvers.preconditioner import MeanModel, factor_blocks, model_start
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from rbrl._common.linalg import leading_eigenvectors
 from rbrl._common.typing import Array, FloatArray, Matrix, issparse
 from rbrl.losses import Loss
-from rbrl.losses.base import Weights, mean_weights
+from rbrl.losses.weights import Weights, mean_weights
 from rbrl.problem.design import adjoint, last_row_times, scores
 from rbrl.problem.linear import DIRECTIONS, Rotation, with_constant
 from rbrl.problem.objective import SmoothedNuclear

@@ -16,8 +16,8 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from rbrl._common.typing import FloatArray, IntArray
 from rbrl.problem.design import RowDesign
 from rbrl.problem.objective import Objective
-from rbrl.solvers.iterate import Iterate
 from rbrl.solvers.lbfgs import InverseHessian
+from rbrl.solvers.line_search import Iterate
 
 Solve = Callable[[FloatArray], tuple[FloatArray, int]]
 
