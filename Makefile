@@ -58,8 +58,9 @@ lowest: $(LOWEST)/.ready  ## run the tests with the lowest versions that pyproje
 pythons:  ## run the tests with every Python from 3.11 on that this machine has
 	@MAKE="$(MAKE)" tools/pythons.sh ARGS="$(ARGS)"
 
-lint: $(READY)  ## ruff, mypy (the package, and a user's script under --strict), import-linter
+lint: $(READY)  ## ruff, mypy (the package, and a user's script under --strict), import-linter, words
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	@$(BIN)/python tools/check_words.py
 	@MYPYPATH=src $(BIN)/mypy --config-file= --strict --follow-imports=silent tests/typed/user_script.py
 
 bench: $(READY)  ## run the benchmarks
