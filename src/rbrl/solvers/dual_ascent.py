@@ -227,7 +227,8 @@ class Ascent(Run):
         else:
             fits = known is not None and known.shape == objective.Y.shape
             self.dual_scores = np.array(known) if fits else objective.design.scores(start)
-        self.points.start(self.W if start is None else start)
+        if self.points.kappa:
+            self.points.start(self.W if start is None else start)
         if start is not None or self.graph.nnz:
             gradient = self.dual_gradient()[1]
             V = objective.design.adjoint(np.negative(gradient, out=gradient))

@@ -13,7 +13,7 @@ Mary (2019). Sums in double precision stay far below it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +39,10 @@ from rbrl.solvers.certificate import (
     weights_bound,
 )
 
+# Quantities that bound the rounding errors of scores: the largest number of products in a score, and
+# a function that computes the norms of the columns of |X| |W|. For sparse rows, these norms give a
+# much smaller bound than the norms of the columns of X.
+Rounding = tuple[int, Callable[[], FloatArray]]
 # Largest relative rounding error of an objective in double precision. With a larger one, extended
 # precision is used.
 DOUBTFUL = 1e-10
@@ -96,10 +100,9 @@ def prove_linear(
     here = DualPoint.sum_rows(objective, partial(scores, X, W))
     intercept = len(W) - X.shape[1]
     norms = np.sqrt(np.append(squares(X.astype(np.float64, copy=False)), [X.shape[0]] * intercept))
-    rounding = ScoreRounding(len(W))
+    rounding = None
     if issparse(X):
-        n_terms = intercept + int(np.diff(X.indptr).max(initial=0))
-        rounding = ScoreRounding(n_terms, partial(_sum_sizes, X, W))
+        rounding = intercept + int(np.diff(X.indptr).max(initial=0)), partial(_sum_sizes, X, W)
 
     def extended_loss() -> float:
         """Return the loss of the coefficients, from scores in extended precision."""
@@ -144,22 +147,6 @@ def _drop_empty_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:
     return kept, W[np.append(present, np.arange(m, len(W)))]
 
 
-class ScoreRounding(NamedTuple):
-    """Quantities that bound the rounding errors of scores.
-
-    Attributes
-    ----------
-    n_terms : int
-        Largest number of products in a score.
-    sizes : callable or None
-        Function that computes the norms of the columns of |X| |W|. For sparse rows, they give a
-        much smaller bound than the norms of the columns of X.
-    """
-
-    n_terms: int
-    sizes: Callable[[], FloatArray] | None = None
-
-
 def _sum_sizes(X: Matrix, W: FloatArray) -> FloatArray:
     """Return the norms of the columns of |X| |W|, computed in blocks of labels and rows."""
     sums = np.zeros(W.shape[1])
@@ -184,7 +171,7 @@ def _extended_scores(X: Matrix, W: FloatArray) -> FloatArray:
 
 def prove_sums(
     objective: Objective, norms: FloatArray, W: FloatArray, here: DualPoint, duals: list[tuple[DualPoint, FloatArray]],
-    extended_loss: Callable[[], float], design: RowDesign | None = None, rounding: ScoreRounding | None = None,
+    extended_loss: Callable[[], float], design: RowDesign | None = None, rounding: Rounding | None = None,
 ) -> Proof:  # fmt: skip
     """Return the proof of a linear model from sums over its rows.
 
@@ -205,7 +192,7 @@ def prove_sums(
     design : RowDesign, default=None
         Design of X over whose weights the penalties are defined, with arrays Z'R in `duals`. None
         means that the penalties are defined over W.
-    rounding : ScoreRounding, default=None
+    rounding : Rounding, default=None
         Rounding of the scores. None means that a score has as many products as there are columns.
 
     Returns
@@ -353,7 +340,7 @@ def _kernel_proof(
         return objective.loss.value(objective.Y, G, objective.sample_weight) + change
 
     pull = ridge * np.sqrt(squares(A))
-    rounding = None if K is None else ScoreRounding(len(A), partial(_sum_sizes, K, A))
+    rounding = None if K is None else (len(A), partial(_sum_sizes, K, A))
     extended_loss = None if K is None else compute_extended_loss
     value = here.loss.value + ridge * square + objective.nuclear.weight * float(sigma.sum())
     return _build_proof(objective, here, norms, A, value, sigma, bound, extended_loss, rounding, pull)
@@ -361,7 +348,7 @@ def _kernel_proof(
 
 def _build_proof(
     objective: Objective, here: DualPoint, norms: FloatArray, W: FloatArray, value: float, sigma: FloatArray | None,
-    bound: float, extended_loss: Callable[[], float] | None, rounding: ScoreRounding | None,
+    bound: float, extended_loss: Callable[[], float] | None, rounding: Rounding | None,
     pull: float | FloatArray = 0.0,
 ) -> Proof:  # fmt: skip
     """Return the proof of coefficients with an objective, with a gap that includes the rounding errors.
@@ -369,7 +356,7 @@ def _build_proof(
     The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
     the ridge with respect to the scores, for a model whose ridge is computed from its scores.
     """
-    n_terms, sizes = rounding or ScoreRounding(len(W))
+    n_terms, sizes = rounding or (len(W), None)
     unit = PRODUCT_ROUNDING * np.sqrt(n_terms)
     in_scores = unit * _sum_products(norms, W, here.sizes + pull)
     if sizes is not None and in_scores > DOUBTFUL * value:

@@ -56,10 +56,10 @@ class ProximalPoints:
         return self.total - self.ridge
 
     def start(self, W: FloatArray) -> None:
-        """Take a copy of W as the first centre, if there are proximal problems."""
-        if self.kappa:
-            self.centre = W.copy()
-            self.last = W.copy()
+        """Take a copy of W as the first centre."""
+        self.centre = W.copy()
+        self.last = W.copy()
+        self.momentum = 0
 
     def pull(self, W: FloatArray) -> FloatArray:
         """Return R W minus kappa times the centre, as a new array."""
@@ -96,9 +96,7 @@ class ProximalPoints:
         """Set R, take W as centre, and return the weights that belong to the same dual variables."""
         pull = self.pull(W)
         self.total = total
-        self.centre = W.copy()
-        self.last = W.copy()
-        self.momentum = 0
+        self.start(W)
         pull = self.add_centre(pull)
         pull /= self.total
         return pull
