@@ -14,7 +14,7 @@ from rbrl._common.typing import Array
 
 # Largest number of pairs that are computed at a time, so that they fit into a cache.
 MOST_PAIRS = 200_000
-# Norm of the gradient to which dual ascent solves the subproblem of a row, relative to the first one.
+# Norm of the gradient at which Newton's method for a row ends, relative to the first one.
 ROW_ACCURACY = 0.01
 
 
@@ -370,7 +370,7 @@ class _RowVisit:
         return value, gradient, hessian
 
     def minimise(self, i: int, z: Array, centre: Array, q: float) -> tuple[Array, Array]:
-        """Return the minimiser of the subproblem, by Newton's method from z, and the gradient of its loss."""
+        """Minimise the subproblem by Newton's method from z; return its scores and the loss gradient."""
         loss, gradient, hessian = self.evaluate(i, z)
         value = loss + np.sum((z - centre) ** 2) / (2 * q)
         first = np.linalg.norm(gradient + (z - centre) / q)
@@ -392,7 +392,7 @@ class _RowVisit:
         return z, gradient
 
     def change(self, i: int, scores: Array) -> Array:
-        """Maximise the dual over row i, and return the change of its dual variables, divided by the ridge."""
+        """Maximise the dual over row i; return the change of its variables, divided by the ridge."""
         q = self.squares[i] / self.ridge
         _, old, _ = self.evaluate(i, self.Z[i])
         loss, gradient, _ = self.evaluate(i, scores)

@@ -69,7 +69,7 @@ def sum_terms(parts: Sequence[Terms]) -> Terms:
 
 
 class RowTerms(NamedTuple):
-    """Parameters of the terms of a row's loss. Dual ascent minimises such a loss over one row at a time.
+    """Parameters of the loss of a row. Dual ascent minimises such a loss over one row at a time.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class RowTerms(NamedTuple):
     margin : float
         Margin of the pairs.
     graph : CSR matrix (n_labels, n_labels)
-        Matrix L of the quadratic form f' L f / 2 of the row's scores. It has no entries if there is no such term.
+        Matrix L of the quadratic form f' L f / 2 of the row's scores. It may have no entries.
 
     Examples
     --------

@@ -137,7 +137,7 @@ class PairwiseSquaredHinge(Loss):
     def hessian_product(
         self, Y: Array, F: FloatArray, D: FloatArray, weights: Weights = None, coupling: float = 1.0
     ) -> FloatArray:
-        """Return the generalised Hessian at F times D. Its entries off the diagonal are multiplied by `coupling`."""
+        """Return the Hessian at F times D. Entries off its diagonal are multiplied by `coupling`."""
         P = np.zeros_like(F)
         w = row_weights(weights, len(Y))
         rows.pairwise_hinge_product(Y, F, D, w, 1.0, float(self.margin), coupling, P)

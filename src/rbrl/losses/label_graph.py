@@ -1,4 +1,4 @@
-"""Quadratic losses on a graph of labels, and the counts of labels that give the graph and the costs of CPNL."""
+"""Quadratic losses on a graph of labels, and counts of labels for the graph and for costs."""
 
 from dataclasses import dataclass
 from functools import cached_property

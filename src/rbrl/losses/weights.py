@@ -1,6 +1,7 @@
 """Weights of rows and of single labels, in the form that the losses take.
 
-Weights are an array of the rows (n_samples,), an array of the entries (n_samples, n_labels), or None for weights of 1.
+Weights are an array of the rows (n_samples,), an array of the entries (n_samples, n_labels), or
+None for weights of 1.
 ``Y`` (n_samples, n_labels) are labels in {-1, 0, +1}, where 0 is a missing label.
 """
 

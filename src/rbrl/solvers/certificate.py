@@ -318,7 +318,9 @@ class DualPoint:
 
 
 def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores: FloatArray) -> float:
-    """Return a lower bound of the optimum of a linear problem with a ridge alone. Rounding cannot have raised it.
+    """Return a lower bound of the optimum of a linear problem whose only penalty is the ridge.
+
+    Rounding cannot have raised it.
 
     The smaller one of R and Z'R is in memory as a whole. The other one is computed in blocks: R in
     blocks of rows, Z'R in blocks of labels.
@@ -354,10 +356,8 @@ def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores:
     else:
         R = np.empty(objective.Y.shape)
         dual = DualPoint.sum_rows(objective, dual_scores.__getitem__, out=R)
-        blocks = (
-            (part, add_adjoint(X, np.ascontiguousarray(R[:, part]), np.zeros((shape[0], R[:, part].shape[1]))))
-            for part in label_blocks(*shape)
-        )
+        parts = ((part, np.ascontiguousarray(R[:, part])) for part in label_blocks(*shape))
+        blocks = ((part, add_adjoint(X, A, np.zeros((shape[0], A.shape[1])))) for part, A in parts)
     sizes = np.zeros(2)
     for labels, G in blocks:
         if constant != 1.0:
@@ -372,7 +372,7 @@ def ridge_bound(objective: Objective, X: Matrix, norms: FloatArray, dual_scores:
 
 
 def _squared_sizes(G: FloatArray, blur: Blur) -> tuple[float, float]:
-    """Return the squared norm of Z'R, and its upper bound with rounding errors. G = Z'R is overwritten, in blocks."""
+    """Return the squared norm of G = Z'R, and an upper bound with rounding errors. G is overwritten."""
     square = 0.0
     largest = 0.0
     step = max(1, SMALLEST_BLOCK // max(G.shape[1], 1))

@@ -98,7 +98,7 @@ class DualAscent:
 
 
 def explain_unsuitable(objective: Objective) -> str:
-    """Return why dual ascent cannot minimise an objective, with a remedy; an empty text if it can."""
+    """Return why dual ascent cannot minimise an objective, with a remedy; "" if it can."""
     design = objective.design
     if not isinstance(design, AscentDesign) or design.turn is not None:
         return (
@@ -290,7 +290,7 @@ class Ascent(Run):
         return 0.5 * self.objective.ridge.weight * square + self.objective.nuclear.weight * float(self.sigma.sum())
 
     def check(self) -> None:
-        """Compute the objective and its lower bound; give up or change the proximal ridge if the gap falls slowly."""
+        """Compute the certified gap. If it falls slowly, give up or change the proximal ridge."""
         objective = self.objective
         row_scores = objective.design.row_scores(self.W)
         square = objective.design.squared_norm(self.W, row_scores)

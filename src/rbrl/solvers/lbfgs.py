@@ -36,7 +36,7 @@ class Memory:
         self._last: tuple[FloatArray, FloatArray] | None = None
 
     def clear(self) -> bool:
-        """Forget all pairs, and return whether there were any. The next pair starts at the point that was visited last."""
+        """Forget all pairs; return whether there were any. The next pair starts at the last point."""
         had_pairs = len(self._order) > 0
         self._order = self._order[:0]
         return had_pairs

@@ -1,4 +1,4 @@
-"""Points of a minimisation and the steps between them: Newton's method along a direction, and the Wolfe conditions.
+"""Points of a minimisation, and the steps between them: Newton's method and the Wolfe conditions.
 
 Scores are linear in the weights. So the objective along a direction D needs the scores of D once, and no further product
 with the design for any step length.

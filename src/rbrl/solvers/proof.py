@@ -351,7 +351,7 @@ def _build_proof(
     bound: float, extended_loss: Callable[[], float] | None, rounding: Rounding | None,
     pull: float | FloatArray = 0.0,
 ) -> Proof:  # fmt: skip
-    """Return the proof of coefficients with an objective, with a gap that includes the rounding errors.
+    """Return the proof of coefficients W, with a gap that includes the rounding errors of `value`.
 
     The scores have rounding errors, and so have the loss and the sums. `pull` is the derivative of
     the ridge with respect to the scores, for a model whose ridge is computed from its scores.

@@ -131,7 +131,9 @@ class ProximalPoints:
 
 
 def choose_proximal_ridge(objective: Objective, share: float) -> float:
-    r"""Return a ridge R with which a proximal problem takes few passes, or the ridge itself if it is strong enough.
+    r"""Return a ridge R with which a proximal problem takes few passes.
+
+    It is the ridge itself if that is strong enough.
 
     With the ridge R, a proximal problem takes about :math:`qL` passes, where
     :math:`q = \|z\|^2 / R` and L is the curvature of the loss of a row. About

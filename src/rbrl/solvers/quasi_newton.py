@@ -274,11 +274,13 @@ class QuasiNewtonRun(Run):
 
 @dataclass(frozen=True)
 class Descent:
-    """Quasi-Newton steps until the next one is not worth its evaluation; only the last point is certified.
+    """Quasi-Newton steps until the next one is not worth its evaluation.
 
-    It serves models that are compared, each of which starts near its optimum. It ends where the next step is expected to
-    gain at most `tol` of the objective, or the last one did. The preconditioned gradient predicts this gain. The gap of the
-    last point may be much larger.
+    Only the last point is certified.
+
+    It serves models that are compared, each of which starts near its optimum. It ends where the
+    next step is expected to gain at most `tol` of the objective, or the last one did. The
+    preconditioned gradient predicts this gain. The gap of the last point may be much larger.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ class Solution:
     messages: tuple[str, ...] = ()
 
     def after(self, first: "Solution") -> "Solution":
-        """Return this solution with the iterations of an earlier one, from which it started, before its own."""
+        """Return this solution with the iterations of the solution from which it started."""
         return replace(self, result=_join_results(first.result, self.result))
 
 
