@@ -299,7 +299,8 @@ class AscentDesign(RowDesign):
         Y : array (n_samples, n_labels)
         weights : array (n_samples,) or (n_samples, n_labels)
         terms : tuple
-            Parameters of the loss, :attr:`rbrl.losses.base.RowTerms.numbers`.
+            Parameters of the loss, those of :class:`rbrl.losses.base.RowTerms`. The graph is given by its
+            three arrays.
         ridge : float
         W : array (n_columns, n_labels)
         dual_scores : array (n_samples, n_labels)

@@ -44,10 +44,8 @@ class Factors(SmoothedPoint):
         self._gram_U = U.T @ self._weighted_U
         self._gram_V = V.T @ V
         ridge = 0.5 * objective.ridge.weight * float(np.sum(self._gram_U * self._gram_V))
-        if space is None:
-            super().__init__(objective, scores_U @ V.T, ridge)
-        else:
-            super().__init__(objective, np.dot(scores_U, V.T, out=space[0]), ridge, out=space[1])
+        scores = scores_U @ V.T if space is None else np.dot(scores_U, V.T, out=space[0])
+        super().__init__(objective, scores, ridge, out=None if space is None else space[1])
         self.value += 0.5 * objective.nuclear.weight * float(np.sum(U**2) + np.trace(self._gram_V))
 
     def replace_factors(self, objective: Objective, U: FloatArray, V: FloatArray, space: Any = None) -> "Factors":

@@ -112,7 +112,9 @@ def prove_linear(
     if only_ridge:
         # This proof needs no copy of X or W.
         bound = ridge_bound(objective, X, norms, dual_scores)
-        value = here.loss.value + 0.5 * objective.ridge.weight * (float(r) * _squared_norm(W, 1 / constant))
+        penalised = [W] if constant == 1.0 else [W[:-1], (1 / constant) * W[-1]]
+        square = float(r) * sum(float(np.vdot(B, B)) for B in penalised)
+        value = here.loss.value + 0.5 * objective.ridge.weight * square
         return _build_proof(objective, here, norms, W, value, None, bound, extended_loss, rounding)
     if design is not None:
         dual, R = DualPoint.at(objective, dual_scores)
@@ -125,14 +127,6 @@ def prove_linear(
         G[-1] *= constant
     B = last_row_times(W, 1 / constant)
     return prove_sums(objective, norms, B, here, [(dual, G)], extended_loss, rounding=rounding)
-
-
-def _squared_norm(W: FloatArray, last_factor: float) -> float:
-    """Return the squared norm of W with its last row multiplied by a factor."""
-    if last_factor == 1.0:
-        return float(np.vdot(W, W))
-    last = last_factor * W[-1]
-    return float(np.vdot(W[:-1], W[:-1])) + float(np.vdot(last, last))
 
 
 def _drop_empty_columns(X: Any, W: FloatArray) -> tuple[Any, FloatArray]:

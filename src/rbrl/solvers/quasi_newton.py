@@ -65,8 +65,9 @@ class LBFGSDirection:
 class QuasiNewton:
     """Limited-memory quasi-Newton method, started and preconditioned by the mean quadratic model of the loss.
 
-    It works on the weights while their rank is nearly full, and on factors U V' where many singular values vanish. Where the
-    gap falls slowly it takes Newton's direction. `python -m studies.benchmarks.ablation` prints what each setting is worth.
+    It works on the weights while their rank is nearly full, and on factors U V' if many singular
+    values vanish. If the gap falls slowly, it takes Newton's direction.
+    `python -m studies.benchmarks.ablation` prints the effect of each setting.
 
     Parameters
     ----------
@@ -77,19 +78,19 @@ class QuasiNewton:
     diagonal_coupling : float, default=0.01
         Largest coupling of labels at which the first guess of the inverse Hessian is diagonal.
     smoothing_share : float, default=0.1
-        Share of the last gap that the nuclear norm is smoothed for, where that is above the tolerance.
+        Share of the last gap for which the nuclear norm is smoothed, if this share is above the tolerance.
     low_rank : float, default=0.7
-        Share of the singular values that is left where the solver continues in factors; 0 for never.
+        The solver continues in factors if at most this share of the singular values is left; 0 for never.
     negligible : float, default=1e-3
         Share of the largest singular value below which a singular value vanishes.
     newton : NewtonDirection or None
-        Newton's direction, which is taken where dividing the gap by e takes more steps than it costs; None for never.
+        Newton's direction. It is taken if dividing the gap by e takes more steps than it costs; None for never.
     line_search : NewtonLineSearch
         Search for the length of a step.
     evaluations_per_iteration : float, default=5
         Number of evaluations that every iteration of `max_iter` allows: one iteration of Newton's method takes many.
     small_size : int, default=4096
-        Number of scores up to which a problem may take twice as many evaluations, because these take no time.
+        Number of scores up to which a problem may take twice as many evaluations, which take little time.
 
     Examples
     --------
