@@ -384,14 +384,6 @@ Rows: TypeAlias = GramRows | FeatureRows
 def choose_rows(X: Matrix) -> Rows:
     """Return the rows as features, or as a Gram matrix if sweeps over it are cheaper.
 
-    Parameters
-    ----------
-    X : array or CSR matrix (n_samples, n_features)
-
-    Returns
-    -------
-    GramRows or FeatureRows
-
     Examples
     --------
     >>> type(choose_rows(np.ones((5, 100)))).__name__, type(choose_rows(np.ones((100, 5)))).__name__

@@ -111,7 +111,7 @@ def solve_pairs(
     run = _Ascent(rows, pairs, lift, start)
     run.sweep_until(tol, min(rows.patience if patience is None else patience, max_iter))
     if (rows.n_features + 1) ** 2 * pairs.n_labels <= MAX_PRECONDITIONER_ENTRIES:
-        run.step_inside_until(tol, max_iter)
+        run.take_interior_steps(tol, max_iter)
     run.sweep_until(tol, max_iter)
     return DualResult(
         weights=run.primal.weights,
@@ -180,7 +180,7 @@ class _Ascent:
             self.n_iter += n_sweeps
             self.certify()
 
-    def step_inside_until(self, tol: float, max_iter: int) -> None:
+    def take_interior_steps(self, tol: float, max_iter: int) -> None:
         """Take steps of the interior point method until the gap is at most `tol` or no longer falls."""
         if self.gap <= tol or self.n_iter >= max_iter:
             return
@@ -188,20 +188,20 @@ class _Ascent:
         weights = X.T @ self.pairs.coefficients(self.duals)
         lift = np.inf if self.free else self.lift
         gap = self.primal.value - max(self.dual_value, 0.0)
-        inside = InteriorPoint(X, self.pairs, lift, weights, self.biases, self.duals, gap)
-        mus = [inside.mu]
+        interior = InteriorPoint(X, self.pairs, lift, weights, self.biases, self.duals, gap)
+        mus = [interior.mu]
         # The first steps may lead away from the central path before they follow it.
         while not self.gap <= tol and self.n_iter < max_iter and (len(mus) <= 8 or mus[-1] < 0.9 * mus[-6]):
             self.n_iter += 1
-            if not inside.step():
+            if not interior.step():
                 break
-            mus.append(inside.mu)
+            mus.append(interior.mu)
             # The weights are a primal point, and the dual variables become the current ones.
-            W = inside.theta[:-1] if lift else inside.theta
-            biases = inside.theta[-1] if lift else np.zeros(self.pairs.n_labels)
+            W = interior.theta[:-1] if lift else interior.theta
+            biases = interior.theta[-1] if lift else np.zeros(self.pairs.n_labels)
             point = self._point(to_model(W), X @ W, biases, float(np.vdot(W, W)))
             self.primal = min(self.primal, point, key=_value)
-            self.duals = inside.duals.copy()
+            self.duals = interior.duals.copy()
             self.biases = biases.copy()
             _, self.F, _ = self.rows.set_coefficients(self.pairs.coefficients(self.duals))
             self.certify()
