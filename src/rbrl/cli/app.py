@@ -177,7 +177,7 @@ def report(
         raise ValueError(f"--formats takes {', '.join(FORMATS)}. Got {', '.join(unknown)} instead.")
     pair = None if ablation is None else tuple(sources.split_names([ablation]))
     if pair is not None and len(pair) != 2:
-        raise ValueError(f"--ablation takes A,B, two methods. Got {ablation!r} instead.")
+        raise ValueError(f"--ablation takes two methods, separated by a comma. Got {ablation!r} instead.")
     command = "rbrl compare plan.toml   # with the plan below"
     options = {"formats": names, "ablation": pair, "command": command}
     _write_report(Store(folder), output, json, quiet, {}, **options)
