@@ -84,12 +84,10 @@ class BlockDesign(SummedDesign):
     blocks : Blocks
     intercept : bool
         Whether a constant column is appended.
-    largest_gram : int
-        Largest number of features for which the Gram matrix is formed.
     constant : float, default=1.0
         Value of the constant column.
     survey : Survey, default=None
-        Survey of the blocks, if it was made before.
+        Survey of the blocks; None takes one.
 
     Examples
     --------
@@ -101,12 +99,11 @@ class BlockDesign(SummedDesign):
     """
 
     def __init__(
-        self, blocks: Blocks, intercept: bool = True, largest_gram: int = LARGEST_GRAM, constant: float = 1.0,
-        survey: "Survey | None" = None,
-    ) -> None:  # fmt: skip
+        self, blocks: Blocks, intercept: bool = True, constant: float = 1.0, survey: "Survey | None" = None
+    ) -> None:
         self.blocks = blocks
         self.constant = constant if intercept else 1.0
-        self.survey = survey = take_survey(blocks, largest_gram) if survey is None else survey
+        self.survey = survey = take_survey(blocks) if survey is None else survey
         self.sample = survey.sample
         gram = survey.gram
         self.whitened = gram.ndim == 2
@@ -240,13 +237,13 @@ class Survey(NamedTuple):
     sample: tuple[Matrix, Array, FloatArray, FloatArray]
 
 
-def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
+def take_survey(blocks: Blocks, largest_gram: int = LARGEST_GRAM) -> Survey:
     """Check all rows and return their sums, in one pass.
 
     Parameters
     ----------
     blocks : Blocks
-    largest_gram : int
+    largest_gram : int, default=5000
         Largest number of features for which the Gram matrix is formed.
 
     Returns
@@ -257,8 +254,8 @@ def take_survey(blocks: Blocks, largest_gram: int) -> Survey:
     --------
     >>> import numpy as np
     >>> from rbrl.out_of_core import LocalBlocks
-    >>> found = take_survey(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]), largest_gram=5000)
-    >>> found.n_samples, found.n_labels, found.gram.shape
+    >>> survey = take_survey(LocalBlocks([(np.eye(4, 3), np.ones((4, 2)))]))
+    >>> survey.n_samples, survey.n_labels, survey.gram.shape
     (4, 2, (3, 3))
     """
     if len(blocks) == 0:

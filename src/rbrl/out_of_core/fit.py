@@ -90,9 +90,9 @@ def fit_blocks(
     """
     display = display_for(bool(verbose), patience=PATIENCE_SECONDS)
     with Passes(tol, display, callback) as blocks.progress:
-        survey = take_survey(blocks, LARGEST_GRAM)
+        survey = take_survey(blocks)
         weight = survey.scales.ridge() if isinstance(ridge, str) else float(ridge)
-        design = BlockDesign(blocks, intercept, constant=intercept_column(weight, intercept_ridge), survey=survey)
+        design = BlockDesign(blocks, intercept, intercept_column(weight, intercept_ridge), survey)
         block_loss = loss(lambda: LabelCounts(*blocks.total(block_label_counts)))
         objective = BlockObjective(design, block_loss, weight, nuclear)
         if start is not None:
