@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from rbrl import RBRLClassifier
 from rbrl.metrics import expected_calibration_error, log_loss
-from rbrl.selection.held_out import held_out_scores
-from rbrl.selection.probability_maps import Scores, fit_sigmoids
+from rbrl.selection.thresholds import held_out_scores
+from rbrl.selection.probabilities import Scores, fit_sigmoids
 from rbrl.targets import SignedTargets
 
 DATA = Table("shrinkage", CHOOSING, 1000, 2000)

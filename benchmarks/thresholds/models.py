@@ -13,7 +13,7 @@ from rbrl.decision import (
 )
 from rbrl.estimators.training_scores import TrainingRows, estimate_held_out_scores
 from rbrl.metrics import evaluate
-from rbrl.selection.held_out import held_out_scores
+from rbrl.selection.thresholds import held_out_scores
 from rbrl.targets import SignedTargets
 
 TOL = 1e-3
