@@ -115,7 +115,7 @@ class Folds:
         kept = []
         for table, (fold, rows) in zip(self.tables, found):
             table += rows
-            kept.append(fold)
+            kept += [] if fold is None else [fold]
             if not serial:
                 self.progress.advance(len(rows))
         self.folds = kept
