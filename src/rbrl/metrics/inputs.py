@@ -1,16 +1,17 @@
-"""Checks of the arguments of a metric, and blocks of rows that bound its memory."""
+"""Arguments of a metric: checks, blocks of rows that bound its memory, and predictions of a classifier."""
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import users_level
-from rbrl._common.frames import check_no_mask, check_same_columns, check_same_rows, label_values
+from rbrl._common.frames import check_no_mask, check_same_columns, check_same_rows, column_names, label_values
 from rbrl._common.top_k import descending_order, first_of_tie
-from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
+from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 
 # Conventions for ties and for ratios 0/0; the first is the default.
@@ -242,3 +243,98 @@ def _slices(M: Checked) -> Iterator[slice]:
     """Return slices of rows of at most `METRIC_BLOCK_ENTRIES` entries, of at least one row."""
     step = max(1, METRIC_BLOCK_ENTRIES // max(1, int(np.prod(M.shape[1:]))))
     return (slice(start, start + step) for start in range(0, M.shape[0], step))
+
+
+def common_names(label_names: LabelNames, **matrices: Any) -> list[str] | None:
+    """Return the names of the labels; given names and those of all data frames must agree.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> common_names(None, Y=pd.DataFrame({"sea": [1], "sun": [0]}), labels=[[1, 0]])
+    ['sea', 'sun']
+    """
+    sources = {"label_names": None if label_names is None else [str(name) for name in label_names]}
+    sources |= {source: column_names(matrix) for source, matrix in matrices.items()}
+    named = [(source, names) for source, names in sources.items() if names is not None]
+    for (first, names), (second, others) in pairwise(named):
+        if names != others:
+            lengths = (len(names), len(others))
+            one, other = next((pair for pair in zip(names, others) if pair[0] != pair[1]), lengths)
+            raise InvalidLabelsError(
+                f"{first} and {second} must have the same labels in the same order. Got {one!r} and {other!r}; "
+                "put the columns of one in the order of the other."
+            )
+    return named[0][1] if named else None
+
+
+class Classifier(Protocol):
+    """A fitted scikit-learn classifier, perhaps with `decision_function` or `predict_proba`."""
+
+    def predict(self, X: MatrixLike, /) -> MatrixLike: ...
+
+
+def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
+    """Return the decision function of a fitted classifier, or else its probabilities.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, fitted
+    X : array or sparse matrix, shape (n_samples, n_features)
+
+    Returns
+    -------
+    array, shape (n_samples, n_labels)
+        Scores. A label that was constant in training has no column in the probabilities of
+        scikit-learn's multi-output classifiers; its score is 0 or 1.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from rbrl.metrics import scores_of
+    >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
+    >>> scores_of(model, [[0.2]])
+    array([[1. , 0.5]])
+    """
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(estimator.decision_function(X))
+        return scores[:, None] if scores.ndim == 1 else scores
+    if not hasattr(estimator, "predict_proba"):
+        name = type(estimator).__name__
+        raise TypeError(f"A ranking metric needs scores; {name} has neither decision_function nor predict_proba.")
+    return probabilities_of(estimator, X)
+
+
+def probabilities_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
+    """Return the probabilities that labels are relevant, of a classifier with `predict_proba`.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, fitted
+    X : array or sparse matrix, shape (n_samples, n_features)
+
+    Returns
+    -------
+    array, shape (n_samples, n_labels)
+        Probabilities, also of classifiers that return a list with two columns for each label. A
+        label that was constant in training has the probability 0 or 1.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from rbrl.metrics import probabilities_of
+    >>> model = KNeighborsClassifier(2).fit([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]])
+    >>> probabilities_of(model, [[0.2]])
+    array([[1. , 0.5]])
+    """
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"Probabilities need predict_proba. Got {type(estimator).__name__}, which has none; "
+            "wrap it in rbrl.CalibratedMultiLabelClassifier."
+        )
+    multi_output: Any = estimator
+    found = multi_output.predict_proba(X)
+    if not isinstance(found, list):
+        return np.asarray(found)
+    classes = [list(values) for values in multi_output.classes_]
+    return np.column_stack([P[:, c.index(1)] if 1 in c else np.zeros(len(P)) for P, c in zip(found, classes)])
