@@ -11,16 +11,15 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.extras import import_extra
-from rbrl._common.typing import FloatArray, IntArray, Matrix
+from rbrl._common.typing import FloatArray, IntArray
 from rbrl.estimators import BinaryRelevance
-from rbrl.inspection.explanation import format_label, shorten_name
-from rbrl.inspection.unwrapped_model import (
+from rbrl.inspection.terms import (
     UnwrappedModel,
     as_dense,
     coefficients,
-    is_kernel_model,
-    kernel_values,
+    format_label,
     reject_model,
+    shorten_name,
 )
 
 if TYPE_CHECKING:
@@ -245,7 +244,7 @@ def label_map(model: Any) -> LabelMap:
     """
     check_is_fitted(model)
     unwrapped = UnwrappedModel.unwrap(model)
-    weights = _label_weights(unwrapped.classifier)
+    weights = _label_weights(unwrapped)
     U, sigma, _ = np.linalg.svd(weights, full_matrices=False)
     rank = int(np.count_nonzero(sigma > RANK_FLOOR * sigma.max(initial=0.0)))
     factors = U[:, :rank] * sigma[:rank]
@@ -254,12 +253,13 @@ def label_map(model: Any) -> LabelMap:
     return LabelMap(unwrapped.score_names(len(weights)), sigma[:rank], factors)
 
 
-def _label_weights(classifier: Any) -> FloatArray:
+def _label_weights(model: UnwrappedModel) -> FloatArray:
     """Return a vector for each label, with the inner products of the weights of the labels."""
+    classifier = model.classifier
     if getattr(classifier, "approximation", None) is not None:
         return as_dense(classifier.feature_coef_).T
-    if is_kernel_model(classifier):
-        return _function_weights(classifier)
+    if model.is_kernel:
+        return _function_weights(model)
     has_learners = isinstance(classifier, OneVsRestClassifier) or getattr(classifier, "estimator", None) is not None
     if isinstance(classifier, BinaryRelevance | OneVsRestClassifier) and has_learners:
         return _learner_weights(classifier)
@@ -272,16 +272,13 @@ def _learner_weights(classifier: Any) -> FloatArray:
     return np.array([np.zeros(n_columns) if row is None else row for row in rows])
 
 
-def _function_weights(classifier: Any) -> FloatArray:
-    A = as_dense(classifier.dual_coef_)
-    X = classifier.X_fit_
+def _function_weights(model: UnwrappedModel) -> FloatArray:
+    A = as_dense(model.classifier.dual_coef_)
+    X = model.classifier.X_fit_
     if X is None:
-        reject_model(classifier, "with kernel='precomputed' keeps no training rows to compare its functions on")
-    inner = A.T @ _kernel_product(classifier, X, A)
+        reject_model(model.classifier, "with kernel='precomputed' keeps no training rows to compare its functions on")
+    step = max(1, LABEL_MAP_BLOCK_ENTRIES // len(A))
+    blocks = (X[start : start + step] for start in range(0, len(A), step))
+    inner = A.T @ np.vstack([model.kernel_values(block) @ A for block in blocks])
     values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
     return vectors * np.sqrt(np.maximum(values, 0.0))
-
-
-def _kernel_product(classifier: Any, X: Matrix, A: FloatArray) -> FloatArray:
-    step = max(1, LABEL_MAP_BLOCK_ENTRIES // len(A))
-    return np.vstack([kernel_values(classifier, X[i : i + step]) @ A for i in range(0, len(A), step)])
