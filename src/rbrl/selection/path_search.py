@@ -5,8 +5,8 @@ own. Each model starts from the solutions of its neighbours in the grid.
 """
 
 import itertools
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self, TypeAlias, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -36,7 +36,7 @@ SOLVER_COLUMNS = ("gap", "evaluations", "seconds")
 
 
 class Stage(NamedTuple):
-    """A grid to try.
+    """A grid to try in one stage of a search.
 
     Attributes
     ----------
@@ -68,15 +68,6 @@ class Best(NamedTuple):
     ties: list[dict[str, Any]]
 
 
-# A generator that yields stages, and receives the best point so far.
-Stages: TypeAlias = Generator[Stage, Best, Best]
-
-
-def one_grid(axes: Grid) -> Stages:
-    """Yield a single stage with the whole grid."""
-    return (yield Stage(axes, final=True))
-
-
 class Folds:
     """All folds of a search, and its results so far.
 
@@ -85,24 +76,36 @@ class Folds:
     folds : iterable of Fold
         Folds. A generator makes each fold on demand, so that a final stage holds one at a time.
     n_folds : int
+    scoring : Scoring
+    metric : str
+        Name of the metric that chooses the best point.
     n_jobs : int or None
         Number of folds in parallel.
     progress : Models
 
     Attributes
     ----------
-    tables : list of list of dict
-        Results of each fold, with the points in the same order.
+    results : dict of arrays
+        Results of all stages; see :func:`results_table`.
+    best_index : int
+        Index of the best point.
     """
 
-    def __init__(self, folds: Iterable[Fold], n_folds: int, n_jobs: int | None, progress: Models) -> None:
+    results: dict[str, Any]
+    best_index: int
+
+    def __init__(
+        self, folds: Iterable[Fold], n_folds: int, scoring: Scoring, metric: str, n_jobs: int | None, progress: Models
+    ) -> None:
         self.folds = folds
+        self.scoring = scoring
+        self.metric = metric
         self.n_jobs = n_jobs
         self.progress = progress
         self.tables: list[Table] = [[] for _ in range(n_folds)]
 
-    def search(self, stage: Stage) -> None:
-        """Try the points of a stage that are not in the tables yet."""
+    def search(self, stage: Stage) -> Best:
+        """Try the new points of a stage; return the best point of all stages so far."""
         solved = [tuple(row["params"].values()) for row in self.tables[0]]
         n_new = sum(point not in solved for point in itertools.product(*stage.axes.values()))
         self.progress.expect(len(self.tables) * (n_new + stage.n_later))
@@ -119,6 +122,11 @@ class Folds:
             if not serial:
                 self.progress.advance(len(rows))
         self.folds = kept
+        self.results = results_table(self.tables, self.scoring)
+        self.best_index = best_point(self.results, self.scoring, self.metric)
+        points = self.results["params"]
+        ties = np.flatnonzero(self.results[f"rank_test_{self.metric}"] == 1)
+        return Best(points[self.best_index], [points[i] for i in ties])
 
     def nuclear_reference(self, params: dict[str, Any]) -> float:
         """Return the mean over folds of :meth:`Fold.nuclear_reference`."""
@@ -277,7 +285,9 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
             check_joined_texts(given)
         scoring = Scoring(self.scoring)
         metric = self._check_refit(scoring, data)
-        self.cv_results_, self.best_index_ = self._search(estimator, data, scoring, metric, task)
+        folds = self._search(estimator, data, scoring, metric, task)
+        self.cv_results_ = folds.results
+        self.best_index_ = folds.best_index
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
         self.best_estimator_ = estimator.set_params(**self.best_params_).fit(
@@ -327,8 +337,10 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
     def _folds(self) -> Any:
         return self.cv
 
-    def _stages(self, estimator: Any, data: SearchData, folds: Folds) -> Stages:
-        return one_grid({name: list(values) for name, values in (self.param_grid or {}).items()})
+    def _try_points(self, estimator: Any, data: SearchData, folds: Folds) -> None:
+        """Search the grid in a single stage."""
+        axes = {name: list(values) for name, values in (self.param_grid or {}).items()}
+        folds.search(Stage(axes, final=True))
 
     def _check_rows(self, X: MatrixLike) -> Matrix:
         if can_skip_checks(self, X):
@@ -348,27 +360,17 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
 
     def _search(
         self, estimator: ObjectiveClassifier, data: SearchData, scoring: Scoring, metric: str, task: FitTask
-    ) -> tuple[dict[str, Any], int]:
-        """Return the results of all stages, and the index of the best point."""
+    ) -> Folds:
+        """Return the folds after all stages."""
         cv = self._folds()
         cv = KFold(int(cv), shuffle=True, random_state=self.random_state) if isinstance(cv, int | np.integer) else cv
         splits = list(check_cv(cv, data.y, classifier=True).split(data.X, data.y))
         fold_generator = (Fold(estimator, data, train, test, scoring, self.search_tol) for train, test in splits)
         display = display_for(True, patience=PATIENCE_SECONDS) if self.verbose else None
         with Models(type(self).__name__, display, callback=task.callback) as progress:
-            folds = Folds(fold_generator, len(splits), self.n_jobs, progress)
-            stages = self._stages(estimator, data, folds)
-            stage = next(stages)
-            while True:
-                folds.search(stage)
-                results = results_table(folds.tables, scoring)
-                best = best_point(results, scoring, metric)
-                points = results["params"]
-                ties = [points[i] for i in np.flatnonzero(results[f"rank_test_{metric}"] == 1)]
-                try:
-                    stage = stages.send(Best(points[best], ties))
-                except StopIteration:
-                    return results, best
+            folds = Folds(fold_generator, len(splits), scoring, metric, self.n_jobs, progress)
+            self._try_points(estimator, data, folds)
+        return folds
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,7 +13,7 @@ from rbrl._common.typing import LabelNames
 from rbrl.estimators.rbrl import RBRLClassifier
 from rbrl.registry import WEIGHTS
 from rbrl.selection.path import Grid, Scorers, SearchData
-from rbrl.selection.path_search import Best, Folds, PathSearchCV, Stage, Stages, one_grid
+from rbrl.selection.path_search import Best, Folds, PathSearchCV, Stage
 
 # Grids of the three weights if no values are given.
 GRIDS = ("auto", "paper")
@@ -60,8 +60,10 @@ class CoarseToFineSettings:
 SETTINGS = CoarseToFineSettings()
 
 
-def coarse_to_fine(ridge: float, reference: Callable[[dict[str, Any]], float], ranked: bool = True) -> Stages:
-    """Yield grids over the ridge, over the ranking term, and over ridge and nuclear norm.
+def coarse_to_fine(
+    search: Callable[[Stage], Best], ridge: float, reference: Callable[[dict[str, Any]], float], ranked: bool = True
+) -> None:
+    """Search over the ridge, over the ranking term, and over ridge and nuclear norm.
 
     After each stage, if all best points lie at an edge of an axis, the axis is extended beyond the
     edge, one point at a time. There are eleven points, or ten if the weaker ridge was tried before,
@@ -69,6 +71,8 @@ def coarse_to_fine(ridge: float, reference: Callable[[dict[str, Any]], float], r
 
     Parameters
     ----------
+    search : callable
+        Function that tries a stage, and returns the best point so far; see :meth:`Folds.search`.
     ridge : float
         Ridge "auto"; the ridges of the first stage are multiples of it.
     reference : callable
@@ -76,24 +80,18 @@ def coarse_to_fine(ridge: float, reference: Callable[[dict[str, Any]], float], r
     ranked : bool, default=True
         If False, there is no second stage, because a single label has no ranking term.
 
-    Yields
-    ------
-    Stage
-
     Examples
     --------
-    >>> def found(*values):
-    ...     point = dict(zip(("ridge", "ranking", "nuclear"), values))
+    >>> def search(stage):
+    ...     print(stage.axes)
+    ...     point = {"ridge": 3.0, "ranking": 1.0, "nuclear": max(stage.axes["nuclear"])}
     ...     return Best(point, [point])
-    >>> stages = coarse_to_fine(10.0, lambda point: 100.0)
-    >>> next(stages).axes
+    >>> coarse_to_fine(search, 10.0, lambda point: 100.0)
     {'ridge': [30.0, 10.0, 3.0, 1.0], 'ranking': [1.0], 'nuclear': [0.1]}
-    >>> stages.send(found(3.0, 1.0, 0.1)).axes
     {'ridge': [3.0], 'ranking': [0.1, 1.0, 10.0], 'nuclear': [0.1]}
-    >>> stages.send(found(3.0, 1.0, 0.1)).axes
     {'ridge': [3.0, 1.0], 'ranking': [1.0], 'nuclear': [0.1, 3.0, 10.0]}
-    >>> stages.send(found(3.0, 1.0, 10.0)).axes
     {'ridge': [3.0], 'ranking': [1.0], 'nuclear': [10.0, 30.0]}
+    {'ridge': [3.0], 'ranking': [1.0], 'nuclear': [30.0, 90.0]}
     """
     s = SETTINGS
     # One point of the second stage is in the first, and one point of the third stage in the second.
@@ -101,22 +99,22 @@ def coarse_to_fine(ridge: float, reference: Callable[[dict[str, Any]], float], r
     n_second = len(s.rankings) - 1 if ranked else 0
     tried = [multiple * ridge for multiple in s.ridge_multiples]
     first = {"ridge": list(tried), "ranking": [s.ranking], "nuclear": [s.nuclear]}
-    best = yield Stage(first, n_second + n_third)
-    best = yield from _beyond_edges("ridge", tried, best, s.ridge_step, n_later=n_second + n_third)
+    best = search(Stage(first, n_second + n_third))
+    best = _beyond_edges(search, "ridge", tried, best, s.ridge_step, n_later=n_second + n_third)
     if ranked:
-        best = yield Stage(_around(best.point, ranking=s.rankings), n_third)
-        best = yield from _beyond_edges("ranking", list(s.rankings), best, s.ranking_step, n_later=n_third)
+        best = search(Stage(_around(best.point, ranking=s.rankings), n_third))
+        best = _beyond_edges(search, "ranking", list(s.rankings), best, s.ranking_step, n_later=n_third)
     largest = reference(best.point)
     strong = best.point["ridge"]
     weak = strong / s.weaker_ridge
     # A ridge that differs from one tried before only by rounding is not tried again.
     ridges = [strong, next((value for value in tried if math.isclose(value, weak)), weak)]
     nuclears = sorted({s.nuclear, *(share * largest for share in s.nuclear_shares)})
-    best = yield Stage(_around(best.point, ridge=ridges, nuclear=nuclears))
+    best = search(Stage(_around(best.point, ridge=ridges, nuclear=nuclears)))
     tried += ridges
     least, most = (share * largest for share in s.nuclear_range)
-    best = yield from _beyond_edges("nuclear", nuclears, best, s.nuclear_step, least, most)
-    return (yield from _beyond_edges("ridge", tried, best, s.ridge_step))
+    best = _beyond_edges(search, "nuclear", nuclears, best, s.nuclear_step, least, most)
+    _beyond_edges(search, "ridge", tried, best, s.ridge_step)
 
 
 def _around(point: dict[str, Any], **axes: Iterable[float]) -> Grid:
@@ -125,17 +123,17 @@ def _around(point: dict[str, Any], **axes: Iterable[float]) -> Grid:
 
 
 def _beyond_edges(
-    name: str, tried: list[float], best: Best, step: float, least: float = 0.0, most: float = float("inf"),
-    n_later: int = 0,
-) -> Stages:  # fmt: skip
-    """Yield stages with a further value while all best points are at an edge; add it to `tried`."""
+    search: Callable[[Stage], Best], name: str, tried: list[float], best: Best, step: float, least: float = 0.0,
+    most: float = math.inf, n_later: int = 0,
+) -> Best:  # fmt: skip
+    """Search a further value while all best points are at an edge, and add it to `tried`."""
     for _ in range(SETTINGS.max_steps):
         value = best.point[name]
         is_extreme = value in (min(tried), max(tried)) and all(point[name] == value for point in best.ties)
         further = value * step if value == max(tried) else value / step
         if not is_extreme or not least <= further <= most or further == value:
             break
-        best = yield Stage(_around(best.point, **{name: [value, further]}), n_later)
+        best = search(Stage(_around(best.point, **{name: [value, further]}), n_later))
         tried.append(further)
     return best
 
@@ -253,8 +251,10 @@ class RBRLClassifierCV(PathSearchCV):
         axes = {name: np.unique(np.asarray(values, dtype=float)).tolist() for name, values in given.items()}
         return axes | {"ridge": axes["ridge"][::-1]}
 
-    def _stages(self, estimator: Any, data: SearchData, folds: Folds) -> Stages:
+    def _try_points(self, estimator: Any, data: SearchData, folds: Folds) -> None:
+        """Search coarse to fine, or over the grid in a single stage."""
         if not self._is_coarse_to_fine():
-            return one_grid(self._axes())
+            folds.search(Stage(self._axes(), final=True))
+            return
         problem = clone(estimator).set_params(ridge="auto").problem(data.X, data.signed, data.weights)
-        return coarse_to_fine(problem.ridge, folds.nuclear_reference, ranked=data.signed.shape[1] > 1)
+        coarse_to_fine(folds.search, problem.ridge, folds.nuclear_reference, ranked=data.signed.shape[1] > 1)
