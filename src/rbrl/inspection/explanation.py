@@ -363,14 +363,14 @@ def _subtract(terms: NamedTerms, others: NamedTerms) -> NamedTerms:
     if terms.names == others.names:
         references = np.where(terms.references == others.references, terms.references, np.nan)
         return NamedTerms(terms.names, terms.values, references, terms.contributions - others.contributions)
-    negated = NamedTerms(others.names, others.values, others.references, -others.contributions)
-    joined = NamedTerms.join([terms, negated])
-    index: dict[Any, int] = {}
-    groups = np.array([index.setdefault(name, len(index)) for name in joined.names])
-    first = np.unique(groups, return_index=True)[1]
-    sums = np.zeros(len(index))
-    np.add.at(sums, groups, joined.contributions)
-    return NamedTerms(list(index), joined.values[first], np.full(len(index), np.nan), sums)
+    values: dict[Any, Any] = {}
+    sums: dict[Any, float] = {}
+    for part, sign in ((terms, 1), (others, -1)):
+        for name, value, contribution in zip(part.names, part.values, part.contributions):
+            values.setdefault(name, value)
+            sums[name] = sums.get(name, 0.0) + sign * contribution
+    unknown = np.full(len(sums), np.nan)
+    return NamedTerms(list(sums), np.array([*values.values()], dtype=object), unknown, np.array([*sums.values()]))
 
 
 def _largest_first(contributions: FloatArray) -> IntArray:

@@ -166,35 +166,27 @@ def _check_shapes(Y: Checked, other: Checked, name: str) -> None:
 
 
 class RowBlock(NamedTuple):
-    """Dense rows of a comparison: relevant labels, scores, and the mask of missing labels or None."""
+    """Dense rows of a comparison: masks of the relevant and of the missing labels, and scores."""
 
     relevant: BoolArray
     scores: FloatArray
-    missing: BoolArray | None
-
-    @property
-    def known(self) -> BoolArray:
-        """Mask of the labels that are not missing."""
-        return np.ones(self.relevant.shape, dtype=bool) if self.missing is None else ~self.missing
+    missing: BoolArray
 
     @property
     def irrelevant(self) -> BoolArray:
         """Mask of the irrelevant labels."""
-        return ~self.relevant if self.missing is None else ~(self.relevant | self.missing)
+        return ~(self.relevant | self.missing)
 
     @property
     def n_known(self) -> IntArray:
         """Number of labels of each row that are not missing."""
-        n_rows, n_labels = self.relevant.shape
-        if self.missing is None:
-            return np.full(n_rows, n_labels)
-        return n_labels - self.missing.sum(axis=1)
+        return np.count_nonzero(~self.missing, axis=1)
 
     @property
     def ranking_scores(self) -> FloatArray:
         """Scores that rank as the given ones, with the missing labels below all others."""
         F = self.scores
-        if self.missing is None:
+        if not self.missing.any():
             return F
         if np.isneginf(F[~self.missing]).any():
             # No number is below -inf: negative ranks replace the scores.
@@ -206,10 +198,7 @@ class RowBlock(NamedTuple):
 
     def take(self, rows: Any) -> "RowBlock":
         """Return the rows of a mask."""
-        if rows.all():
-            return self
-        missing = None if self.missing is None else self.missing[rows]
-        return RowBlock(self.relevant[rows], self.scores[rows], missing)
+        return self if rows.all() else RowBlock(*(part[rows] for part in self))
 
 
 def row_blocks(Y: Checked, scores: Checked, missing: Checked | None) -> Iterator[RowBlock]:
@@ -218,11 +207,8 @@ def row_blocks(Y: Checked, scores: Checked, missing: Checked | None) -> Iterator
         T = _dense_rows(Y, part).astype(bool, copy=False)
         F = _dense_rows(scores, part)
         F = F if F.dtype.kind == "f" else F.astype(np.float64)
-        if missing is None:
-            yield RowBlock(T, F, None)
-        else:
-            mask = _dense_rows(missing, part).astype(bool, copy=False)
-            yield RowBlock(T, F, mask).take(~mask.all(axis=1))
+        mask = np.zeros(T.shape, bool) if missing is None else _dense_rows(missing, part).astype(bool, copy=False)
+        yield RowBlock(T, F, mask).take(~mask.all(axis=1))
 
 
 def _dense_rows(M: Checked, rows: slice) -> Array:
@@ -301,7 +287,7 @@ def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
         return scores[:, None] if scores.ndim == 1 else scores
     if not hasattr(estimator, "predict_proba"):
         name = type(estimator).__name__
-        raise TypeError(f"A ranking metric needs scores; {name} has neither decision_function nor predict_proba.")
+        raise TypeError(f"Scores are needed, but {name} has neither decision_function nor predict_proba.")
     return probabilities_of(estimator, X)
 
 

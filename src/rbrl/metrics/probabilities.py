@@ -225,7 +225,7 @@ def _mean_over_entries(
     total = 0.0
     n = 0
     for rows in row_blocks(*_check_probabilities(Y, probabilities, convention, missing)):
-        known = rows.known
+        known = ~rows.missing
         values = loss(rows.relevant[known], rows.scores[known].astype(np.float64))
         total += float(values.sum())
         n += len(values)
@@ -241,7 +241,7 @@ def _count_bins(
     n_groups = checked.Y.shape[1] if per_label else 1
     sums = np.zeros((3, n_groups * n_bins))
     for rows in row_blocks(*checked):
-        known = rows.known
+        known = ~rows.missing
         P = rows.scores[known].astype(np.float64)
         index = np.minimum((P * n_bins).astype(np.intp), n_bins - 1)
         if per_label:

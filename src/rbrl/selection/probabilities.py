@@ -379,7 +379,11 @@ class CalibratedMultiLabelClassifier(ScoreClassifier):
         Y = self.targets_.encode(y)
         weights = None if sample_weight is None else check_row_weights(sample_weight, len(Y))
         self.empty_share_ = empty_share(np.where(Y == 0, np.nan, Y), weights)
-        accepted = self._accepted_weights(weights)
+        accepted = weights if has_fit_parameter(self.estimator, "sample_weight") else None
+        if weights is not None and accepted is None:
+            name = type(self.estimator).__name__
+            text = f"{name}.fit takes no sample_weight: only the maps to probabilities are weighted."
+            warnings.warn(text, UserWarning, stacklevel=users_level())
         fitted = fit_varying_labels(clone(estimator), X, y, self.targets_, accepted)
         if fitted is None:
             raise ValueError(
@@ -427,15 +431,6 @@ class CalibratedMultiLabelClassifier(ScoreClassifier):
 
     def _probabilities(self, X: MatrixLike) -> FloatArray:
         return self._apply_maps(FittedClassifier(self.estimator_, self.columns_).scores(X, self.targets_))
-
-    def _accepted_weights(self, weights: FloatArray | None) -> FloatArray | None:
-        """Return the weights if the classifier accepts them; otherwise warn and return None."""
-        if weights is None or has_fit_parameter(self.estimator, "sample_weight"):
-            return weights
-        name = type(self.estimator).__name__
-        text = f"{name}.fit takes no sample_weight: only the maps to probabilities are weighted."
-        warnings.warn(text, UserWarning, stacklevel=users_level())
-        return None
 
     def _apply_maps(self, scores: FloatArray) -> FloatArray:
         P = Sigmoids(self.slopes_, self.intercepts_, self.pooled_)(scores)

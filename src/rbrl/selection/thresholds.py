@@ -23,7 +23,7 @@ from rbrl.estimators.convex import ObjectiveClassifier
 from rbrl.estimators.named_answers import NamedAnswers, find_label_names_parameter, set_label_names
 from rbrl.estimators.training_scores import THRESHOLD_SET_LATER
 from rbrl.estimators.validation import store_columns
-from rbrl.metrics import probabilities_of, scores_of
+from rbrl.metrics import scores_of
 from rbrl.targets import SignedTargets, label_matrix
 
 # Probabilities are clipped at this distance from 0 and 1 before their log-odds are computed.
@@ -64,8 +64,14 @@ class FittedClassifier(NamedTuple):
         columns = np.arange(targets.n_columns) if self.columns is None else self.columns
         if targets.kind == "multiclass":
             columns = np.searchsorted(targets.classes_, self.model.classes_)
-        compute = _decisions if hasattr(self.model, "decision_function") else _log_odds
-        found = compute(self.model, X, len(columns))
+        found = scores_of(self.model, X)
+        shape = (len(columns), found.shape[1])
+        if not hasattr(self.model, "decision_function"):
+            P = found[:, 1:] if shape == (1, 2) else found  # a binary target has two columns
+            P = np.clip(P, PROBABILITY_MARGIN, 1 - PROBABILITY_MARGIN)
+            found = np.log(P / (1 - P))
+        elif shape == (2, 1):  # two of several classes, the only ones in the training rows
+            found = np.hstack([-found, found])
         if found.shape[1] != len(columns):
             raise ValueError(
                 f"{type(self.model).__name__} must score each of the {len(columns)} labels that it was fitted to. Got "
@@ -183,26 +189,6 @@ def _start_from(model: ObjectiveClassifier, fitted: ObjectiveClassifier, rows: I
     elif hasattr(fitted, "dual_coef_"):
         model.dual_coef_ = fitted.dual_coef_[rows]
     model.set_params(warm_start=True)
-
-
-def _decisions(model: Any, X: MatrixLike, n_columns: int) -> FloatArray:
-    scores = np.asarray(model.decision_function(X))
-    scores = scores[:, None] if scores.ndim == 1 else scores
-    # If only two of several classes are in the training rows, they share one column.
-    return np.hstack([-scores, scores]) if (n_columns, scores.shape[1]) == (2, 1) else scores
-
-
-def _log_odds(model: Any, X: MatrixLike, n_columns: int) -> FloatArray:
-    """Return the log-odds of the probabilities."""
-    if not hasattr(model, "predict_proba"):
-        raise TypeError(
-            f"Held-out scores need decision_function or predict_proba. Got {type(model).__name__}, which has neither."
-        )
-    P = probabilities_of(model, X)
-    # A single label, or a binary target, has two columns.
-    P = P[:, 1:] if (n_columns, P.shape[1]) == (1, 2) else P
-    P = np.clip(P, PROBABILITY_MARGIN, 1 - PROBABILITY_MARGIN)
-    return np.log(P / (1 - P))
 
 
 class ScoreClassifier(NamedAnswers, Estimator, ABC):
