@@ -10,15 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.checks import check_number, hint
 from rbrl._common.extras import import_extra
-from rbrl._common.frames import check_no_mask
+from rbrl._common.frames import as_dense, check_no_mask
 from rbrl._common.typing import Array, FloatArray, IntArray, issparse
 from rbrl.decision import Chain, DecisionRule, RowThreshold
 from rbrl.inspection.terms import (
     NamedTerms,
     RowTerms,
     UnwrappedModel,
-    as_dense,
-    coefficients,
     format_label,
     reject_model,
     shorten_name,
@@ -338,12 +336,10 @@ def _shifts(row: RowTerms) -> Iterator[tuple[str, FloatArray]]:
     """Yield the name of each learned rule and its shift of all scores, the innermost rule first."""
     classifier = row.model.classifier
     if isinstance(classifier, RankSVM) and row.n_labels > 1:
-        is_kernel = row.kind == "training row"
-        weights = as_dense(classifier.dual_coef_).T if is_kernel else coefficients(classifier)
         rule = RowThreshold(ties_relevant=True)
         rule.coef_ = classifier.threshold_coef_
         rule.intercept_ = classifier.threshold_intercept_
-        yield from _rule_shifts(rule, (weights @ row.inputs + classifier.intercept_)[None])
+        yield from _rule_shifts(rule, (row.model.weights @ row.inputs + classifier.intercept_)[None])
     threshold = getattr(classifier, "threshold_", 0.0)
     if np.any(threshold):
         yield str(classifier.threshold), np.broadcast_to(-np.asarray(threshold, dtype=np.float64), (row.n_labels,))
@@ -384,7 +380,7 @@ def _explain_prediction(
     model: UnwrappedModel, prediction: Any, score: float, index: int, names: list[Any]
 ) -> tuple[bool, tuple[str, ...]]:
     """Return whether the label is predicted, and reasons for it other than the score."""
-    labels = prediction.toarray() if issparse(prediction) else np.asarray(prediction)
+    labels = as_dense(prediction)
     if labels.ndim == 1:
         return bool(labels[0] == names[index]), ()
     predicted = bool(labels[0, index] > 0)

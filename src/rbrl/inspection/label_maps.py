@@ -7,20 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram, leaves_list, linkage
 from scipy.spatial.distance import squareform
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.extras import import_extra
+from rbrl._common.frames import as_dense
 from rbrl._common.typing import FloatArray, IntArray
-from rbrl.estimators import BinaryRelevance
-from rbrl.inspection.terms import (
-    UnwrappedModel,
-    as_dense,
-    coefficients,
-    format_label,
-    reject_model,
-    shorten_name,
-)
+from rbrl.inspection.terms import UnwrappedModel, coefficients, format_label, reject_model, shorten_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -255,25 +247,19 @@ def label_map(model: Any) -> LabelMap:
 
 def _label_weights(model: UnwrappedModel) -> FloatArray:
     """Return a vector for each label, with the inner products of the weights of the labels."""
-    classifier = model.classifier
-    if getattr(classifier, "approximation", None) is not None:
-        return as_dense(classifier.feature_coef_).T
+    if getattr(model.classifier, "approximation", None) is not None:
+        return as_dense(model.classifier.feature_coef_).astype(np.float64).T
     if model.is_kernel:
         return _function_weights(model)
-    has_learners = isinstance(classifier, OneVsRestClassifier) or getattr(classifier, "estimator", None) is not None
-    if isinstance(classifier, BinaryRelevance | OneVsRestClassifier) and has_learners:
-        return _learner_weights(classifier)
-    return coefficients(classifier)
-
-
-def _learner_weights(classifier: Any) -> FloatArray:
-    rows = [None if learner is None else coefficients(learner)[0] for learner in classifier.estimators_]
+    if model.learners is None:
+        return model.weights
+    rows = [None if learner is None else coefficients(learner)[0] for learner in model.learners]
     n_columns = next((len(row) for row in rows if row is not None), 1)
     return np.array([np.zeros(n_columns) if row is None else row for row in rows])
 
 
 def _function_weights(model: UnwrappedModel) -> FloatArray:
-    A = as_dense(model.classifier.dual_coef_)
+    A = model.weights.T
     X = model.classifier.X_fit_
     if X is None:
         reject_model(model.classifier, "with kernel='precomputed' keeps no training rows to compare its functions on")

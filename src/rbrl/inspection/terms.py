@@ -1,10 +1,9 @@
 """Terms of a score: the classifier inside a fitted model, and the transformers around it.
 
-The terms of the output of the last transformer are converted to terms of the input columns of a
-pipeline. A transformer is inverted if its output columns have the names of its input columns
-(scalers, imputers, feature selection), or if its output is a linear function of its input
-(decompositions, projections). Any other transformer, such as a vectoriser, ends the inversion: the
-terms then belong to its output columns.
+A transformer is inverted if its output columns have the names of its input columns (scalers,
+imputers, feature selection), or if its output is a linear function of its input (decompositions,
+projections). Any other transformer, such as a vectoriser, ends the inversion: the terms then belong
+to its output columns.
 """
 
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
+from rbrl._common.frames import as_dense
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.estimators import BinaryRelevance
 from rbrl.kernels import gram
@@ -39,7 +39,7 @@ class Columns:
     Attributes
     ----------
     data : object
-        Row in a form that the next step accepts: a matrix or frame of one row, or a list of one text.
+        Row in a form that the next step accepts: a matrix, a frame, or a list of one text.
     names : list of str or None
         Names of the columns; None for a text.
     """
@@ -50,8 +50,7 @@ class Columns:
     @property
     def values(self) -> Array:
         """Values of the columns (n_columns,)."""
-        dense = self.data.toarray() if sparse.issparse(self.data) else np.asarray(self.data)
-        return dense.ravel()
+        return as_dense(self.data).ravel()
 
     @property
     def numbers(self) -> FloatArray | None:
@@ -98,7 +97,6 @@ class NamedTerms:
     references : array (n_terms,)
         Values at which the terms are 0; NaN after a transformer that is not linear.
     contributions : array (n_terms,)
-        Values of the terms.
     """
 
     names: list[Any]
@@ -329,6 +327,12 @@ class UnwrappedModel:
         return list(range(n_labels))
 
     @property
+    def learners(self) -> list[Any] | None:
+        """Base learner of each label, or None if the classifier has none."""
+        is_reduction = isinstance(self.classifier, BinaryRelevance | OneVsRestClassifier)
+        return self.classifier.estimators_ if is_reduction and self.classifier.estimator is not None else None
+
+    @property
     def is_kernel(self) -> bool:
         """True if the scores of the classifier are sums over its training rows."""
         classifier = self.classifier
@@ -336,11 +340,15 @@ class UnwrappedModel:
         has_learners = getattr(classifier, "estimator", None) is not None
         return has_rows and not has_learners and getattr(classifier, "kernel", "rbf") != "linear"
 
-    def kernel_values(self, X: Any) -> FloatArray:
-        """Return the kernel values of rows with the training rows of the classifier.
+    @property
+    def weights(self) -> FloatArray:
+        """Weights of the training rows of a kernel model, or of the features (n_scores, n_terms)."""
+        if self.is_kernel:
+            return as_dense(self.classifier.dual_coef_).astype(np.float64).T
+        return coefficients(self.classifier)
 
-        With a precomputed kernel, the rows are kernel values already.
-        """
+    def kernel_values(self, X: Any) -> FloatArray:
+        """Return the kernel values of rows with the training rows; precomputed rows are kernel values."""
         model = self.classifier
         shape = {name: getattr(model, name) for name in ("degree", "coef0") if hasattr(model, name)}
         # In model files of earlier versions without `gamma_`, gamma is a number or None.
@@ -361,18 +369,16 @@ class RowTerms:
         """Return the terms of the score of a label before learned rules shift it, and the intercept."""
         classifier = self.model.classifier
         _check_explainable(classifier)
-        if self.kind == "training row":
-            values = self.inputs
-            dual = self._label_coefficients(as_dense(classifier.dual_coef_).T, label)
-            unknown = np.full(len(values), np.nan)
-            terms = NamedTerms(list(range(len(values))), values.astype(object), unknown, dual * values)
-            return terms, self._intercept(label)
-        if isinstance(classifier, BinaryRelevance) and classifier.estimator is not None:
-            return self._learner_terms(classifier.estimators_[label], classifier.intercept_[label])
-        if isinstance(classifier, OneVsRestClassifier):
-            return self._learner_terms(classifier.estimators_[label], 0.0)
-        weights = self._label_coefficients(coefficients(classifier), label)
-        return self._linear_terms([], weights, self._intercept(label))
+        if self.model.learners is not None:
+            constant = classifier.intercept_[label] if isinstance(classifier, BinaryRelevance) else 0.0
+            return self._learner_terms(self.model.learners[label], constant)
+        weights = self._label_coefficients(self.model.weights, label)
+        if self.kind == "feature":
+            return self._linear_terms([], weights, self._intercept(label))
+        values = self.inputs
+        unknown = np.full(len(values), np.nan)
+        terms = NamedTerms(list(range(len(values))), values.astype(object), unknown, weights * values)
+        return terms, self._intercept(label)
 
     @cached_property
     def inputs(self) -> FloatArray:
@@ -382,12 +388,9 @@ class RowTerms:
         return self.stages[-1].values.astype(np.float64)
 
     def _label_coefficients(self, coefficients: FloatArray, label: int) -> FloatArray:
-        """Return the coefficients of a label.
-
-        A single label that is ranked against its absence has the difference of two scores.
-        """
         if len(coefficients) == self.n_labels:
             return coefficients[label]
+        # A single label that is ranked against its absence has the difference of two scores.
         if len(coefficients) == 2 and self.n_labels == 1:
             return coefficients[1] - coefficients[0]
         reject_model(
@@ -436,12 +439,7 @@ def coefficients(classifier: Any) -> FloatArray:
     """Return the weights (n_scores, n_features) of a linear classifier; reject other classifiers."""
     if not all(hasattr(classifier, name) for name in ("coef_", "intercept_", "decision_function")):
         reject_model(classifier, "has no scores that are sums over features or training rows")
-    return np.atleast_2d(as_dense(classifier.coef_))
-
-
-def as_dense(matrix: Any) -> FloatArray:
-    """Return a dense or sparse matrix as an array of float64."""
-    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix, dtype=np.float64)
+    return np.atleast_2d(as_dense(classifier.coef_).astype(np.float64))
 
 
 def format_label(label: Any) -> str:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from rbrl._common.extras import import_extra
+from rbrl._common.frames import as_dense
 from rbrl._common.linalg import one_thread
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.decision import relevant_labels
@@ -164,8 +164,7 @@ def predict_for_metrics(estimator: Any, X: Any, metrics: Iterable[str | Metric])
             labels = relevant_labels(scores, estimator.non_empty_).astype(np.int64)
         return Predictions(labels, scores, P)
     if "labels" in needs:
-        labels = estimator.predict(X)
-        labels = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
+        labels = as_dense(estimator.predict(X))
         labels = labels[:, None] if labels.ndim == 1 else labels
     return Predictions(labels, scores_of(estimator, X) if "scores" in needs else None, P)
 
