@@ -74,7 +74,7 @@ class Terms:
     constant : float
     is_linear : bool
         True if `numbers` are the values of the columns. After a transformer that is not linear, the
-        terms still belong to its columns, but cannot be divided among the inputs of a projection.
+        terms belong to its columns, but not to the inputs of a projection.
     """
 
     columns: IntArray
@@ -166,8 +166,7 @@ def _invert_step(step: Any, before: Columns, after: Columns, terms: Terms) -> Te
     """Convert terms of the output of a step to terms of its input; return None if impossible."""
     if isinstance(step, PROJECTIONS):
         return _invert_projection(step, before, terms) if terms.is_linear else None
-    # Names that are made of the class name of a step are equal after two steps of one class, although
-    # the columns differ.
+    # Names made of the class name of a step may be equal although the columns differ.
     named_by_class = isinstance(step, ClassNamePrefixFeaturesOutMixin)
     has_names = hasattr(step, "get_feature_names_out") or hasattr(after.data, "columns")
     if before.names is None or after.names is None or named_by_class or not has_names:
@@ -275,8 +274,7 @@ class UnwrappedModel:
     steps : list of transformers
         Transformers before the classifier.
     tuned : list of (TunedThresholdClassifier, int)
-        Classifiers whose rules shift the scores, the outermost first, and the number of steps
-        before each of them.
+        Classifiers whose rules shift the scores, outermost first, and the number of steps before.
     names : dict
         The arrays ``feature_names_in_`` and ``label_names_`` of the outermost model that has them.
     """
@@ -393,9 +391,8 @@ class RowTerms:
         # A single label that is ranked against its absence has the difference of two scores.
         if len(coefficients) == 2 and self.n_labels == 1:
             return coefficients[1] - coefficients[0]
-        reject_model(
-            self.model.classifier, f"has coefficients of {len(coefficients)} scores for {self.n_labels} labels"
-        )
+        n_scores = len(coefficients)
+        reject_model(self.model.classifier, f"has coefficients of {n_scores} scores for {self.n_labels} labels")
 
     def _intercept(self, label: int) -> float:
         intercept = np.atleast_1d(getattr(self.model.classifier, "intercept_", 0.0))
