@@ -15,6 +15,6 @@ from rbrl.decision.thresholds import best_global_threshold as best_global_thresh
 from rbrl.decision.thresholds import best_label_thresholds as best_label_thresholds
 
 __all__ = [
-    "Chain", "DecisionRule", "GlobalThreshold", "LabelThresholds", "NonEmpty", "RowThreshold", "TopK",
-    "relevant_labels",
+    "Chain", "DecisionRule", "GlobalThreshold", "LabelThresholds", "NonEmpty", "RowThreshold",
+    "TopK", "relevant_labels",
 ]  # fmt: skip

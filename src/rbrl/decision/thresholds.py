@@ -21,8 +21,8 @@ from rbrl.decision.rules import DecisionRule, as_labels, as_scores, make_positiv
 # label, and the criterion that finds it.
 _EXACT_GLOBAL = {"hamming_loss": "errors", "f1_micro": "f1", "f1_samples": "rows", "f1_example": "rows"}
 _EXACT_LABEL = {"hamming_loss": "errors", "f1_macro": "f1", "f1_weighted": "f1"}
-# Number of thresholds to try for another metric: for all labels together, and for each label in each
-# round over the labels.
+# Number of thresholds to try for another metric: for all labels together, and for each label in
+# each round over the labels.
 _N_GLOBAL_CANDIDATES = 100
 _N_LABEL_CANDIDATES = 20
 _N_ROUNDS = 2
@@ -98,8 +98,9 @@ class GlobalThreshold(DecisionRule):
         self
         """
         self.threshold_ = best_global_threshold(
-            scores, Y, self.metric, self.start, sample_weight=sample_weight, never_empty=self.never_empty
-        )
+            scores, Y, self.metric, self.start, sample_weight=sample_weight,
+            never_empty=self.never_empty,
+        )  # fmt: skip
         return self
 
     def shift(self, scores: MatrixLike) -> FloatArray:
@@ -299,8 +300,8 @@ def best_label_thresholds(
     """Find the threshold of each label that is best for a metric; see :class:`LabelThresholds`.
 
     Of equally good thresholds, the nearest to `start` is returned. A metric that is not optimised
-    exactly is improved one label after the other, with 20 thresholds each, in two rounds. This finds
-    a local optimum.
+    exactly is improved one label after the other, with 20 thresholds each, in two rounds. This
+    finds a local optimum.
     """
     F = as_scores(scores)
     T, known = as_labels(Y, F)
@@ -308,8 +309,8 @@ def best_label_thresholds(
     if not isinstance(criterion, str):
         return _improve_label_by_label(F, T, known, criterion, start)
     w = _row_weights(sample_weight, F)
-    columns = zip(F.T, T.T, known.T)
-    return np.array([_best_threshold(*_curve(f[k], t[k], w[k], criterion), start) for f, t, k in columns])
+    curves = (_curve(f[k], t[k], w[k], criterion) for f, t, k in zip(F.T, T.T, known.T))
+    return np.array([_best_threshold(*curve, start) for curve in curves])
 
 
 def _improve_label_by_label(
@@ -323,7 +324,8 @@ def _improve_label_by_label(
         for j, f in enumerate(F.T):
             if not known[:, j].any():
                 continue
-            candidates = np.unique([*_candidates(f[known[:, j]], start, _N_LABEL_CANDIDATES), thresholds[j]])
+            spread = _candidates(f[known[:, j]], start, _N_LABEL_CANDIDATES)
+            candidates = np.unique([*spread, thresholds[j]])
             values = []
             for candidate in candidates:
                 predicted[:, j] = f > candidate
@@ -373,7 +375,7 @@ def _value(metric: LabelMetric, T: BoolArray, known: BoolArray, predicted: BoolA
 def _curve(
     scores: FloatArray, relevant: BoolArray, weights: FloatArray, criterion: str, base: tuple[float, float] = (0.0, 0.0)
 ) -> tuple[FloatArray, FloatArray]:
-    """Return falling scores, and F1 or the negated number of errors with 0, 1, ... of them predicted.
+    """Return falling scores, and F1 or the negated errors with 0, 1, ... of them predicted.
 
     Some entries are predicted at every threshold; `base` is the weight of the relevant entries
     among them, and of all of them.

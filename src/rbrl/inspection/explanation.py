@@ -339,10 +339,11 @@ def _shifts(row: RowTerms) -> Iterator[tuple[str, FloatArray]]:
         rule = RowThreshold(ties_relevant=True)
         rule.coef_ = classifier.threshold_coef_
         rule.intercept_ = classifier.threshold_intercept_
-        yield from _rule_shifts(rule, (row.model.weights @ row.inputs + classifier.intercept_)[None])
-    threshold = getattr(classifier, "threshold_", 0.0)
-    if np.any(threshold):
-        yield str(classifier.threshold), np.broadcast_to(-np.asarray(threshold, dtype=np.float64), (row.n_labels,))
+        scores = row.model.weights @ row.inputs + classifier.intercept_
+        yield from _rule_shifts(rule, scores[None])
+    threshold = np.asarray(getattr(classifier, "threshold_", 0.0), dtype=np.float64)
+    if threshold.any():
+        yield str(classifier.threshold), np.broadcast_to(-threshold, (row.n_labels,))
     for tuned, n_steps in reversed(row.model.tuned):
         yield from _rule_shifts(tuned.rule_, scores_of(tuned.estimator_, row.stages[n_steps].data))
 
@@ -366,7 +367,8 @@ def _subtract(terms: NamedTerms, others: NamedTerms) -> NamedTerms:
             values.setdefault(name, value)
             sums[name] = sums.get(name, 0.0) + sign * contribution
     unknown = np.full(len(sums), np.nan)
-    return NamedTerms(list(sums), np.array([*values.values()], dtype=object), unknown, np.array([*sums.values()]))
+    objects = np.array(list(values.values()), dtype=object)
+    return NamedTerms(list(sums), objects, unknown, np.array(list(sums.values())))
 
 
 def _largest_first(contributions: FloatArray) -> IntArray:

@@ -262,7 +262,7 @@ def _function_weights(model: UnwrappedModel) -> FloatArray:
     A = model.weights.T
     X = model.classifier.X_fit_
     if X is None:
-        reject_model(model.classifier, "with kernel='precomputed' keeps no training rows to compare its functions on")
+        reject_model(model.classifier, "with kernel='precomputed' keeps no training rows to compare")
     step = max(1, LABEL_MAP_BLOCK_ENTRIES // len(A))
     blocks = (X[start : start + step] for start in range(0, len(A), step))
     inner = A.T @ np.vstack([model.kernel_values(block) @ A for block in blocks])

@@ -327,8 +327,9 @@ class UnwrappedModel:
     @property
     def learners(self) -> list[Any] | None:
         """Base learner of each label, or None if the classifier has none."""
-        is_reduction = isinstance(self.classifier, BinaryRelevance | OneVsRestClassifier)
-        return self.classifier.estimators_ if is_reduction and self.classifier.estimator is not None else None
+        model = self.classifier
+        is_reduction = isinstance(model, BinaryRelevance | OneVsRestClassifier)
+        return model.estimators_ if is_reduction and model.estimator is not None else None
 
     @property
     def is_kernel(self) -> bool:
@@ -340,22 +341,23 @@ class UnwrappedModel:
 
     @property
     def weights(self) -> FloatArray:
-        """Weights of the training rows of a kernel model, or of the features (n_scores, n_terms)."""
+        """Weights (n_scores, n_terms) of features, or of the training rows of a kernel model."""
         if self.is_kernel:
             return as_dense(self.classifier.dual_coef_).astype(np.float64).T
         return coefficients(self.classifier)
 
     def kernel_values(self, X: Any) -> FloatArray:
-        """Return the kernel values of rows with the training rows; precomputed rows are kernel values."""
+        """Return the kernel values of rows with the training rows, if they are not precomputed."""
         model = self.classifier
         shape = {name: getattr(model, name) for name in ("degree", "coef0") if hasattr(model, name)}
         # In model files of earlier versions without `gamma_`, gamma is a number or None.
         gamma = getattr(model, "gamma_", None) or getattr(model, "gamma", None)
-        return gram(_as_matrix(X), model.X_fit_, kernel=getattr(model, "kernel", "rbf"), gamma=gamma, **shape)
+        rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+        return gram(rows, model.X_fit_, kernel=getattr(model, "kernel", "rbf"), gamma=gamma, **shape)
 
 
 class RowTerms:
-    """Terms of the scores of one row; each belongs to a feature, or to a training row of a kernel model."""
+    """Terms of the scores of one row: of features, or of the training rows of a kernel model."""
 
     def __init__(self, model: UnwrappedModel, columns: Columns, n_labels: int) -> None:
         self.model = model
@@ -368,14 +370,16 @@ class RowTerms:
         classifier = self.model.classifier
         _check_explainable(classifier)
         if self.model.learners is not None:
-            constant = classifier.intercept_[label] if isinstance(classifier, BinaryRelevance) else 0.0
+            has_constants = isinstance(classifier, BinaryRelevance)
+            constant = classifier.intercept_[label] if has_constants else 0.0
             return self._learner_terms(self.model.learners[label], constant)
         weights = self._label_coefficients(self.model.weights, label)
         if self.kind == "feature":
             return self._linear_terms([], weights, self._intercept(label))
         values = self.inputs
+        rows = list(range(len(values)))
         unknown = np.full(len(values), np.nan)
-        terms = NamedTerms(list(range(len(values))), values.astype(object), unknown, weights * values)
+        terms = NamedTerms(rows, values.astype(object), unknown, weights * values)
         return terms, self._intercept(label)
 
     @cached_property
@@ -391,8 +395,8 @@ class RowTerms:
         # A single label that is ranked against its absence has the difference of two scores.
         if len(coefficients) == 2 and self.n_labels == 1:
             return coefficients[1] - coefficients[0]
-        n_scores = len(coefficients)
-        reject_model(self.model.classifier, f"has coefficients of {n_scores} scores for {self.n_labels} labels")
+        reason = f"has coefficients of {len(coefficients)} scores for {self.n_labels} labels"
+        reject_model(self.model.classifier, reason)
 
     def _intercept(self, label: int) -> float:
         intercept = np.atleast_1d(getattr(self.model.classifier, "intercept_", 0.0))
@@ -409,16 +413,12 @@ class RowTerms:
     def _linear_terms(self, learner_steps: list[Any], weights: FloatArray, constant: float) -> tuple[NamedTerms, float]:
         steps = self.model.steps + learner_steps
         last = self.stages[-1]
-        if learner_steps:  # base learners get a matrix without column names
-            last = replace(last, data=_as_matrix(last.data))
+        if learner_steps and not sparse.issparse(last.data):
+            last = replace(last, data=np.asarray(last.data))  # base learners get no column names
         stages = self.stages[:-1] + apply_steps(learner_steps, last)
-        n_columns = len(weights)
         numbers = stages[-1].values.astype(np.float64)
-        return invert_steps(steps, stages, Terms(np.arange(n_columns), numbers, weights, np.zeros(n_columns), constant))
-
-
-def _as_matrix(data: Any) -> Any:
-    return data.tocsr() if sparse.issparse(data) else np.asarray(data)
+        terms = Terms(np.arange(len(weights)), numbers, weights, np.zeros(len(weights)), constant)
+        return invert_steps(steps, stages, terms)
 
 
 def _check_explainable(classifier: Any) -> None:

@@ -26,7 +26,7 @@ from rbrl.metrics.registry import evaluate as evaluate
 
 __all__ = [
     "METRICS", "PAPER_METRICS", "Metric", "auc_macro", "average_precision", "coverage",
-    "expected_calibration_error", "f1_example", "f1_macro", "f1_micro", "get_metric", "hamming_loss", "log_loss",
-    "ndcg_at_k", "one_error", "precision_at_k", "probabilities_of", "ranking_loss", "recall_at_k", "scores_of",
-    "subset_accuracy",
+    "expected_calibration_error", "f1_example", "f1_macro", "f1_micro", "get_metric",
+    "hamming_loss", "log_loss", "ndcg_at_k", "one_error", "precision_at_k", "probabilities_of",
+    "ranking_loss", "recall_at_k", "scores_of", "subset_accuracy",
 ]  # fmt: skip

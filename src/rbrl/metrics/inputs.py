@@ -1,4 +1,4 @@
-"""Arguments of a metric: checks, blocks of rows that bound its memory, and predictions of a classifier."""
+"""Arguments of a metric: checks, blocks of rows, and the predictions of a classifier."""
 
 import warnings
 from collections.abc import Iterator
@@ -9,7 +9,13 @@ import numpy as np
 from scipy import sparse
 
 from rbrl._common.checks import users_level
-from rbrl._common.frames import check_no_mask, check_same_columns, check_same_rows, column_names, label_values
+from rbrl._common.frames import (
+    check_no_mask,
+    check_same_columns,
+    check_same_rows,
+    column_names,
+    label_values,
+)
 from rbrl._common.top_k import descending_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
@@ -207,7 +213,7 @@ def row_blocks(Y: Checked, scores: Checked, missing: Checked | None) -> Iterator
         T = _dense_rows(Y, part).astype(bool, copy=False)
         F = _dense_rows(scores, part)
         F = F if F.dtype.kind == "f" else F.astype(np.float64)
-        mask = np.zeros(T.shape, bool) if missing is None else _dense_rows(missing, part).astype(bool, copy=False)
+        mask = np.zeros(T.shape, bool) if missing is None else _dense_rows(missing, part).astype(bool)
         yield RowBlock(T, F, mask).take(~mask.all(axis=1))
 
 
@@ -287,7 +293,7 @@ def scores_of(estimator: Classifier, X: MatrixLike) -> FloatArray:
         return scores[:, None] if scores.ndim == 1 else scores
     if not hasattr(estimator, "predict_proba"):
         name = type(estimator).__name__
-        raise TypeError(f"Scores are needed, but {name} has neither decision_function nor predict_proba.")
+        raise TypeError(f"No scores: {name} has neither decision_function nor predict_proba.")
     return probabilities_of(estimator, X)
 
 

@@ -1,4 +1,4 @@
-"""Metrics of predicted label sets, averaged over samples or over labels, and a table of every label."""
+"""Metrics of predicted label sets, averaged over samples or labels, and a table of every label."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple

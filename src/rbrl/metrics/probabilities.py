@@ -1,4 +1,4 @@
-"""Metrics of scores over samples: areas under ROC curves, and loss and calibration of probabilities."""
+"""Metrics over samples: areas under ROC curves, and loss and calibration of probabilities."""
 
 from collections.abc import Callable
 from typing import NamedTuple

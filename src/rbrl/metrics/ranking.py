@@ -327,10 +327,10 @@ def ndcg_at_k(
 
 
 def _sum_at_k(
-    row_metric: Callable[[BoolArray, FloatArray, int], Array], Y: MatrixLike, scores: MatrixLike, k: int,
-    convention: str, missing: str,
+    row_metric: Callable[[BoolArray, FloatArray, int], Array], Y: MatrixLike, scores: MatrixLike,
+    k: int, convention: str, missing: str,
 ) -> tuple[float, int, int]:  # fmt: skip
-    """Return the sum over the rows with a relevant label, the number of these rows, and of all rows."""
+    """Return the sum over rows with a relevant label, the number of these rows, and of all rows."""
     if k != int(k) or k < 1:
         raise ValueError(f"k must be a whole number of at least 1. Got {k!r} instead.")
     n_rows = 0

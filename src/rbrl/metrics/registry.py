@@ -1,4 +1,4 @@
-"""Records of all metrics, and evaluation by several of them: as numbers, as a table, and as a text."""
+"""Records of all metrics, and evaluation by several of them: numbers, a table, a text."""
 
 import re
 from collections.abc import Callable, Iterable

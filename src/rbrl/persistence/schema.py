@@ -70,7 +70,9 @@ OLD_MODULES = {
     "rbrl.search.cv": ("PathSearchCV", "RBRLClassifierCV"), "rbrl.search.rbrl_cv": ("RBRLClassifierCV",),
     "rbrl.search.thresholds": ("TunedThresholdClassifier",), "rbrl.search.tuned_threshold": ("TunedThresholdClassifier",),
     "rbrl.selection.cv": ("PathSearchCV", "RBRLClassifierCV"),
-    "rbrl.selection.meta_estimators": ("CalibratedMultiLabelClassifier", "TunedThresholdClassifier"),
+    "rbrl.selection.meta_estimators": (
+        "CalibratedMultiLabelClassifier", "TunedThresholdClassifier",
+    ),
     "rbrl.solvers.apg": ("APG",), "rbrl.solvers.kernel_blocks": ("KernelBlocks",),
     "rbrl.solvers.low_rank": ("LowRank",), "rbrl.solvers.quasi_newton": ("QuasiNewton",),
     "rbrl.targets": ("SignedTargets",),

@@ -1,4 +1,4 @@
-"""Cross-validated metrics of every grid point, for any classifier, and the choice of the best point."""
+"""Cross-validated metrics of grid points, for any classifier, and the choice of the best point."""
 
 import itertools
 import json
@@ -26,13 +26,14 @@ from rbrl.selection.path import Fold, Grid, Scoring, SearchData, Table
 if TYPE_CHECKING:
     import pandas as pd
 
-# Parameters whose larger (+1) or smaller (-1) values mean a stronger penalty, or a smoother or simpler
-# model.
+# Parameters whose larger (+1) or smaller (-1) values mean a stronger penalty, or a smoother or
+# simpler model.
 STRONGER = {
-    "ridge": 1, "nuclear": 1, "ranking": 1, "positive": 1, "negative": 1, "n_neighbors": 1, "C": -1, "beta1": -1,
+    "ridge": 1, "nuclear": 1, "ranking": 1, "positive": 1, "negative": 1, "n_neighbors": 1,
+    "C": -1, "beta1": -1,
 }  # fmt: skip
-# Number of decimals to which losses and means are compared. Sums of the same numbers in another order
-# may differ in the decimals after that.
+# Number of decimals to which losses and means are compared. Sums of the same numbers in another
+# order may differ in the decimals after that.
 COMPARED_DECIMALS = 12
 # Parameters of a classifier with an objective that change its design.
 DESIGN_PARAMETERS = {
@@ -231,11 +232,11 @@ def tune(
     # With a limited rank, solutions are local optima, and those of neighbours need not be close.
     any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
     if any_rank and not others:
-        arguments = (estimator, grid, X, Y, names, convention, tol)
-        jobs = (delayed(_search_path)(*arguments, *split) for split in splits)
+        path = (estimator, grid, X, Y, names, convention, tol)
+        jobs = (delayed(_search_path)(*path, *split) for split in splits)
     else:
-        rules = [({}, convention), *others]
-        jobs = (delayed(_search_points)(estimator, grid, X, Y, names, rules, *split) for split in splits)
+        points = (estimator, grid, X, Y, names, [({}, convention), *others])
+        jobs = (delayed(_search_points)(*points, *split) for split in splits)
     tables = Parallel(n_jobs=n_jobs)(jobs)
     pandas = import_extra("pandas", "report", "The table of a grid")
     return pandas.DataFrame([{**row, "fold": i} for i, table in enumerate(tables) for row in table])
@@ -247,16 +248,18 @@ def _points(grid: Grid) -> Table:
 
 
 def _search_path(
-    estimator: ObjectiveClassifier, grid: Grid, X: Any, Y: Any, names: list[str], convention: str, tol: float,
-    train: IntArray, test: IntArray,
+    estimator: ObjectiveClassifier, grid: Grid, X: Any, Y: Any, names: list[str], convention: str,
+    tol: float, train: IntArray, test: IntArray,
 ) -> Table:  # fmt: skip
     """Solve the points of one fold along a path, for each design."""
     designs = {name: grid[name] for name in grid if name in DESIGN_PARAMETERS}
-    weights = sorted((name for name in grid if name not in DESIGN_PARAMETERS), key=lambda name: name != "ridge")
+    weights = [name for name in grid if name not in DESIGN_PARAMETERS]
+    weights.sort(key=lambda name: name != "ridge")
     axes = {name: sorted(grid[name], reverse=name == "ridge") for name in weights}
     data = SearchData(X, np.asarray(Y))
     # Models with an objective have no probabilities.
-    scoring = Scoring([name for name in names if get_metric(name).needs != "probabilities"], convention)
+    computable = [name for name in names if get_metric(name).needs != "probabilities"]
+    scoring = Scoring(computable, convention)
     table = []
     for design_params in _points(designs):
         fold = Fold(clone(estimator).set_params(**design_params), data, train, test, scoring, tol)
@@ -268,8 +271,8 @@ def _search_path(
 
 
 def _search_points(
-    estimator: Any, grid: Grid, X: Any, Y: Any, names: list[str], rules: list[tuple[dict[str, Any], str]],
-    train: IntArray, test: IntArray,
+    estimator: Any, grid: Grid, X: Any, Y: Any, names: list[str],
+    rules: list[tuple[dict[str, Any], str]], train: IntArray, test: IntArray,
 ) -> Table:  # fmt: skip
     """Fit every point to one fold, and evaluate it with every decision rule."""
     points = _points(grid)

@@ -244,8 +244,9 @@ def _scorers_by_name(scoring: Any) -> dict[str, Any]:
         scoring = [scoring]
     elif scoring is None:
         scoring = PAPER_METRICS
-    named = scoring if isinstance(scoring, Mapping) else {_scorer_name(scorer): scorer for scorer in scoring}
-    return {name: _find_scorer(scorer) for name, scorer in named.items()}
+    if not isinstance(scoring, Mapping):
+        scoring = {_scorer_name(scorer): scorer for scorer in scoring}
+    return {name: _find_scorer(scorer) for name, scorer in scoring.items()}
 
 
 def _scorer_name(scorer: Scorer) -> str:

@@ -95,8 +95,9 @@ class Folds:
     best_index: int
 
     def __init__(
-        self, folds: Iterable[Fold], n_folds: int, scoring: Scoring, metric: str, n_jobs: int | None, progress: Models
-    ) -> None:
+        self, folds: Iterable[Fold], n_folds: int, scoring: Scoring, metric: str, n_jobs: int | None,
+        progress: Models,
+    ) -> None:  # fmt: skip
         self.folds = folds
         self.scoring = scoring
         self.metric = metric

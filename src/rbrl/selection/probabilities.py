@@ -1,4 +1,4 @@
-"""Calibrated probabilities: increasing maps from scores to probabilities, learned for all labels together."""
+"""Calibrated probabilities: increasing maps from scores, learned for all labels together."""
 
 import warnings
 from typing import Any, NamedTuple, Self
@@ -37,8 +37,8 @@ SMALLEST_GAIN = 1e-12
 WEAKEST_PRIOR = 1e-8
 # Number of entries of a block: 8 MB for each of its arrays.
 MAP_BLOCK_ENTRIES = 2**20
-# Number of relevant rows (or irrelevant, if these are fewer) with which an isotonic map has the same
-# weight as its sigmoid.
+# Number of relevant rows (or irrelevant, if these are fewer) with which an isotonic map has the
+# same weight as its sigmoid.
 SIGMOID_ROWS = 50.0
 
 
@@ -114,10 +114,10 @@ def fit_sigmoids(scores: Scores) -> Sigmoids:
 
     .. math:: P(y_{ij} = 1) = \sigma(a_j f_{ij} + b_j), \qquad (a_j, b_j) \sim N(\mu, \Sigma)
 
-    The pooled map :math:`\mu`, and the covariance :math:`\Sigma` of the labels, are learned from the
-    labels: empirical Bayes by expectation maximisation, with Laplace's approximation of the posterior
-    of each label. The map of a label with few relevant rows stays near the pooled map, and nearer if
-    the labels are alike. A single label has Platt's map.
+    The pooled map :math:`\mu`, and the covariance :math:`\Sigma` of the labels, are learned from
+    the labels: empirical Bayes by expectation maximisation, with Laplace's approximation of the
+    posterior of each label. The map of a label with few relevant rows stays near the pooled map,
+    and nearer if the labels are alike. A single label has Platt's map.
     """
     learned = (scores.n_relevant > 0) & (scores.n_irrelevant > 0)
     # The probability of a constant label is its share, with an additional row of the mean share of

@@ -61,8 +61,9 @@ SETTINGS = CoarseToFineSettings()
 
 
 def coarse_to_fine(
-    search: Callable[[Stage], Best], ridge: float, reference: Callable[[dict[str, Any]], float], ranked: bool = True
-) -> None:
+    search: Callable[[Stage], Best], ridge: float, reference: Callable[[dict[str, Any]], float],
+    ranked: bool = True,
+) -> None:  # fmt: skip
     """Search over the ridge, over the ranking term, and over ridge and nuclear norm.
 
     After each stage, if all best points lie at an edge of an axis, the axis is extended beyond the
@@ -103,7 +104,8 @@ def coarse_to_fine(
     best = _beyond_edges(search, "ridge", tried, best, s.ridge_step, n_later=n_second + n_third)
     if ranked:
         best = search(Stage(_around(best.point, ranking=s.rankings), n_third))
-        best = _beyond_edges(search, "ranking", list(s.rankings), best, s.ranking_step, n_later=n_third)
+        rankings = list(s.rankings)
+        best = _beyond_edges(search, "ranking", rankings, best, s.ranking_step, n_later=n_third)
     largest = reference(best.point)
     strong = best.point["ridge"]
     weak = strong / s.weaker_ridge
@@ -123,8 +125,8 @@ def _around(point: dict[str, Any], **axes: Iterable[float]) -> Grid:
 
 
 def _beyond_edges(
-    search: Callable[[Stage], Best], name: str, tried: list[float], best: Best, step: float, least: float = 0.0,
-    most: float = math.inf, n_later: int = 0,
+    search: Callable[[Stage], Best], name: str, tried: list[float], best: Best, step: float,
+    least: float = 0.0, most: float = math.inf, n_later: int = 0,
 ) -> Best:  # fmt: skip
     """Search a further value while all best points are at an edge, and add it to `tried`."""
     for _ in range(SETTINGS.max_steps):
@@ -257,4 +259,5 @@ class RBRLClassifierCV(PathSearchCV):
             folds.search(Stage(self._axes(), final=True))
             return
         problem = clone(estimator).set_params(ridge="auto").problem(data.X, data.signed, data.weights)
-        coarse_to_fine(folds.search, problem.ridge, folds.nuclear_reference, ranked=data.signed.shape[1] > 1)
+        ranked = data.signed.shape[1] > 1
+        coarse_to_fine(folds.search, problem.ridge, folds.nuclear_reference, ranked)

@@ -158,7 +158,8 @@ def held_out_scores(
             f"cv must put every row into one test part. Got {np.count_nonzero(times != 1)} of {n_samples} rows that are "
             "in no test part or in several; use a KFold, or a number of folds."
         )
-    jobs = (delayed(_score_fold)(estimator, X, y, targets, weights, fitted, *split) for split in splits)
+    arguments = (estimator, X, y, targets, weights, fitted)
+    jobs = (delayed(_score_fold)(*arguments, *split) for split in splits)
     scores = np.empty((n_samples, targets.n_columns))
     for (_, test), part in zip(splits, Parallel(n_jobs=n_jobs)(jobs)):
         scores[test] = part
@@ -166,8 +167,8 @@ def held_out_scores(
 
 
 def _score_fold(
-    estimator: Any, X: Any, y: Any, targets: SignedTargets, weights: FloatArray | None, fitted: Any, train: IntArray,
-    test: IntArray,
+    estimator: Any, X: Any, y: Any, targets: SignedTargets, weights: FloatArray | None, fitted: Any,
+    train: IntArray, test: IntArray,
 ) -> FloatArray:  # fmt: skip
     # A kernel matrix is reduced to the columns of the training rows.
     X_train, y_train = _safe_split(estimator, X, y, train)
@@ -175,7 +176,8 @@ def _score_fold(
     model = clone(estimator)
     if isinstance(fitted, ObjectiveClassifier):
         _start_from(model, fitted, train)
-    in_fold = fit_varying_labels(model, X_train, y_train, targets, None if weights is None else weights[train])
+    weights_train = None if weights is None else weights[train]
+    in_fold = fit_varying_labels(model, X_train, y_train, targets, weights_train)
     if in_fold is None:
         return np.full((len(test), targets.n_columns), np.nan)
     return in_fold.scores(X_test, targets)
