@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl._common.frames import as_dense
 from rbrl._common.progress import Transfer
 from rbrl.datasets.catalogue import CARDS, Card, canonical_order, content_hash, row_digests

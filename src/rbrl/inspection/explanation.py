@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.checks import check_number, hint
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl._common.frames import check_no_mask
 from rbrl._common.typing import Array, FloatArray, IntArray, issparse
 from rbrl.inspection.invert_transformers import NamedTerms

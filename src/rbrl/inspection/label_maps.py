@@ -10,7 +10,7 @@ from scipy.spatial.distance import squareform
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.estimators import BinaryRelevance
 from rbrl.inspection.explanation import format_label, shorten_name

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from rbrl._common.checks import users_level
 from rbrl._common.frames import check_no_mask, check_same_columns, check_same_rows, label_values
-from rbrl._common.top_k import descending_order, first_of_tie
+from rbrl._common.linalg import descending_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 

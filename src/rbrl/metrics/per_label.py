@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl._common.frames import column_names
 from rbrl._common.typing import FloatArray, LabelNames, MatrixLike
 from rbrl.exceptions import InvalidLabelsError

@@ -11,8 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from rbrl._common.extras import import_extra
-from rbrl._common.linalg import one_thread
+from rbrl._common.environment import import_extra, one_thread
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from rbrl._common.linalg import gram_singular_values, one_thread
+from rbrl._common.environment import one_thread
+from rbrl._common.linalg import gram_singular_values
 from rbrl._common.progress import Models
 from rbrl._common.typing import Array, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.decision import empty_share, filling_pays, relevant_labels

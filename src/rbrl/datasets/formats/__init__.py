@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from rbrl._common.atomic_files import replace_file
+from rbrl._common.environment import replace_file
 from rbrl.exceptions import DataFormatError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.atomic_files import replace_file
+from rbrl._common.environment import replace_file
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.dataset import Dataset, stored_values
 from rbrl.datasets.formats import ReadOptions, format_error, quote

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.atomic_files import read_array_header, replace_file
+from rbrl._common.environment import read_array_header, replace_file
 from rbrl._common.typing import Array
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import ReadOptions, format_error, quote

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.atomic_files import replace_file
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra, replace_file
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import FloatArray
 from rbrl.datasets.columns import ColumnChoice, drop_index_columns, find_ignored_columns
