@@ -16,15 +16,9 @@ from rbrl._common.checks import check_number, users_level
 from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import Columns
 from rbrl.datasets.dataset import Dataset, Part, stack_rows
-from rbrl.datasets.files import (
-    FORMAT_MODULES,
-    FORMAT_OF_ENDING,
-    TABLE_FORMATS,
-    find_format,
-    load_file,
-    load_parts,
-)  # fmt: skip
+from rbrl.datasets.files import FORMAT_OF_ENDING, file_ending, find_format, load_file, load_parts
 from rbrl.datasets.formats import LabelChoice, ReadOptions, format_error, name_file_in_errors
+from rbrl.datasets.formats.arrays import Npz
 from rbrl.exceptions import DataFormatError
 
 # Fields of a data set that the NPZ copy of its rows does not contain.
@@ -121,7 +115,7 @@ class Shards(Sequence[Part]):
             if path == self._first:
                 return first
         owner = f"{self._first.name}, the first shard, has"
-        if find_format(path, options.get("format")) in TABLE_FORMATS:
+        if find_format(path, options.get("format")).has_columns:
             # Only the first file may show the meaning of the words of a label.
             options["columns"] = Columns(label_words=self._columns.label_words)
             if self._columns.label_names is not None:
@@ -172,11 +166,11 @@ class _Copies:
         if copy is None or stamp != _stamp(path):
             return None
         options = ReadOptions(max_bytes=sys.maxsize, sparse_labels=self.options.get("sparse_labels", False))
-        return replace(FORMAT_MODULES["npz"].read(copy, options), **fields)
+        return replace(Npz().read(copy, options), **fields)
 
     def add(self, path: Path, dataset: Dataset) -> None:
         """Record that a file was parsed; make a copy if it was parsed before."""
-        if not self.cache or find_format(path, self.options.get("format")) == "npz":
+        if not self.cache or find_format(path, self.options.get("format")).name == "npz":
             return
         stamp = _stamp(path)
         was_seen = path in self.seen and self.seen[path][0] == stamp
@@ -192,7 +186,7 @@ class _Copies:
         try:
             if n_free < 2 * (_count_bytes(dataset.X) + _count_bytes(dataset.Y)):
                 raise OSError(f"{n_free} bytes are free")
-            FORMAT_MODULES["npz"].write(Dataset(dataset.X, dataset.Y), copy, compressed=False)
+            Npz().write(Dataset(dataset.X, dataset.Y), copy, compressed=False)
         except OSError as error:
             warnings.warn(
                 f"There is no room in {self.folder.name} for the rows of {path} ({error}). The file will be parsed in every "
@@ -254,7 +248,7 @@ def open_shards(where: Paths, labels: LabelChoice = None, **options: Any) -> Sha
 
 def _find_files(where: str | Path, options: dict[str, Any]) -> list[Path]:
     if Path(where).is_dir():
-        found = [path for path in Path(where).iterdir() if path.is_file() and _ending(path) in FORMAT_OF_ENDING]
+        found = [path for path in Path(where).iterdir() if path.is_file() and file_ending(path) in FORMAT_OF_ENDING]
     else:
         names = [where] if Path(where).is_file() else glob.glob(str(where), recursive=True)
         found = [Path(name) for name in names if Path(name).is_file()]
@@ -262,14 +256,10 @@ def _find_files(where: str | Path, options: dict[str, Any]) -> list[Path]:
         raise FileNotFoundError(
             f"no data files: {where}; name a folder of them, a pattern such as 'folder/*.npz', or a list"
         )
-    endings = sorted({_ending(path) for path in found})
+    endings = sorted({file_ending(path) for path in found})
     if len(endings) > 1 and options.get("format") is None:
         raise DataFormatError(f"{where}: shards are files of one format. Got the endings {', '.join(endings)}.")
     return sorted(found)
-
-
-def _ending(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
 def write_shards(
@@ -317,7 +307,7 @@ def write_shards(
     paths: list[Path] = []
     for dataset in _regroup(_read_source(source, rows_per_shard, labels, options), rows_per_shard):
         paths.append(folder / f"part-{len(paths):05d}.npz")
-        FORMAT_MODULES["npz"].write(dataset, paths[-1], compressed=False)
+        Npz().write(dataset, paths[-1], compressed=False)
     if not paths:
         raise ValueError(f"There are no rows to write to {folder}: the source is empty.")
     return Shards(paths)

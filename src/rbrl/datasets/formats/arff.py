@@ -28,8 +28,8 @@ from rbrl.datasets.formats import (
     parse_number,
     quote,
 )
-from rbrl.datasets.formats.svmlight import SparseEntries
-from rbrl.datasets.formats.table import Table, create_text_table, word_codes
+from rbrl.datasets.formats.svmlight import csr_from_rows, parse_sparse_rows
+from rbrl.datasets.formats.table import Table, TableFormat, create_text_table, word_codes
 
 QUOTED = r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)\""""
 WORD = re.compile(rf"\s*+(?:{QUOTED}|(?P<plain>[^,{{}}%]*))\s*+", re.DOTALL)
@@ -229,26 +229,48 @@ class Attributes:
         return not np.isinf(values).any() and all((np.isin(v, some) | np.isnan(v)).all() for v, some in parts)
 
 
-def tables(
-    path: Path, options: ReadOptions, size: int | None = None, choose: ColumnChoice | None = None
-) -> Iterator[Table]:
-    """Yield the chosen columns of an ARFF file, `size` rows at a time or, by default, in tables of any size."""
-    with open_text(path, options) as stream:
-        header = Header.read(stream, options)
-        attributes = Attributes(header)
-        chosen = choose(header.names, header.n_labels) if choose else None
-        parse_rows = None
-        numbered = enumerate(stream, header.n_lines + 1)
-        rows = ((line, i) for i, line in numbered if not line.isspace() and not line.lstrip().startswith("%"))
-        for block, lines in group_rows(rows, size):
-            if parse_rows is None:
-                parse_rows = _parse_sparse_rows if block[0].lstrip().startswith("{") else _parse_dense_rows
-            matrix = parse_rows(attributes, block, lines)
-            matrix = matrix if chosen is None else matrix[:, chosen]
-            table = Table(path, header.names, matrix, np.array(lines), attributes.codes, name=header.relation)
-            yield replace(table, declares_words=True, declared_labels=header.n_labels)
-        if parse_rows is None and size is None:
-            raise format_error("there are no rows after @data", header.n_lines)
+class Arff(TableFormat):
+    """Reader and writer of ARFF files."""
+
+    name = "arff"
+    endings = (".arff",)
+    may_be_packed = True
+
+    def tables(
+        self, path: Path, options: ReadOptions, size: int | None = None, choose: ColumnChoice | None = None
+    ) -> Iterator[Table]:
+        """Yield the chosen columns, `size` rows at a time or, by default, in tables of any size."""
+        with open_text(path, options) as stream:
+            header = Header.read(stream, options)
+            attributes = Attributes(header)
+            chosen = choose(header.names, header.n_labels) if choose else slice(None)
+            parse_rows = None
+            numbered = enumerate(stream, header.n_lines + 1)
+            rows = ((line, i) for i, line in numbered if not line.isspace() and not line.lstrip().startswith("%"))
+            for block, lines in group_rows(rows, size):
+                if parse_rows is None:
+                    parse_rows = _parse_sparse_rows if block[0].lstrip().startswith("{") else _parse_dense_rows
+                matrix = parse_rows(attributes, block, lines)[:, chosen]
+                table = Table(path, header.names, matrix, np.array(lines), attributes.codes, name=header.relation)
+                yield replace(table, declares_words=True, declared_labels=header.n_labels)
+            if parse_rows is None and size is None:
+                raise format_error("there are no rows after @data", header.n_lines)
+
+    def write(self, dataset: Dataset, path: Path, labels_first: bool = False) -> None:
+        """Write a file and Mulan's XML file beside it; rows are sparse if X is sparse."""
+        types = _feature_types(dataset)
+        label_types = ["{0,1}"] * dataset.n_labels
+        types = label_types + types if labels_first else types + label_types
+        n_labels = dataset.n_labels if labels_first else -dataset.n_labels
+        with create_text_table(dataset, path, labels_first) as (stream, blocks, names):
+            stream.write(f"@relation {_quote_word(f'{dataset.name}: -C {n_labels}')}\n\n")
+            stream.writelines(f"@attribute {_quote_word(name)} {type}\n" for name, type in zip(names, types))
+            stream.write("\n@data\n")
+            if sparse.issparse(dataset.X):
+                matrices = [sparse.csr_array(block, dtype=np.float64) for block in blocks]
+                stream.writelines(_format_sparse_rows(sparse.hstack(matrices, format="csr")))
+            else:
+                stream.writelines(_format_dense_rows([as_dense(block) for block in blocks]))
 
 
 def _parse_dense_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> FloatArray:
@@ -292,23 +314,24 @@ def _parse_dense_row(attributes: Attributes, line: str, line_number: int) -> lis
 def _parse_sparse_rows(attributes: Attributes, lines: list[str], line_numbers: list[int]) -> Any:
     entries = _parse_plain_sparse_rows(attributes, lines)
     if entries is None:
-        rows = [_parse_sparse_row(attributes, line.strip(), i) for line, i in zip(lines, line_numbers)]
-        entries = SparseEntries.from_rows(rows)
+        entries = csr_from_rows(
+            [_parse_sparse_row(attributes, line.strip(), i) for line, i in zip(lines, line_numbers)]
+        )
     shape = (len(lines), len(attributes.names))
-    matrix = sparse.csr_array((entries.values, entries.columns.astype(np.int32), entries.starts), shape=shape)
+    matrix = sparse.csr_array((entries.data, entries.indices, entries.indptr), shape=shape)
     return _fill_defaults(matrix, attributes.defaults)
 
 
-def _parse_plain_sparse_rows(attributes: Attributes, lines: list[str]) -> SparseEntries | None:
+def _parse_plain_sparse_rows(attributes: Attributes, lines: list[str]) -> Any:
     """Parse sparse rows of numbers at once; return None if a row must be parsed alone."""
     rows = [line.strip() for line in lines]
     if not all(row[0] == "{" and row[-1] == "}" for row in rows):
         return None
-    entries = SparseEntries.parse([row[1:-1] for row in rows], ",")
-    if entries is None or entries.columns.max(initial=-1) >= len(attributes.names):
+    entries = parse_sparse_rows([row[1:-1] for row in rows], ",")
+    if entries is None or entries.indices.max(initial=-1) >= len(attributes.names):
         return None
-    kinds = attributes.kinds[entries.columns]
-    return None if (kinds < 0).any() or not attributes.are_valid(entries.values, kinds) else entries
+    kinds = attributes.kinds[entries.indices]
+    return None if (kinds < 0).any() or not attributes.are_valid(entries.data, kinds) else entries
 
 
 def _parse_sparse_row(attributes: Attributes, text: str, line: int) -> dict[int, float]:
@@ -349,23 +372,6 @@ def _fill_defaults(matrix: Any, defaults: dict[int, float]) -> Any:
     stored = sparse.csr_array((np.ones(matrix.nnz, dtype=bool), matrix.indices, matrix.indptr), shape=matrix.shape)
     rows, which = np.nonzero(~stored[:, columns].toarray())
     return matrix + sparse.csr_array((values[which], (rows, columns[which])), shape=matrix.shape)
-
-
-def write(dataset: Dataset, path: Path, labels_first: bool = False) -> None:
-    """Write an ARFF file and Mulan's XML file beside it; rows are sparse if X is sparse."""
-    types = _feature_types(dataset)
-    label_types = ["{0,1}"] * dataset.n_labels
-    types = label_types + types if labels_first else types + label_types
-    n_labels = dataset.n_labels if labels_first else -dataset.n_labels
-    with create_text_table(dataset, path, labels_first) as (stream, blocks, names):
-        stream.write(f"@relation {_quote_word(f'{dataset.name}: -C {n_labels}')}\n\n")
-        stream.writelines(f"@attribute {_quote_word(name)} {type}\n" for name, type in zip(names, types))
-        stream.write("\n@data\n")
-        if sparse.issparse(dataset.X):
-            matrices = [sparse.csr_array(block, dtype=np.float64) for block in blocks]
-            stream.writelines(_format_sparse_rows(sparse.hstack(matrices, format="csr")))
-        else:
-            stream.writelines(_format_dense_rows([as_dense(block) for block in blocks]))
 
 
 def _quote_word(text: str) -> str:

@@ -1,13 +1,15 @@
 """Tables with named columns (ARFF, CSV, Parquet): from the words of a file to the numbers of a data set.
 
-The reader of such a format yields a `Table` for some rows at a time. Whole data sets, parts of data
-sets and blocks of features are made from these tables.
+The reader of such a format yields a `Table` for some rows at a time. `TableFormat` makes whole data
+sets, parts of data sets and blocks of features from these tables.
 """
 
 import re
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,10 +18,19 @@ from scipy import sparse
 
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import Matrix
-from rbrl.datasets.columns import find_ignored_columns, find_label_columns, write_label_names, xml_path
+from rbrl.datasets.columns import (
+    ColumnChoice,
+    Columns,
+    find_feature_columns,
+    find_ignored_columns,
+    find_label_columns,
+    write_label_names,
+    xml_path,
+)
 from rbrl.datasets.dataset import Dataset, Split, stack_rows, stored_values
 from rbrl.datasets.formats import (
     MAX_DENSE_CELLS,
+    Format,
     ReadOptions,
     create_text,
     format_error,
@@ -87,6 +98,15 @@ def parse_cells(cells: Sequence[str], codes: Mapping[str, float] | None, truth: 
     >>> parse_cells(["yes", "", "no"], None, truth=True), parse_cells(["1.5", "red"], None, truth=True)
     ([1.0, nan, 0.0], [1.5, None])
     """
+    plain = "" if codes else "".join(cells)
+    if plain.isascii() and not (codes or "_" in plain):
+        try:  # the usual column of numbers, at once
+            values = np.array(cells, dtype=np.float64)
+        except ValueError:
+            pass
+        else:
+            if np.isfinite(values).all():
+                return values.tolist()
     numbers: list[float | None] = [None] if codes else [parse_number(cell) for cell in cells]
     if None not in numbers:
         return numbers
@@ -311,6 +331,34 @@ class Table:
             return Y > 0
         Y = label_matrix(Y, as_sparse=False)
         return np.where(np.isnan(Y), np.nan, Y > 0)
+
+
+class TableFormat(Format):
+    """Format whose features and labels are the columns of one table."""
+
+    has_columns = True
+
+    @abstractmethod
+    def tables(
+        self, path: Path, options: ReadOptions, size: int | None = None, choose: ColumnChoice | None = None
+    ) -> Iterator[Table]:
+        """Yield the rows of a file, `size` at a time; by default all rows, in tables of any size.
+
+        `choose` chooses the columns.
+        """
+
+    def read(self, path: Path, options: ReadOptions) -> Dataset:
+        """Read a file."""
+        return Table.join(self.tables(path, options)).to_dataset(options)
+
+    def parts(self, path: Path, options: ReadOptions, size: int) -> Iterator[Dataset]:
+        """Yield the file as data sets of `size` rows; words have the codes of the whole file."""
+        return (table.to_dataset(options) for table in self.tables(path, options, size))
+
+    def features(self, path: Path, options: ReadOptions, columns: Columns, size: int) -> Iterator[Matrix]:
+        """Yield the features for a model with these columns, at most `size` rows at a time."""
+        choose = partial(find_feature_columns, path, options, columns)
+        return (table.matrix for table in self.tables(path, options, size, choose))
 
 
 def _encode_onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, float]]) -> tuple[Any, list[str]]:

@@ -1,14 +1,22 @@
-"""MATLAB files, versions 5 to 7, with the variables `X, Y`, or `data, target`, or
-`train_data, train_target, test_data, test_target`.
+"""Binary files of named arrays: NPZ files, and MATLAB files of versions 5 to 7.
 
-SciPy's reader trusts the sizes in a file, so that a damaged file can crash the interpreter. This
-reader checks them. `target` may be labels × rows and -1/1, as in the files of Min-Ling Zhang.
+An NPZ file has `X` or its CSR arrays `X_data, X_indices, X_indptr, X_shape`, and `Y` likewise.
+`train_index` and `test_index` are the split of the data's authors, and `NAME_train_index` and
+`NAME_test_index` further splits. `categorical_index` lists the columns that hold codes.
+
+A MATLAB file has the variables `X, Y`, or `data, target`, or `train_data, train_target, test_data,
+test_target`. `target` may be labels × rows and -1/1, as in the files of Min-Ling Zhang.
 `feature_names` and `label_names` are cells of text. `train_index` and `test_index` start at 1.
+SciPy's reader trusts the sizes in a file, so that a damaged file can crash the interpreter. This
+reader checks them.
 """
 
+import lzma
 import math
 import struct
 import sys
+import tokenize
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,14 +25,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.environment import replace_file
+from rbrl._common.environment import read_array_header, replace_file
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.dataset import Dataset, stored_values
-from rbrl.datasets.formats import ReadOptions, format_error, quote
-from rbrl.datasets.formats.npz import NAME_KEYS, check_compressed
+from rbrl.datasets.formats import Format, ReadOptions, format_error, quote
 from rbrl.datasets.formats.table import check_names, join_parts, label_matrix
 from rbrl.exceptions import DataFormatError
 
+NAME_KEYS = ("feature_names", "label_names")
+SPLIT_KEYS = ("train_index", "test_index")
+CSR_FIELDS = ("data", "indices", "indptr", "shape")
+# Errors that Python, NumPy and decompressors raise for damaged NPZ files.
+DAMAGE_ERRORS = (
+    OSError, EOFError, ValueError, KeyError, TypeError, SyntaxError, RuntimeError, OverflowError, tokenize.TokenError,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+# Variables of a MATLAB file that are read.
+TRAIN_AND_TEST = (("train_data", "train_target"), ("test_data", "test_target"))
+MATRIX_NAMES = (TRAIN_AND_TEST, (("X", "Y"),), (("data", "target"),))
+MATRIX_KEYS = {name for pairs in MATRIX_NAMES for pair in pairs for name in pair}
+VARIABLE_KEYS = MATRIX_KEYS.union(SPLIT_KEYS, NAME_KEYS, {"categorical_index"})
 HEADER_BYTES = 128
 # Types of elements.
 MATRIX_ELEMENT = 14
@@ -40,14 +60,159 @@ NUMERIC_CLASSES = range(6, 16)
 # A sparse matrix may have many empty rows; with more rows than these limits it is damaged.
 MAX_ROWS_PER_BYTE = 64
 MAX_ROWS_IN_ANY_CASE = 1_000_000
-TRAIN_AND_TEST = (("train_data", "train_target"), ("test_data", "test_target"))
-MATRIX_NAMES = (TRAIN_AND_TEST, (("X", "Y"),), (("data", "target"),))
-SPLIT_KEYS = ("train_index", "test_index")
-MATRIX_KEYS = {name for pairs in MATRIX_NAMES for pair in pairs for name in pair}
-VARIABLE_KEYS = MATRIX_KEYS.union(SPLIT_KEYS, NAME_KEYS, {"categorical_index"})
 
 Variable = Any  # array, csc_array, or list of str
 Element = tuple[int, memoryview]
+
+
+class Npz(Format):
+    """Reader and writer of NPZ files."""
+
+    name = "npz"
+    endings = (".npz",)
+    reads_blocks = False
+
+    def read(self, path: Path, options: ReadOptions) -> Dataset:
+        """Read a file; the text of the module describes its keys."""
+        if options.labels is not None:
+            raise format_error(f"an NPZ file has its labels in Y; got labels={options.labels!r}")
+        arrays = _read_arrays(path, options.max_bytes)
+        X = _read_matrix(arrays, "X")
+        Y = label_matrix(_read_matrix(arrays, "Y"), options.sparse_labels)
+        splits = {}
+        for key in arrays:
+            prefix = key.removesuffix("train_index")
+            if prefix != key and f"{prefix}test_index" in arrays:
+                splits[prefix.rstrip("_") or "source"] = (arrays[key], arrays[f"{prefix}test_index"])
+        names: Any = {key: arrays[key].ravel() for key in NAME_KEYS if key in arrays}
+        coded = arrays.get("categorical_index", ())
+        return Dataset(X, Y, name=path.stem, splits=splits, categorical_index=coded, **names)
+
+    def write(self, dataset: Dataset, path: Path, labels_first: bool = False, compressed: bool = True) -> None:
+        """Write a file; an uncompressed file is larger, but several times faster to read."""
+        arrays: dict[str, Any] = {}
+        for key, matrix in (("X", dataset.X), ("Y", dataset.Y)):
+            if sparse.issparse(matrix):
+                arrays |= {f"{key}_{field}": np.array(getattr(matrix, field)) for field in CSR_FIELDS}
+            else:
+                arrays[key] = matrix
+        for key in NAME_KEYS:
+            if (names := getattr(dataset.columns, key)) is not None:
+                arrays[key] = np.array(list(names), dtype=np.str_)
+        if len(dataset.categorical_index):
+            arrays["categorical_index"] = dataset.categorical_index
+        for name, parts in dataset.splits.items():
+            prefix = "" if name == "source" else f"{name}_"
+            arrays |= {f"{prefix}{key}": index for key, index in zip(SPLIT_KEYS, parts)}
+        with replace_file(path) as temporary, open(temporary, "wb") as stream:
+            (np.savez_compressed if compressed else np.savez)(stream, **arrays)
+
+
+def _read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            if sum(entry.file_size for entry in entries) > max_bytes:
+                raise format_error(f"unpacks to more than {max_bytes} bytes")
+            return {entry.filename.removesuffix(".npy"): _read_array(archive, entry) for entry in entries}
+    except DAMAGE_ERRORS as error:
+        raise format_error(f"not a readable NPZ file: {error}") from error
+
+
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
+    """Read one array; its header must not claim more memory than its file has bytes."""
+    with archive.open(entry) as stream:
+        shape, is_fortran, dtype = read_array_header(stream, entry.file_size)
+        if dtype.kind not in "biufU":
+            raise ValueError(f"type {dtype.str} is not numbers or text")
+        data = stream.read(math.prod(shape) * dtype.itemsize)
+    return np.frombuffer(data, dtype, count=math.prod(shape)).reshape(shape, order="F" if is_fortran else "C")
+
+
+def _read_matrix(arrays: dict[str, Array], key: str) -> Any:
+    if key in arrays:
+        return arrays[key]
+    try:
+        *parts, sizes = (arrays[f"{key}_{field}"] for field in CSR_FIELDS)
+        shape = tuple(int(size) for size in sizes)
+        if len(shape) != 2 or min(shape) < 0:
+            raise ValueError(f"{key}_shape must be two sizes; got {quote(shape)}")
+        values, indexes, starts = map(_convert_for_scipy, parts)
+        _check_compressed(values, indexes, starts, *shape)
+        return sparse.csr_array((values, indexes, starts), shape=shape)
+    except KeyError as error:
+        raise format_error(f"an NPZ data set needs {key!r} or its four CSR arrays; {error} is missing") from error
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        raise format_error(f"the CSR arrays of {key} do not fit together: {error}") from error
+
+
+def _convert_for_scipy(array: Array) -> Array:
+    """Return numbers in native byte order; SciPy's sparse arrays do not take half precision."""
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"type {array.dtype.str} is not numbers")
+    return array.astype(np.float64 if array.dtype.str[1:] == "f2" else array.dtype.newbyteorder("="), copy=False)
+
+
+def _check_compressed(values: Array, indexes: Array, starts: Array, n_lines: int, length: int) -> None:
+    """Raise ValueError unless the arrays are a CSR or CSC matrix with `n_lines` lines of `length` entries.
+
+    A line is a row of a CSR matrix or a column of a CSC matrix. SciPy's own check does not look at
+    the starts if the last one is 0; decreasing starts then crash the interpreter.
+    """
+    are_integers = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (indexes, starts))
+    if not are_integers or values.ndim != 1:
+        raise ValueError("its indexes and starts must be lists of whole numbers")
+    if len(starts) != n_lines + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+        raise ValueError(f"its starts must rise from 0 in {n_lines + 1} steps")
+    if not starts[-1] <= len(values) == len(indexes):
+        raise ValueError(f"it has {len(values)} values and {len(indexes)} indexes; its starts need {starts[-1]}")
+    if len(indexes) and not (indexes.min() >= 0 and indexes.max() < length):
+        raise ValueError(f"its indexes must lie in 0..{length - 1}; got {indexes.min()}..{indexes.max()}")
+
+
+class Mat(Format):
+    """Reader and writer of MATLAB files."""
+
+    name = "mat"
+    endings = (".mat",)
+    reads_blocks = False
+
+    def read(self, path: Path, options: ReadOptions) -> Dataset:
+        """Read a file; the text of the module describes its variables."""
+        if options.labels is not None:
+            given = f"got labels={options.labels!r}"
+            raise format_error(f"a MATLAB file has its labels in a variable of their own; {given}")
+        data = path.read_bytes()
+        if data[:8] == b"\x89HDF\r\n\x1a\n" or data[:10] == b"MATLAB 7.3":
+            raise format_error(f"a MATLAB 7.3 file, which begins {quote(data[:10])}; save it with -v7")
+        if len(data) < HEADER_BYTES or data[126:128] not in (b"IM", b"MI"):
+            raise _damage_error(f"it does not begin as one: {data[:20]!r}")
+        variables = _Reader("<" if data[126:128] == b"IM" else ">", options.max_bytes).variables(data)
+        X, Y, splits = _find_matrices(variables)
+        names = {key: variables[key] for key in NAME_KEYS if key in variables}
+        for key, found in names.items():
+            if not isinstance(found, list):
+                raise format_error(f"{key} must be a cell array of texts; got {quote(found)}")
+        coded = _read_index(variables, "categorical_index") if "categorical_index" in variables else ()
+        Y = label_matrix(Y, options.sparse_labels)
+        return Dataset(X, Y, name=path.stem, splits=splits, categorical_index=coded, **names)
+
+    def write(self, dataset: Dataset, path: Path, labels_first: bool = False) -> None:
+        """Write a file with X, Y, names and the split of the data's authors."""
+        from scipy.io import savemat  # slow to import and rarely needed
+
+        check_names(dataset)
+        variables: dict[str, Any] = {"X": dataset.X, "Y": dataset.Y}
+        for key, matrix in variables.items():
+            if sparse.issparse(matrix):
+                variables[key] = sparse.csc_matrix(matrix, dtype=np.float64)
+        # The additional None makes NumPy create an array of objects instead of an array of characters.
+        variables |= {key: np.array([*getattr(dataset, key), None], dtype=object)[:-1] for key in NAME_KEYS}
+        variables |= {key: index + 1 for key, index in zip(SPLIT_KEYS, dataset.splits.get("source", ()))}
+        if len(dataset.categorical_index):
+            variables["categorical_index"] = dataset.categorical_index + 1
+        with replace_file(path) as temporary, open(temporary, "wb") as stream:
+            savemat(stream, variables, do_compression=True)
 
 
 def _damage_error(reason: str) -> DataFormatError:
@@ -157,16 +322,12 @@ class _Reader:
     def read_sparse(self, head: _Head, rows: Array, starts: Array, values: Array) -> Any:
         """Return a sparse matrix after checking its arrays."""
         n_rows, n_columns = head.shape[:2]
-        n_values = int(starts[-1]) if len(starts) else 0
-        if len(starts) != n_columns + 1 or not 0 <= n_values <= min(len(rows), len(values)):
-            raise _damage_error(f"the sparse matrix {head.name!r} of sizes {head.shape} is damaged")
         if n_rows > max(MAX_ROWS_IN_ANY_CASE, MAX_ROWS_PER_BYTE * rows.nbytes):
             raise _damage_error(f"the sparse matrix {head.name!r} claims {n_rows} rows for {len(rows)} values")
-        values = values[:n_values]
-        rows = rows[:n_values]
         try:
-            check_compressed(values, rows, starts, n_columns, n_rows)
-            return sparse.csc_array((values, rows, starts), shape=(n_rows, n_columns))
+            used = slice(int(starts[-1]) if len(starts) else 0)  # MATLAB reserves more than it uses
+            _check_compressed(values[used], rows[used], starts, n_columns, n_rows)
+            return sparse.csc_array((values[used], rows[used], starts), shape=(n_rows, n_columns))
         except ValueError as error:
             raise _damage_error(f"the sparse matrix {head.name!r} is damaged: {error}") from error
 
@@ -193,26 +354,6 @@ class _Reader:
             raise _damage_error(f"text is not {encoding}: {error}") from error
         n_rows = head.shape[0]
         return [text] if n_rows == 1 else [text[i::n_rows].rstrip() for i in range(min(n_rows, len(text)))]
-
-
-def read(path: Path, options: ReadOptions) -> Dataset:
-    """Read a MATLAB file; the text of the module describes its variables."""
-    if options.labels is not None:
-        raise format_error(f"a MATLAB file has its labels in a variable of their own; got labels={options.labels!r}")
-    data = path.read_bytes()
-    if data[:8] == b"\x89HDF\r\n\x1a\n" or data[:10] == b"MATLAB 7.3":
-        raise format_error(f"a MATLAB 7.3 file, which begins {quote(data[:10])}; save it with -v7")
-    if len(data) < HEADER_BYTES or data[126:128] not in (b"IM", b"MI"):
-        raise _damage_error(f"it does not begin as one: {data[:20]!r}")
-    variables = _Reader("<" if data[126:128] == b"IM" else ">", options.max_bytes).variables(data)
-    X, Y, splits = _find_matrices(variables)
-    for key in NAME_KEYS:
-        if not isinstance(variables.get(key, []), list):
-            raise format_error(f"{key} must be a cell array of texts; got {quote(variables[key])}")
-    coded = _read_index(variables, "categorical_index") if "categorical_index" in variables else ()
-    names = {key: variables[key] for key in NAME_KEYS if key in variables}
-    Y = label_matrix(Y, options.sparse_labels)
-    return Dataset(X, Y, name=path.stem, splits=splits, categorical_index=coded, **names)
 
 
 def _find_matrices(variables: Mapping[str, Variable]) -> tuple[Any, Any, dict[str, Any]]:
@@ -264,21 +405,3 @@ def _read_index(variables: Mapping[str, Variable], key: str) -> IntArray:
     if not whole or not (np.abs(index) < 2**31).all():
         raise format_error(f"{key} must be whole numbers; got {quote(index)}")
     return index.ravel().astype(np.int64) - 1
-
-
-def write(dataset: Dataset, path: Path) -> None:
-    """Write a MATLAB file with X, Y, names and the split of the data's authors."""
-    from scipy.io import savemat  # slow to import and rarely needed
-
-    check_names(dataset)
-    variables: dict[str, Any] = {"X": dataset.X, "Y": dataset.Y}
-    for key, matrix in variables.items():
-        if sparse.issparse(matrix):
-            variables[key] = sparse.csc_matrix(matrix, dtype=np.float64)
-    # The additional None makes NumPy create an array of objects instead of an array of characters.
-    variables |= {key: np.array([*getattr(dataset, key), None], dtype=object)[:-1] for key in NAME_KEYS}
-    variables |= {key: index + 1 for key, index in zip(SPLIT_KEYS, dataset.splits.get("source", ()))}
-    if len(dataset.categorical_index):
-        variables["categorical_index"] = dataset.categorical_index + 1
-    with replace_file(path) as temporary, open(temporary, "wb") as stream:
-        savemat(stream, variables, do_compression=True)
