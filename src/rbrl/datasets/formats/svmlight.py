@@ -57,8 +57,8 @@ def csr_from_rows(rows: Sequence[Mapping[int, float]]) -> Any:
 
     Examples
     --------
-    >>> csr_from_rows([{3: 0.5, 7: 1.0}, {}]).indices
-    array([3, 7], dtype=int32)
+    >>> csr_from_rows([{3: 0.5, 7: 1.0}, {}]).indices.tolist()
+    [3, 7]
     """
     columns = np.array([j for row in rows for j in row], dtype=np.int64)
     values = np.array([value for row in rows for value in row.values()], dtype=np.float64)
@@ -73,8 +73,8 @@ def parse_sparse_rows(rows: Sequence[str], mark: str) -> Any:
 
     Examples
     --------
-    >>> parse_sparse_rows(["3:0.5 7:1", ""], ":").indptr
-    array([0, 2, 2], dtype=int32)
+    >>> parse_sparse_rows(["3:0.5 7:1", ""], ":").indptr.tolist()
+    [0, 2, 2]
     """
     text = "\n".join(rows) + "\n"
     # NumPy reads 1_0 as 10, as Python does; files do not mean that.
@@ -101,7 +101,7 @@ def parse_sparse_rows(rows: Sequence[str], mark: str) -> Any:
 def _build_csr(columns: IntArray, values: Array, counts: ArrayLike) -> Any:
     """Return a CSR array with these columns and values, and a number of entries for each row."""
     starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    return sparse.csr_array((values, columns, starts), shape=(len(starts) - 1, MAX_COLUMN + 1))
+    return sparse.csr_array((values, columns.astype(np.int32), starts), shape=(len(starts) - 1, MAX_COLUMN + 1))
 
 
 def _column_range(entries: Any) -> list[int]:

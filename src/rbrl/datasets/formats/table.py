@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import numpy as np
 from scipy import sparse
@@ -79,13 +79,12 @@ def word_codes(values: Sequence[str]) -> dict[str, float]:
     >>> word_codes(["TRUE", "FALSE"]), word_codes(["red", "green", "blue"])
     ({'TRUE': 1.0, 'FALSE': 0.0}, {'red': 0.0, 'green': 1.0, 'blue': 2.0})
     """
-    truth = truth_codes(values)
-    if truth is not None:
+    if (truth := truth_codes(values)) is not None:
         return truth
-    numbers = {word: value for word in values if (value := parse_number(word)) is not None and value == value}
-    if len(numbers) == len(set(values)):
-        return numbers
-    return {value: float(code) for code, value in enumerate(dict.fromkeys(values))}
+    numbers = {word: parse_number(word) for word in values}
+    if None in numbers.values() or any(value != value for value in numbers.values()):
+        return {word: float(code) for code, word in enumerate(numbers)}
+    return cast(dict[str, float], numbers)
 
 
 def parse_cells(cells: Sequence[str], codes: Mapping[str, float] | None, truth: bool) -> list[float | None]:
@@ -98,15 +97,6 @@ def parse_cells(cells: Sequence[str], codes: Mapping[str, float] | None, truth: 
     >>> parse_cells(["yes", "", "no"], None, truth=True), parse_cells(["1.5", "red"], None, truth=True)
     ([1.0, nan, 0.0], [1.5, None])
     """
-    plain = "" if codes else "".join(cells)
-    if plain.isascii() and not (codes or "_" in plain):
-        try:  # the usual column of numbers, at once
-            values = np.array(cells, dtype=np.float64)
-        except ValueError:
-            pass
-        else:
-            if np.isfinite(values).all():
-                return values.tolist()
     numbers: list[float | None] = [None] if codes else [parse_number(cell) for cell in cells]
     if None not in numbers:
         return numbers
@@ -162,42 +152,18 @@ def have_known_values(words: Collection[str]) -> bool:
 
 
 def _unclear_label_error(name: str, words: Sequence[str]) -> DataFormatError:
+    choices = " or ".join(f"positive={quote(word)}" for word in words)
+    rule = f"declare the word that means that a label is relevant with {choices}, or write 0 and 1"
     if len(words) > 2:
         rule = "a label has two values: write 0 and 1, or declare all words but one with positive="
-    else:
-        choices = " or ".join(f"positive={quote(word)}" for word in words)
-        rule = f"declare the word that means that a label is relevant with {choices}, or write 0 and 1"
     some = " and ".join(map(quote, words)) if len(words) == 2 else list_some(words, 4)
-    what = "the word" if len(words) == 1 else "the words"
-    return format_error(f"the label {quote(name)} has {what} {some}, which may mean 1 or 0: {rule}")
+    found = f"the word{'s' * (len(words) > 1)} {some}"
+    return format_error(f"the label {quote(name)} has {found}, which may mean 1 or 0: {rule}")
 
 
 @dataclass
 class Table:
     """Rows of a file as numbers; a missing feature or label is NaN.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    names : sequence of str
-        Names of the columns.
-    matrix : ndarray or csr_array of shape (n_rows, n_columns)
-        Numbers, and codes of words.
-    lines : sequence of int, or None
-        Line number of each row, for messages.
-    codes : mapping of int to mapping of str to float
-        Code of each word, for every nominal column.
-    declares_words : bool
-        The file declares the words of its columns, so that codes do not depend on its rows.
-    declared_labels : int or None
-        Labels that the file declares: the first n columns, or the last -n.
-    declared_codes : sequence of int
-        Features that the file declares to hold codes.
-    name : str
-        Name of the data set.
-    hint : str
-        Addition to the message that no features are left.
 
     Examples
     --------
@@ -207,15 +173,15 @@ class Table:
     """
 
     path: Path
-    names: Sequence[str]
-    matrix: Any
-    lines: Any = None
-    codes: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    declares_words: bool = False
-    declared_labels: int | None = None
-    declared_codes: Sequence[int] = ()
-    name: str = ""
-    hint: str = ""
+    names: Sequence[str]  # of the columns
+    matrix: Any  # numbers, and codes of words, dense or sparse
+    lines: Any = None  # line number of each row, for messages
+    codes: Mapping[int, Mapping[str, float]] = field(default_factory=dict)  # by column and word
+    declares_words: bool = False  # the codes do not depend on the rows
+    declared_labels: int | None = None  # the first n columns, or the last -n
+    declared_codes: Sequence[int] = ()  # features with codes
+    name: str = ""  # of the data set
+    hint: str = ""  # addition to the message that no features are left
 
     @classmethod
     def join(cls, tables: Iterable["Table"]) -> "Table":
@@ -230,12 +196,9 @@ class Table:
         model_labels = None if options.columns is None else options.columns.label_names
         labels = find_label_columns(self.path, self.names, options.labels, declared, model_labels)
         ignored = find_ignored_columns(self.names, options)
-        for j in labels:
-            if j in ignored:
-                raise format_error(
-                    f"column {quote(self.names[j])} is one of the labels, and one of the columns to ignore: "
-                    "it can only be one"
-                )
+        for name in (self.names[j] for j in labels if j in ignored):
+            both = "is one of the labels, and one of the columns to ignore: it can only be one"
+            raise format_error(f"column {quote(name)} {both}")
         taken = ignored.union(labels)
         features = [j for j in range(len(self.names)) if j not in taken]
         self._refuse_undeclared_words(features, options)
@@ -251,11 +214,16 @@ class Table:
             X, names = _encode_onehot(X, names, nominal)
             nominal = {}
         use_declared = options.labels is None and self.declared_codes
-        coded = self.declared_codes if use_declared else sorted(nominal)
-        label_names = [self.names[j] for j in labels]
-        skipped = [self.names[j] for j in sorted(ignored)]
-        name = self.name or self.path.name.split(".")[0]
-        return Dataset(X, Y, names, label_names, name, "", None, coded, ignored=skipped, label_words=meanings)
+        return Dataset(
+            X,
+            Y,
+            names,
+            [self.names[j] for j in labels],
+            self.name or self.path.name.split(".")[0],
+            categorical_index=self.declared_codes if use_declared else sorted(nominal),
+            ignored=[self.names[j] for j in sorted(ignored)],
+            label_words=meanings,
+        )
 
     def _line_of(self, row: Any) -> int | None:
         return None if row is None or self.lines is None else int(self.lines[row])
@@ -265,15 +233,14 @@ class Table:
         if self.declares_words or (options.nominal and not options.part):
             return
         in_python = "" if options.part else "; nominal='codes' or 'onehot' codes them in Python"
-        for j in features:
-            if have_known_values(self.codes.get(j, ())):
-                continue
+        for j in (j for j in features if not have_known_values(self.codes.get(j, ()))):
             words = {code: word for word, code in self.codes[j].items()}
             row = next(iter(np.flatnonzero(~np.isnan(self.matrix[:, j]))), None)
             word = next(iter(words.values())) if row is None else words[self.matrix[row, j]]
+            name = quote(self.names[j])
             raise format_error(
-                f"the feature {quote(self.names[j])} has {quote(word)}, and features must be numbers: leave the column "
-                f"out with ignore={quote(self.names[j])}, write numbers, or declare its words in an ARFF file{in_python}",
+                f"the feature {name} has {quote(word)}, and features must be numbers: leave the column out with "
+                f"ignore={name}, write numbers, or declare its words in an ARFF file{in_python}",
                 self._line_of(row),
             )
 
@@ -290,20 +257,23 @@ class Table:
                 raise format_error(f"none of its labels has the word {quote(word)} of positive={quote(word)}; {some}")
         meanings = dict(options.columns.label_words) if options.columns else {}
         meanings |= dict.fromkeys(options.positive, 1)
-        unclear = [
-            (name, own) for name, own in columns if not have_known_values(own) or not meanings.keys().isdisjoint(own)
+        columns = [
+            (name, own) for name, own in columns if not (have_known_values(own) and meanings.keys().isdisjoint(own))
         ]
-        for _, own in unclear:
+        for _, own in columns:
             others = [word for word in own if meanings.get(word) != 1]
             if len(others) == 1 and len(own) > 1:
                 meanings.setdefault(others[0], 0)
-        for name, own in unclear:
-            if any(word not in meanings for word in own):
+        for name, own in columns:
+            if not meanings.keys() >= set(own):
                 raise _unclear_label_error(name, own)
         return meanings
 
-    def _apply_label_meanings(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
-        """Return the label columns, with 1 and 0 for words whose meaning was declared."""
+    def _check_labels(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
+        """Return the relevant labels; -1 stands for 0 in sparse rows, and in dense rows without a 0.
+
+        Words whose meaning was declared are 1 and 0.
+        """
         Y = self.matrix[:, labels]
         for i, j in enumerate(labels):
             codes = self.codes.get(j)
@@ -311,26 +281,18 @@ class Table:
                 Y = label_matrix(Y, as_sparse=False)
                 values = {code: meanings[word] for word, code in codes.items()}
                 Y[:, i] = [values.get(code, np.nan) for code in Y[:, i].tolist()]
-        return Y
-
-    def _check_labels(self, labels: list[int], meanings: Mapping[str, int]) -> Matrix:
-        """Return the relevant labels; -1 stands for 0 in sparse rows, and in dense rows without a 0."""
-        Y = self._apply_label_meanings(labels, meanings)
         is_sparse = sparse.issparse(Y)
-        values = stored_values(Y)
-        missing = np.isnan(values)
-        odd = ~(missing | (values == 0) | (values == 1) | ((values == -1) & (is_sparse or not (Y == 0).any())))
+        stored = stored_values(Y)
+        allowed = (0, 1, -1) if is_sparse or not (Y == 0).any() else (0, 1)
+        odd = ~(np.isnan(stored) | np.isin(stored, allowed))
         if odd.any():
             first = tuple(np.argwhere(odd)[0])
             row, column = (part[first] for part in sparse.coo_array(Y).coords) if is_sparse else first
             words = {code: word for word, code in self.codes.get(labels[column], {}).items()}
-            got = quote(words.get(values[first], float(values[first])))
+            got = quote(words.get(stored[first], float(stored[first])))
             name = quote(self.names[labels[column]])
             raise format_error(f"the label {name} must be 0 or 1; got {got}", self._line_of(row))
-        if not missing.any():
-            return Y > 0
-        Y = label_matrix(Y, as_sparse=False)
-        return np.where(np.isnan(Y), np.nan, Y > 0)
+        return relevant_labels(Y)
 
 
 class TableFormat(Format):
@@ -365,15 +327,12 @@ def _encode_onehot(X: Any, names: list[str], nominal: Mapping[int, Mapping[str, 
     """Replace each nominal column by a 0/1 column `name=value` per value, all 0 for a missing value."""
     plain = [j for j in range(len(names)) if j not in nominal]
     values = [(j, word, code) for j, codes in nominal.items() for word, code in codes.items()]
-    places = [j for j, _, _ in values]
-    encoded = (as_dense(X[:, places]) == np.array([code for _, _, code in values])).astype(np.float64)
-    all_names = [names[j] for j in plain] + [f"{names[j]}={word}" for j, word, _ in values]
-    if sparse.issparse(X):
-        X = sparse.hstack([X[:, plain], sparse.csr_array(encoded)], format="csr")
-    else:
-        X = np.hstack([X[:, plain], encoded])
-    order = np.argsort(plain + places, kind="stable")  # new columns stand where their feature stood
-    return X[:, order], [all_names[i] for i in order]
+    places, words, codes = zip(*values)
+    encoded = (as_dense(X[:, places]) == np.array(codes)).astype(np.float64)
+    all_names = [names[j] for j in plain] + [f"{names[j]}={word}" for j, word in zip(places, words)]
+    stack = partial(sparse.hstack, format="csr") if sparse.issparse(X) else np.hstack
+    order = np.argsort([*plain, *places], kind="stable")  # new columns stand where their feature stood
+    return stack([X[:, plain], encoded])[:, order], [all_names[i] for i in order]
 
 
 def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
@@ -385,6 +344,14 @@ def label_matrix(Y: Any, as_sparse: bool) -> Matrix:
     if sparse.issparse(Y) and Y.shape[0] * Y.shape[1] > MAX_DENSE_CELLS:
         raise format_error(f"labels of shape {Y.shape} are too large for a dense array; read with sparse_labels=True")
     return as_dense(Y)
+
+
+def relevant_labels(Y: Any) -> Matrix:
+    """Return the mask of the labels above 0; with missing labels, a dense array of 0, 1 and NaN."""
+    if not np.isnan(stored_values(Y)).any():
+        return Y > 0
+    Y = label_matrix(Y, as_sparse=False)
+    return np.where(np.isnan(Y), np.nan, Y > 0)
 
 
 def join_parts(train: tuple[Any, Any], test: tuple[Any, Any]) -> tuple[Any, Any, dict[str, Split]]:
@@ -414,8 +381,7 @@ def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) ->
     values = stored_values(dataset.X)
     if np.isinf(values).any():
         raise format_error(f"infinite values cannot be written: X has {np.isinf(values).sum()}")
-    n_missing = {"X": np.isnan(values).sum(), "Y": dataset.missing_labels}
-    for name, count in n_missing.items():
+    for name, count in (("X", np.isnan(values).sum()), ("Y", dataset.missing_labels)):
         if count and not missing:
             raise format_error(f"missing values cannot be written in this format: {name} has {count}")
     if not dataset.n_labels or not dataset.n_samples:
