@@ -29,7 +29,7 @@ from rbrl._common.environment import read_array_header, replace_file
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.dataset import Dataset, stored_values
 from rbrl.datasets.formats import Format, ReadOptions, format_error, quote
-from rbrl.datasets.formats.table import check_names, join_parts, label_matrix
+from rbrl.datasets.formats.table import check_names, join_parts, label_matrix, relevant_labels
 from rbrl.exceptions import DataFormatError
 
 NAME_KEYS = ("feature_names", "label_names")
@@ -84,9 +84,8 @@ class Npz(Format):
             prefix = key.removesuffix("train_index")
             if prefix != key and f"{prefix}test_index" in arrays:
                 splits[prefix.rstrip("_") or "source"] = (arrays[key], arrays[f"{prefix}test_index"])
-        names: Any = {key: arrays[key].ravel() for key in NAME_KEYS if key in arrays}
-        coded = arrays.get("categorical_index", ())
-        return Dataset(X, Y, name=path.stem, splits=splits, categorical_index=coded, **names)
+        others: Any = {key: arrays[key].ravel() for key in (*NAME_KEYS, "categorical_index") if key in arrays}
+        return Dataset(X, Y, name=path.stem, splits=splits, **others)
 
     def write(self, dataset: Dataset, path: Path, labels_first: bool = False, compressed: bool = True) -> None:
         """Write a file; an uncompressed file is larger, but several times faster to read."""
@@ -183,19 +182,20 @@ class Mat(Format):
             given = f"got labels={options.labels!r}"
             raise format_error(f"a MATLAB file has its labels in a variable of their own; {given}")
         data = path.read_bytes()
-        if data[:8] == b"\x89HDF\r\n\x1a\n" or data[:10] == b"MATLAB 7.3":
+        if data.startswith((b"\x89HDF\r\n\x1a\n", b"MATLAB 7.3")):
             raise format_error(f"a MATLAB 7.3 file, which begins {quote(data[:10])}; save it with -v7")
-        if len(data) < HEADER_BYTES or data[126:128] not in (b"IM", b"MI"):
+        if (mark := data[126:HEADER_BYTES]) not in (b"IM", b"MI"):
             raise _damage_error(f"it does not begin as one: {data[:20]!r}")
-        variables = _Reader("<" if data[126:128] == b"IM" else ">", options.max_bytes).variables(data)
+        variables = _Reader("<" if mark == b"IM" else ">", options.max_bytes).variables(data)
         X, Y, splits = _find_matrices(variables)
-        names = {key: variables[key] for key in NAME_KEYS if key in variables}
-        for key, found in names.items():
+        others = {key: variables[key] for key in NAME_KEYS if key in variables}
+        for key, found in others.items():
             if not isinstance(found, list):
                 raise format_error(f"{key} must be a cell array of texts; got {quote(found)}")
-        coded = _read_index(variables, "categorical_index") if "categorical_index" in variables else ()
+        if "categorical_index" in variables:
+            others["categorical_index"] = _read_index(variables, "categorical_index")
         Y = label_matrix(Y, options.sparse_labels)
-        return Dataset(X, Y, name=path.stem, splits=splits, categorical_index=coded, **names)
+        return Dataset(X, Y, name=path.stem, splits=splits, **others)
 
     def write(self, dataset: Dataset, path: Path, labels_first: bool = False) -> None:
         """Write a file with X, Y, names and the split of the data's authors."""
@@ -334,15 +334,13 @@ class _Reader:
     def read_cell(self, content: memoryview) -> str:
         """Return the text in one cell."""
         head, parts = self.read_head(content)
-        if head is not None and head.kind == CHAR_CLASS:
-            return "".join(self.read_text_rows(head, parts))
-        if head is not None and math.prod(head.shape) == 0:
-            return ""
-        raise _damage_error(f"a cell must hold text; it holds {head}")
+        if head is None or (head.kind != CHAR_CLASS and 0 not in head.shape):
+            raise _damage_error(f"a cell must hold text; it holds {head}")
+        return "".join(self.read_text_rows(head, parts))
 
     def read_text_rows(self, head: _Head, parts: list[Element]) -> list[str]:
         """Return the rows of a matrix of characters."""
-        if not parts or math.prod(head.shape) == 0:
+        if not parts or 0 in head.shape:
             return []
         kind, content = parts[0]
         if kind not in TEXT_ENCODINGS:
@@ -389,14 +387,10 @@ def _read_labels(Y: Any, n_samples: int, transposed: bool) -> Any:
     if Y.shape[0] != n_samples:
         raise format_error(f"{n_samples} rows do not go with labels of shape {Y.shape[::-1]}")
     values = stored_values(Y)
-    missing = np.isnan(values)
-    odd = ~(missing | np.isin(values, (-1, 0, 1) if (values == -1).any() else (0, 1)))
+    odd = ~(np.isnan(values) | np.isin(values, (-1, 0, 1)))
     if odd.any():
         raise format_error(f"labels must be 0 and 1, or -1 and 1; got {values[odd][0]}")
-    if missing.any():
-        Y = label_matrix(Y, as_sparse=False)
-        return np.where(np.isnan(Y), np.nan, Y > 0)
-    return sparse.csr_array(Y > 0) if sparse.issparse(Y) else Y > 0
+    return relevant_labels(Y)
 
 
 def _read_index(variables: Mapping[str, Variable], key: str) -> IntArray:
