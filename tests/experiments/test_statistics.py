@@ -179,7 +179,12 @@ def test_drawn_orders_are_the_same_every_time_and_never_impossible():
         friedman_test._null_distribution.cache_clear()
         results.append(rs.friedman(values, True))
     assert results[0].distribution == "permutation"
-    assert results[0].p_value == results[1].p_value == 1 / (friedman_test.N_RANDOM_ORDERS + 1) == results[0].smallest_p_value
+    assert (
+        results[0].p_value
+        == results[1].p_value
+        == 1 / (friedman_test.N_RANDOM_ORDERS + 1)
+        == results[0].smallest_p_value
+    )
     assert results[0].critical_value == results[1].critical_value
 
 
@@ -263,7 +268,7 @@ def test_effect_sizes_follow_wilcoxons_statistic(seed, n_datasets):
 @pytest.fixture(scope="module")
 def fair_table():
     """Means of the recorded comparison on equal terms: full precision, no ties."""
-    path = Path(__file__).parents[2] / "reproduction" / "results" / "paper-fair.csv"
+    path = Path(__file__).parents[2] / "studies" / "reproduction" / "results" / "paper-fair.csv"
     rows = pd.read_csv(path, comment="#")
     rows = rows[rows.method != "br-one-threshold"]  # it ranks as BR does, and the other programs part at such ties
     return {
