@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from rbrl import RBRLClassifier
-from rbrl.datasets import Dataset, Part
+from rbrl import RBRLClassifier, datasets
+from rbrl.datasets import Dataset
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.experiments.tables import Cell, Table, count, heading, number, seconds, word
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, scores_of
@@ -47,7 +47,7 @@ def model_for(dataset: Dataset, **params: Any) -> RBRLClassifier:
     return RBRLClassifier(**{"kernel": kernel, "gamma": "paper", "non_empty": True, **weights, **params})
 
 
-def parts(dataset: Dataset, seed: int = 0) -> tuple[Part, Part]:
+def parts(dataset: Dataset, seed: int = 0) -> tuple[datasets.Part, datasets.Part]:
     """Training and test part, dense features scaled by the training part."""
     train, test = dataset.split(seed)
     if isinstance(train.X, np.ndarray):
@@ -276,7 +276,7 @@ def _fitted(model: Any, train: tuple[Any, Any]) -> Any:
         return model.fit(*train)
 
 
-def _metrics(model: Any, test: Part) -> dict[str, float]:
+def _metrics(model: Any, test: datasets.Part) -> dict[str, float]:
     return evaluate(test.Y, model.predict(test.X), scores_of(model, test.X), PAPER_METRICS)
 
 
@@ -372,7 +372,7 @@ def _from_better_bound(record: dict[str, Any]) -> dict[str, Any]:
     return record | {f"gap_{who}": record[f"objective_{who}"] / bound - 1 for who in ("ours", "theirs")}
 
 
-def _measured(model: RBRLClassifier, train: Part) -> dict[str, float]:
+def _measured(model: RBRLClassifier, train: datasets.Part) -> dict[str, float]:
     """Seconds of a fit, the best of three where it is short, and what came out."""
     taken: list[float] = []
     while not taken or (sum(taken) < LONG and len(taken) < 3):
