@@ -27,6 +27,12 @@ EXTRAS = {
     "data": ("river", "pooch", "requests", "pandas", "pyarrow"),
     "dask": ("dask", "distributed"),
 }
+# Files of a control group with its limit and its use, and the field with cached files, by the name of the
+# controller in versions 1 and 2 of control groups.
+GROUP_FILES = {
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache"),
+    "": ("memory.max", "memory.current", "file"),
+}
 # Number of characters of the target's name that the name of the temporary file repeats. File systems
 # allow names of 255 bytes, and a character may take four bytes.
 MAX_PREFIX_LENGTH = 50
@@ -126,33 +132,22 @@ def available_bytes(groups: Path = Path("/sys/fs/cgroup"), own_groups: Path = Pa
 
 def _machine_limits() -> list[int]:
     """Return the memory that is free or can be freed at once, plus the free swap space."""
-    meminfo = Path("/proc/meminfo")
-    free = _find_all(meminfo, r"^MemAvailable:\s*(\d+)")
-    swap = _find_all(meminfo, r"^SwapFree:\s*(\d+)")
+    fields = ("MemAvailable", "SwapFree")
+    free, swap = (_find_all(Path("/proc/meminfo"), rf"^{field}:\s*(\d+)") for field in fields)
     return [1024 * sum(map(int, free + swap))] if free else []
 
 
-def _group_limits(groups: Path, own_groups: Path) -> list[int]:
-    """Return what the control groups of the process and their parents leave, for both versions of control groups."""
-    limits = []
-    for version_1, name in _find_all(own_groups, r"^\d+:(memory|):(.*)"):
-        folder = groups / version_1 / name.strip("/")
+def _group_limits(groups: Path, own_groups: Path) -> Iterator[int]:
+    """Yield what each control group of the process and each of their parents leaves. Cached files can be dropped."""
+    for controller, name in _find_all(own_groups, r"^\d+:(memory|):(.*)"):
+        most_file, used_file, cached_field = GROUP_FILES[controller]
+        folder = groups / controller / name.strip("/")
         for place in (folder, *folder.parents):
-            if place.is_relative_to(groups):
-                limits += _limits_of_group(place, bool(version_1))
-    return limits
-
-
-def _limits_of_group(folder: Path, is_version_1: bool) -> list[int]:
-    """Return what one control group leaves, or nothing if it has no limit. Cached files can be dropped at any time."""
-    if is_version_1:
-        most_file, used_file, cached_field = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache"
-    else:
-        most_file, used_file, cached_field = "memory.max", "memory.current", "file"
-    most = _find_all(folder / most_file, r"\A\d+")
-    used = _find_all(folder / used_file, r"\A\d+")
-    cached = _find_all(folder / "memory.stat", rf"^{cached_field} (\d+)")
-    return [int(most[0]) - int(used[0]) + sum(map(int, cached))] if most and used else []
+            most = _find_all(place / most_file, r"\A\d+")
+            used = _find_all(place / used_file, r"\A\d+")
+            cached = _find_all(place / "memory.stat", rf"^{cached_field} (\d+)")
+            if most and used and place.is_relative_to(groups):
+                yield int(most[0]) - int(used[0]) + sum(map(int, cached))
 
 
 def _address_space_limits() -> list[int]:

@@ -16,7 +16,7 @@ GRAM_FLOOR = 1e-4
 EXACT_BELOW = 1000
 # Number of entries of a dense block of rows of a projected Gram matrix: 32 MB.
 GRAM_BLOCK_ENTRIES = 2**22
-# Number of entries of a sparse matrix that are squared at a time: 1 MB.
+# Number of entries of a sparse matrix that are squared at a time, if its rows are shorter: 1 MB.
 SPARSE_ENTRIES = 2**16
 # Eigenvalues above this share of the largest one are accurate to four digits in double precision.
 # Smaller ones are computed again from the rest of the matrix.
@@ -217,10 +217,17 @@ def whiten(
 
 def squares(X: Matrix, axis: int = 0) -> FloatArray:
     """Return the sums of squares of the columns, or of the rows with ``axis=1``."""
-    if issparse(X):
-        X = sum_duplicates(X)
-        return _row_squares(X) if axis else _column_squares(X)
-    return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
+    if not issparse(X):
+        return np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", X, X)
+    X = sum_duplicates(X)
+    sums = np.zeros(X.shape[1 - axis])
+    # Some rows at a time are squared. The sums of a block are as long as a row of X.
+    step = max(1, max(SPARSE_ENTRIES, X.shape[1]) * X.shape[0] // max(X.nnz, 1))
+    for start in range(0, X.shape[0], step):
+        block = X[start : start + step].astype(np.float64)
+        place = slice(start, start + step) if axis else slice(None)
+        sums[place] += np.asarray(block.power(2).sum(axis=axis)).ravel()
+    return sums
 
 
 def sum_duplicates(X: Any) -> Any:
@@ -228,29 +235,6 @@ def sum_duplicates(X: Any) -> Any:
     X = X.tocsr(copy=not X.has_canonical_format)
     X.sum_duplicates()
     return X
-
-
-def _column_squares(X: Any) -> FloatArray:
-    """Return the sums of squares of the columns of a CSR matrix, some entries at a time."""
-    sums = np.zeros(X.shape[1])
-    # Every sum is as long as a row of X.
-    step = max(SPARSE_ENTRIES, X.shape[1])
-    for start in range(0, X.nnz, step):
-        part = slice(start, start + step)
-        sums += np.bincount(X.indices[part], np.square(X.data[part], dtype=np.float64), X.shape[1])
-    return sums
-
-
-def _row_squares(X: Any) -> FloatArray:
-    """Return the sums of squares of the rows of a CSR matrix, some rows at a time."""
-    sums = np.zeros(X.shape[0])
-    step = max(1, SPARSE_ENTRIES * X.shape[0] // max(X.nnz, 1))
-    for start in range(0, X.shape[0], step):
-        indptr = X.indptr[start : start + step + 1]
-        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        entries = np.square(X.data[indptr[0] : indptr[-1]], dtype=np.float64)
-        sums[start : start + step] = np.bincount(rows, entries, len(indptr) - 1)
-    return sums
 
 
 def gram_matrix(X: Matrix) -> FloatArray:
