@@ -48,36 +48,19 @@ SPECIAL_LETTERS = "'\"%{}\\"  # NumPy's parser does not understand them in dense
 
 @dataclass
 class Header:
-    """The lines of an ARFF file up to `@data`.
+    """The lines of an ARFF file up to `@data`."""
 
-    Attributes
-    ----------
-    relation : str
-        Name of the relation, without MEKA's options.
-    names : list of str
-        Names of the attributes.
-    values : list of (tuple of str, or None)
-        Values of each nominal attribute; None for a numeric attribute.
-    n_labels : int or None
-        MEKA's option `-C`: the first n attributes are labels, or the last -n.
-    n_lines : int
-        Number of lines of the header.
-    ignored : set of int
-        Attributes that are not read.
-    """
-
-    relation: str = ""
-    names: list[str] = field(default_factory=list)
-    values: list[tuple[str, ...] | None] = field(default_factory=list)
-    n_labels: int | None = None
+    relation: str = ""  # without MEKA's options
+    names: list[str] = field(default_factory=list)  # of the attributes
+    values: list[tuple[str, ...] | None] = field(default_factory=list)  # of nominal attributes, None for numbers
+    n_labels: int | None = None  # MEKA's option -C: the first n attributes are labels, or the last -n
     n_lines: int = 0
-    ignored: set[int] = field(default_factory=set)
+    ignored: set[int] = field(default_factory=set)  # attributes that are not read
 
     @classmethod
-    def read(cls, stream: Iterable[str], options: ReadOptions | None = None) -> "Header":
+    def read(cls, stream: Iterable[str], options: ReadOptions) -> "Header":
         """Read lines up to `@data`; the rows stay in the stream."""
         header = cls()
-        options = options or ReadOptions()
         for line in stream:
             header.n_lines += 1
             text = line.strip()
@@ -192,15 +175,13 @@ class Attributes:
         self.codes = {j: codes[values] for j, values in enumerate(header.values) if values}
         first_codes = {j: next(iter(own.values())) for j, own in self.codes.items()}
         self.defaults = {j: first for j, first in first_codes.items() if first != 0}
-        numbers = {
-            values: tuple(sorted(set(own.values())))
-            for values, own in codes.items()
-            if all(parse_number(word) == code for word, code in own.items())
-        }
-        kinds = {allowed: k for k, allowed in enumerate(dict.fromkeys(numbers.values()), 1)}
-        self.allowed = [np.array(allowed) for allowed in kinds]
-        kind_of = [0 if not values else kinds.get(numbers.get(values, ()), -1) for values in header.values]
-        self.kinds = np.array(kind_of, dtype=np.int32)
+        # Nominal attributes whose values are numbers that are their own codes.
+        numeric = [
+            values for values, own in codes.items() if all(parse_number(word) == code for word, code in own.items())
+        ]
+        self.allowed = [np.array([*codes[values].values()]) for values in numeric]
+        kinds: dict[Any, int] = {None: 0, **{values: k for k, values in enumerate(numeric, 1)}}
+        self.kinds = np.array([kinds.get(values, -1) for values in header.values], dtype=np.int32)
         self.kinds[list(self.ignored)] = -1
 
     def parse(self, column: int, word: str, quoted: bool, line: int) -> float:

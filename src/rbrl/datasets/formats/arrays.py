@@ -7,8 +7,7 @@ An NPZ file has `X` or its CSR arrays `X_data, X_indices, X_indptr, X_shape`, an
 A MATLAB file has the variables `X, Y`, or `data, target`, or `train_data, train_target, test_data,
 test_target`. `target` may be labels × rows and -1/1, as in the files of Min-Ling Zhang.
 `feature_names` and `label_names` are cells of text. `train_index` and `test_index` start at 1.
-SciPy's reader trusts the sizes in a file, so that a damaged file can crash the interpreter. This
-reader checks them.
+SciPy's reader trusts the sizes in a file, so that a damaged file can crash the interpreter.
 """
 
 import lzma

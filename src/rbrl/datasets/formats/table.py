@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 import numpy as np
 from scipy import sparse
@@ -69,6 +69,13 @@ def truth_codes(words: Collection[str]) -> dict[str, float] | None:
     return None
 
 
+def known_codes(words: Collection[str]) -> dict[str, float] | None:
+    """Return the values of words that need no declaration, a pair such as yes/no or numbers; or None."""
+    numbers = {word: value for word in words if (value := parse_number(word)) is not None and value == value}
+    truth = truth_codes(words)
+    return truth if truth is not None or len(numbers) < len(set(words)) else numbers
+
+
 def word_codes(values: Sequence[str]) -> dict[str, float]:
     """Return {word: code} for the values of a nominal attribute, in the order of declaration.
 
@@ -79,12 +86,8 @@ def word_codes(values: Sequence[str]) -> dict[str, float]:
     >>> word_codes(["TRUE", "FALSE"]), word_codes(["red", "green", "blue"])
     ({'TRUE': 1.0, 'FALSE': 0.0}, {'red': 0.0, 'green': 1.0, 'blue': 2.0})
     """
-    if (truth := truth_codes(values)) is not None:
-        return truth
-    numbers = {word: parse_number(word) for word in values}
-    if None in numbers.values() or any(value != value for value in numbers.values()):
-        return {word: float(code) for code, word in enumerate(numbers)}
-    return cast(dict[str, float], numbers)
+    known = known_codes(values)
+    return {word: float(code) for code, word in enumerate(dict.fromkeys(values))} if known is None else known
 
 
 def parse_cells(cells: Sequence[str], codes: Mapping[str, float] | None, truth: bool) -> list[float | None]:
@@ -144,11 +147,6 @@ def undeclared_word_error(name: str, word: str, line: int | None = None) -> Data
     """Return the error for a word in a block of rows, when the file does not declare its words."""
     reason = "the code of a word depends on the whole file; use numbers, or ARFF, which declares its words"
     return format_error(f"column {quote(name)} has {quote(word)}: {reason}", line)
-
-
-def have_known_values(words: Collection[str]) -> bool:
-    """Return True if words have a value without a declaration: numbers, or a pair such as yes/no."""
-    return truth_codes(words) is not None or all(parse_number(word) is not None for word in words)
 
 
 def _unclear_label_error(name: str, words: Sequence[str]) -> DataFormatError:
@@ -233,7 +231,7 @@ class Table:
         if self.declares_words or (options.nominal and not options.part):
             return
         in_python = "" if options.part else "; nominal='codes' or 'onehot' codes them in Python"
-        for j in (j for j in features if not have_known_values(self.codes.get(j, ()))):
+        for j in (j for j in features if known_codes(self.codes.get(j, ())) is None):
             words = {code: word for word, code in self.codes[j].items()}
             row = next(iter(np.flatnonzero(~np.isnan(self.matrix[:, j]))), None)
             word = next(iter(words.values())) if row is None else words[self.matrix[row, j]]
@@ -258,7 +256,7 @@ class Table:
         meanings = dict(options.columns.label_words) if options.columns else {}
         meanings |= dict.fromkeys(options.positive, 1)
         columns = [
-            (name, own) for name, own in columns if not (have_known_values(own) and meanings.keys().isdisjoint(own))
+            (name, own) for name, own in columns if known_codes(own) is None or not meanings.keys().isdisjoint(own)
         ]
         for _, own in columns:
             others = [word for word in own if meanings.get(word) != 1]
@@ -366,18 +364,17 @@ def create_text_table(
     dataset: Dataset, path: Path, labels_first: bool
 ) -> Iterator[tuple[TextIO, list[Any], list[str]]]:
     """Open a text file for a table and Mulan's XML file; yield the stream, [X, Y] and the column names."""
-    check_writable(dataset, xml=True)
+    check_writable(dataset)
+    for name in dataset.label_names:
+        if NOT_IN_XML.search(name):
+            raise format_error(f"the label name {quote(name)} has a character that XML cannot hold")
     with create_text(path) as stream:
         yield stream, *order_columns(dataset, labels_first)
     write_label_names(dataset.label_names, xml_path(path))
 
 
-def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) -> None:
-    """Raise an error if a text file cannot hold the names or values of a data set.
-
-    With `xml`, label names will be written to an XML file. `missing` says whether the format can
-    represent missing values.
-    """
+def check_writable(dataset: Dataset, missing: bool = True) -> None:
+    """Raise an error if a text file, perhaps without missing values, cannot hold a data set."""
     values = stored_values(dataset.X)
     if np.isinf(values).any():
         raise format_error(f"infinite values cannot be written: X has {np.isinf(values).sum()}")
@@ -387,9 +384,6 @@ def check_writable(dataset: Dataset, xml: bool = False, missing: bool = True) ->
     if not dataset.n_labels or not dataset.n_samples:
         raise format_error(f"a file needs rows and labels; got {dataset.n_samples} and {dataset.n_labels}")
     check_names(dataset)
-    for name in dataset.label_names if xml else ():
-        if NOT_IN_XML.search(name):
-            raise format_error(f"the label name {quote(name)} has a character that XML cannot hold")
 
 
 def check_names(dataset: Dataset) -> None:
