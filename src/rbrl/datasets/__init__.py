@@ -23,14 +23,6 @@ from rbrl.datasets.shards import Shards as Shards
 from rbrl.datasets.shards import open_shards, write_shards
 
 __all__ = [
-    "CARDS",
-    "Dataset",
-    "catalogue",
-    "load",
-    "load_file",
-    "load_parts",
-    "open_shards",
-    "read_blocks",
-    "save_file",
+    "CARDS", "Dataset", "catalogue", "load", "load_file", "load_parts", "open_shards", "read_blocks", "save_file",
     "write_shards",
-]
+]  # fmt: skip

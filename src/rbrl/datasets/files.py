@@ -9,7 +9,6 @@ from rbrl._common.typing import Matrix
 from rbrl.datasets.columns import Columns
 from rbrl.datasets.dataset import Dataset
 from rbrl.datasets.formats import (
-    MAX_DATA_FILE_BYTES,
     Format,
     LabelChoice,
     ReadOptions,
@@ -144,8 +143,8 @@ def load_parts(
     [2, 1]
     """
     path, file_format = _check_file(path, format)
-    max_bytes = sys.maxsize if file_format.reads_blocks else MAX_DATA_FILE_BYTES
-    return _read_parts(path, file_format, ReadOptions(labels=labels, **{"max_bytes": max_bytes, **options}), rows)
+    read_options = ReadOptions(labels=labels, **{"max_bytes": file_format.max_bytes, **options})
+    return _read_parts(path, file_format, read_options, rows)
 
 
 def _read_parts(path: Path, file_format: Format, options: ReadOptions, rows: int) -> Iterator[Dataset]:
@@ -212,8 +211,9 @@ def read_blocks(
     """
     path, file_format = _check_file(path, format)
     columns = n_features if isinstance(n_features, Columns) else Columns(n_features)
-    max_bytes = sys.maxsize if file_format.reads_blocks else MAX_DATA_FILE_BYTES
-    options = ReadOptions(labels, ignore=ignore, max_bytes=max_bytes, first_feature=first_feature, columns=columns)
+    options = ReadOptions(
+        labels, ignore=ignore, max_bytes=file_format.max_bytes, first_feature=first_feature, columns=columns
+    )
     n_rows = 0
     with name_file_in_errors(path):
         _check_options(file_format, options)

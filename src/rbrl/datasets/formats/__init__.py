@@ -4,6 +4,8 @@ import codecs
 import gzip
 import io
 import math
+import sys
+import warnings
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence, Sized
@@ -14,9 +16,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from rbrl._common.checks import users_level
 from rbrl._common.environment import replace_file
 from rbrl._common.typing import Matrix
-from rbrl.exceptions import DataFormatError
+from rbrl.exceptions import DataFormatError, GuessWarning
 
 if TYPE_CHECKING:
     from rbrl.datasets.columns import Columns
@@ -120,8 +123,8 @@ class Format(ABC):
         Endings of the files.
     has_columns : bool
         True if features and labels are named columns of one table.
-    reads_blocks : bool
-        True if a file is read in blocks of rows with bounded memory.
+    max_bytes : int
+        Default limit of the decompressed size of a file that is read in blocks of rows.
     may_be_packed : bool
         True if a file may be compressed with gzip.
     """
@@ -129,7 +132,7 @@ class Format(ABC):
     name: str
     endings: tuple[str, ...]
     has_columns = False
-    reads_blocks = True
+    max_bytes = sys.maxsize
     may_be_packed = False
 
     @abstractmethod
@@ -162,6 +165,11 @@ def format_error(reason: str, line: int | None = None) -> DataFormatError:
     error = DataFormatError(reason)
     error.line = line
     return error
+
+
+def warn_guess(path: Path, text: str) -> None:
+    """Warn that the meaning of a file was guessed; the text names the guess and how to correct it."""
+    warnings.warn(f"{path}: {text}", GuessWarning, stacklevel=users_level())
 
 
 @contextmanager
@@ -219,6 +227,12 @@ def parse_number(text: str) -> float | None:
 def format_number(value: float) -> str:
     """Return the shortest text of a float, integers without a point; `?` for NaN."""
     return repr(value).removesuffix(".0") if value == value else "?"
+
+
+def row_entries(matrix: Any) -> Iterator[Iterator[tuple[int, float]]]:
+    """Yield the columns and values of the entries of each row of a CSR matrix."""
+    for start, stop in zip(matrix.indptr, matrix.indptr[1:]):
+        yield zip(matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist())
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from rbrl.datasets.formats import (
     open_text,
     parse_number,
     quote,
+    row_entries,
 )
 from rbrl.datasets.formats.svmlight import csr_from_rows, parse_sparse_rows
 from rbrl.datasets.formats.table import Table, TableFormat, create_text_table, word_codes
@@ -381,6 +382,5 @@ def _format_dense_rows(blocks: Sequence[Any]) -> Iterator[str]:
 def _format_sparse_rows(matrix: Any) -> Iterator[str]:
     matrix.eliminate_zeros()
     matrix.sort_indices()
-    for start, stop in zip(matrix.indptr, matrix.indptr[1:]):
-        entries = zip(matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist())
+    for entries in row_entries(matrix):
         yield "{" + ",".join(f"{j} {format_number(value)}" for j, value in entries) + "}\n"

@@ -27,7 +27,7 @@ from scipy import sparse
 from rbrl._common.environment import read_array_header, replace_file
 from rbrl._common.typing import Array, IntArray
 from rbrl.datasets.dataset import Dataset, stored_values
-from rbrl.datasets.formats import Format, ReadOptions, format_error, quote
+from rbrl.datasets.formats import MAX_DATA_FILE_BYTES, Format, ReadOptions, format_error, quote
 from rbrl.datasets.formats.table import check_names, join_parts, label_matrix, relevant_labels
 from rbrl.exceptions import DataFormatError
 
@@ -69,7 +69,7 @@ class Npz(Format):
 
     name = "npz"
     endings = (".npz",)
-    reads_blocks = False
+    max_bytes = MAX_DATA_FILE_BYTES
 
     def read(self, path: Path, options: ReadOptions) -> Dataset:
         """Read a file; the text of the module describes its keys."""
@@ -173,7 +173,7 @@ class Mat(Format):
 
     name = "mat"
     endings = (".mat",)
-    reads_blocks = False
+    max_bytes = MAX_DATA_FILE_BYTES
 
     def read(self, path: Path, options: ReadOptions) -> Dataset:
         """Read a file; the text of the module describes its variables."""

@@ -9,7 +9,6 @@ and names, which other programs skip.
 
 import json
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.checks import users_level
 from rbrl._common.typing import Array, ArrayLike, IntArray, Matrix
 from rbrl.datasets.columns import Columns, match_names
 from rbrl.datasets.dataset import Dataset, stack_rows
@@ -34,9 +32,10 @@ from rbrl.datasets.formats import (
     open_text,
     parse_number,
     quote,
+    row_entries,
+    warn_guess,
 )
 from rbrl.datasets.formats.table import check_writable, label_matrix
-from rbrl.exceptions import GuessWarning
 
 COMMENT_START = "# rbrl: "
 MAX_COLUMN = 2**31 - 2
@@ -139,7 +138,7 @@ class Head(Columns):
                 guesses += [what] * first
             size = max([first - 1, *numbers]) + 1 - first if size is None else size
             known |= {f"first_{what}": first, f"n_{what}s": size}
-        _warn_guess(path, guesses)
+        _warn_first_columns(path, guesses)
         return replace(self, **known)
 
 
@@ -240,7 +239,7 @@ class Svmlight(Format):
                 first = columns.first_feature if options.first_feature is None else options.first_feature
                 if first is None:
                     first = 0 if any(FEATURE_0.search(text) for text, _ in rows) else 1
-                    _warn_guess(path, ["feature"] * first)
+                    _warn_first_columns(path, ["feature"] * first)
                 head = Head(n_features=columns.n_features, first_feature=first, source="that the model needs")
         if head.n_features != columns.n_features:
             raise format_error(f"it has {head.n_features} features; there should be {columns.n_features}")
@@ -261,11 +260,9 @@ class Svmlight(Format):
         head = {key: getattr(dataset.columns, key) for key in COMMENT_KEYS}
         with create_text(path) as stream:
             stream.write(f"{COMMENT_START}{json.dumps(head)}\n")
-            for i in range(dataset.n_samples):
-                row = slice(X.indptr[i], X.indptr[i + 1])
-                labels = ",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()))
-                entries = zip(X.indices[row].tolist(), X.data[row].tolist())
-                text = labels + "".join(f" {j + 1}:{format_number(value)}" for j, value in entries)
+            for features, labels in zip(row_entries(X), row_entries(Y)):
+                text = ",".join(str(j) for j, _ in labels)
+                text += "".join(f" {j + 1}:{format_number(value)}" for j, value in features)
                 stream.write((text or " 1:0") + "\n")  # a blank line would not be a row
 
 
@@ -321,11 +318,12 @@ def _head_from_options(options: ReadOptions) -> Head:
     return Head(**known)
 
 
-def _warn_guess(path: Path, guesses: list[str]) -> None:
-    names, options = (" and ".join(form.format(what) for what in guesses) for form in ("{}s", "first_{}=0"))
-    text = f"its {names} are taken to count from 1, because none is 0; if they count from 0, pass {options}."
+def _warn_first_columns(path: Path, guesses: list[str]) -> None:
+    """Warn if the columns of features or labels were guessed to count from 1."""
     if guesses:
-        warnings.warn(f"{path}: {text}", GuessWarning, stacklevel=users_level())
+        names, options = (" and ".join(form.format(what) for what in guesses) for form in ("{}s", "first_{}=0"))
+        guess = "are taken to count from 1, because none is 0; if they count from 0,"
+        warn_guess(path, f"its {names} {guess} pass {options}.")
 
 
 def _split_labels(text: str, line: int) -> tuple[list[int], str]:
