@@ -297,9 +297,11 @@ def convert(
 
 def _check_options(file_format: Format, options: ReadOptions) -> None:
     """Refuse options for tables if the file has another format."""
-    for name in ("ignore", "positive"):
-        if getattr(options, name) and not file_format.has_columns:
-            raise format_error(f"{name}= goes with ARFF, CSV and Parquet files; this is a {file_format.name} file")
+    for name in ("labels", "ignore", "positive") if not file_format.has_columns else ():
+        value = getattr(options, name)
+        if value is not None and not (isinstance(value, tuple) and not value):
+            what = f"this is a {file_format.name} file; got {name}={value!r}"
+            raise format_error(f"{name}= goes with ARFF, CSV and Parquet files; {what}")
 
 
 def find_format(path: Path, name: str | None = None) -> Format:

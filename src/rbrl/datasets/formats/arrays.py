@@ -73,8 +73,6 @@ class Npz(Format):
 
     def read(self, path: Path, options: ReadOptions) -> Dataset:
         """Read a file; the text of the module describes its keys."""
-        if options.labels is not None:
-            raise format_error(f"an NPZ file has its labels in Y; got labels={options.labels!r}")
         arrays = _read_arrays(path, options.max_bytes)
         X = _read_matrix(arrays, "X")
         Y = label_matrix(_read_matrix(arrays, "Y"), options.sparse_labels)
@@ -177,9 +175,6 @@ class Mat(Format):
 
     def read(self, path: Path, options: ReadOptions) -> Dataset:
         """Read a file; the text of the module describes its variables."""
-        if options.labels is not None:
-            given = f"got labels={options.labels!r}"
-            raise format_error(f"a MATLAB file has its labels in a variable of their own; {given}")
         data = path.read_bytes()
         if data.startswith((b"\x89HDF\r\n\x1a\n", b"MATLAB 7.3")):
             raise format_error(f"a MATLAB 7.3 file, which begins {quote(data[:10])}; save it with -v7")
@@ -261,9 +256,10 @@ class _Reader:
         for kind, content in self.elements(memoryview(data)[HEADER_BYTES:]):
             if kind == COMPRESSED_ELEMENT:
                 kind, content = next(self.elements(memoryview(self.decompress(content))), (0, content))
-            head, parts = self.read_head(content) if kind == MATRIX_ELEMENT else (None, [])
-            if head is not None and head.name in VARIABLE_KEYS:
-                variables[head.name] = self.read_value(head, parts)
+            if kind == MATRIX_ELEMENT:
+                head, parts = self.read_head(content)
+                if head.name in VARIABLE_KEYS:
+                    variables[head.name] = self.read_value(head, parts)
         return variables
 
     def decompress(self, data: memoryview) -> bytes:
@@ -280,14 +276,14 @@ class _Reader:
             raise _damage_error(f"a packed variable ends early, after {len(content)} bytes")
         return content
 
-    def read_head(self, content: memoryview) -> tuple[_Head | None, list[Element]]:
-        """Return the description of a variable, None for an object, and its other elements."""
+    def read_head(self, content: memoryview) -> tuple[_Head, list[Element]]:
+        """Return the description of a variable, without the name of an object, and its other elements."""
         parts = list(self.elements(content))
         if len(parts) < 3 or len(parts[0][1]) < 8:
             raise _damage_error(f"a variable has {len(parts)} elements; it needs flags, sizes and a name")
         (flags,) = struct.unpack_from(f"{self.order}I", parts[0][1])
         if flags & 0xFF == OPAQUE_CLASS:
-            return None, []
+            return _Head(OPAQUE_CLASS, False, (), ""), []
         shape = tuple(self.read_numbers(parts[1]).tolist())
         if len(shape) < 2 or not all(isinstance(size, int) and size >= 0 for size in shape):
             raise _damage_error(f"a variable has the sizes {shape}")
@@ -333,7 +329,7 @@ class _Reader:
     def read_cell(self, content: memoryview) -> str:
         """Return the text in one cell."""
         head, parts = self.read_head(content)
-        if head is None or (head.kind != CHAR_CLASS and 0 not in head.shape):
+        if head.kind != CHAR_CLASS and 0 not in head.shape:
             raise _damage_error(f"a cell must hold text; it holds {head}")
         return "".join(self.read_text_rows(head, parts))
 

@@ -269,8 +269,6 @@ class Svmlight(Format):
 @contextmanager
 def _open_rows(path: Path, options: ReadOptions) -> Iterator[tuple[Head | None, Iterator[tuple[str, int]]]]:
     """Yield the head in the first line, if there is one, and the rows with their line numbers."""
-    if options.labels is not None:
-        raise format_error(f"a svmlight file has its labels in front; got labels={options.labels!r}")
     with open_text(path, options) as stream:
         first_line = stream.readline()
         head = _parse_head(first_line)
