@@ -25,7 +25,6 @@ from rbrl.datasets.columns import (
     find_ignored_columns,
     find_label_columns,
     write_label_names,
-    xml_path,
 )
 from rbrl.datasets.dataset import Dataset, Split, stack_rows, stored_values
 from rbrl.datasets.formats import (
@@ -155,8 +154,8 @@ def _unclear_label_error(name: str, words: Sequence[str]) -> DataFormatError:
     if len(words) > 2:
         rule = "a label has two values: write 0 and 1, or declare all words but one with positive="
     some = " and ".join(map(quote, words)) if len(words) == 2 else list_some(words, 4)
-    found = f"the word{'s' * (len(words) > 1)} {some}"
-    return format_error(f"the label {quote(name)} has {found}, which may mean 1 or 0: {rule}")
+    plural = "s" * (len(words) > 1)
+    return format_error(f"the label {quote(name)} has the word{plural} {some}, which may mean 1 or 0: {rule}")
 
 
 @dataclass
@@ -302,10 +301,7 @@ class TableFormat(Format):
     def tables(
         self, path: Path, options: ReadOptions, size: int | None = None, choose: ColumnChoice | None = None
     ) -> Iterator[Table]:
-        """Yield the rows of a file, `size` at a time; by default all rows, in tables of any size.
-
-        `choose` chooses the columns.
-        """
+        """Yield the chosen columns, `size` rows at a time; by default all rows, in tables of any size."""
 
     def read(self, path: Path, options: ReadOptions) -> Dataset:
         """Read a file."""
@@ -370,7 +366,7 @@ def create_text_table(
             raise format_error(f"the label name {quote(name)} has a character that XML cannot hold")
     with create_text(path) as stream:
         yield stream, *order_columns(dataset, labels_first)
-    write_label_names(dataset.label_names, xml_path(path))
+    write_label_names(dataset.label_names, path)
 
 
 def check_writable(dataset: Dataset, missing: bool = True) -> None:
