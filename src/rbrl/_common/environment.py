@@ -1,4 +1,4 @@
-"""The environment of the process: optional packages, free memory, threads, and atomic writing of files.
+"""Optional packages, free memory and threads of the process, and atomic writing of files.
 
 A file is written atomically: a reader sees either the complete old file or the complete new file.
 This module does not import NumPy, so that the command line starts quickly.
@@ -27,8 +27,8 @@ EXTRAS = {
     "data": ("river", "pooch", "requests", "pandas", "pyarrow"),
     "dask": ("dask", "distributed"),
 }
-# Files of a control group with its limit and its use, and the field with cached files, by the name of the
-# controller in versions 1 and 2 of control groups.
+# Files of a control group with its limit and its use, and the field with cached files, by the name of
+# the controller in versions 1 and 2 of control groups.
 GROUP_FILES = {
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache"),
     "": ("memory.max", "memory.current", "file"),
@@ -138,7 +138,10 @@ def _machine_limits() -> list[int]:
 
 
 def _group_limits(groups: Path, own_groups: Path) -> Iterator[int]:
-    """Yield what each control group of the process and each of their parents leaves. Cached files can be dropped."""
+    """Yield the free memory of each control group of the process and of its parents.
+
+    Cached files can be dropped at any time.
+    """
     for controller, name in _find_all(own_groups, r"^\d+:(memory|):(.*)"):
         most_file, used_file, cached_field = GROUP_FILES[controller]
         folder = groups / controller / name.strip("/")

@@ -1,4 +1,4 @@
-"""Linear algebra, with singular values, eigenvalues and Gram matrices, and the order of scores in each row."""
+"""Linear algebra: singular values, eigenvalues and Gram matrices; and the order of scores in rows."""
 
 from collections.abc import Callable
 from typing import Any

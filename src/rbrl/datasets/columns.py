@@ -343,7 +343,7 @@ def _parse_label_names(content: bytes | str) -> list[str]:
 
 
 def write_label_names(names: Sequence[str], data_path: Path) -> None:
-    """Write Mulan's XML file of a data file; an existing XML file of another kind is not overwritten."""
+    """Write Mulan's XML file of a data file; an existing file of another kind is not overwritten."""
     path = xml_path(data_path)
     if path.exists():
         read_label_names(path)  # raises an error if the file is of another kind

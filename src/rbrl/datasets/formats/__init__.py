@@ -1,4 +1,4 @@
-"""Data file formats; here are their base class, and the options, limits, errors and text streams they share."""
+"""Data file formats: their base class, and the options, limits, errors and streams they share."""
 
 import codecs
 import gzip
@@ -168,7 +168,7 @@ def format_error(reason: str, line: int | None = None) -> DataFormatError:
 
 
 def warn_guess(path: Path, text: str) -> None:
-    """Warn that the meaning of a file was guessed; the text names the guess and how to correct it."""
+    """Warn that the meaning of a file was guessed; the text says how to correct the guess."""
     warnings.warn(f"{path}: {text}", GuessWarning, stacklevel=users_level())
 
 

@@ -53,8 +53,8 @@ class Header:
 
     relation: str = ""  # without MEKA's options
     names: list[str] = field(default_factory=list)  # of the attributes
-    values: list[tuple[str, ...] | None] = field(default_factory=list)  # of nominal attributes, None for numbers
-    n_labels: int | None = None  # MEKA's option -C: the first n attributes are labels, or the last -n
+    values: list[tuple[str, ...] | None] = field(default_factory=list)  # None: numeric
+    n_labels: int | None = None  # MEKA: the first n are labels, or the last -n
     n_lines: int = 0
     ignored: set[int] = field(default_factory=set)  # attributes that are not read
 

@@ -277,7 +277,7 @@ class _Reader:
         return content
 
     def read_head(self, content: memoryview) -> tuple[_Head, list[Element]]:
-        """Return the description of a variable, without the name of an object, and its other elements."""
+        """Return the description of a variable, nameless for an object, and its other elements."""
         parts = list(self.elements(content))
         if len(parts) < 3 or len(parts[0][1]) < 8:
             raise _damage_error(f"a variable has {len(parts)} elements; it needs flags, sizes and a name")

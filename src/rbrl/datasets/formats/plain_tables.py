@@ -115,7 +115,10 @@ class _Block(NamedTuple):
 def _read_all_columns(
     path: Path, options: ReadOptions, names: list[str], size: int | None
 ) -> tuple[Codes, Iterator[_Block]]:
-    """Return the codes of words, and all rows with these codes; rows are kept from the first pass if possible."""
+    """Return the codes of words, and all rows with these codes.
+
+    Rows without words are kept from the first pass.
+    """
     kept: list[_Block] = []
     word_columns: set[int] = set()
     n_rows = 0

@@ -65,7 +65,7 @@ def csr_from_rows(rows: Sequence[Mapping[int, float]]) -> Any:
 
 
 def parse_sparse_rows(rows: Sequence[str], mark: str) -> Any:
-    """Parse all rows at once into the CSR array of `csr_from_rows`; return None if a row must be parsed alone.
+    """Parse all rows at once, as `csr_from_rows` does; return None if a row must be parsed alone.
 
     That is the case if a row is malformed, a value is not finite, or a column occurs twice in a
     row. The mark is "," for ARFF, ``3 0.5, 7 1``, and ":" for svmlight, ``3:0.5 7:1``.
@@ -104,7 +104,7 @@ def _build_csr(columns: IntArray, values: Array, counts: ArrayLike) -> Any:
 
 
 def _column_range(entries: Any) -> list[int]:
-    """Return the lowest and the highest column with an entry, or an empty list if there are no entries."""
+    """Return the lowest and the highest column with an entry; an empty list without entries."""
     return [int(entries.indices.min()), int(entries.indices.max())] if entries.nnz else []
 
 

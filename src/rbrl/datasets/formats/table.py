@@ -69,7 +69,10 @@ def truth_codes(words: Collection[str]) -> dict[str, float] | None:
 
 
 def known_codes(words: Collection[str]) -> dict[str, float] | None:
-    """Return the values of words that need no declaration, a pair such as yes/no or numbers; or None."""
+    """Return the values of words that need no declaration, or None for other words.
+
+    Such words are numbers, or a pair such as yes and no.
+    """
     numbers = {word: value for word in words if (value := parse_number(word)) is not None and value == value}
     truth = truth_codes(words)
     return truth if truth is not None or len(numbers) < len(set(words)) else numbers
