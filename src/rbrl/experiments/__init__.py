@@ -19,7 +19,7 @@ Examples
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl.exceptions import CommandError, PlanError, StoreError
 from rbrl.experiments.execute import Summary, execute
 from rbrl.experiments.plan import Plan

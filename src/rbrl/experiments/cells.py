@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rbrl._common.extras import explain_import_error
+from rbrl._common.environment import explain_import_error
 from rbrl.metrics import Metric
 
 try:

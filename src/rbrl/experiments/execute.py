@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from rbrl._common.checks import check_one_of, check_whole
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl.exceptions import RBRLError
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.progress import Progress

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbrl._common.atomic_files import replace_file
-from rbrl._common.extras import explain_import_error
+from rbrl._common.environment import explain_import_error, replace_file
 from rbrl.experiments.cells import heading
 from rbrl.experiments.comparison import Comparison
 from rbrl.experiments.results import SHORTEST_SECONDS

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlite3 import Cursor
 from typing import TYPE_CHECKING, Any
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl.experiments.plan import Plan
 from rbrl.experiments.runs import Fold, Outcome, Place, Run, expand
 from rbrl.experiments.specs import Shelf

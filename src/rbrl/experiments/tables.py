@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rbrl._common.atomic_files import write_text_atomically
+from rbrl._common.environment import write_text_atomically
 from rbrl._common.texts import escape_formula
 from rbrl.experiments.cells import (
     MISSING,

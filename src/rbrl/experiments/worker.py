@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from rbrl._common.linalg import one_thread
+from rbrl._common.environment import one_thread
 from rbrl._common.typing import Array, IntArray, Matrix
 from rbrl.exceptions import ConvergenceWarning, in_words
 from rbrl.experiments.command import CommandClassifier, processor_seconds

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rbrl._common.checks import check_number, hint
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl._common.frames import as_dense, check_no_mask
 from rbrl._common.typing import Array, FloatArray, IntArray, issparse
 from rbrl.decision import Chain, DecisionRule, RowThreshold

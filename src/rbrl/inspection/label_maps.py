@@ -9,7 +9,7 @@ from scipy.cluster.hierarchy import dendrogram, leaves_list, linkage
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl._common.frames import as_dense
 from rbrl._common.typing import FloatArray, IntArray
 from rbrl.inspection.terms import UnwrappedModel, coefficients, format_label, reject_model, shorten_name

@@ -16,7 +16,7 @@ from rbrl._common.frames import (
     column_names,
     label_values,
 )
-from rbrl._common.top_k import descending_order, first_of_tie
+from rbrl._common.linalg import descending_order, first_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, LabelNames, MatrixLike
 from rbrl.exceptions import InvalidLabelsError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl._common.typing import ArrayLike, FloatArray, LabelNames, MatrixLike
 from rbrl.metrics.inputs import check_label_pair, common_names, warn_undefined
 from rbrl.metrics.probabilities import label_areas

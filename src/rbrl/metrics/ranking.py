@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rbrl._common.top_k import best_columns, descending_order, first_of_tie, last_of_tie
+from rbrl._common.linalg import best_columns, descending_order, first_of_tie, last_of_tie
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, MatrixLike
 from rbrl.metrics.inputs import RowBlock, check_scores, row_blocks, warn_undefined
 

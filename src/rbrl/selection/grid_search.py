@@ -12,9 +12,8 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra, one_thread
 from rbrl._common.frames import as_dense
-from rbrl._common.linalg import one_thread
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier

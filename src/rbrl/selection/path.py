@@ -17,7 +17,8 @@ import numpy as np
 from sklearn.metrics import get_scorer
 
 from rbrl._common.bases import BaseEstimator, ClassifierMixin
-from rbrl._common.linalg import gram_singular_values, one_thread
+from rbrl._common.environment import one_thread
+from rbrl._common.linalg import gram_singular_values
 from rbrl._common.typing import Array, BoolArray, FloatArray, IntArray, Matrix, MatrixLike
 from rbrl.decision import empty_share, filling_pays, relevant_labels
 from rbrl.estimators.convex import ObjectiveClassifier

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rbrl._common.extras import import_extra
+from rbrl._common.environment import import_extra
 from rbrl.experiments import comparison_tables as tables
 from rbrl.experiments.cells import Table, join, seconds, word
 from rbrl.experiments.comparison import Comparison, compare, lowest, rank_table
