@@ -75,7 +75,9 @@ def test_first_defaults_are_recorded_for_every_parameter(name):
     if name in CHANGED:
         words = {"intercept_ridge": "ridge", "gamma": "paper"}
         stated = {one: words.get(one, first[one]) for one in CHANGED[name]}
-        assert resolve_params(name, stated, ".") == {}, "a plan that states the first defaults has the runs of that time"
+        assert resolve_params(name, stated, ".") == {}, (
+            "a plan that states the first defaults has the runs of that time"
+        )
 
 
 def test_what_was_done_by_other_defaults_is_another_run():
@@ -93,7 +95,9 @@ def test_the_search_of_another_default_grid_is_another_run():
     assert resolve_params("rbrl:RBRLClassifierCV", {}, ".") == now
     assert resolve_params("rbrl:RBRLClassifierCV", {"grid": "paper"}, ".") == now | {"grid": "paper"}
     first = {name: first_defaults()["RBRLClassifierCV"][name] for name in grid}
-    assert resolve_params("rbrl:RBRLClassifierCV", first, ".") == {"estimator": searched}, "the model has other defaults too"
+    assert resolve_params("rbrl:RBRLClassifierCV", first, ".") == {"estimator": searched}, (
+        "the model has other defaults too"
+    )
 
 
 def test_a_changed_default_is_a_new_run(change_default):

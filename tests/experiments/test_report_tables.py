@@ -10,10 +10,20 @@ from fake_rows import failing, make_rows, published_results
 from rich.console import Console
 
 from rbrl.experiments import Results, all_tables, friedman_table
-from rbrl.experiments.cells import Cell, Table
 from rbrl.experiments.comparison_tables import ablation_table, pairs_table, ranks_table, results_table, time_table
 from rbrl.experiments.page import render_page
-from rbrl.experiments.tables import FORMATS, save_table, to_csv, to_json, to_latex, to_markdown, to_terminal, write_text
+from rbrl.experiments.tables import (
+    FORMATS,
+    Cell,
+    Table,
+    save_table,
+    to_csv,
+    to_json,
+    to_latex,
+    to_markdown,
+    to_terminal,
+    write_text,
+)
 
 HOSTILE = "<script>alert(1)</script>|&_%$#{}\\*[x](y)"
 

@@ -31,11 +31,10 @@ from rbrl.experiments.store import Store
 if TYPE_CHECKING:
     from rbrl.experiments import figures, statistics, tables
     from rbrl.experiments.command import CommandClassifier
-    from rbrl.experiments.comparison import Comparison, compare, rank_table
+    from rbrl.experiments.comparison import Comparison, Verdict, compare, rank_table, verdict
     from rbrl.experiments.comparison_tables import all_tables, datasets_table, friedman_table, ranks_table
     from rbrl.experiments.page import Report, write_page, write_report
     from rbrl.experiments.results import RUN_KEYS, Results
-    from rbrl.experiments.verdicts import Verdict, verdict
 
 __all__ = [
     "RUN_KEYS", "CommandClassifier", "CommandError", "Comparison", "PlainProgress", "Plan", "PlanError", "Progress",
@@ -52,7 +51,7 @@ _HOMES = {
     **dict.fromkeys(("all_tables", "datasets_table", "friedman_table", "ranks_table"), "comparison_tables"),
     **dict.fromkeys(("Report", "write_page", "write_report"), "page"),
     **dict.fromkeys(("RUN_KEYS", "Results"), "results"),
-    **dict.fromkeys(("Verdict", "verdict"), "verdicts"),
+    **dict.fromkeys(("Verdict", "verdict"), "comparison"),
 }
 
 

@@ -11,7 +11,10 @@ from typing import Any
 import pandas as pd
 
 from rbrl.datasets import CARDS, Card
-from rbrl.experiments.cells import (
+from rbrl.experiments.comparison import ONE_DATASET_NOTE, TEST_LEVEL, Comparison, compare, complete_part, rank_table
+from rbrl.experiments.results import Results, Sizes
+from rbrl.experiments.statistics import FriedmanResult, smallest_wilcoxon_p
+from rbrl.experiments.tables import (
     MISSING,
     TABLE_DECIMALS,
     Cell,
@@ -25,11 +28,6 @@ from rbrl.experiments.cells import (
     spread,
     word,
 )
-from rbrl.experiments.comparison import TEST_LEVEL, Comparison, compare, complete_part, rank_table
-from rbrl.experiments.results import Results, Sizes
-from rbrl.experiments.statistics import FriedmanResult
-from rbrl.experiments.statistics.pairwise import smallest_wilcoxon_p
-from rbrl.experiments.verdicts import ONE_DATASET_NOTE
 from rbrl.metrics import Metric
 
 

@@ -15,9 +15,9 @@ import pandas as pd
 
 from rbrl._common.atomic_files import replace_file
 from rbrl._common.extras import explain_import_error
-from rbrl.experiments.cells import heading
 from rbrl.experiments.comparison import Comparison
 from rbrl.experiments.results import SHORTEST_SECONDS
+from rbrl.experiments.tables import heading
 
 try:
     import matplotlib as mpl

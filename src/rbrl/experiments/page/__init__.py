@@ -17,11 +17,9 @@ import pandas as pd
 
 from rbrl._common.extras import import_extra
 from rbrl.experiments import comparison_tables as tables
-from rbrl.experiments.cells import Table, join, seconds, word
-from rbrl.experiments.comparison import Comparison, compare, lowest, rank_table
+from rbrl.experiments.comparison import Comparison, compare, headline, lowest, rank_table, verdict
 from rbrl.experiments.results import Results
-from rbrl.experiments.tables import USUAL_FORMATS, save_table, write_text
-from rbrl.experiments.verdicts import headline, verdict
+from rbrl.experiments.tables import USUAL_FORMATS, Table, join, save_table, seconds, word, write_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
