@@ -6,9 +6,9 @@ Average ranks are the paper's Figure 1, critical differences its Figure 2.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,8 +31,7 @@ except ImportError as error:
     raise explain_import_error(error, "report", "Drawing figures") from error
 
 __all__ = [
-    "ACCENT", "CONTRAST", "HEAT", "INK", "MUTED", "draw_average_ranks", "draw_critical_difference", "draw_trade_off",
-    "plain_powers", "save_figure", "use_style",
+    "draw_average_ranks", "draw_critical_difference", "draw_trade_off", "plain_powers", "save_figure", "use_style",
 ]  # fmt: skip
 
 # Colour of text.
@@ -62,27 +61,39 @@ _STYLE: dict[Any, Any] = {
 }  # fmt: skip
 
 
-def use_style(more: Mapping[Any, Any] | None = None) -> AbstractContextManager[None]:
-    """Apply the style of all figures inside a `with` block.
+class Palette(NamedTuple):
+    """Colours of the style."""
+
+    ink: str = INK
+    muted: str = MUTED
+    accent: str = ACCENT
+    contrast: str = CONTRAST
+
+
+@contextmanager
+def use_style(more: Mapping[Any, Any] | None = None) -> Iterator[Palette]:
+    """Apply the style of all figures inside a `with` block, which gets the colours of the style.
 
     Parameters
     ----------
     more : mapping, optional
         Further settings of matplotlib.
 
-    Returns
-    -------
-    context manager
+    Yields
+    ------
+    Palette
+        Colours with the names `ink`, `muted`, `accent` and `contrast`.
 
     Examples
     --------
     >>> import matplotlib as mpl
     >>> from rbrl.experiments.figures import use_style
-    >>> with use_style({"font.size": 12}):
-    ...     mpl.rcParams["svg.hashsalt"], mpl.rcParams["font.size"]
-    ('rbrl', 12.0)
+    >>> with use_style({"font.size": 12}) as colours:
+    ...     mpl.rcParams["svg.hashsalt"], mpl.rcParams["font.size"], colours.ink
+    ('rbrl', 12.0, '#1d1f24')
     """
-    return mpl.rc_context(_STYLE | dict(more or {}))
+    with mpl.rc_context(_STYLE | dict(more or {})):
+        yield Palette()
 
 
 @contextmanager
