@@ -228,10 +228,6 @@ def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
     return Table("datasets", "Data sets", titles, rows, pd.DataFrame(records, columns=["dataset", *keys]))
 
 
-FRIEDMAN_COLUMNS = [
-    "metric", "F_F", "critical_value", "p_value", "critical_distance", "n_methods", "n_datasets", "p_from",
-    "smallest_p_value", "decides_pairs",
-]  # fmt: skip
 DISTRIBUTION_NOTES = {
     "exact": "is exact: all orders of the methods on every data set are counted.",
     "permutation": "is from 99,999 random orders of the methods on every data set.",
@@ -264,21 +260,27 @@ def friedman_table(results: Results, alpha: float = TEST_LEVEL) -> Table:
     """
     comparisons = [compare(results, metric, alpha) for metric in results.metrics]
     rows = tuple(_friedman_row(comparison) for comparison in comparisons)
-    frame = pd.DataFrame([_friedman_record(comparison) for comparison in comparisons], columns=FRIEDMAN_COLUMNS)
+    frame = pd.DataFrame([_friedman_record(comparison) for comparison in comparisons])
     titles = ("Metric", "F_F", "Critical value", "p", "Critical distance", "Methods differ")
     note = " ".join(_friedman_notes(comparisons, alpha))
     return Table("friedman", "Friedman's test and Nemenyi's critical distance", titles, rows, frame, note=note)
 
 
-def _friedman_record(comparison: Comparison) -> tuple[Any, ...]:
-    """Return the test of one metric as values of `FRIEDMAN_COLUMNS`; None where there is no test."""
-    names = ("f", "critical_value", "p_value", "distribution", "smallest_p_value")
-    f, critical, p_value, source, smallest = (getattr(comparison.test, name, None) for name in names)
-    sizes = comparison.values.shape[1], comparison.n_datasets
-    return (
-        comparison.metric.name, f, critical, p_value, comparison.distance, *sizes, source, smallest,
-        comparison.decides_pairs,
-    )  # fmt: skip
+def _friedman_record(comparison: Comparison) -> dict[str, Any]:
+    """Return the test of one metric as a row of the frame; None where there is no test."""
+    test = comparison.test
+    return {
+        "metric": comparison.metric.name,
+        "F_F": test and test.f,
+        "critical_value": test and test.critical_value,
+        "p_value": test and test.p_value,
+        "critical_distance": comparison.distance,
+        "n_methods": comparison.values.shape[1],
+        "n_datasets": comparison.n_datasets,
+        "p_from": test and test.distribution,
+        "smallest_p_value": test and test.smallest_p_value,
+        "decides_pairs": comparison.decides_pairs,
+    }
 
 
 def _friedman_row(comparison: Comparison) -> tuple[Cell, ...]:

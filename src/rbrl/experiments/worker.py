@@ -98,8 +98,7 @@ def _work(outcome: Outcome, run: Run, X: Matrix, Y: Array, known: Sequence[Fold]
         # A command fits when it is first asked for predictions, so that only the command knows its times.
         outcome.train_seconds = estimator.answer_["fit_seconds"]
         outcome.test_seconds = estimator.answer_["predict_seconds"]
-    outcome.values = _evaluate(Y[test], predicted, run)
-    outcome.reliability = _reliability(Y[test], predicted)
+    outcome.values, outcome.reliability = _evaluate(Y[test], predicted, run)
     outcome.processor_seconds = earlier + processor_seconds() - processor_start
     outcome.gap = float(getattr(estimator, "gap_", math.nan))
     outcome.evaluations = float(getattr(estimator, "n_evaluations_", math.nan))
@@ -130,17 +129,14 @@ def _choose_point(run: Run, folds: Iterable[Fold]) -> dict[str, Any]:
     return choose(by_point(run, folds), run.plan.tuning.criterion, run.plan.metrics)
 
 
-def _evaluate(Y: Array, predicted: Predictions, run: Run) -> dict[str, float]:
-    """Return the values of the metrics by name; refuse predictions that do not have the shape of Y."""
+def _evaluate(Y: Array, predicted: Predictions, run: Run) -> tuple[dict[str, float], ReliabilityBins | None]:
+    """Return (values of the metrics, reliability bins); refuse predictions that do not have the shape of Y."""
     for kind, values in predicted._asdict().items():
         if values is not None and values.shape != Y.shape:
             raise ValueError(f"the method's {kind} must have the shape of Y, {Y.shape}. Got {values.shape} instead.")
-    return predicted.evaluate(Y, run.plan.metrics, run.convention)
-
-
-def _reliability(Y: Array, predicted: Predictions) -> ReliabilityBins | None:
     P = predicted.probabilities
-    return None if P is None else reliability_bins(Y, P, missing="ignore")
+    bins = None if P is None else reliability_bins(Y, P, missing="ignore")
+    return predicted.evaluate(Y, run.plan.metrics, run.convention), bins
 
 
 class OtherRule:
@@ -185,16 +181,14 @@ class OtherRule:
         """
         run = self.run
         folds = [*self.known, *self.tuning]
-        if not self.error and (
-            not run.points or (not missing_points(run, folds) and _choose_point(run, folds) == chosen)
-        ):
+        is_same = not run.points or (not missing_points(run, folds) and _choose_point(run, folds) == chosen)
+        if not self.error and is_same:
             try:
                 predicted = predict_for_metrics(estimator.set_params(**self.parameters), X_test, run.plan.metrics)
-                evaluated: dict[str, Any] = {
-                    "values": _evaluate(Y_test, predicted, run),
-                    "reliability": _reliability(Y_test, predicted),
-                }
-                return replace(done, **evaluated, params={**run.params, **chosen}, tuning=self.tuning, others=[])
+                values, bins = _evaluate(Y_test, predicted, run)
+                params = {**run.params, **chosen}
+                done = replace(done, others=[], tuning=self.tuning)
+                return replace(done, values=values, reliability=bins, params=params)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # a method of a plan may raise anything
                 self.error = in_words(error)
         return Outcome(error=self.error, tuning=self.tuning)

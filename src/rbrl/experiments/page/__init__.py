@@ -203,9 +203,11 @@ def _content(results: Results) -> dict[str, Any]:
     has_one_dataset = len(details) == 1
     kinds = ("train", "test") if results.has_runs else ()
     metric_tables = [tables.metric_table(results, metric) for metric in results.metrics]
+    n_parts = {"Methods": len(results.methods), "Data sets": len(results.datasets), "Metrics": len(results.metrics)}
+    n_runs = {"Splits": results.n_splits, "Runs": len(results.runs), "Failed": len(results.failures)}
     return {
         "lead": _lead(results, ranks, comparisons),
-        "counts": _counts(results),
+        "counts": n_parts | n_runs if results.has_runs else n_parts,
         "verdicts": verdicts,
         "untested": reasons.pop() if len(reasons) == 1 else "",
         "ranks": [(name, rank, rank / ranks.max(), name in best) for name, rank in ranks.items()],
@@ -234,16 +236,6 @@ def _lead(results: Results, ranks: pd.Series, comparisons: list[Comparison]) -> 
     methods, datasets, metrics = (f"{n} {noun}{'' if n == 1 else 's'}" for noun, n in numbers.items())
     ranking = "No overall ranking: no data set has every method's value yet." if ranks.empty else headline(comparisons)
     return f"{methods} on {datasets}, judged by {metrics}. {ranking}"
-
-
-def _counts(results: Results) -> list[tuple[str, int]]:
-    counts = [
-        ("Methods", len(results.methods)),
-        ("Data sets", len(results.datasets)),
-        ("Metrics", len(results.metrics)),
-    ]
-    runs = [("Splits", results.n_splits), ("Runs", len(results.runs)), ("Failed", len(results.failures))]
-    return counts + (runs if results.has_runs else [])
 
 
 def _diagram(comparison: Comparison) -> str:
