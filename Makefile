@@ -26,10 +26,10 @@ $(READY): $(SOURCES)
 	@tools/environment.sh $(VENV) $(PYTHON)
 
 demo: $(READY)  ## compare seven methods on yeast (real data, no download): table, ranks and a page
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/rbrl compare plans/demo.toml --store runs/demo --jobs 2 $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/rbrl compare examples/demo.toml --store runs/demo --jobs 2 $(ARGS)
 
 reproduce: $(READY)  ## the paper's tables beside ours: make ARGS="table3" reproduce
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m reproduction $(or $(ARGS),--help)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies.reproduction $(or $(ARGS),--help)
 
 $(DOCS)/.ready: $(SOURCES)
 	@tools/environment.sh $(DOCS) $(PYTHON) newest docs
@@ -58,19 +58,20 @@ lowest: $(LOWEST)/.ready  ## run the tests with the lowest versions that pyproje
 pythons:  ## run the tests with every Python from 3.11 on that this machine has
 	@MAKE="$(MAKE)" tools/pythons.sh ARGS="$(ARGS)"
 
-lint: $(READY)  ## ruff, mypy (the package, and a user's script under --strict), import-linter
+lint: $(READY)  ## ruff, mypy (the package, and a user's script under --strict), import-linter, words
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	@$(BIN)/python tools/check_words.py
 	@MYPYPATH=src $(BIN)/mypy --config-file= --strict --follow-imports=silent tests/typed/user_script.py
 
 bench: $(READY)  ## run the benchmarks
-	@$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
+	@$(ONE_THREAD) $(BIN)/python -m studies.benchmarks $(ARGS)
 
 # Nothing of the release's own tools is needed to work on rbrl.
 $(RELEASE)/.ready: $(SOURCES)
 	@$(PYTHON) -m venv $(RELEASE) && $(RELEASE)/bin/python -m pip install -qq --disable-pip-version-check '.[release]' && touch $@
 
 asv: $(RELEASE)/.ready  ## measure the ten figures that a release is compared by, beside those recorded
-	@$(ONE_THREAD) $(RELEASE)/bin/python -m benchmarks asv $(ARGS)
+	@$(ONE_THREAD) $(RELEASE)/bin/python -m studies.benchmarks asv $(ARGS)
 
 dist: $(RELEASE)/.ready  ## build the source archive and a wheel, check what is in them, and state their sizes
 	@$(RELEASE)/bin/python tools/distributions.py
@@ -80,4 +81,4 @@ smoke:  ## install the wheels of dist/ into empty environments of every Python o
 
 clean:  ## remove the environment, the caches and what was built
 	rm -rf $(VENV) .venv-* src/rbrl/_loops/_core.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants .coverage* htmlcov build dist docs/_build docs/api docs/auto_examples docs/repository docs/sg_execution_times.rst
-	find src tests examples reproduction comparison -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests examples studies -name __pycache__ -type d -prune -exec rm -rf {} +

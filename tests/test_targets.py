@@ -146,7 +146,11 @@ def test_a_frame_has_names(library):
         ([[1, 0]], ["sea"], "a name for each label. Got 1 names for 2 columns"),
         ([[1, 0]], "ab", "a sequence of names. Got the text 'ab'"),
         ([[1, 0]], ["sea", "sea"], "differ from each other. Got 'sea' more than once"),
-        ([1, 0], ["sea", "sun"], r"label_names need a label matrix, with a column for each name. Got y of shape \(2,\)"),
+        (
+            [1, 0],
+            ["sea", "sun"],
+            r"label_names need a label matrix, with a column for each name. Got y of shape \(2,\)",
+        ),
     ],
 )
 def test_names_and_sets_that_cannot_be_are_refused(y, names, message):

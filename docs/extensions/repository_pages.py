@@ -1,7 +1,8 @@
 """Links from the pages to files of the repository lead to pages of the site: on a forge, and here, every link works.
 
-A page links to `../benchmarks/rows/results.md` or `../tests/test_docs.py` as on a forge. Here each such file becomes a page
-below `repository/`: Markdown as it is, everything else as text, and a folder as the page in it, or as the list of its files.
+A page links to `../studies/benchmarks/rows/results.md` or `../tests/test_docs.py` as on a forge. Here each such file
+becomes a page below `repository/`: Markdown as it is, everything else as text, and a folder as the page in it,
+or as the list of its files.
 An example of the gallery is its page of the gallery. A file that the text names in code, such as
 `tests/test_docs.py::test_versions_agree`, is linked to here only.
 """

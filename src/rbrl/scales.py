@@ -24,8 +24,8 @@ Width: TypeAlias = float | Literal["median", "scale", "paper"] | None
 WIDTHS = ("median", "scale", "paper", None)
 # Ridge penalty of a kernel model, whose kernel values have their own scale, and of features that are all constant.
 RIDGE_OF_KERNELS = RIDGE_OF_CONSTANTS = 1.0
-# The nuclear norm of a model with a bounded rank. For other models it is 0: `benchmarks.nuclear` and
-# `benchmarks.nuclear.kernels` show what a norm gains there.
+# The nuclear norm of a model with a bounded rank. For other models it is 0: `studies.benchmarks.nuclear` and
+# `studies.benchmarks.nuclear.kernels` show what a norm gains there.
 NUCLEAR_WITH_MAX_RANK = 0.1
 # The factor was chosen on ten data sets and checked on twelve others: docs/defaults.md.
 RIDGE_FACTOR = 3.0

@@ -10,7 +10,7 @@ from rbrl.experiments.runs import expand
 from rbrl.experiments.specs import Shelf
 
 ROOT = Path(__file__).resolve().parents[2]
-PLANS = sorted([*(ROOT / "plans").glob("*.toml"), *(ROOT / "reproduction" / "plans").glob("*.toml")])
+PLANS = sorted([*(ROOT / "examples").glob("*.toml"), *(ROOT / "studies" / "reproduction" / "plans").glob("*.toml")])
 PAPER = {"rbrl", "brl", "rank-svm", "rank-svmz", "br", "ml-knn", "clr", "rakel", "cpnl", "mlfe"}
 
 
@@ -149,7 +149,7 @@ def test_odd_names_and_values_survive_writing(table):
 
 
 def test_the_papers_plan_is_the_papers():
-    plan = Plan.from_toml(ROOT / "reproduction" / "plans" / "paper.toml")
+    plan = Plan.from_toml(ROOT / "studies" / "reproduction" / "plans" / "paper.toml")
     methods = {method.name: method for method in plan.methods}
     assert len(plan.datasets) == 10
     assert set(methods) == PAPER
@@ -167,7 +167,7 @@ def test_the_papers_plan_is_the_papers():
 
 
 def test_the_fair_plan_has_one_rule():
-    plan = Plan.from_toml(ROOT / "reproduction" / "plans" / "paper-fair.toml")
+    plan = Plan.from_toml(ROOT / "studies" / "reproduction" / "plans" / "paper-fair.toml")
     added = {"clr-soft", "ensemble-of-chains", "label-powerset", "br-one-threshold"}
     assert {method.name for method in plan.methods} == PAPER | added
     assert all(method.non_empty for method in plan.methods)

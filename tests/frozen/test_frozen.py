@@ -155,7 +155,9 @@ def test_a_changed_plan_reuses_the_rest(store_folder):
     text = (store_folder / "plan.toml").read_text(encoding="utf-8").replace("share = 0.4", "share = 0.5")
     summary = execute(Plan.from_text(text, store_folder).part(datasets=["other"]), store_folder)
     assert (summary.n_done, summary.n_reused) == (2, 6)
-    assert [note for note in summary.notes if "own" in note] == ["2 runs of own will be repeated; changed: the parameters."]
+    assert [note for note in summary.notes if "own" in note] == [
+        "2 runs of own will be repeated; changed: the parameters."
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from way_of_a_fit import MOST_FILES, MOST_FUNCTIONS, Way, as_markdown, trace
+from way_of_a_fit import Way, as_markdown, trace
 
 UPPER = """
 from lower import twice, through_sorted
@@ -59,16 +59,17 @@ def test_functions_in_the_order_of_first_call(upper, tmp_path):
     assert way.n_functions == 5
 
 
-def test_a_jump_back_counts_once_for_each_pair_of_functions(upper, tmp_path):
+def test_a_call_counts_once_for_each_pair_of_functions(upper, tmp_path):
     way = trace(upper.enter, tmp_path / "toy")
-    pair = ("lower.py", "upper.py")
-    assert way.jumps_back == {pair: {("twice", "plain"), ("through_sorted", "enter.<lambda>:12")}}
-    assert trace(upper.again, tmp_path / "toy").jumps_back[pair] - way.jumps_back[pair] == {("twice", "other")}
+    assert way.calls["lower.py", "upper.py"] == {("twice", "plain"), ("through_sorted", "enter.<lambda>:12")}
+    assert way.mutual_pairs() == [("lower.py", "upper.py")]
+    pair = ("upper.py", "lower.py")
+    assert trace(upper.again, tmp_path / "toy").calls[pair] - way.calls[pair] == {("again", "twice")}
 
 
-def test_a_call_into_a_file_that_is_not_below_is_no_jump_back(upper, tmp_path):
-    sys_lower = sys.modules["lower"]
-    assert not trace(lambda: sys_lower.twice(1, upper.plain), tmp_path / "toy").jumps_back
+def test_files_that_call_in_one_direction_are_no_mutual_pair(upper, tmp_path):
+    lower = sys.modules["lower"]
+    assert trace(lambda: upper.plain(lower.twice(1, abs)), tmp_path / "toy").mutual_pairs() == []
 
 
 def test_bodies_of_classes_are_no_functions(upper, tmp_path):
@@ -86,20 +87,18 @@ def test_the_profile_function_of_before_is_back(upper, tmp_path):
     assert sys.getprofile() is before
 
 
-def test_complaints_name_each_bar():
-    way = Way({f"{i}.py": ["f"] for i in range(MOST_FILES)})
-    assert way.complaints() == []
-    way.functions["one more.py"] = [f"f{i}" for i in range(MOST_FUNCTIONS)]
-    way.jumps_back["b.py", "a.py"] = {("f", "g"), ("f", "h")}
-    way.jumps_back["c.py", "a.py"] = {("f", "g")}
-    files, functions, jumps = way.complaints()
-    assert "26 files" in files
-    assert f"{MOST_FUNCTIONS + 25} functions" in functions
-    assert "b.py jumps back into a.py by 2 calls" in jumps
+def test_complaints_name_each_bound():
+    way = Way({"a.py": [f"f{i}" for i in range(110)]})
+    assert way.complaints(110) == []
+    assert way.complaints(None) == []
+    way.functions["b.py"] = ["g"]
+    way.calls["a.py", "b.py"].add(("f0", "g"))
+    way.calls["b.py", "a.py"].add(("g", "f1"))
+    assert way.complaints(110) == ["111 functions, more than 110", "a.py and b.py call each other"]
 
 
-def test_the_table_has_a_row_for_each_file_and_each_pair(upper, tmp_path):
-    table = as_markdown(trace(upper.enter, tmp_path / "toy"))
-    assert "2 files (at most 25), 5 functions (at most 150), 2 jumps back in 1 pairs of files, 1 of them" in table
+def test_the_table_has_a_row_for_each_file_and_each_direction_of_a_pair(upper, tmp_path):
+    table = as_markdown({"linear": trace(upper.enter, tmp_path / "toy")})
+    assert "- linear: 5 functions (at most 110) in 2 files, 1 mutual pairs (none allowed)" in table
     assert "| lower.py | 2 | `twice`, `through_sorted` |" in table
-    assert "| lower.py | upper.py | 2 | " in table
+    assert "| lower.py | upper.py | `through_sorted` → `enter.<lambda>:12`, `twice` → `plain` |" in table

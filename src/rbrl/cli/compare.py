@@ -49,15 +49,15 @@ def compare(
 
     Examples:
 
-    `rbrl compare plans/demo.toml`
+    `rbrl compare examples/demo.toml`
 
     `rbrl compare --dataset yeast --method rbrl --method brl --splits 3 -o runs/yeast`
 
     `rbrl compare --dataset my.csv --labels sea,sand --method rbrl --method br`
 
-    `rbrl compare plans/demo.toml -o runs/demo --jobs 8`
+    `rbrl compare examples/demo.toml -o runs/demo --jobs 8`
 
-    `rbrl compare plans/demo.toml --dataset yeast --method rbrl --split 0`
+    `rbrl compare examples/demo.toml --dataset yeast --method rbrl --split 0`
     """
     from rbrl.experiments import Plan, Store, execute, progress_for
 

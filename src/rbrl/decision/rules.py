@@ -13,7 +13,7 @@ from rbrl._common.typing import Array, ArrayLike, BoolArray, FloatArray, IntArra
 
 # With ``non_empty="auto"``, empty predictions are filled if at most this share of the training
 # samples has no label. A fill is wrong for a sample that has no label. The table `filling` of
-# benchmarks.thresholds shows no loss above .005 of subset accuracy up to a share of 5 %. The bound is
+# studies.benchmarks.thresholds shows no loss above .005 of subset accuracy up to a share of 5 %. The bound is
 # smaller, because a fill departs from scikit-learn's rule that the labels are the positive scores:
 # scikit-learn's check of this rule has one empty sample in 42.
 LARGEST_EMPTY_SHARE = 0.02

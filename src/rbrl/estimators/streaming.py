@@ -92,7 +92,7 @@ class StreamingClassifier(ObjectiveClassifier):
         stochastic quasi-Newton method on the objective of all rows so far, and rows should come in random
         order. This needs the memory of a few matrices of the size of `coef_`.
 
-        Neither model is the optimum, and neither has a certificate: on the sets of ``benchmarks/passes``,
+        Neither model is the optimum, and neither has a certificate: on the sets of ``studies/benchmarks/passes``,
         the objective was 5 % to 107 % higher. ``set_params(warm_start=True).fit(shards)`` continues from
         such a model to the optimum.
 

@@ -7,7 +7,7 @@ r the gradient of the loss with respect to this score. A model that was fitted w
 
 where d is the effective number of parameters, :math:`\\operatorname{tr} X (X'X + \\lambda_1)^{-1} X'`, and n the number of
 rows. For a squared loss, this is the formula of generalised cross-validation. It needs no further fit. Thresholds
-from such scores are no worse than those of cross-validation: see table `scores` of ``benchmarks.thresholds``.
+from such scores are no worse than those of cross-validation: see table `scores` of ``studies.benchmarks.thresholds``.
 """
 
 import warnings

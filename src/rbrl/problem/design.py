@@ -24,7 +24,7 @@ def scores(X: Matrix, coefficients: FloatArray) -> FloatArray:
     if len(coefficients) > m:
         F += coefficients[m]
     if issparse(X):
-        # SciPy's product is slower with many labels: see `python -m benchmarks.sparse_products`.
+        # SciPy's product is slower with many labels: see `python -m studies.benchmarks.sparse_products`.
         rows.sparse_product(X.data, X.indices, X.indptr, np.ascontiguousarray(coefficients), F)
     else:
         F += X @ coefficients[:m]

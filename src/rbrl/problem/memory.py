@@ -132,7 +132,7 @@ def estimate_dual_ascent(size: FitSize, has_nuclear_norm: bool) -> MemoryNeeds:
     if has_nuclear_norm:
         # Weights, their gradient and its factors, and the singular values in the proof.
         return MemoryNeeds(least, 7 * size.weight_bytes + 4 * size.score_bytes)
-    # Weights and dual scores, with blocks of them in the proof: `python -m benchmarks.text` has the peaks.
+    # Weights and dual scores, with blocks of them in the proof: `python -m studies.benchmarks.text` has the peaks.
     return MemoryNeeds(least, 3 * least // 2)
 
 

@@ -107,7 +107,7 @@ class TunedThresholdClassifier(_MetaClassifier):
     learn, so that rare labels cannot mislead it. A threshold for each label,
     ``LabelThresholds("f1_macro")``, suits data in which each label has dozens of rows, if only
     macro-F1 matters: on sixteen data sets it raises the mean macro-F1 from .237 to .279, and lowers
-    micro-F1 from .463 to .287 (``python -m benchmarks.thresholds``). Classifiers of this package
+    micro-F1 from .463 to .287 (``python -m studies.benchmarks.thresholds``). Classifiers of this package
     with a parameter `threshold` learn the same thresholds without cross-validation.
 
     Parameters

@@ -77,7 +77,7 @@ class QuasiNewton:
     """Limited-memory quasi-Newton method, started and preconditioned by the mean quadratic model of the loss.
 
     It works on the weights while their rank is nearly full, and on factors U V' where many singular values vanish. Where the
-    gap falls slowly it takes Newton's direction. `python -m benchmarks.ablation` prints what each setting is worth.
+    gap falls slowly it takes Newton's direction. `python -m studies.benchmarks.ablation` prints what each setting is worth.
 
     Parameters
     ----------

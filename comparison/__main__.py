@@ -1,8 +1,0 @@
-"""Run the command line."""
-
-import sys
-
-from comparison.command import main
-
-if __name__ == "__main__":
-    sys.exit(main())

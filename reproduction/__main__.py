@@ -1,6 +1,0 @@
-"""`python -m reproduction`: the paper's tables, figures and claims beside ours."""
-
-from reproduction.command import main
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,8 @@
+"""Run the command line."""
+
+import sys
+
+from studies.comparison.command import main
+
+if __name__ == "__main__":
+    sys.exit(main())

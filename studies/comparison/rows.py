@@ -1,0 +1,54 @@
+"""The rows of the comparison: a line for each data set, split, method and variant, in one file for each split."""
+
+import csv
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from studies.comparison import rules
+
+FOLDER = Path(__file__).resolve().parent / "results"
+KEYS = ("dataset", "split", "method", "variant")
+FACTS = (
+    "status", "reason", "params", "n_points", "search_seconds", "fit_seconds", "predict_seconds", "megabytes", "gap",
+)  # fmt: skip
+COLUMNS = (*KEYS, *FACTS, *rules.METRIC_COLUMNS, "version")
+
+
+def append(rows: Iterable[dict[str, Any]], folder: Path = FOLDER) -> None:
+    """Write the rows of a cell, all at once, behind those of its split."""
+    for row in rows:
+        path = folder / f"split-{row['split']}.csv"
+        is_new = not path.exists()
+        with open(path, "a", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+            if is_new:
+                writer.writeheader()
+            writer.writerow({name: _text(row.get(name)) for name in COLUMNS})
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, dict):
+        return json.dumps(value, sort_keys=True)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def read(folder: Path = FOLDER) -> pd.DataFrame:
+    """All rows there are."""
+    files = sorted(folder.glob("split-*.csv"))
+    if not files:
+        return pd.DataFrame(columns=list(COLUMNS))
+    frame = pd.concat([pd.read_csv(file, keep_default_na=True) for file in files], ignore_index=True)
+    frame["reason"] = frame.reason.astype(object).fillna("")
+    return frame
+
+
+def done(folder: Path = FOLDER) -> set[tuple[str, int, str]]:
+    """The cells that have rows: (data set, split, method)."""
+    frame = read(folder)
+    return set(zip(frame.dataset, frame.split, frame.method))

@@ -1,0 +1,74 @@
+"""A task: the training and test rows of one split of one data set, the same for every method."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.preprocessing import StandardScaler, normalize
+
+from rbrl import datasets
+from rbrl.datasets import CARDS
+from rbrl.decision import empty_share, filling_pays
+from rbrl.splits import random_split
+from studies.comparison import rules
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows to learn from and rows to be judged on.
+
+    Parameters
+    ----------
+    dataset : str
+    split : int
+    X, Y, X_test, Y_test : arrays
+        Labels are 0/1; those that all training rows share or lack are left out.
+    folds : tuple of arrays
+        Numbers of the training rows that are held out in turn.
+    """
+
+    dataset: str
+    split: int
+    X: Any
+    Y: Any
+    X_test: Any
+    Y_test: Any
+    folds: tuple[Any, ...]
+
+    @property
+    def never_empty(self) -> bool:
+        """Whether a row without a positive score gets its best label: so few training rows have none."""
+        return filling_pays(empty_share(self.Y))
+
+
+def make_task(dataset: str, split: int, loaded: datasets.Dataset | None = None) -> Task:
+    """The task of a split; of a data set that was loaded before, if it is given."""
+    data = loaded or datasets.load(dataset)
+    labels: Any = data.Y
+    Y = np.asarray(labels.toarray() if sparse.issparse(labels) else labels).astype(np.int64)
+    train, test = random_split(len(Y), split, rules.TRAIN_FRACTION)
+    random = np.random.default_rng(split)
+    train, test = (
+        random.permutation(rows)[:most] for rows, most in ((train, rules.TRAIN_ROWS), (test, rules.TEST_ROWS))
+    )
+    kept = Y[train].any(axis=0) & ~Y[train].all(axis=0)
+    X, X_test = _prepared(data.X[train], data.X[test])
+    folds = tuple(np.array_split(random.permutation(len(train)), rules.FOLDS))
+    return Task(dataset, split, X, Y[train][:, kept], X_test, Y[test][:, kept], folds)
+
+
+def _prepared(X: Any, X_test: Any) -> tuple[Any, Any]:
+    """Rows of unit length where they are sparse, columns of mean 0 and variance 1 where they are dense."""
+    if sparse.issparse(X):
+        return sparse.csr_matrix(normalize(X)), sparse.csr_matrix(normalize(X_test))
+    scaler = StandardScaler().fit(X)
+    return scaler.transform(X), scaler.transform(X_test)
+
+
+def kind(dataset: str) -> str:
+    """The kind of data that a data set is, for answers by kind."""
+    card = CARDS[dataset]
+    if card.n_labels > rules.MANY_LABELS:
+        return "many labels"
+    return "sparse" if card.sparse else "dense"

@@ -1,0 +1,119 @@
+"""The long way: run the plans, record the results, compute the studies, write the pages. Each step alone, too."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from rbrl.experiments import execute, progress_for, write_page
+from studies.reproduction.criteria import choices, summarise_choices
+from studies.reproduction.figures import STUDIES, NotRecorded
+from studies.reproduction.page import write_pages
+from studies.reproduction.paper import published_results
+from studies.reproduction.recorded import (
+    COMMAND,
+    PLANS,
+    Facts,
+    Recorded,
+    Stored,
+    completed,
+    docs_folder,
+    facts,
+    read_plan,
+    results_folder,
+    run_keys,
+    search_keys,
+    write_rows,
+    write_table,
+)  # fmt: skip
+from studies.reproduction.request import Request
+
+STORE = Path("runs", "paper")
+
+
+def all_steps(request: Request) -> None:
+    """Run what is missing of every plan, record it, compute the studies that are not recorded, write the page."""
+    store = request.store or STORE
+    request = replace(request, store=store)
+    failed = 0
+    for name in PLANS:
+        progress = None if request.quiet or request.json else progress_for()
+        done = execute(read_plan(name), store, jobs=request.jobs, progress=progress, data_home=request.data_home)
+        failed += done.n_failed
+    for step in (export, studies, page):
+        step(request)
+    if failed:
+        raise SystemExit(1)
+
+
+def export(request: Request) -> None:
+    """Write what a store has of the plans into the folder of results."""
+    for path in write_results(Stored(request.store or STORE), results_folder(request.folder), facts()):
+        request.tell(str(path))
+
+
+def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str] | None = None) -> list[Path]:
+    """Write what a store has of some plans into a folder: rows, tunings, and what other criteria would choose.
+
+    What the folder records already and the store has not is kept, if nothing that it depends on has changed.
+
+    Parameters
+    ----------
+    source : Stored
+    folder : path
+    said : dict
+        Facts that every file has at its head.
+    plans : iterable of str, optional
+        Default: all plans of the reproduction. Tunings that a plan shares with one before it are written once.
+
+    Returns
+    -------
+    list of Path
+    """
+    files: list[Path] = []
+    written: list[pd.DataFrame] = []
+    kept_rows, kept_efforts = Recorded(folder).kept()
+    for name in plans or PLANS:
+        rows, plan = source.rows(name), read_plan(name)
+        if rows.empty:
+            continue
+        own = said | {"plan": f"studies/reproduction/plans/{name}.toml"}
+        rows = completed(rows, run_keys(plan), kept_rows, said["date"])
+        files.append(write_rows(folder / f"{name}.csv", rows, own))
+        effort = completed(source.effort(name), search_keys(plan), kept_efforts, said["date"])
+        if not any(effort.equals(other) for other in written):
+            files.append(write_table(folder / f"{name}-tuning.csv", effort, own))
+        written.append(effort)
+    plan = read_plan("paper")
+    found = choices(source.store, plan)
+    if len(found):
+        files.append(write_table(folder / "criteria.csv", summarise_choices(found, plan.metrics), said))
+    return files
+
+
+def studies(request: Request) -> None:
+    """Figures 3 to 5 and the comparison of solvers, where they are not recorded."""
+    folder = results_folder(request.folder)
+    for name, study in STUDIES.items():
+        if Recorded(folder).has_table(name):
+            continue
+        try:
+            for part, frame in study(replace(request, datasets=())).items():
+                request.tell(str(write_table(folder / f"{part}.csv", frame, facts())))
+        except NotRecorded as reason:
+            request.tell(f"{name} left out: {reason}")
+
+
+def page(request: Request) -> None:
+    """Write docs/reproduction.md with its figures, and the page of our results; or a page of the paper's results."""
+    if request.published:
+        said = {"title": "The paper's comparison, as published", "command": f"{COMMAND} page --published"}
+        files = [write_page(published_results(), request.output / "report.html", **said)]
+    else:
+        files = write_pages(request.recorded, docs_folder())
+    for path in files:
+        request.tell(str(path))
+
+
+STEPS = {"export": export, "studies": studies, "page": page, "all": all_steps}
