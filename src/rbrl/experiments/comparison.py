@@ -15,7 +15,7 @@ from rbrl.experiments.tables import best_of, join, p_text, spread
 from rbrl.metrics import Metric, get_metric
 
 TEST_LEVEL = 0.05
-ONE_DATASET_NOTE = "One data set: its splits share rows, and say little about other data."
+ONE_DATASET_NOTE = "A test needs several data sets: splits of one data set share rows, and say little about others."
 # A verdict on fewer data sets says that they are few.
 MIN_DATASETS_FOR_VERDICT = 5
 DISTRIBUTION_TEXTS = {"exact": " (exact)", "permutation": " (by random orders)", "F": ""}
@@ -307,7 +307,7 @@ def headline(comparisons: Sequence[Comparison]) -> str:
     """Return sentences on which methods lead on which metrics, given one comparison per metric."""
     tested = [comparison for comparison in comparisons if comparison.tested]
     if not tested:
-        return "What follows describes these results; it names no winner."
+        return "There is no test, so the sentences below only describe these results and name no winner."
     leads: dict[str, list[str]] = {}
     by_chance: list[str] = []
     for comparison in tested:
@@ -398,7 +398,7 @@ def _evidence(comparison: Comparison, test: FriedmanResult) -> Iterator[str]:
     """Yield sentences on the tests and on methods and data sets that were left out."""
     f, critical = (f"{value:.2f}".replace("inf", "∞") for value in (test.f, test.critical_value))
     p_value = f"p = {p_text(test.p_value)}".replace("= <", "< ") + DISTRIBUTION_TEXTS[test.distribution]
-    too_far = "" if comparison.decides_pairs else ", more than ranks can differ by"
+    too_far = "" if comparison.decides_pairs else ", larger than any possible difference of ranks"
     nemenyi = f"Nemenyi's critical distance {comparison.distance:.2f}{too_far}"
     yield f"Friedman F_F = {f}, critical value {critical}, {p_value}; {nemenyi}."
     if smallest_wilcoxon_p(comparison.n_datasets, len(comparison.ranks)) <= TEST_LEVEL:
@@ -409,6 +409,6 @@ def _evidence(comparison: Comparison, test: FriedmanResult) -> Iterator[str]:
     if comparison.n_datasets < MIN_DATASETS_FOR_VERDICT:
         yield f"{comparison.n_datasets} data sets are few: such a test finds only large differences."
     if comparison.left_out:
-        yield f"Without {join(comparison.left_out)}, where a method has no value."
+        yield f"Left out: {join(comparison.left_out)}, where a method has no value."
     if comparison.without:
-        yield f"Without {join(comparison.without)}, which has no value anywhere."
+        yield f"Left out: {join(comparison.without)}, which has no value on any data set."

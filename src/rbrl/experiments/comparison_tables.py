@@ -122,11 +122,12 @@ def _rank_notes(results: Results) -> Iterator[str]:
     no_probabilities = {name for metric in results.metrics for name in results.without_probabilities(metric)}
     not_ranked = sorted({name for part in parts for name in part.without} - no_probabilities)
     if left_out:
-        yield f"Without {', '.join(left_out)}: not every method has a value there."
+        yield f"Data sets left out, because a method has no value there: {', '.join(left_out)}."
     if no_probabilities:
-        yield f"No probabilities: {', '.join(sorted(no_probabilities))}. Overall is without the metrics that need them."
+        names = ", ".join(sorted(no_probabilities))
+        yield f"Overall leaves out the metrics of probabilities; methods without them: {names}."
     if not_ranked:
-        yield f"Not ranked: {', '.join(not_ranked)}, which has no value anywhere."
+        yield f"Methods without any value, which are not ranked: {', '.join(not_ranked)}."
     if results.as_printed and any(part.values.nunique(axis=1).lt(part.values.shape[1]).any() for part in parts):
         yield "Methods whose means look equal share their ranks."
 
@@ -136,7 +137,7 @@ def ablation_table(results: Results, first: str, second: str) -> Table:
     table = results_table(results.only([first, second]))
     wins = sum(row[3].best and not row[2].best for row in table.rows)
     losses = sum(row[2].best and not row[3].best for row in table.rows)
-    note = f"{second} is better in {wins} of {len(table.rows)} lines, {first} in {losses}."
+    note = f"{second} is better in {wins} of {len(table.rows)} rows, {first} in {losses}."
     return replace(table, name="ablation", title=f"{first} and {second}", note=note)
 
 
@@ -174,7 +175,7 @@ def parameters_table(results: Results) -> Table:
         if counts:
             chosen.append((dataset, method, *counts.most_common(1)[0], counts.total(), len(counts)))
     rows = tuple((*(word(text) for text in row[:3]), count(row[3]), count(row[4])) for row in chosen)
-    titles = ("Data set", "Method", "Parameters chosen most often", "Splits", "Of")
+    titles = ("Data set", "Method", "Parameters chosen most often", "Chosen on", "Splits")
     frame = pd.DataFrame(chosen, columns=["dataset", "method", "params", "n_chosen", "n_splits", "n_different"])
     return Table("parameters", "Parameters chosen", titles, rows, frame, n_keys=2)
 
@@ -313,7 +314,7 @@ def _friedman_notes(comparisons: list[Comparison], alpha: float) -> Iterator[str
     elif len(tested) < len(comparisons):
         untested = [comparison for comparison in comparisons if comparison.test is None]
         which = f"No test for {_titles(untested)}" if tested else "Nothing is tested"
-        yield f"{which}: it needs two methods and two data sets on which all have a value."
+        yield f"{which}: a test needs two methods, and two data sets on which all methods have a value."
 
 
 def _titles(comparisons: list[Comparison]) -> str:

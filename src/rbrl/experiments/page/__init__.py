@@ -234,8 +234,12 @@ def _content(results: Results) -> dict[str, Any]:
 def _lead(results: Results, ranks: pd.Series, comparisons: list[Comparison]) -> str:
     numbers = {"method": len(results.methods), "data set": len(results.datasets), "metric": len(results.metrics)}
     methods, datasets, metrics = (f"{n} {noun}{'' if n == 1 else 's'}" for noun, n in numbers.items())
-    ranking = "No overall ranking: no data set has every method's value yet." if ranks.empty else headline(comparisons)
-    return f"{methods} on {datasets}, judged by {metrics}. {ranking}"
+    ranking = (
+        "There is no overall ranking: no data set has a value of every method yet."
+        if ranks.empty
+        else headline(comparisons)
+    )
+    return f"{methods} on {datasets}, compared by {metrics}. {ranking}"
 
 
 def _diagram(comparison: Comparison) -> str:
