@@ -48,7 +48,7 @@ _LAZY_NAMES = {
     "rbrl.experiments.progress": ("RichProgress", "progress_for"),
     "rbrl.experiments.results": ("RUN_KEYS", "Results"),
     "rbrl.experiments.runs": ("expand", "machine"),
-    "rbrl.experiments.specs": ("Shelf",),
+    "rbrl.experiments.specs": ("DatasetLoader", "Shelf"),
 }
 
 

@@ -77,7 +77,7 @@ class Comparison:
     @property
     def best(self) -> list[str]:
         """Methods with the lowest average rank."""
-        return lowest(self.ranks)
+        return find_lowest(self.ranks)
 
     @property
     def tested(self) -> bool:
@@ -160,7 +160,7 @@ def compare(results: Results, metric: str | Metric, alpha: float = TEST_LEVEL) -
     [['clr', 4, 0], ['br', 4, 0]]
     """
     metric = get_metric(metric)
-    values, left_out, without = complete_part(results, metric)
+    values, left_out, without = select_complete_part(results, metric)
     ranks = _average_ranks(values, metric)
     if min(values.shape) < 2:
         return Comparison(metric, values, ranks, None, None, [], left_out, without)
@@ -179,7 +179,7 @@ class CompletePart(NamedTuple):
     without: tuple[str, ...]
 
 
-def complete_part(results: Results, metric: Metric) -> CompletePart:
+def select_complete_part(results: Results, metric: Metric) -> CompletePart:
     """Return the data sets on which every method has a value, of the methods that have any value."""
     means = results.to_compare(metric)
     present = means.loc[:, means.notna().any()]
@@ -194,7 +194,7 @@ def _average_ranks(values: pd.DataFrame, metric: Metric, ties: str = "average") 
     return pd.Series(statistics.average_ranks(values, metric.greater_is_better, ties), index=values.columns)
 
 
-def lowest(ranks: pd.Series) -> list[str]:
+def find_lowest(ranks: pd.Series) -> list[str]:
     """Return the names with the lowest rank; ranks that are equal up to rounding are equal."""
     return [name for name in ranks.index if np.isclose(ranks[name], ranks.min())]
 
@@ -224,7 +224,7 @@ def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     >>> rank_table(Results.from_rows(rows)).loc["Overall"].to_dict()
     {'brl': 2.0, 'rbrl': 1.0}
     """
-    rows = {m.name: _average_ranks(complete_part(results, m).values, m, ties) for m in results.metrics}
+    rows = {m.name: _average_ranks(select_complete_part(results, m).values, m, ties) for m in results.metrics}
     table = pd.DataFrame(rows).T.reindex(columns=list(results.methods))
     incomplete = [metric.name for metric in results.metrics if results.without_probabilities(metric)]
     table.loc["Overall"] = table.drop(index=incomplete).mean(skipna=False)

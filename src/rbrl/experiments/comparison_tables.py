@@ -11,7 +11,14 @@ from typing import Any
 import pandas as pd
 
 from rbrl.datasets import CARDS, Card
-from rbrl.experiments.comparison import ONE_DATASET_NOTE, TEST_LEVEL, Comparison, compare, complete_part, rank_table
+from rbrl.experiments.comparison import (
+    ONE_DATASET_NOTE,
+    TEST_LEVEL,
+    Comparison,
+    compare,
+    rank_table,
+    select_complete_part,
+)
 from rbrl.experiments.results import Results, Sizes
 from rbrl.experiments.statistics import FriedmanResult, smallest_wilcoxon_p
 from rbrl.experiments.tables import (
@@ -117,7 +124,7 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
 
 
 def _rank_notes(results: Results) -> Iterator[str]:
-    parts = [complete_part(results, metric) for metric in results.metrics]
+    parts = [select_complete_part(results, metric) for metric in results.metrics]
     left_out = sorted({name for part in parts for name in part.left_out})
     no_probabilities = {name for metric in results.metrics for name in results.without_probabilities(metric)}
     not_ranked = sorted({name for part in parts for name in part.without} - no_probabilities)
@@ -235,15 +242,13 @@ DISTRIBUTION_NOTES = {
 }
 
 
-def friedman_table(results: Results, alpha: float = TEST_LEVEL) -> Table:
+def friedman_table(results: Results) -> Table:
     """Return Table 5: Friedman's F_F with its critical value, and Nemenyi's critical distance.
 
     Parameters
     ----------
     results : Results
         Results of a run.
-    alpha : float, default=0.05
-        Level of the tests.
 
     Returns
     -------
@@ -259,11 +264,11 @@ def friedman_table(results: Results, alpha: float = TEST_LEVEL) -> Table:
     >>> [cell.text for cell in friedman_table(Results.from_rows(rows)).rows[0]]  # no test on one data set
     ['Hamming loss ↓', '–', '–', '–', '–', '–']
     """
-    comparisons = [compare(results, metric, alpha) for metric in results.metrics]
+    comparisons = [compare(results, metric) for metric in results.metrics]
     rows = tuple(_friedman_row(comparison) for comparison in comparisons)
     frame = pd.DataFrame([_friedman_record(comparison) for comparison in comparisons])
     titles = ("Metric", "F_F", "Critical value", "p", "Critical distance", "Methods differ")
-    note = " ".join(_friedman_notes(comparisons, alpha))
+    note = " ".join(_friedman_notes(comparisons))
     return Table("friedman", "Friedman's test and Nemenyi's critical distance", titles, rows, frame, note=note)
 
 
@@ -295,11 +300,11 @@ def _friedman_row(comparison: Comparison) -> tuple[Cell, ...]:
     return title, *statistics, Cell(p_text(test.p_value), test.p_value), distance, word(answer)
 
 
-def _friedman_notes(comparisons: list[Comparison], alpha: float) -> Iterator[str]:
+def _friedman_notes(comparisons: list[Comparison]) -> Iterator[str]:
     """Yield notes on the source of the p-values and on tests that cannot decide."""
     tested: list[tuple[Comparison, FriedmanResult]] = [(c, c.test) for c in comparisons if c.test is not None]
     if tested:
-        yield f"Level {alpha:g}."
+        yield f"Level {TEST_LEVEL:g}."
     for source, text in DISTRIBUTION_NOTES.items():
         same = [comparison for comparison, test in tested if test.distribution == source]
         if same:
@@ -321,12 +326,12 @@ def _titles(comparisons: list[Comparison]) -> str:
     return ", ".join(comparison.metric.title for comparison in comparisons)
 
 
-def pairs_table(results: Results, alpha: float = TEST_LEVEL) -> Table:
+def pairs_table(results: Results) -> Table:
     """Return the best method of each metric against every other; the frame has all pairs.
 
-    The table has no rows if there is no test. The note refers to the level `alpha`.
+    The table has no rows if there is no test.
     """
-    comparisons = [compare(results, metric, alpha) for metric in results.metrics]
+    comparisons = [compare(results, metric) for metric in results.metrics]
     frames = [comparison.pairs() for comparison in comparisons]
     rows = tuple(
         _pair_row(comparison.metric, pair)
@@ -338,7 +343,7 @@ def pairs_table(results: Results, alpha: float = TEST_LEVEL) -> Table:
         "p, Holm",
     )  # fmt: skip
     frame = pd.concat(frames, ignore_index=True)
-    note = " ".join(_pairs_notes(comparisons, alpha))
+    note = " ".join(_pairs_notes(comparisons))
     return Table("pairs", "First against the others, by data set", titles, rows, frame, n_keys=3, note=note)
 
 
@@ -352,7 +357,7 @@ def _pair_row(metric: Metric, pair: Any) -> tuple[Cell, ...]:
     )
 
 
-def _pairs_notes(comparisons: list[Comparison], alpha: float) -> Iterator[str]:
+def _pairs_notes(comparisons: list[Comparison]) -> Iterator[str]:
     tested = [comparison for comparison in comparisons if comparison.test]
     if not tested:
         return
@@ -363,7 +368,7 @@ def _pairs_notes(comparisons: list[Comparison], alpha: float) -> Iterator[str]:
     yield f"p: Wilcoxon's signed-rank test with Holm's correction for all pairs, {n_pairs}."
     smallest = smallest_wilcoxon_p(n_datasets, n_methods)
     single = p_text(smallest_wilcoxon_p(n_datasets))
-    end = ", so that it can tell no two methods apart" if smallest > alpha else ""
+    end = ", so that it can tell no two methods apart" if smallest > TEST_LEVEL else ""
     yield f"On {n_datasets} data sets the test gives {single} at least, corrected {p_text(smallest)}{end}."
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from rbrl._common.extras import import_extra
 from rbrl.experiments import comparison_tables as tables
-from rbrl.experiments.comparison import Comparison, compare, headline, lowest, rank_table, verdict
+from rbrl.experiments.comparison import Comparison, compare, find_lowest, headline, rank_table, verdict
 from rbrl.experiments.results import Results
 from rbrl.experiments.tables import USUAL_FORMATS, Table, join, save_table, seconds, word, write_text
 
@@ -195,7 +195,7 @@ def _content(results: Results) -> dict[str, Any]:
     comparisons = [compare(results, metric) for metric in results.metrics]
     ranks = rank_table(results).loc["Overall"].dropna().sort_values(kind="stable")
     has_tests = any(comparison.test for comparison in comparisons)
-    best = lowest(ranks) if any(comparison.tested for comparison in comparisons) else []
+    best = find_lowest(ranks) if any(comparison.tested for comparison in comparisons) else []
     verdicts = [verdict(comparison, results) for comparison in comparisons]
     # The page says only once why there are no tests, if the reason is the same for all metrics.
     reasons = {one.evidence if one.level == "untested" else "" for one in verdicts}
