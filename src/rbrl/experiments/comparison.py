@@ -202,23 +202,12 @@ def find_lowest(ranks: pd.Series) -> list[str]:
 def rank_table(results: Results, ties: str = "average") -> pd.DataFrame:
     """Return average ranks, metrics x methods, with the mean over metrics as the row "Overall".
 
-    If some method has no probabilities, the mean is taken without the metrics of probabilities.
-
-    Parameters
-    ----------
-    results : Results
-        Results of a run.
-    ties : {"average", "minimum"}
-        Rank of tied methods: the mean of their ranks, or the smallest, as in the paper's Table 4.
-
-    Returns
-    -------
-    DataFrame
+    Tied methods get the mean of their ranks, or the smallest, as in the paper's Table 4, if `ties`
+    is "minimum". If some method has no probabilities, the mean leaves out the metrics of
+    probabilities.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results, rank_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> rank_table(Results.from_rows(rows)).loc["Overall"].to_dict()
@@ -245,16 +234,6 @@ class Verdict:
         Verdict in one sentence or two.
     evidence : str
         Statistics behind the sentence, or the reason why there are none.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results, compare, verdict
-    >>> rows = pd.DataFrame({"dataset": "sea", "method": ["br", "rbrl"], "split": 0, "metric": "hamming_loss",
-    ...                      "value": [0.2, 0.1], "status": "ok"})
-    >>> results = Results.from_rows(rows)
-    >>> verdict(compare(results, "hamming_loss"), results).level
-    'untested'
     """
 
     metric: Metric
@@ -295,12 +274,14 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
     if len(comparison.ranks) < 2:
         return Verdict(metric, "untested", f"Only {comparison.ranks.index[0]} has values: nothing to compare.", "")
     if comparison.test is None:
-        return Verdict(metric, "untested", _one_dataset_sentence(comparison, results), ONE_DATASET_NOTE)
+        return Verdict(metric, "untested", _describe_one_dataset(comparison, results), ONE_DATASET_NOTE)
     if not comparison.tested:
         reason = f"{n_datasets} data sets are too few to test {len(comparison.ranks)} methods"
-        return Verdict(metric, "untested", f"{_lead(comparison)}.", f"{reason}: no result could be significant.")
+        return Verdict(
+            metric, "untested", f"{_describe_lead(comparison)}.", f"{reason}: no result could be significant."
+        )
     level = "significant" if comparison.beaten(comparison.best[0]) else "chance"
-    return Verdict(metric, level, _test_sentence(comparison), " ".join(_evidence(comparison, comparison.test)))
+    return Verdict(metric, level, _describe_test(comparison), " ".join(_evidence(comparison, comparison.test)))
 
 
 def headline(comparisons: Sequence[Comparison]) -> str:
@@ -314,14 +295,14 @@ def headline(comparisons: Sequence[Comparison]) -> str:
         best = comparison.best
         metrics = leads.setdefault(join(best), []) if comparison.beaten(best[0]) else by_chance
         metrics.append(_title_in_sentence(comparison.metric))
-    sentences = [_leads_sentence(leads, len(comparisons)) if leads else _no_lead_sentence(tested)]
+    sentences = [_describe_leads(leads, len(comparisons)) if leads else _describe_no_lead(tested)]
     if leads and by_chance:
         sentences.append(f"On {join(by_chance)} the lead may be chance.")
     untested = [_title_in_sentence(comparison.metric) for comparison in comparisons if not comparison.tested]
     return " ".join(sentences + ([f"Not tested: {join(untested)}."] if untested else []))
 
 
-def _no_lead_sentence(tested: Sequence[Comparison]) -> str:
+def _describe_no_lead(tested: Sequence[Comparison]) -> str:
     differ = [_title_in_sentence(comparison.metric) for comparison in tested if comparison.significant]
     if not differ:
         return "No lead is larger than chance could explain."
@@ -329,7 +310,7 @@ def _no_lead_sentence(tested: Sequence[Comparison]) -> str:
     return f"The methods differ on {where}, but the lead of the first over any other may be chance."
 
 
-def _leads_sentence(leads: dict[str, list[str]], n_metrics: int) -> str:
+def _describe_leads(leads: dict[str, list[str]], n_metrics: int) -> str:
     (leader, metrics), *more = sorted(leads.items(), key=lambda item: -len(item[1]))
     verb = "rank" if " and " in leader else "ranks"
     where = _join_metrics(metrics, n_metrics)
@@ -348,7 +329,7 @@ def _title_in_sentence(metric: Metric) -> str:
     return title[:1].lower() + title[1:] if is_word else title
 
 
-def _one_dataset_sentence(comparison: Comparison, results: Results) -> str:
+def _describe_one_dataset(comparison: Comparison, results: Results) -> str:
     """Return the best and the second best methods on the only data set."""
     metric = comparison.metric
     dataset = comparison.values.index[0]
@@ -371,15 +352,15 @@ def _one_dataset_sentence(comparison: Comparison, results: Results) -> str:
     return f"{sentence}."
 
 
-def _lead(comparison: Comparison) -> str:
+def _describe_lead(comparison: Comparison) -> str:
     best = comparison.best
     verb = "ranks" if len(best) == 1 else "rank"
     rank = comparison.ranks.min()
     return f"{join(best)} {verb} first, {rank:.2f} on average over {comparison.n_datasets} data sets"
 
 
-def _test_sentence(comparison: Comparison) -> str:
-    lead = _lead(comparison)
+def _describe_test(comparison: Comparison) -> str:
+    lead = _describe_lead(comparison)
     if not comparison.significant:
         return f"{lead}, but the methods do not differ significantly."
     if not comparison.decides_pairs:

@@ -88,24 +88,10 @@ def _incomplete_note(results: Results) -> str:
 def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Table:
     """Return Table 4: average ranks over data sets, and their mean over metrics.
 
-    Parameters
-    ----------
-    results : Results
-        Results of a run.
-    ties : {"average", "minimum"}
-        Rank of tied methods: the mean of their ranks or the smallest of them.
-    digits : int, default=2
-        Number of decimals.
-
-    Returns
-    -------
-    Table
-        One row per metric, and one row for their mean.
+    Tied methods get the mean of their ranks, or the smallest of them if `ties` is "minimum".
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results, ranks_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> [[cell.text for cell in row] for row in ranks_table(Results.from_rows(rows)).rows]
@@ -206,21 +192,10 @@ def known_sizes(results: Results) -> dict[str, Card | Sizes | None]:
 
 
 def datasets_table(known: Mapping[str, Card | Sizes | None]) -> Table:
-    """Return Table 1: the sizes of data sets.
-
-    Parameters
-    ----------
-    known : mapping of str to Card, Sizes or None
-        Sizes of each data set; None if they are not known.
-
-    Returns
-    -------
-    Table
+    """Return Table 1: the sizes of data sets, by name; None if they are not known.
 
     Examples
     --------
-    >>> from rbrl.datasets import CARDS
-    >>> from rbrl.experiments import datasets_table
     >>> [cell.text for cell in datasets_table({"yeast": CARDS["yeast"]}).rows[0]]
     ['yeast', '2417', '103', '14', '4.237', '0.303', 'biology']
     """
@@ -245,20 +220,8 @@ DISTRIBUTION_NOTES = {
 def friedman_table(results: Results) -> Table:
     """Return Table 5: Friedman's F_F with its critical value, and Nemenyi's critical distance.
 
-    Parameters
-    ----------
-    results : Results
-        Results of a run.
-
-    Returns
-    -------
-    Table
-        One row per metric.
-
     Examples
     --------
-    >>> import pandas as pd
-    >>> from rbrl.experiments import Results, friedman_table
     >>> rows = pd.DataFrame({"dataset": "sea", "method": ["brl", "rbrl"], "split": 0, "metric": "hamming_loss",
     ...                      "value": [0.2, 0.1], "status": "ok"})
     >>> [cell.text for cell in friedman_table(Results.from_rows(rows)).rows[0]]  # no test on one data set

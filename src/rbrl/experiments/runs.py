@@ -350,13 +350,13 @@ def describe_changes(
         old = before.get(run.place)
         if old is not None and old != run.identity:
             changed = (name for name in sorted({*old, *run.identity}) if old.get(name) != run.identity.get(name))
-            reasons[run.method, ", ".join(IDENTITY_WORDS[name] for name in changed)] += 1
+            reasons[run.method, f"changed: {', '.join(IDENTITY_WORDS[name] for name in changed)}"] += 1
         elif run.key in finished:
             lacking = ", ".join(finished[run.key].lacks(run))
-            reason = f"the metrics, now with {lacking}" if lacking else "nothing, they had failed"
+            reason = f"changed: the metrics, now with {lacking}" if lacking else "failed before"
             reasons[run.method, reason] += 1
     notes = [
-        f"{n} run{'s' if n > 1 else ''} of {method} will be repeated; changed: {reason}."
+        f"{n} run{'s' if n > 1 else ''} of {method} will be repeated; {reason}."
         for (method, reason), n in reasons.items()
     ]
     n_gone = len(set(before) - {run.place for run in runs})
@@ -365,6 +365,6 @@ def describe_changes(
     repeated = {run.key for run in todo}
     reused = [finished[run.key].version for run in runs if run.key not in repeated]
     for other in sorted(set(reused) - {__version__}):
-        note = f"{reused.count(other)} runs are reused from rbrl {other}; this is {__version__}"
-        notes.append(f"{note}. Use a new folder to have all from one version.")
+        note = f"{reused.count(other)} runs were done by rbrl {other} and are reused; this is rbrl {__version__}"
+        notes.append(f"{note}. Use a new folder to have all results from one version.")
     return notes

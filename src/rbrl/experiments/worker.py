@@ -144,7 +144,7 @@ def _evaluate(Y: Array, predicted: Predictions, run: Run) -> tuple[dict[str, flo
 
 
 class OtherRule:
-    """Run that differs from the run that is done in its decision rule only.
+    """Run that differs from the current run only in its decision rule.
 
     Parameters
     ----------
@@ -156,12 +156,12 @@ class OtherRule:
     Attributes
     ----------
     tuning : list of FoldResult
-        Further results of its tuning, from the fits of the run that is done.
+        Further results of its tuning, from the fits of the current run.
     parameters : dict
         Parameters that make a fitted model follow this rule.
     error : str
-        Error of the evaluation with this rule. It does not fail the run that is done; the run with
-        the other rule must then be done by itself.
+        Error of the evaluation with this rule. The current run does not fail with it; the run with
+        the other rule must then do its own fits.
     """
 
     def __init__(self, run: Run, known: list[FoldResult]) -> None:
@@ -178,10 +178,10 @@ class OtherRule:
     def outcome(
         self, chosen: dict[str, Any], done: Outcome, estimator: Classifier, X_test: Matrix, Y_test: Array
     ) -> Outcome:
-        """Return the outcome of this run from the outcome and the fitted estimator of the run that is done.
+        """Return the outcome of this run from the outcome and the fitted estimator of the current run.
 
-        `chosen` is the grid point of the run that is done. This run fails if it would choose another
-        point, or if its evaluation raises an error.
+        `chosen` is the grid point of the current run. This run fails if it would choose another point,
+        or if its evaluation raises an error.
         """
         run = self.run
         folds = [*self.known, *self.tuning]

@@ -206,7 +206,7 @@ def _content(results: Results) -> dict[str, Any]:
     n_parts = {"Methods": len(results.methods), "Data sets": len(results.datasets), "Metrics": len(results.metrics)}
     n_runs = {"Splits": results.n_splits, "Runs": len(results.runs), "Failed": len(results.failures)}
     return {
-        "lead": _lead(results, ranks, comparisons),
+        "lead": _describe_results(results, ranks, comparisons),
         "counts": n_parts | n_runs if results.has_runs else n_parts,
         "verdicts": verdicts,
         "untested": reasons.pop() if len(reasons) == 1 else "",
@@ -231,7 +231,7 @@ def _content(results: Results) -> dict[str, Any]:
     }
 
 
-def _lead(results: Results, ranks: pd.Series, comparisons: list[Comparison]) -> str:
+def _describe_results(results: Results, ranks: pd.Series, comparisons: list[Comparison]) -> str:
     numbers = {"method": len(results.methods), "data set": len(results.datasets), "metric": len(results.metrics)}
     methods, datasets, metrics = (f"{n} {noun}{'' if n == 1 else 's'}" for noun, n in numbers.items())
     ranking = (
