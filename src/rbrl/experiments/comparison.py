@@ -281,7 +281,7 @@ def verdict(comparison: Comparison, results: Results) -> Verdict:
             metric, "untested", f"{_describe_lead(comparison)}.", f"{reason}: no result could be significant."
         )
     level = "significant" if comparison.beaten(comparison.best[0]) else "chance"
-    return Verdict(metric, level, _describe_test(comparison), " ".join(_evidence(comparison, comparison.test)))
+    return Verdict(metric, level, _describe_test(comparison), " ".join(_explain_test(comparison, comparison.test)))
 
 
 def headline(comparisons: Sequence[Comparison]) -> str:
@@ -375,7 +375,7 @@ def _describe_test(comparison: Comparison) -> str:
     return f"{lead}, significantly before {join(beaten)}. The lead over {join(others)} may be chance."
 
 
-def _evidence(comparison: Comparison, test: FriedmanResult) -> Iterator[str]:
+def _explain_test(comparison: Comparison, test: FriedmanResult) -> Iterator[str]:
     """Yield sentences on the tests and on methods and data sets that were left out."""
     f, critical = (f"{value:.2f}".replace("inf", "∞") for value in (test.f, test.critical_value))
     p_value = f"p = {p_text(test.p_value)}".replace("= <", "< ") + DISTRIBUTION_TEXTS[test.distribution]

@@ -85,7 +85,7 @@ def _incomplete_note(results: Results) -> str:
     return f"* mean over fewer than {results.n_splits} splits: the others failed or are still to come." if few else ""
 
 
-def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Table:
+def ranks_table(results: Results, ties: str = "average") -> Table:
     """Return Table 4: average ranks over data sets, and their mean over metrics.
 
     Tied methods get the mean of their ranks, or the smallest of them if `ties` is "minimum".
@@ -100,7 +100,7 @@ def ranks_table(results: Results, ties: str = "average", digits: int = 2) -> Tab
     ranks = rank_table(results, ties)
     names = {metric.name: heading(metric) for metric in results.metrics}
     rows = tuple(
-        (word(names.get(name, name)), *(number(line[m], digits, m in best_of(line, False, digits)) for m in ranks))
+        (word(names.get(name, name)), *(number(line[m], 2, m in best_of(line, False, 2)) for m in ranks))
         for name, line in ranks.iterrows()
     )
     frame = ranks.rename_axis("metric").reset_index().melt("metric", var_name="method", value_name="average_rank")
@@ -335,7 +335,7 @@ def _pairs_notes(comparisons: list[Comparison]) -> Iterator[str]:
     yield f"On {n_datasets} data sets the test gives {single} at least, corrected {p_text(smallest)}{end}."
 
 
-def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: str = "average") -> dict[str, Table]:
+def all_tables(results: Results, ablation: tuple[str, str] | None = None) -> dict[str, Table]:
     """Return all tables of a run, by name.
 
     Parameters
@@ -344,8 +344,6 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
         Results of a run.
     ablation : pair of str, optional
         Methods of the ablation table, Table 6. By default BRL and RBRL, if the run has both.
-    ties : {"average", "minimum"}
-        Rank of tied methods in the table of ranks.
 
     Returns
     -------
@@ -360,7 +358,7 @@ def all_tables(results: Results, ablation: tuple[str, str] | None = None, ties: 
     >>> list(all_tables(Results.from_rows(rows)))
     ['datasets', 'results', 'average-ranks', 'friedman', 'ablation', 'parameters', 'time']
     """
-    tables = [datasets_table(known_sizes(results)), results_table(results), ranks_table(results, ties)]
+    tables = [datasets_table(known_sizes(results)), results_table(results), ranks_table(results)]
     tables += [friedman_table(results), *(table for table in [pairs_table(results)] if table.rows)]
     by_lower_name = {name.lower(): name for name in results.methods}
     if ablation is None and {"brl", "rbrl"} <= set(by_lower_name):

@@ -229,7 +229,7 @@ LETTER_WIDTH = 0.085
 AXIS_DEPTH = 0.62
 
 
-def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: str | None = None) -> Figure:
+def draw_critical_difference(comparison: Comparison, width: float = 4.8) -> Figure:
     """Draw the critical-difference diagram of one metric, with the best methods on the left.
 
     Parameters
@@ -239,8 +239,6 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
         at least, and four for two methods.
     width : float, default=4.8
         Width in inches; the height follows from the number of methods.
-    title : str, optional
-        Title of the figure; by default the metric.
 
     Returns
     -------
@@ -284,7 +282,7 @@ def draw_critical_difference(comparison: Comparison, width: float = 4.8, title: 
         figure = Figure(figsize=(scale.width, height))
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, scale.width), ylim=(height, 0))
         axes.axis("off")
-        axes.text(0.06, 0.14, title or heading(comparison.metric), weight="bold", va="center", fontsize=9.5)
+        axes.text(0.06, 0.14, heading(comparison.metric), weight="bold", va="center", fontsize=9.5)
         _draw_axis(axes, scale)
         _draw_distance(axes, scale, comparison.distance)
         for low, high, level in bars:
