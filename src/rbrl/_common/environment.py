@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXTRAS = {
     "cli": ("typer", "rich"),
     "report": ("matplotlib", "jinja2", "pandas"),
-    "data": ("river", "pooch", "requests", "pandas", "pyarrow"),
+    "data": ("river", "platformdirs", "requests", "pandas", "pyarrow"),
     "dask": ("dask", "distributed"),
 }
 # Files of a control group with its limit and its use, and the field with cached files, by the name of

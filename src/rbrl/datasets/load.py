@@ -101,7 +101,7 @@ def load(name: str, data_home: str | Path | None = None, *, download: bool = Tru
 
 
 def _search_folders(data_home: str | Path | None) -> Iterator[Path]:
-    """Yield the folders to search; the cache comes last, since its location needs the package pooch."""
+    """Yield the folders to search; the cache comes last, since its location needs the package platformdirs."""
     yield from (Path(folder) for folder in (data_home, os.environ.get("RBRL_DATA")) if folder)
     yield cache_folder()
 
@@ -110,7 +110,8 @@ def cache_folder() -> Path:
     """Return the folder for downloads: RBRL_CACHE, or the user's cache folder."""
     if cache := os.environ.get("RBRL_CACHE"):
         return Path(cache)
-    return Path(import_extra("pooch", "data", "Loading a data set that is in no folder you named").os_cache("rbrl"))
+    platformdirs = import_extra("platformdirs", "data", "Loading a data set that is in no folder you named")
+    return Path(platformdirs.user_cache_dir("rbrl"))
 
 
 def check_content(dataset: Dataset, card: Card, place: str | Path) -> Dataset:
