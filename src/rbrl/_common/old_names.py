@@ -14,6 +14,7 @@ from warnings import warn
 
 # Old module, and the modules in which its names are looked up today, the first of them first.
 MODULES = {
+    "rbrl.estimators.cpnl": ("rbrl.estimators.rbrl",),
     "rbrl.explanations": ("rbrl.inspection",),
     "rbrl.onnx": ("rbrl.interop.onnx",),
     "rbrl.report": (

@@ -20,7 +20,7 @@ from rbrl._common.progress import PATIENCE_SECONDS, Models, display_for
 from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import FloatArray, LabelNames, Matrix, MatrixLike
 from rbrl.datasets import Columns
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.estimators.display import FitTask, TakesCallbacks, with_callbacks
 from rbrl.estimators.named_answers import NamedAnswers, find_label_names_parameter, set_label_names
 from rbrl.estimators.rbrl import RBRLClassifier
@@ -42,7 +42,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
 
     Parameters
     ----------
-    estimator : ObjectiveClassifier
+    estimator : ConvexClassifier
         Model with an objective, such as :class:`rbrl.RBRLClassifier`.
     param_grid : dict of str to list
         Values of parameters that change the objective but not the design: weights of losses and
@@ -92,10 +92,10 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
     best_params_: dict[str, Any]
     best_index_: int
     best_score_: float
-    best_estimator_: ObjectiveClassifier
+    best_estimator_: ConvexClassifier
 
     def __init__(
-        self, estimator: ObjectiveClassifier | None, param_grid: Grid | None, *, cv: Any = 5, scoring: Scorers = None,
+        self, estimator: ConvexClassifier | None, param_grid: Grid | None, *, cv: Any = 5, scoring: Scorers = None,
         refit: str | None = None, search_tol: float = 1e-4, random_state: int = 0, n_jobs: int | None = None,
         verbose: int = 0, label_names: LabelNames = None,
     ) -> None:  # fmt: skip
@@ -215,7 +215,7 @@ class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
         return metric
 
     def _search(
-        self, estimator: ObjectiveClassifier, data: SearchData, scoring: Scoring, metric: str, task: FitTask
+        self, estimator: ConvexClassifier, data: SearchData, scoring: Scoring, metric: str, task: FitTask
     ) -> tuple[dict[str, Any], int]:
         """Return the results of all stages, and the index of the best point."""
         cv = self._folds()

@@ -16,7 +16,7 @@ from rbrl._common.linalg import one_thread
 from rbrl._common.typing import Array, FloatArray, IntArray
 from rbrl.decision import relevant_labels
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.exceptions import in_words
 from rbrl.metrics import PAPER_METRICS, Metric, evaluate, get_metric, probabilities_of, scores_of
 from rbrl.selection.choose import Grid, Scoring, Table
@@ -139,7 +139,7 @@ def tune(
     else:
         splits = folds
     # With a limited rank, solutions are local optima, and those of neighbours need not be close.
-    any_rank = isinstance(estimator, ObjectiveClassifier) and estimator.max_rank is None and "max_rank" not in grid
+    any_rank = isinstance(estimator, ConvexClassifier) and estimator.max_rank is None and "max_rank" not in grid
     search = _search_path if any_rank and not others else _search_points
     task = _Task(estimator, grid, X, Y, names, [({}, convention), *others], tol)
     tables = Parallel(n_jobs=n_jobs)(delayed(search)(task, *split) for split in splits)

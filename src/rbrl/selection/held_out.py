@@ -15,7 +15,7 @@ from rbrl._common.frames import check_no_mask, check_same_rows, label_values, mi
 from rbrl._common.texts import check_joined_texts
 from rbrl._common.typing import Array, FloatArray, IntArray, MatrixLike
 from rbrl.estimators.base import MultiLabelClassifier
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.estimators.named_answers import find_label_names_parameter, set_label_names
 from rbrl.estimators.training_scores import THRESHOLD_SET_LATER
 from rbrl.targets import SignedTargets, label_matrix
@@ -170,7 +170,7 @@ def _score_fold(task: _Task, train: IntArray, test: IntArray) -> FloatArray:
     X_train, y_train = _safe_split(task.estimator, task.X, task.y, train)
     X_test, _ = _safe_split(task.estimator, task.X, task.y, test, train)
     model = clone(task.estimator)
-    if isinstance(task.fitted, ObjectiveClassifier):
+    if isinstance(task.fitted, ConvexClassifier):
         _start_from(model, task.fitted, train)
     weights = None if task.weights is None else task.weights[train]
     fitted = fit_varying_labels(model, X_train, y_train, task.targets, weights)
@@ -179,7 +179,7 @@ def _score_fold(task: _Task, train: IntArray, test: IntArray) -> FloatArray:
     return fitted.scores(X_test, task.targets)
 
 
-def _start_from(model: ObjectiveClassifier, fitted: ObjectiveClassifier, rows: IntArray) -> None:
+def _start_from(model: ConvexClassifier, fitted: ConvexClassifier, rows: IntArray) -> None:
     """Let a model start from the solution for all rows."""
     if hasattr(fitted, "coef_"):
         model.coef_ = fitted.coef_

@@ -11,7 +11,7 @@ from rbrl._common.checks import check_choice
 from rbrl._common.typing import FloatArray
 from rbrl.decision import RowThreshold
 from rbrl.estimators import BinaryRelevance, label_names
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.exceptions import ExportError
 from rbrl.interop.onnx.decisions import add_labels, add_probabilities, shift_scores, to_class_probabilities
 from rbrl.interop.onnx.features import as_double, check_kernel, kernel_values, landmark_values, transform
@@ -132,7 +132,7 @@ def _add_scores(graph: Graph, model: Any, X: Value) -> Value:
         return _rank_svm(graph, model, X)
     if isinstance(model, PairSVM):
         return _kernel_model(graph, model, X)
-    if isinstance(model, ObjectiveClassifier):
+    if isinstance(model, ConvexClassifier):
         untuned = _kernel_model(graph, model, X) if model.approximation is None else _approximation(graph, model, X)
         threshold = getattr(model, "threshold_", 0.0)
         return graph("Sub", untuned, threshold) if np.any(threshold) else untuned
@@ -156,7 +156,7 @@ def _kernel_model(graph: Graph, model: Any, X: Value) -> Value:
     return graph("Gemm", K, A[used], getattr(model, "intercept_", np.zeros(A.shape[1])))
 
 
-def _approximation(graph: Graph, model: ObjectiveClassifier, X: Value) -> Value:
+def _approximation(graph: Graph, model: ConvexClassifier, X: Value) -> Value:
     """Add the scores of an approximated kernel; a Nyström map is multiplied by the coefficients in advance."""
     steps = [step for _, step in getattr(model.feature_map_, "steps", [("features", model.feature_map_)])]
     for step in steps[:-1]:
