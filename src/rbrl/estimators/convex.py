@@ -4,7 +4,7 @@ import sys
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, Self, cast
 
@@ -19,7 +19,7 @@ from rbrl._common.linalg import singular_values
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Matrix, MatrixLike, issparse
 from rbrl.datasets import Dataset
 from rbrl.decision import empty_share
-from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows
+from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, should_fill_empty_rows
 from rbrl.estimators.coefficients import check_kernel, stored_weights
 from rbrl.estimators.convex_problem import BlockProblem, ConvexProblem, check_solver
 from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, with_callbacks
@@ -34,6 +34,7 @@ from rbrl.estimators.training_scores import (
     learn_threshold,
     warn_of_empty_rows,
 )
+from rbrl.estimators.validation import check_training_data
 from rbrl.exceptions import ConvergenceWarning
 from rbrl.losses import Loss
 from rbrl.losses.base import mean_weights
@@ -196,16 +197,7 @@ class ConvexClassifier(MultiLabelClassifier):
 
     @available_if(lambda model: hasattr(TakesCallbacks, "set_callbacks"))
     def set_callbacks(self, *callbacks: Any) -> Self:
-        """Set the callbacks of scikit-learn 1.9 or later, which are called with every certified gap of a fit.
-
-        Parameters
-        ----------
-        *callbacks : callbacks of scikit-learn
-
-        Returns
-        -------
-        self
-        """
+        """Set the callbacks of scikit-learn 1.9 or later, which are called with every certified gap of a fit."""
         # Not a base class: only these methods are needed.
         return cast(Any, TakesCallbacks).set_callbacks(self, *callbacks)
 
@@ -240,8 +232,7 @@ class ConvexClassifier(MultiLabelClassifier):
         """
         self._check_parameters()
         task = FitTask(self, X, y, "certified step") if getattr(self, "_skl_callbacks", None) else None
-        for name in ("pass_seconds_", "gamma_", "stream_"):
-            vars(self).pop(name, None)
+        vars(self).pop("pass_seconds_", None)
         is_frame = type(X).__module__.partition(".")[0] in FRAME_PACKAGES
         is_in_memory = isinstance(X, np.ndarray | Dataset) or issparse(X) or is_frame
         blocks = None if is_in_memory else as_blocks(X, y, sample_weight, label_mask)
@@ -252,6 +243,7 @@ class ConvexClassifier(MultiLabelClassifier):
             problem = BlockProblem(self, blocks)
         problem.on_gap = None if task is None else task.callback
         self._fit_problem(problem)
+        vars(self).pop("stream_", None)
         if task is not None:
             task.end()
         return self
@@ -262,10 +254,8 @@ class ConvexClassifier(MultiLabelClassifier):
     def _fit_problem(self, problem: ConvexProblem | BlockProblem) -> None:
         """Solve a problem, and store its solution and the numbers that the parameters stand for."""
         started = time.perf_counter()
+        vars(self).pop("gamma_", None)
         solution = problem.fit()
-        self.ridge_ = problem.ridge
-        if problem.gamma is not None:
-            self.gamma_ = problem.gamma
         self._set_threshold(problem)
         self._store_solution(solution, started)
 
@@ -279,7 +269,7 @@ class ConvexClassifier(MultiLabelClassifier):
         """Return checked rows, labels (0 is missing), weights of rows or entries, and weights of whole rows."""
         check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
         check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)
-        X, Y, _ = self._check_data(X, y)
+        X, Y, _ = check_training_data(self, X, y)
         if self.threshold != 0:
             check_classes(type(self).__name__, self.threshold, self.targets_.kind)
         weights = counted = None
@@ -364,26 +354,23 @@ class ConvexClassifier(MultiLabelClassifier):
         """
         is_matrix = self.targets_.is_matrix
         is_learned = self.threshold in THRESHOLD_METRICS
-        may_be_empty = is_matrix and self.non_empty == "auto" and not self.non_empty_ and not THRESHOLD_SET_LATER.get()
+        fills = is_matrix and should_fill_empty_rows(self)
+        may_be_empty = is_matrix and self.non_empty == "auto" and not fills and not THRESHOLD_SET_LATER.get()
         self.threshold_ = 0.0 if is_learned else float(self.threshold)
         if not (is_learned or may_be_empty):
             return
         rows = problem.training_rows()
-        blocks = self._untuned_blocks(rows.X)
+        step = max(1, LARGEST_BLOCK // self.targets_.n_columns)
+        starts = range(0, rows.X.shape[0], step)
+        blocks: Iterable[FloatArray] = (self._untuned_scores(rows.X[start : start + step]) for start in starts)
         if is_learned:
             scored = TrainingRows(rows.Y, self._untuned_scores(rows.X), rows.weights, rows.counted)
-            fills = is_matrix and self.non_empty_
             metric = str(self.threshold)
             self.threshold_ = learn_threshold(metric, problem.loss(), scored, problem.count_parameters(), fills)
-            blocks = iter([scored.scores])
+            blocks = [scored.scores]
         if may_be_empty:
             is_empty = np.concatenate([~(scores > self.threshold_).any(axis=1) for scores in blocks])
             warn_of_empty_rows(type(self).__name__, rows, is_empty, self.empty_share_)
-
-    def _untuned_blocks(self, X: Matrix) -> Iterator[FloatArray]:
-        """Yield the scores of one block of checked rows after the other, before the threshold is subtracted."""
-        step = max(1, LARGEST_BLOCK // self.targets_.n_columns)
-        return (self._untuned_scores(X[start : start + step]) for start in range(0, X.shape[0], step))
 
     def __getstate__(self) -> dict[str, Any]:
         state = cast("dict[str, Any]", super().__getstate__())
@@ -453,7 +440,8 @@ class ConvexClassifier(MultiLabelClassifier):
         check_number(owner, "max_iter", self.max_iter, low=1, integer=True)
         check_choice(owner, "low_rank", self.low_rank, ("coefficients", "function"))
         check_number(owner, "threshold", self.threshold, low=-np.inf, words=THRESHOLD_METRICS)
-        check_class_weight(owner, self.class_weight)
+        if self.class_weight is not None:
+            check_class_weight(owner, self.class_weight)
         check_kernel(self)
         check_solver(self)
 

@@ -245,9 +245,12 @@ class ConvexProblem:
         owner = type(model).__name__
         if isinstance(form, LinearForm) and not issparse(form.X):
             form.scales.warn_of_spread(owner)
-        with check_memory(self.estimate_memory(), owner):
+        with check_memory(form.estimate_memory(self.solver), owner):
             solution = self.solve(form.find_start(), model._dual_scores) if model.warm_start else self.solve()
         form.store(solution.coefficients)
+        model.ridge_, _ = form.find_ridge(model)
+        if form.gamma is not None:
+            model.gamma_ = form.gamma
         return solution
 
     def training_rows(self) -> LabelledRows:
@@ -283,13 +286,10 @@ class BlockProblem:
 
     Attributes
     ----------
-    gamma : None
-        Width of the kernel: a linear model has none.
     on_gap : callable or None
         Function that is called with every certified gap; it returns True to stop.
     """
 
-    gamma = None
     on_gap: Callable[..., bool] | None = None
     _found: Survey
     _loss: WeightedLoss
@@ -343,6 +343,7 @@ class BlockProblem:
         )
         self._store_facts(columns)
         store_weights(model, solution.coefficients)
+        model.ridge_ = self.ridge
         in_passes = blocks.pass_seconds - seconds_before
         model.pass_seconds_ = in_passes, time.perf_counter() - started - in_passes
         return solution
@@ -398,12 +399,7 @@ def solver_of(model: "ConvexClassifier") -> Solver:
 
 
 def check_solver(model: "ConvexClassifier") -> None:
-    """Check the parameters `solver` and `max_rank` of a classifier.
-
-    Parameters
-    ----------
-    model : ConvexClassifier
-    """
+    """Check the parameters `solver` and `max_rank` of a classifier."""
     owner = type(model).__name__
     if isinstance(model.solver, str):
         check_choice(owner, "solver", model.solver, tuple(SOLVERS))

@@ -205,11 +205,6 @@ class ModelForm(ABC):
         """Estimate the memory that a solver needs."""
 
     @property
-    def size(self) -> FitSize:
-        """The sizes of the data."""
-        return FitSize(self.X.shape[0], self.X.shape[1], self.n_labels)
-
-    @property
     def n_counted(self) -> float:
         """The effective number of rows."""
         return float(len(self.rows)) if self.counted is None else float(self.counted.sum())
@@ -279,11 +274,12 @@ class LinearForm(ModelForm):
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
+        size = FitSize(self.X.shape[0], self.X.shape[1], self.n_labels)
         if self.model.max_rank is not None:
-            return estimate_factors(self.size)
+            return estimate_factors(size)
         if isinstance(solver, DualAscent):
-            return estimate_dual_ascent(self.size, find_nuclear(self.model) > 0)
-        return estimate_quasi_newton(self.size, self.X)
+            return estimate_dual_ascent(size, find_nuclear(self.model) > 0)
+        return estimate_quasi_newton(size, self.X)
 
 
 class KernelForm(ModelForm):
@@ -342,7 +338,9 @@ class KernelForm(ModelForm):
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
-        return estimate_kernel(self.size, is_decomposed=not self.has_row_design)
+        return estimate_kernel(
+            FitSize(self.X.shape[0], self.X.shape[1], self.n_labels), is_decomposed=not self.has_row_design
+        )
 
     def count_parameters(self, ridge: float, design: Design | None = None) -> float:
         """Estimate the effective number of parameters from a sample of the rows, unless there is a design."""
@@ -396,7 +394,7 @@ class FeatureMapForm(ModelForm):
 
     def estimate_memory(self, solver: Solver) -> MemoryNeeds:
         """Estimate the memory that a solver needs."""
-        return estimate_feature_map(self.size, self.model.n_components)
+        return estimate_feature_map(FitSize(self.X.shape[0], self.X.shape[1], self.n_labels), self.model.n_components)
 
 
 def form_of(model: Any) -> type[ModelForm]:

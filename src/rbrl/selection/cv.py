@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.progress import PATIENCE_SECONDS, Models, display_for
@@ -32,7 +31,7 @@ from rbrl.selection.stages import Best, Stages, coarse_to_fine, one_grid
 from rbrl.targets import label_matrix
 
 
-class PathSearchCV(TakesCallbacks, NamedAnswers, Estimator):
+class PathSearchCV(TakesCallbacks, NamedAnswers):
     """Choose the parameters of a model with an objective by cross-validation.
 
     The design of each fold, such as a kernel matrix and its decomposition, is computed once, or once

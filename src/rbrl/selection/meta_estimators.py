@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from rbrl._common.bases import Estimator
 from rbrl._common.checks import check_choice, check_row_weights, users_level
 from rbrl._common.frames import check_no_mask, check_same_rows
 from rbrl._common.typing import FloatArray, IntArray, LabelNames, MatrixLike
@@ -27,7 +26,7 @@ from rbrl.targets import SignedTargets
 CALIBRATION_METHODS = ("sigmoid", "isotonic")
 
 
-class _MetaClassifier(NamedAnswers, Estimator, ABC):
+class _MetaClassifier(NamedAnswers, ABC):
     """Base class of classifiers whose scores are those of another classifier, shifted by a rule."""
 
     estimator: Any
