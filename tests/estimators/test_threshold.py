@@ -14,7 +14,7 @@ import rbrl
 from rbrl import CPNL, BRLClassifier, RBRLClassifier, RBRLClassifierCV
 from rbrl.decision import best_global_threshold, best_label_thresholds, relevant_labels
 from rbrl.estimators.coefficients import kernel_values
-from rbrl.estimators.convex_problem import BlockProblem
+from rbrl.estimators.streaming import BlockProblem
 from rbrl.estimators.training_scores import (
     TrainingRows,
     count_effective_parameters,

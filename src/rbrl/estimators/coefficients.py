@@ -1,4 +1,4 @@
-"""The attributes in which a fitted model keeps its coefficients, and the scores that they give."""
+"""The parameters of a kernel, the attributes in which a fitted model keeps its coefficients, and its scores."""
 
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -8,7 +8,7 @@ import numpy as np
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
 from rbrl.kernels import APPROXIMATIONS, KERNELS, KernelRows, gram
-from rbrl.scales import WIDTHS
+from rbrl.scales import NUCLEAR_WITH_MAX_RANK, WIDTHS
 
 # Number of kernel values that are computed at a time: 128 MB.
 KERNEL_BLOCK_ENTRIES = 2**24
@@ -103,6 +103,22 @@ def check_kernel(model: Any) -> None:
             f"{owner} with approximation={model.approximation!r} needs kernel={' or '.join(map(repr, kernels))}. Got "
             f"kernel={model.kernel!r}; choose such a kernel, or approximation=None."
         )
+
+
+def find_nuclear(model: Any) -> float:
+    """Return the weight of the nuclear norm of a classifier as a number.
+
+    Parameters
+    ----------
+    model : classifier
+
+    Returns
+    -------
+    float
+    """
+    if not isinstance(model.nuclear, str):
+        return float(model.nuclear)
+    return 0.0 if model.max_rank is None else NUCLEAR_WITH_MAX_RANK
 
 
 def kernel_parameters(model: Any, gamma: float | None = None) -> dict[str, Any]:

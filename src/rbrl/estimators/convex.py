@@ -20,12 +20,12 @@ from rbrl._common.typing import ArrayLike, FloatArray, IntArray, LabelNames, Mat
 from rbrl.datasets import Dataset
 from rbrl.decision import empty_share
 from rbrl.estimators.base import Filling, MultiLabelClassifier, Rows, should_fill_empty_rows
-from rbrl.estimators.coefficients import check_kernel, stored_weights
-from rbrl.estimators.convex_problem import BlockProblem, ConvexProblem, check_solver
+from rbrl.estimators.coefficients import check_kernel, find_nuclear, stored_weights
+from rbrl.estimators.convex_problem import ConvexProblem, check_solver
 from rbrl.estimators.display import FitTask, TakesCallbacks, show_certificate, with_callbacks
 from rbrl.estimators.entries import ClassWeight, check_class_weight, check_classes, find_entries, warn_of_missing_labels
-from rbrl.estimators.forms import find_nuclear, form_of
-from rbrl.estimators.streaming import available_if_streamable, compute_stream_coefficients, learn_rows
+from rbrl.estimators.forms import form_of
+from rbrl.estimators.streaming import BlockProblem, available_if_streamable, compute_stream_coefficients, learn_rows
 from rbrl.estimators.training_scores import (
     THRESHOLD_METRICS,
     THRESHOLD_SET_LATER,
@@ -260,12 +260,9 @@ class ConvexClassifier(MultiLabelClassifier):
         self._store_solution(solution, started)
 
     def _check_entries(
-        self,
-        X: Rows,
-        y: MatrixLike | None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Rows, y: MatrixLike | None, sample_weight: ArrayLike | None = None,
         label_mask: MatrixLike | None = None,
-    ) -> tuple[Matrix, IntArray, FloatArray | None, FloatArray | None]:
+    ) -> tuple[Matrix, IntArray, FloatArray | None, FloatArray | None]:  # fmt: skip
         """Return checked rows, labels (0 is missing), weights of rows or entries, and weights of whole rows."""
         check_same_rows(X=X, y=y, sample_weight=sample_weight, label_mask=label_mask)
         check_same_columns(y=y, sample_weight=sample_weight, label_mask=label_mask)

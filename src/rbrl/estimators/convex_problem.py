@@ -1,6 +1,5 @@
-"""The problems that a convex classifier solves: over rows in memory, and over rows in blocks."""
+"""The problem that a convex classifier solves over rows in memory."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
@@ -11,22 +10,15 @@ from sklearn.base import clone
 
 from rbrl._common.checks import check_choice, check_number
 from rbrl._common.typing import FloatArray, IntArray, Matrix, issparse
-from rbrl.datasets import Columns
-from rbrl.estimators.coefficients import is_precomputed, store_weights, stored_weights
-from rbrl.estimators.entries import WeightedLoss, warn_of_missing_labels
-from rbrl.estimators.forms import LinearForm, Pose, find_nuclear, form_of
-from rbrl.estimators.training_scores import LabelledRows, estimate_linear_parameters, take_sampled_rows
-from rbrl.estimators.validation import store_columns
+from rbrl.estimators.coefficients import find_nuclear, is_precomputed
+from rbrl.estimators.forms import LinearForm, Pose, form_of
+from rbrl.estimators.training_scores import LabelledRows
 from rbrl.losses import Loss
 from rbrl.losses.label_graph import label_counts
-from rbrl.out_of_core import Block, Blocks, fit_blocks
-from rbrl.out_of_core.design import Survey
 from rbrl.problem import Design, Objective
 from rbrl.problem.memory import MemoryNeeds, check_memory
-from rbrl.scales import intercept_column
 from rbrl.solvers import SOLVERS, DualAscent, LowRank, QuasiNewton, Solution, Solver, solve_and_certify
 from rbrl.solvers.auto import SolverRule
-from rbrl.targets import SignedTargets, agreed_names
 
 if TYPE_CHECKING:
     from rbrl.estimators.convex import ConvexClassifier
@@ -274,111 +266,6 @@ class ConvexProblem:
         float
         """
         return self.form.count_parameters(self.ridge if ridge is None else ridge, design)
-
-
-class BlockProblem:
-    """The objective of a linear classifier over rows in blocks, which is minimised in passes over them.
-
-    Parameters
-    ----------
-    model : ConvexClassifier
-    blocks : Blocks
-
-    Attributes
-    ----------
-    on_gap : callable or None
-        Function that is called with every certified gap; it returns True to stop.
-    """
-
-    on_gap: Callable[..., bool] | None = None
-    _found: Survey
-    _loss: WeightedLoss
-
-    def __init__(self, model: "ConvexClassifier", blocks: Blocks) -> None:
-        owner = type(model).__name__
-        if not form_of(model).is_linear:
-            raise ValueError(
-                f"{owner} learns a linear model from rows in blocks. Got kernel={model.kernel!r}; map the features of each "
-                "block first, for example with sklearn.kernel_approximation.Nystroem, and use kernel='linear'."
-            )
-        is_named = isinstance(model.solver, str) and model.solver in ("auto", "quasi-newton")
-        if not (is_named or isinstance(model.solver, QuasiNewton)):
-            raise ValueError(
-                f"The solver parameter of {owner} must be 'auto' or 'quasi-newton' for rows in blocks. "
-                f"Got {model.solver!r} instead."
-            )
-        self.model = model
-        self.blocks = blocks
-
-    @property
-    def ridge(self) -> float:
-        """The ridge of the model as a number."""
-        ridge = self.model.ridge
-        return self._found.scales.ridge() if isinstance(ridge, str) else float(ridge)
-
-    def fit(self) -> Solution:
-        """Solve the problem, and store the weights and the facts about the data in the model."""
-        model = self.model
-        blocks = self.blocks
-        started = time.perf_counter()
-        seconds_before = blocks.pass_seconds
-        columns = blocks.columns or Columns()
-        if model.label_names is not None:
-            n_labels = blocks.apply_to_first(_count_labels)
-            columns = replace(columns, label_names=agreed_names(model.label_names, columns.label_names, *n_labels))
-        self._loss = WeightedLoss(model.loss, model.class_weight, columns.label_names)
-        self._found, solution = fit_blocks(
-            blocks,
-            self._loss,
-            model.ridge,
-            find_nuclear(model),
-            intercept=model.fit_intercept,
-            intercept_ridge=model.intercept_ridge,
-            solver=solver_of(model),
-            start=stored_weights(model) if model.warm_start else None,
-            tol=model.tol,
-            max_iter=model.max_iter,
-            verbose=model.verbose,
-            callback=self.on_gap,
-        )
-        self._store_facts(columns)
-        store_weights(model, solution.coefficients)
-        model.ridge_ = self.ridge
-        in_passes = blocks.pass_seconds - seconds_before
-        model.pass_seconds_ = in_passes, time.perf_counter() - started - in_passes
-        return solution
-
-    def _store_facts(self, columns: Columns) -> None:
-        """Store the results of the first pass over the rows, and warn of problems that it has found."""
-        model = self.model
-        found = self._found
-        model.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
-        model.n_samples_seen_ = found.n_samples
-        model.n_features_in_ = found.n_features
-        model.empty_share_ = found.empty_share
-        if not found.sparse_features:
-            found.scales.warn_of_spread(type(model).__name__)
-        vars(model).pop("feature_names_in_", None)
-        store_columns(model, columns)
-        warn_of_missing_labels(found.known[None], columns.label_names)
-
-    def training_rows(self) -> LabelledRows:
-        """Return the sample of the rows that was kept."""
-        return take_sampled_rows(self._found)
-
-    def loss(self) -> Loss:
-        """Return the loss."""
-        return self._loss.made
-
-    def count_parameters(self) -> float:
-        """Estimate the effective number of parameters."""
-        model = self.model
-        constant = intercept_column(self.ridge, model.intercept_ridge) if model.fit_intercept else 0.0
-        return estimate_linear_parameters(self._found, self.ridge, constant)
-
-
-def _count_labels(block: Block) -> tuple[int]:
-    return (block.Y.shape[1],)
 
 
 def solver_of(model: "ConvexClassifier") -> Solver:

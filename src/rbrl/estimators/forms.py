@@ -16,6 +16,7 @@ from rbrl._common.memory import available_bytes
 from rbrl._common.typing import FloatArray, IntArray, Matrix
 from rbrl.estimators.coefficients import (
     apply_feature_map,
+    find_nuclear,
     is_precomputed,
     kernel_parameters,
     kernel_values,
@@ -46,7 +47,6 @@ from rbrl.problem.memory import (
     estimate_quasi_newton,
 )
 from rbrl.scales import (
-    NUCLEAR_WITH_MAX_RANK,
     RIDGE_OF_KERNELS,
     ColumnScales,
     intercept_column,
@@ -411,22 +411,6 @@ def form_of(model: Any) -> type[ModelForm]:
     if isinstance(model.kernel, str) and model.kernel == "linear":
         return LinearForm
     return KernelForm if getattr(model, "approximation", None) is None else FeatureMapForm
-
-
-def find_nuclear(model: Any) -> float:
-    """Return the weight of the nuclear norm of a classifier as a number.
-
-    Parameters
-    ----------
-    model : classifier
-
-    Returns
-    -------
-    float
-    """
-    if not isinstance(model.nuclear, str):
-        return float(model.nuclear)
-    return 0.0 if model.max_rank is None else NUCLEAR_WITH_MAX_RANK
 
 
 def _of_shape(found: FloatArray | None, shape: tuple[int, int]) -> FloatArray | None:

@@ -1,8 +1,10 @@
-"""Learning of linear models from one batch of rows after the other."""
+"""Learning of linear models from rows that are not all in memory: in blocks, or in one batch after the other."""
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import MethodType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -10,22 +12,136 @@ from rbrl._common.frames import check_same_columns, check_same_rows
 from rbrl._common.typing import ArrayLike, FloatArray, IntArray, MatrixLike
 from rbrl.datasets import Columns
 from rbrl.decision import empty_share
-from rbrl.estimators.coefficients import store_weights
-from rbrl.estimators.entries import check_classes, find_entries
-from rbrl.estimators.forms import find_nuclear, form_of
+from rbrl.estimators.coefficients import find_nuclear, store_weights, stored_weights
+from rbrl.estimators.convex_problem import solver_of
+from rbrl.estimators.entries import WeightedLoss, check_classes, find_entries, warn_of_missing_labels
+from rbrl.estimators.forms import form_of
+from rbrl.estimators.training_scores import LabelledRows, estimate_linear_parameters, take_sampled_rows
 from rbrl.estimators.validation import store_columns, validate_labelled_rows
 from rbrl.exceptions import InvalidLabelsError
+from rbrl.losses import Loss
 from rbrl.losses.base import mean_weights
 from rbrl.losses.label_graph import label_counts
+from rbrl.out_of_core import Block, Blocks, fit_blocks
+from rbrl.out_of_core.design import Survey
 from rbrl.out_of_core.fit import learn_batch, streamed_coefficients
 from rbrl.scales import intercept_column
-from rbrl.targets import SignedTargets, are_label_sets, label_matrix
+from rbrl.solvers import QuasiNewton, Solution
+from rbrl.targets import SignedTargets, agreed_names, are_label_sets, label_matrix
+
+if TYPE_CHECKING:
+    from rbrl.estimators.convex import ConvexClassifier
 
 # Attributes of a fit that are no longer valid after a further batch.
 FIT_ATTRIBUTES = (
     "objective_", "gap_", "rank_", "n_iter_", "n_evaluations_", "pass_seconds_", "history_", "coef_", "intercept_",
 )  # fmt: skip
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class BlockProblem:
+    """The objective of a linear classifier over rows in blocks, which is minimised in passes over them.
+
+    Parameters
+    ----------
+    model : ConvexClassifier
+    blocks : Blocks
+
+    Attributes
+    ----------
+    on_gap : callable or None
+        Function that is called with every certified gap; it returns True to stop.
+    """
+
+    on_gap: Callable[..., bool] | None = None
+    _found: Survey
+    _loss: WeightedLoss
+
+    def __init__(self, model: "ConvexClassifier", blocks: Blocks) -> None:
+        owner = type(model).__name__
+        if not form_of(model).is_linear:
+            raise ValueError(
+                f"{owner} learns a linear model from rows in blocks. Got kernel={model.kernel!r}; map the features of each "
+                "block first, for example with sklearn.kernel_approximation.Nystroem, and use kernel='linear'."
+            )
+        is_named = isinstance(model.solver, str) and model.solver in ("auto", "quasi-newton")
+        if not (is_named or isinstance(model.solver, QuasiNewton)):
+            raise ValueError(
+                f"The solver parameter of {owner} must be 'auto' or 'quasi-newton' for rows in blocks. "
+                f"Got {model.solver!r} instead."
+            )
+        self.model = model
+        self.blocks = blocks
+
+    @property
+    def ridge(self) -> float:
+        """The ridge of the model as a number."""
+        ridge = self.model.ridge
+        return self._found.scales.ridge() if isinstance(ridge, str) else float(ridge)
+
+    def fit(self) -> Solution:
+        """Solve the problem, and store the weights and the facts about the data in the model."""
+        model = self.model
+        blocks = self.blocks
+        started = time.perf_counter()
+        seconds_before = blocks.pass_seconds
+        columns = blocks.columns or Columns()
+        if model.label_names is not None:
+            n_labels = blocks.apply_to_first(_count_labels)
+            columns = replace(columns, label_names=agreed_names(model.label_names, columns.label_names, *n_labels))
+        self._loss = WeightedLoss(model.loss, model.class_weight, columns.label_names)
+        self._found, solution = fit_blocks(
+            blocks,
+            self._loss,
+            model.ridge,
+            find_nuclear(model),
+            intercept=model.fit_intercept,
+            intercept_ridge=model.intercept_ridge,
+            solver=solver_of(model),
+            start=stored_weights(model) if model.warm_start else None,
+            tol=model.tol,
+            max_iter=model.max_iter,
+            verbose=model.verbose,
+            callback=self.on_gap,
+        )
+        self._store_facts(columns)
+        store_weights(model, solution.coefficients)
+        model.ridge_ = self.ridge
+        in_passes = blocks.pass_seconds - seconds_before
+        model.pass_seconds_ = in_passes, time.perf_counter() - started - in_passes
+        return solution
+
+    def _store_facts(self, columns: Columns) -> None:
+        """Store the results of the first pass over the rows, and warn of problems that it has found."""
+        model = self.model
+        found = self._found
+        model.targets_ = SignedTargets.of_matrix(found.n_labels, found.low, found.label_type, found.sparse_labels)
+        model.n_samples_seen_ = found.n_samples
+        model.n_features_in_ = found.n_features
+        model.empty_share_ = found.empty_share
+        if not found.sparse_features:
+            found.scales.warn_of_spread(type(model).__name__)
+        vars(model).pop("feature_names_in_", None)
+        store_columns(model, columns)
+        warn_of_missing_labels(found.known[None], columns.label_names)
+
+    def training_rows(self) -> LabelledRows:
+        """Return the sample of the rows that was kept."""
+        return take_sampled_rows(self._found)
+
+    def loss(self) -> Loss:
+        """Return the loss."""
+        return self._loss.made
+
+    def count_parameters(self) -> float:
+        """Estimate the effective number of parameters."""
+        model = self.model
+        constant = intercept_column(self.ridge, model.intercept_ridge) if model.fit_intercept else 0.0
+        return estimate_linear_parameters(self._found, self.ridge, constant)
+
+
+def _count_labels(block: Block) -> tuple[int]:
+    return (block.Y.shape[1],)
 
 
 class _StreamingMethod:
