@@ -87,11 +87,6 @@ class ConvexProblem:
         self.form = form_of(model)(model, X, self.rows, self.counted, Y.shape[1], n_problems)
 
     @property
-    def gamma(self) -> float | None:
-        """The width of the kernel as a number; None for kernels without one."""
-        return self.form.gamma
-
-    @property
     def ridge(self) -> float:
         """The ridge of the model as a number."""
         return self.form.find_ridge(self.model)[0]

@@ -33,6 +33,8 @@ _INSIDE_CALL: ContextVar[bool] = ContextVar("_INSIDE_CALL", default=False)
 class NamedAnswers(ClassifierMixin, BaseEstimator):
     """Base class of all classifiers of this package: their predictions can use the names of labels.
 
+    `fit` and `partial_fit`, also of subclasses, are :func:`rbrl._common.bases.all_or_nothing`.
+
     Labels have names if they came in a data frame, as label sets or in a
     :class:`rbrl.datasets.Dataset`, or if the parameter `label_names` is set. A label without a name is
     called by its column number, and a class of a 1-D target by its own value.
@@ -42,15 +44,6 @@ class NamedAnswers(ClassifierMixin, BaseEstimator):
     label_names : sequence of str, default=None
         Names of all labels, in the order of the columns of y. This is a parameter, and not an argument
         of `fit`, so that clones have it: in a pipeline, in a search, or in a fold without some label.
-
-    Attributes
-    ----------
-    label_names_ : array (n_labels,) of str, if the labels have names
-        Names of the labels.
-    targets_ : SignedTargets
-        Coding of the labels.
-    classes_ : array (n_classes,), (n_labels,) or (n_labels, 2)
-        Classes in the form that scikit-learn reads; see :meth:`rbrl.targets.SignedTargets.sklearn_classes`.
 
     Examples
     --------
