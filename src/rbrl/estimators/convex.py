@@ -345,10 +345,7 @@ class ConvexClassifier(MultiLabelClassifier):
         return compute_stream_coefficients(self, "intercept_")
 
     def _set_threshold(self, problem: ConvexProblem | BlockProblem) -> None:
-        """Set `threshold_`, and learn it first if the parameter names a metric.
-
-        Warn if the model gives most training rows no label.
-        """
+        """Set `threshold_`, learn it if the parameter names a metric, and warn if most training rows get no label."""
         is_matrix = self.targets_.is_matrix
         is_learned = self.threshold in THRESHOLD_METRICS
         fills = is_matrix and should_fill_empty_rows(self)
