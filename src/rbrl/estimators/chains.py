@@ -38,6 +38,8 @@ class EnsembleOfChains(ReductionClassifier):
 
     Parameters
     ----------
+    estimator, kernel, C, gamma, tol : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
     n_chains : int, default=10
         Number of chains.
     max_samples : float, default=1.0
@@ -46,10 +48,12 @@ class EnsembleOfChains(ReductionClassifier):
         Votes of a chain. "hard" means its predicted labels. "soft" means the probabilities of the labels,
         given its predictions of the labels before; for base learners without probabilities, the logistic
         function of the decision value.
+    non_empty, n_jobs : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
     random_state : int, RandomState or None, default=None
         Seed of the random orders and rows.
-    estimator, kernel, C, gamma, tol, non_empty, n_jobs, label_names
-        As in :class:`BinaryRelevance`, with the same defaults.
+    label_names : as in :class:`BinaryRelevance`
+        The same parameter, with the same default.
 
     Attributes
     ----------

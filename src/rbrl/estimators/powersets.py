@@ -123,13 +123,15 @@ class LabelPowerset(ReductionClassifier):
 
     Parameters
     ----------
+    estimator, kernel, C, gamma, tol : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
     votes : {"hard", "soft"}, default="hard"
         "hard" predicts the label set of the best class. "soft" predicts a label if the sets that contain
         it have more than half of the probability. This also ranks the labels, and may predict a set that
         no training row has. The probabilities of a base learner without probabilities are the softmax of
         its decision values times `sharpness_`.
-    estimator, kernel, C, gamma, tol, non_empty, label_names
-        As in :class:`BinaryRelevance`, with the same defaults.
+    non_empty, label_names : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
 
     Attributes
     ----------
@@ -191,6 +193,8 @@ class RAkEL(ReductionClassifier):
 
     Parameters
     ----------
+    estimator, kernel, C, gamma, tol : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
     overlapping : bool, default=True
         If True, each subset is drawn from all labels, and the subsets are distinct. If False, they are a
         random partition of the labels, whose last part may be smaller.
@@ -204,10 +208,12 @@ class RAkEL(ReductionClassifier):
         Votes of a subset. "hard" means its predicted labels, and "soft" the probabilities of its labels.
         For base learners without probabilities, they come from the softmax of the decision values times
         `sharpness_`.
+    non_empty, n_jobs : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
     random_state : int, RandomState or None, default=None
         Seed of the random subsets.
-    estimator, kernel, C, gamma, tol, non_empty, n_jobs, label_names
-        As in :class:`BinaryRelevance`, with the same defaults.
+    label_names : as in :class:`BinaryRelevance`
+        The same parameter, with the same default.
 
     Attributes
     ----------

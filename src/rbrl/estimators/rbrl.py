@@ -290,10 +290,10 @@ class CPNL(ConvexClassifier):
     n_neighbors : int, default=3
         Number that limits the neighbours of a label in a graph. As in the authors' program, the entries above
         the `n_neighbors`-th largest entry of its row are kept. These are usually `n_neighbors` - 1 entries.
-    kernel, gamma, degree, coef0, fit_intercept, intercept_ridge, non_empty, label_names, threshold
-        As in :class:`RBRLClassifier`, with the same defaults.
-    solver, tol, max_iter, warm_start, verbose
-        As in :class:`RBRLClassifier`, with the same defaults.
+    kernel, gamma, degree, coef0, fit_intercept, intercept_ridge, non_empty : as in :class:`RBRLClassifier`
+        The same parameters, with the same defaults.
+    solver, tol, max_iter, warm_start, verbose, label_names, threshold : as in :class:`RBRLClassifier`
+        The same parameters, with the same defaults.
 
     Attributes
     ----------

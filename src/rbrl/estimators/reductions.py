@@ -352,12 +352,14 @@ class CalibratedLabelRanking(BinaryBankClassifier):
 
     Parameters
     ----------
+    estimator, kernel, C, gamma, tol : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
     votes : {"hard", "soft"}, default="hard"
         Votes of a comparison. "hard" gives one vote to the winner. "soft" divides the vote by the
         probabilities of the two labels; for base learners without probabilities, by the logistic function
         of the decision value.
-    estimator, kernel, C, gamma, tol, non_empty, n_jobs, label_names
-        As in :class:`BinaryRelevance`, with the same defaults.
+    non_empty, n_jobs, label_names : as in :class:`BinaryRelevance`
+        The same parameters, with the same defaults.
 
     Attributes
     ----------
