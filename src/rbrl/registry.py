@@ -13,7 +13,7 @@ from rbrl.estimators.rbrl import CPNL, BRLClassifier, RBRLClassifier
 from rbrl.estimators.reductions import BinaryRelevance, CalibratedLabelRanking
 from rbrl.ranking_svm.estimators import CalibratedRankSVM, RankSVM, RankSVMz
 
-__all__ = ["METHODS", "REGISTRY", "Grid", "Method"]
+__all__ = ["METHODS", "REGISTRY", "Method"]
 
 # Values of parameters; every combination of the values is a candidate.
 Grid: TypeAlias = Mapping[str, Sequence[float]]

@@ -22,7 +22,7 @@ from rbrl.experiments.methods import Classifier, build, inner_names
 from rbrl.experiments.runs import Fold, Outcome, Run, by_point, machine, missing_points
 from rbrl.metrics import ReliabilityBins, reliability_bins
 from rbrl.selection import choose, tune
-from rbrl.selection.grid import Predictions, predict_for_metrics
+from rbrl.selection.grid_search import Predictions, predict_for_metrics
 from rbrl.splits import IterativeStratifiedShuffleSplit, random_split
 
 Grid: TypeAlias = dict[str, list[Any]]
