@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbrl import datasets, evaluate
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.losses import Loss, Terms, entry_weights
 from rbrl.solvers import SolverResult, lower_bound
 from rbrl.solvers.base import explain_unconverged
@@ -105,7 +105,7 @@ def _gap(objective, point):
     return relative_gap(point.value, lower_bound(objective, point.W, point.loss, adjoint))
 
 
-class ExponentialClassifier(ObjectiveClassifier):
+class ExponentialClassifier(ConvexClassifier):
     """Linear or kernel classifier with the exponential loss, ridge and nuclear norm."""
 
     def loss(self, count_labels):

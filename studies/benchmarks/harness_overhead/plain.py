@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from rbrl.datasets import load
-from rbrl.estimators.convex import ObjectiveClassifier
+from rbrl.estimators.convex import ConvexClassifier
 from rbrl.experiments import Plan
 from rbrl.metrics import evaluate
 from rbrl.registry import REGISTRY
@@ -52,7 +52,7 @@ def run(plan, data, X, Y, method, split, params):
 
 def cross_validate(model, grid, X, Y, folds, seed):
     """All grid points on all folds: by the library's search where it saves work, else fit by fit."""
-    if isinstance(model, ObjectiveClassifier) or "fit_many" in vars(type(model)):
+    if isinstance(model, ConvexClassifier) or "fit_many" in vars(type(model)):
         return tune(model, grid, X, Y, folds=folds, seed=seed)
     splits = list(KFold(folds, shuffle=True, random_state=seed).split(X))
     fits = [(clone(model).set_params(**point), *fold) for point in ParameterGrid(grid) for fold in splits]
