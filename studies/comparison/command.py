@@ -23,7 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     running.add_argument("--study", choices=["more-rows", "wide"], help="a study beside the main run; see RULES.md")
     running.add_argument("--jobs", type=int, default=1, help="cells at a time")
     commands.add_parser("environments", help="make the environments of methods that are commands")
-    writing = commands.add_parser("page", help="write docs/comparison.md, docs/comparison.html and the figures")
+    writing = commands.add_parser("page", help="write docs/comparison.md and its figures")
+    writing.add_argument("--html", type=Path, metavar="FILE", help="write them into one HTML file as well")
     checking = commands.add_parser("check", help="compute random rows anew; exit code 1 if one differs")
     checking.add_argument("--rows", type=int, default=10, help="how many")
     checking.add_argument("--seed", type=int, default=0, help="which")
@@ -52,7 +53,7 @@ def _page(asked: argparse.Namespace) -> int:
     from studies.comparison.answers import Findings
     from studies.comparison.page import README, with_answers, write_pages
 
-    for path in write_pages(asked.results):
+    for path in write_pages(asked.results, html=asked.html):
         print(path)
     README.write_text(
         with_answers(README.read_text(encoding="utf-8"), Findings(rows.read(asked.results))), encoding="utf-8"

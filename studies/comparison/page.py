@@ -1,4 +1,4 @@
-"""The page: Markdown from a template, and the same as one HTML file."""
+"""The page of the comparison: Markdown from a template, and on request one HTML file of the same text."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,17 +35,15 @@ BEGIN, END = "<!-- comparison: written by `python -m studies.comparison page` --
 DETAILS = (SCORES, LABELS, "f1_macro_each", "ranking_loss")
 
 
-def write_pages(results: Path = rows.FOLDER, docs: Path = DOCS) -> list[Path]:
-    """Write comparison.md, comparison.html and the figures."""
+def write_pages(results: Path = rows.FOLDER, docs: Path = DOCS, html: Path | None = None) -> list[Path]:
+    """Write comparison.md and its figures, and all of it into one HTML file if `html` names one."""
     findings = Findings(rows.read(results))
     images = draw_all(findings, docs)
     text = render(findings, images, results)
-    page = to_page(text, {}, {})
-    return [
-        write_text(docs / "comparison.md", text),
-        write_text(docs / "comparison.html", page),
-        *(docs / place for place in images.values()),
-    ]
+    files = [write_text(docs / "comparison.md", text), *(docs / place for place in images.values())]
+    if html:
+        files.append(write_text(html, to_page(text, {}, {}, docs)))
+    return files
 
 
 def with_answers(readme: str, findings: Findings) -> str:

@@ -239,6 +239,15 @@ def run(
         float, typer.Option(min=0, help="oracle: processor minutes for searches that are not recorded yet.")
     ] = 0.0,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of figures and pages.")] = Path("paper"),
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="page: write all pages and figures into one HTML file as well.",
+            show_default=False,
+        ),
+    ] = None,
     data_home: Annotated[
         Path | None, typer.Option(help="Folder of data files, NAME.npz or NAME.arff.", show_default=False)
     ] = None,
@@ -262,6 +271,8 @@ def run(
     `python -m studies.reproduction table4 --run runs/paper --plan paper-fair`
 
     `python -m studies.reproduction observations`
+
+    `python -m studies.reproduction page --html runs/reproduction.html`
     """
     if published is None:
         published = what in STATISTICS and store is None and results is None and plan == "paper"
@@ -274,6 +285,7 @@ def run(
         methods=tuple(method or ()),
         splits=tuple(split or ()),
         output=output,
+        html=html,
         data_home=data_home,
         jobs=jobs,
         minutes=minutes,

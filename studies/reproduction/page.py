@@ -1,4 +1,4 @@
-"""The pages of the reproduction: Markdown from templates, and one HTML page from the same text."""
+"""The pages of the reproduction: Markdown from templates, and on request one HTML file of the same text."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -59,17 +59,30 @@ PAGES = {
 NOTES = ("observations", "cells", "ablation", "time", "convergence", "sensitivity", "unsaid", "cost")
 
 
-def write_pages(recorded: Recorded, docs: Path) -> list[Path]:
-    """Write reproduction.md, the pages that it links to, their figures, and reproduction.html, which has all of them."""
+def write_pages(recorded: Recorded, docs: Path, html: Path | None = None) -> list[Path]:
+    """Write reproduction.md, the pages that it links to and their figures.
+
+    Parameters
+    ----------
+    recorded : Recorded
+    docs : path
+        Folder of the documentation.
+    html : path, optional
+        File for all pages and figures together; default: none is written.
+
+    Returns
+    -------
+    list of Path
+        The files that were written.
+    """
     images = draw_all(recorded, docs / IMAGES)
     texts = render(recorded, images)
     files = [write_text(docs / _place(name), text) for name, text in texts.items()]
-    page = to_page(texts[FIRST], {name: texts[name] for name in PAGES}, PAGES)
-    return [
-        *files,
-        write_text(docs / f"{FIRST}.html", page),
-        *(docs / IMAGES / one["file"] for part in images.values() for one in part),
-    ]
+    files += [docs / IMAGES / one["file"] for part in images.values() for one in part]
+    if html:
+        page = to_page(texts[FIRST], {name: texts[name] for name in PAGES}, PAGES, docs)
+        files.append(write_text(html, page))
+    return files
 
 
 def _place(name: str) -> Path:

@@ -33,6 +33,8 @@ class Request:
         The part of the results that is asked for; empty means all.
     output : path
         Folder of figures and pages.
+    html : path, optional
+        File for all pages and figures together; default: none.
     data_home : path, optional
         Folder of data files.
     jobs : int
@@ -51,6 +53,7 @@ class Request:
     methods: tuple[str, ...] = ()
     splits: tuple[int, ...] = ()
     output: Path = Path("paper")
+    html: Path | None = None
     data_home: Path | None = None
     jobs: int = 1
     minutes: float = 0.0

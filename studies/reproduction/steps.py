@@ -111,7 +111,7 @@ def page(request: Request) -> None:
         said = {"title": "The paper's comparison, as published", "command": f"{COMMAND} page --published"}
         files = [write_page(published_results(), request.output / "report.html", **said)]
     else:
-        files = write_pages(request.recorded, docs_folder())
+        files = write_pages(request.recorded, docs_folder(), request.html)
     for path in files:
         request.tell(str(path))
 

@@ -47,10 +47,11 @@ def plain(recorded):
 
 
 def test_the_committed_page_is_that_of_the_committed_rows(findings, tmp_path):
-    write_pages(docs=tmp_path)
-    for name in ("comparison.md", "comparison.html"):
-        fresh, old = ((folder / name).read_text(encoding="utf-8") for folder in (tmp_path, DOCS))
-        assert fresh == old, f"{name}: run `python -m studies.comparison page`"
+    html = tmp_path / "one" / "comparison.html"
+    assert html in write_pages(docs=tmp_path, html=html)
+    assert not re.search(r'(src|href)="(?!data:|https?:)', html.read_text(encoding="utf-8"))
+    fresh, old = ((folder / "comparison.md").read_text(encoding="utf-8") for folder in (tmp_path, DOCS))
+    assert fresh == old, "run `python -m studies.comparison page`"
     assert with_answers(README.read_text(encoding="utf-8"), findings) == README.read_text(encoding="utf-8")
     assert {path.name for path in (tmp_path / IMAGES).iterdir()} == {path.name for path in (DOCS / IMAGES).iterdir()}
 

@@ -142,12 +142,12 @@ def test_a_store_is_exported_checked_and_written_about(reproduce, project):
     )
     codes = [reproduce("table3", "--check", "--seed", 1, "--split", 0).code]
     assert codes == [1]
-    assert reproduce("page").code == 0
+    assert reproduce("page", "--html", "runs/all.html").code == 0
     page = (project / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert "4 of 4 runs" in page
     commands = (project / "docs" / "reproduction" / "commands.md").read_text(encoding="utf-8")
     assert "--dataset yeast --method br --split 0" in commands
-    assert (project / "docs" / "reproduction.html").is_file()
+    assert (project / "runs" / "all.html").is_file()
 
 
 def test_all_runs_records_and_writes_and_does_nothing_twice(reproduce, project):
