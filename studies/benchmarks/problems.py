@@ -1,6 +1,7 @@
 """Problems that several benchmarks share, and how they write their results."""
 
 import csv
+import io
 import os
 import sys
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from rbrl.datasets.catalogue import canonical_order, row_digests
 from rbrl.losses import PairwiseSquaredHinge, SquaredHinge, WeightedSum
 from rbrl.problem import SpectralDesign, eigen_design, with_constant
 from rbrl.problem.objective import Objective
+from studies.text_files import append_rows, read_text
 
 
 def folder(variable):
@@ -106,17 +108,15 @@ def write_results(file, title, text, rows, after=""):
 
 
 def write_rows(file, columns, rows, mode="a"):
-    """Rows of a table that a benchmark can go on with; with the mode "w" they take the place of what was there."""
-    with file.open(mode, encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, columns, lineterminator="\n")
-        if out.tell() == 0:
-            writer.writeheader()
-        writer.writerows(rows)
+    """Add rows to a table that a benchmark can continue; with the mode "w" they replace the rows that it has."""
+    if mode == "w":
+        file.unlink(missing_ok=True)
+    append_rows(file, columns, rows)
 
 
 def read_rows(file, key):
-    """Rows that were written, by their values in the columns `key`."""
+    """Return the rows of a table by their values in the columns `key`."""
     if not file.exists():
         return {}
-    with file.open(encoding="utf-8", newline="") as lines:
-        return {tuple(row[name] for name in key): row for row in csv.DictReader(lines)}
+    lines = io.StringIO(read_text(file), newline="")
+    return {tuple(row[name] for name in key): row for row in csv.DictReader(lines)}

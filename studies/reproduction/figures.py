@@ -16,7 +16,7 @@ from rbrl.metrics import get_metric
 from studies.reproduction import studies
 from studies.reproduction.drawings import draw_convergence, draw_gamma, draw_leads, draw_pairs
 from studies.reproduction.paper import OVERALL, as_published, by_decision_values, key, published_results
-from studies.reproduction.recorded import Recorded
+from studies.reproduction.recorded import Recorded, table_file
 from studies.reproduction.request import Request
 from studies.reproduction.verdicts import RANKING, ROPE, gains
 
@@ -125,7 +125,7 @@ def study(request: Request, name: str) -> pd.DataFrame:
     """The recorded frame of a study, computed where other data were asked for or there is none."""
     if request.datasets or request.store or not request.recorded.has_table(name):
         return STUDIES[name](request)[name]
-    request.tell(f"from {request.recorded.folder / name}.csv")
+    request.tell(f"from {table_file(request.recorded.folder, name)}")
     return request.recorded.table(name)
 
 

@@ -30,7 +30,7 @@ from rbrl.selection import tune
 from studies.reproduction.causes import explained
 from studies.reproduction.cells import FAR, NEAR, cells, distance
 from studies.reproduction.paper import as_published, key, printed
-from studies.reproduction.recorded import Recorded, facts, read_plan, write_table
+from studies.reproduction.recorded import Recorded, facts, read_plan, table_file, write_table
 from studies.reproduction.studies import parts
 
 TABLE = "oracle"
@@ -196,7 +196,7 @@ def run(
         found = search(one, plan, data)
         used += time.process_time() - started
         done = pd.concat([done, found], ignore_index=True) if len(done) else found
-        write_table(recorded.folder / f"{TABLE}.csv", done, facts(plan="studies/reproduction/plans/paper.toml"))
+        write_table(table_file(recorded.folder, TABLE), done, facts(plan="studies/reproduction/plans/paper.toml"))
     return done
 
 

@@ -1,5 +1,6 @@
 """Plans and recorded results: where they lie, how they are read and written, with what made them."""
 
+import io
 import json
 import shlex
 import sys
@@ -12,7 +13,7 @@ import pandas as pd
 
 from rbrl import __version__
 from rbrl.experiments import RUN_KEYS, Plan, Shelf, Store, expand, machine
-from rbrl.experiments.tables import write_text
+from studies.text_files import read_text, write_text
 
 # Plans and results lie here, the pages that are written about them in docs beside it.
 FOLDER = Path(__file__).resolve().parent
@@ -47,14 +48,18 @@ def write_table(path: Path, frame: pd.DataFrame, said: Facts) -> Path:
 
 def read_table(path: Path) -> tuple[pd.DataFrame, Facts]:
     """Return (frame, facts) of a file that `write_table` wrote."""
-    said: Facts = {}
-    with open(path, encoding="utf-8") as stream:
-        start = stream.tell()
-        while (line := stream.readline()).startswith(MARK):
-            name, _, value = line.removeprefix(MARK).partition(": ")
-            said[name], start = json.loads(value), stream.tell()
-        stream.seek(start)
-        return pd.read_csv(stream), said
+    facts_of_file: Facts = {}
+    text = read_text(path)
+    while text.startswith(MARK):
+        line, _, text = text.partition("\n")
+        name, _, value = line.removeprefix(MARK).partition(": ")
+        facts_of_file[name] = json.loads(value)
+    return pd.read_csv(io.StringIO(text)), facts_of_file
+
+
+def table_file(folder: Path, name: str) -> Path:
+    """Return the file of a table in a folder of results."""
+    return folder / f"{name}.csv.gz"
 
 
 def run_keys(plan: Plan) -> dict[Place, str]:
@@ -214,10 +219,10 @@ class Recorded:
 
     def has_table(self, name: str) -> bool:
         """Whether there is such a table."""
-        return (self.folder / f"{name}.csv").is_file()
+        return table_file(self.folder, name).is_file()
 
     def _path(self, name: str) -> Path:
-        path = self.folder / f"{name}.csv"
+        path = table_file(self.folder, name)
         if not path.is_file():
             raise FileNotFoundError(f"no such results: {path}; `{COMMAND} export --run STORE` writes them")
         return path

@@ -24,6 +24,7 @@ from studies.reproduction.recorded import (
     results_folder,
     run_keys,
     search_keys,
+    table_file,
     write_rows,
     write_table,
 )  # fmt: skip
@@ -80,15 +81,15 @@ def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str
             continue
         own = said | {"plan": f"studies/reproduction/plans/{name}.toml"}
         rows = completed(rows, run_keys(plan), kept_rows, said["date"])
-        files.append(write_rows(folder / f"{name}.csv", rows, own))
+        files.append(write_rows(table_file(folder, name), rows, own))
         effort = completed(source.effort(name), search_keys(plan), kept_efforts, said["date"])
         if not any(effort.equals(other) for other in written):
-            files.append(write_table(folder / f"{name}-tuning.csv", effort, own))
+            files.append(write_table(table_file(folder, f"{name}-tuning"), effort, own))
         written.append(effort)
     plan = read_plan("paper")
     found = choices(source.store, plan)
     if len(found):
-        files.append(write_table(folder / "criteria.csv", summarise_choices(found, plan.metrics), said))
+        files.append(write_table(table_file(folder, "criteria"), summarise_choices(found, plan.metrics), said))
     return files
 
 
@@ -100,7 +101,7 @@ def studies(request: Request) -> None:
             continue
         try:
             for part, frame in study(replace(request, datasets=())).items():
-                request.tell(str(write_table(folder / f"{part}.csv", frame, facts())))
+                request.tell(str(write_table(table_file(folder, part), frame, facts())))
         except NotRecorded as reason:
             request.tell(f"{name} left out: {reason}")
 

@@ -1,7 +1,7 @@
 """Switch off one feature of the quasi-Newton solver at a time: ``python -m studies.benchmarks.ablation``, with RBRL_DATA.
 
 Every result is written to ``results.csv`` at once, and the same command continues where it was interrupted.
-``removed.csv`` has the results of features that were removed since, and of the solver before that.
+``removed.csv.gz`` has the results of features that were removed since, and of the solver before that.
 """
 
 import time
@@ -17,7 +17,7 @@ from studies.benchmarks.ablation.held_out import held_out_problems
 from studies.benchmarks.problems import markdown, read_rows, write_results, write_rows
 
 RESULTS = Path(__file__).with_name("results.csv")
-REMOVED = Path(__file__).with_name("removed.csv")
+REMOVED = Path(__file__).with_name("removed.csv.gz")
 COLUMNS = ("feature", "problem", "evaluations", "cpu", "gap", "certified")
 KEY = ("feature", "problem")
 TOL = 1e-4

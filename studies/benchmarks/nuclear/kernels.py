@@ -1,6 +1,6 @@
 """Measure the gain of the nuclear norm of RBF models: ``python -m studies.benchmarks.nuclear.kernels``.
 
-RBRL_DATA names the folder of data sets. Every fit is written to ``kernels.csv`` at once, and the
+RBRL_DATA names the folder of data sets. Every fit is written to ``kernels.csv.gz`` at once, and the
 same command continues where it was interrupted; ``--again`` measures everything anew. The page is
 ``kernels.md``.
 """
@@ -19,7 +19,7 @@ from rbrl import RBRLClassifier, __version__, evaluate
 from studies.benchmarks.nuclear.__main__ import CHOOSING, METRICS, REPORTING
 from studies.benchmarks.problems import dataset, markdown, read_rows, write_rows
 
-RESULTS = Path(__file__).with_suffix(".csv")
+RESULTS = Path(__file__).with_suffix(".csv.gz")
 SEEDS = (0, 1, 2)
 MOST_ROWS = 1000
 WEIGHTS = (0.1, 1.0, 10.0)

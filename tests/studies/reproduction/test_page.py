@@ -32,14 +32,14 @@ def recorded(tmp_path_factory):
     plans = {"paper": far, "paper-fair": None, "paper-hamming-loss": far, "paper-quick": None}
     for name, change in plans.items():
         rows = published_rows(change=change)
-        write_rows(folder / f"{name}.csv", rows, facts())
-        write_table(folder / f"{name}-tuning.csv", effort(rows), facts())
+        write_rows(folder / f"{name}.csv.gz", rows, facts())
+        write_table(folder / f"{name}-tuning.csv.gz", effort(rows), facts())
     emotions = published_rows(datasets=["emotions"])
-    write_rows(folder / "paper-unscaled.csv", emotions, facts())
-    write_rows(folder / "paper-two-metrics.csv", published_rows(datasets=["emotions", "arts"]), facts())
+    write_rows(folder / "paper-unscaled.csv.gz", emotions, facts())
+    write_rows(folder / "paper-two-metrics.csv.gz", published_rows(datasets=["emotions", "arts"]), facts())
     chosen = pd.DataFrame([("arts", "br", name_of(one), 2, 0.5) for one in CRITERIA])
     chosen.columns = ["dataset", "method", "criterion", "n_tunings", "same"]
-    write_table(folder / "criteria.csv", chosen, facts())
+    write_table(folder / "criteria.csv.gz", chosen, facts())
     return Recorded(folder)
 
 

@@ -1,5 +1,6 @@
 """Every number of the README's section and of the first screen of the page, recomputed from the rows in another way."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -21,7 +22,7 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def means(plan, metric):
-    rows = pd.read_csv(RESULTS / f"{plan}.csv", comment="#")
+    rows = pd.read_csv(RESULTS / f"{plan}.csv.gz", comment="#")
     rows = rows[~rows.method.isin(["brl", "clr-soft"])]
     return rows.pivot_table(index="dataset", columns="method", values=metric)
 
@@ -118,16 +119,16 @@ def first_screen():
 
 def test_first_screen_of_the_page():
     head, _, body = first_screen().partition("\n## ")
-    with open(RESULTS / "paper.csv", encoding="utf-8") as stream:
+    with gzip.open(RESULTS / "paper.csv.gz", "rt", encoding="utf-8") as stream:
         said = dict(line[2:].split(": ", 1) for line in stream if line.startswith("# "))
-    rows = pd.read_csv(RESULTS / "paper.csv", comment="#")
+    rows = pd.read_csv(RESULTS / "paper.csv.gz", comment="#")
     made = [json.loads(said[name]) for name in said if name in ("date", "version") or name.startswith("machine")]
     date = next(one for one in made if re.fullmatch(r"\d{4}-\d\d-\d\d", one))
     others = [one for one in made if one != date]
     runs = [str((rows.status == "ok").sum()), "1000"]
     assert NUMBER.findall(head) == [*runs, *NUMBER.findall(" ".join([date, *others]))]
     br, precision = leads("paper-fair", "ranking_loss", "br"), leads("paper-fair", "average_precision", "br")
-    rows = pd.read_csv(RESULTS / "paper-fair.csv", comment="#")
+    rows = pd.read_csv(RESULTS / "paper-fair.csv.gz", comment="#")
     precisions = rows.pivot_table(index="dataset", columns="method", values="average_precision")
     hard_votes = precisions["clr"] - precisions["clr-soft"]
     assert NUMBER.findall(body) == [
