@@ -36,7 +36,7 @@ print(f"objective {best.objective_:.4f}, proved to within {best.gap_:.0e} of its
 
 
 def stopped_after(n_steps, solver):
-    """What is proved of a fit of so many steps, and what is true of it: (gap, distance from the optimum)."""
+    """Return the certified gap of a fit after some steps, and its true distance from the optimum."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = RBRLClassifier(ridge=10, nuclear=10, tol=1e-9, max_iter=n_steps, solver=solver).fit(X, train.Y)

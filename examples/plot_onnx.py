@@ -41,7 +41,7 @@ def graph_of(model, dtype="float64"):
 
 
 def differences(model, dtype):
-    """How far the scores of the graph are from those of the model, as shares of the largest; labels that differ."""
+    """Return the relative differences between the scores of the graph and the model, and the labels that differ."""
     labels, scores = graph_of(model, dtype)(rows)
     expected = model.decision_function(rows)
     return np.sort(np.abs(scores - expected).ravel()) / np.abs(expected).max(), (labels != model.predict(rows)).sum()
@@ -63,7 +63,7 @@ SIZES, REPEATS = (1, 4, 16, 64, 256, 900), 5
 
 
 def seconds(task, rows, enough=0.005):
-    """Of one call; as many are made as fill the clock's ticks."""
+    """Return the seconds of one call, averaged over enough calls for the clock."""
     started, n_calls = time.process_time(), 0
     while (passed := time.process_time() - started) < enough:
         task(rows)
@@ -72,7 +72,7 @@ def seconds(task, rows, enough=0.005):
 
 
 def microseconds(model, rows):
-    """Of a call of `predict`, and of the graph."""
+    """Return the microseconds of a call of `predict`, and of the graph."""
     tasks = (model.predict, graph_of(model))
     return 1e6 * np.min([[seconds(task, rows) for task in tasks] for _ in range(REPEATS)], axis=0)
 

@@ -40,7 +40,7 @@ def batches(n_rows):
 
 
 def peak_megabytes(task):
-    """What a task gives, and the most memory that was in use meanwhile."""
+    """Return the result of a task, and the peak memory during it."""
     tracemalloc.start()
     value = task()
     peak = tracemalloc.get_traced_memory()[1] / 1e6

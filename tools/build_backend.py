@@ -1,4 +1,4 @@
-"""What pip, uv and build call: scikit-build-core, with editable installs that keep the compiled core in the source tree.
+"""Build backend for pip, uv and build: scikit-build-core, with the compiled core of an editable install in the source tree.
 
 There the package itself and every copy of it find the core, without a finder of imports between Python and the sources. It
 is compiled anew by every install, and by nothing else: importing rbrl builds and writes nothing.

@@ -1,4 +1,4 @@
-"""Which tests pass a line of the source, and how long each takes.
+"""Find the tests that run a line of the source, and the seconds of each.
 
 Each file of tests runs once, by itself, under coverage, which notes the test with each line (its dynamic contexts). What
 came out stays in a folder under a name made from the content of the source and of that file, so an interrupted run goes
@@ -87,7 +87,7 @@ class Recorder:
             self.coverage.switch_context(self.running)
 
     def times(self):
-        """What to keep: seconds of the tests that passed, and the users of each fixture."""
+        """Return the record: seconds of the tests that passed, and the users of each fixture."""
         good = self.passed - self.failed
         return {
             "seconds": {name: self.seconds[name] for name in sorted(good)},
@@ -226,7 +226,7 @@ def map_tests(files, tests, source, store, copies, jobs):
     store : Path
         Folder to keep the results in.
     copies : SimpleQueue of Copy
-        Where to run, one for each job.
+        Folders of the runs, one for each job.
     jobs : int
 
     Returns
@@ -253,7 +253,7 @@ def map_tests(files, tests, source, store, copies, jobs):
 
 
 def helpers_of_tests(files):
-    """What the tests of all files depend on: the source, and what is beside the tests."""
+    """Return the files that all tests depend on: the source, and the helpers beside the tests."""
     used = ("src/", "tests/", "examples/", "pyproject.toml")
     return {name: content for name, content in files.items() if name.startswith(used) and not is_test_file(name)}
 

@@ -73,14 +73,14 @@ def tracked():
 
 
 def complaints_of_sdist(path, expected=None):
-    """What is wrong with a source archive; `expected` are its files, by default those that git has."""
+    """Yield the problems of a source archive; `expected` are its files, by default those that git has."""
     expected, found = tracked() if expected is None else expected, members(path) - {"PKG-INFO"}
     yield from _differences(path, expected, found)
     yield from _common_complaints(path, "sdist", _read(path, f"{path.name.removesuffix('.tar.gz')}/PKG-INFO"))
 
 
 def complaints_of_wheel(path, package=ROOT / "src"):
-    """What is wrong with a wheel of the package in a folder."""
+    """Yield the problems of a wheel of the package in a folder."""
     files = (file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     names = {file.relative_to(package).as_posix() for file in files}
     expected = {

@@ -118,7 +118,7 @@ def code_files():
 
 
 def answers(folder):
-    """What `rbrl.load` does with each file."""
+    """Return what `rbrl.load` does with each file."""
     import numpy as np
 
     import rbrl
@@ -145,9 +145,9 @@ def allowed_versions():
     """The versions of the index that pyproject.toml allows, oldest first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (bound,) = (name.partition(">=")[2] for name in project["dependencies"] if name.startswith("skops"))
-    asked = [sys.executable, "-m", "pip", "index", "versions", "skops"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    listed_versions = re.search(r"Available versions: (.*)", told)[1].split(", ")
+    command = [sys.executable, "-m", "pip", "index", "versions", "skops"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listed_versions = re.search(r"Available versions: (.*)", answer)[1].split(", ")
     return [version for version in reversed(listed_versions) if release(version) >= release(bound)]
 
 
@@ -156,7 +156,7 @@ def release(version):
 
 
 def tried(version, folder):
-    """What each file does in a process of its own with a version of skops."""
+    """Load each file in a process of its own with a version of skops, and return the outcomes."""
     packages = Path(folder, version)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(packages)]
     subprocess.run([*command, f"skops=={version}"], check=True)
@@ -168,7 +168,7 @@ def tried(version, folder):
     if done.returncode:
         sys.exit(f"skops {version} did not answer:\n{done.stderr}")
     used, found = json.loads(done.stdout.splitlines()[-1])
-    assert used == version, f"asked for skops {version}, found {used}"
+    assert used == version, f"expected skops {version}, found {used}"
     return found
 
 

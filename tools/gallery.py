@@ -28,7 +28,7 @@ EXAMPLES = {path.stem.removeprefix("plot_"): path for path in Path(__file__).par
 
 @dataclass(frozen=True)
 class Run:
-    """What an example printed and drew, and the processor seconds that it took."""
+    """Output and figures of an example, and the processor seconds that it took."""
 
     printed: str
     figures: list[Figure]
@@ -67,7 +67,7 @@ def show_and_scrape(block, block_vars, gallery_conf):
 
 
 def _get_sg_image_scraper():
-    """What Sphinx-Gallery asks a module for that is named among its scrapers."""
+    """Return the scraper; Sphinx-Gallery looks for this function in a module that is named among its scrapers."""
     return show_and_scrape
 
 

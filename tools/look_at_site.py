@@ -2,7 +2,7 @@
 
     make docs && python tools/look_at_site.py [PAGE...]         PAGE as in guide.html; without one, all of them
 
-What is wider than the page, a script that fails, a file that is not there and a request to another machine are told, each
+Content wider than the page, a failing script, a missing file and a request to another machine are reported, each
 in a line; the exit code is then 1. With PICTURES=folder in the environment it also takes a picture of every page, at both
 widths, light and dark.
 """
@@ -37,7 +37,7 @@ def pages():
 
 
 def troubles(browser, name, width):
-    """What is wrong with a page at a width, a line each."""
+    """Return the problems of a page at a width, one line each."""
     browser.messages.clear()
     browser.open(SITE / name, width=width)
     if wide := browser.run(TOO_WIDE):

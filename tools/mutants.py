@@ -55,7 +55,7 @@ DEAD, ALIVE = ("killed", "timed out"), ("survived", "uncovered")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the tests said of a mutant."""
+    """Result of the tests for a mutant."""
 
     status: str
     tests_run: int = 0
@@ -103,7 +103,7 @@ class Judge:
         return ("killed", failed or "import") if self.believe(copy, suspects) else (None, "")
 
     def believe(self, copy, names):
-        """Whether tests pass on the unchanged source, apart from the others of their file."""
+        """Return True if tests pass on the unchanged source without the others of their file."""
         unknown = [name for name in names if name not in self.sound]
         if unknown:
             code, failed = copy.test(unknown)
@@ -182,7 +182,7 @@ def mutants_by_package(packages, source, files):
 
 
 def to_judge(line, again):
-    """Whether a mutant's line of results leaves it to be judged; one without tests may have got one since."""
+    """Return True if a mutant has to be tested according to its line of results; one without tests may have one now."""
     return line is None or line["status"] == "uncovered" or (again and line["status"] in ALIVE)
 
 
@@ -211,7 +211,7 @@ def judge_all(waiting, judge, results, copies, jobs):
 
 
 def summary(drawn, lines, reasons):
-    """What to print in the end: the share killed in each package, the survivors, and apart the equivalent ones."""
+    """Return the final text: the share killed in each package, the survivors, and the equivalent ones apart."""
     texts = ["| package | mutants | killed | share |", "|---|---|---|---|"]
     survivors, same, total = [], [], Counter()
     for package, mutants in drawn.items():

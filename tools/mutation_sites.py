@@ -1,4 +1,4 @@
-"""Where a source file can be changed so that a good test notices: small edits of its text, found in its syntax tree.
+"""Find small edits of a source file that a good test detects, from its syntax tree.
 
 Nothing of messages, documentation, types or reports on progress is changed: a test need not hold on to these.
 """
@@ -58,11 +58,11 @@ class Mutant:
     file : str
         Path of the file, as it was given.
     kind : str
-        What is changed: comparison, arithmetic, constant, ...
+        Kind of the change: comparison, arithmetic, constant, ...
     start, end : int
         The bytes of the source that are replaced.
     text : str
-        What they are replaced by.
+        Text that replaces them.
     line : int
         Line where the change begins, from 1.
     first, last : int
@@ -87,7 +87,7 @@ class Mutant:
 
     @property
     def key(self):
-        """What tells it from the other mutants of the same source."""
+        """Key that distinguishes it from the other mutants of the same source."""
         return (self.file, str(self.start), str(self.end), self.text)
 
     def apply(self, source):
@@ -371,7 +371,7 @@ def _name(node):
 
 
 def _says(call):
-    """Whether a call reports something to a person."""
+    """Return True if a call only shows a message."""
     return bool(SAYS.match(_name(call.func)))
 
 

@@ -19,7 +19,7 @@ class Copy:
     ----------
     folder : Path
     files : dict of str to bytes
-        What it shall hold: names relative to the repository, and their content.
+        Files that it holds: names relative to the repository, and their content.
     """
 
     def __init__(self, folder, files):

@@ -30,7 +30,7 @@ def draw_all(findings: Findings, docs: Path) -> dict[str, str]:
 
 
 def draw_time(findings: Findings, judgement: Judgement) -> Figure:
-    """Average rank against processor seconds of search and fit."""
+    """Draw the average rank against processor seconds of search and fit."""
     ranks = judgement.ranks.rename(lambda name: BY_NAME[name].title)
     seconds = findings.mean_seconds(rules.TUNED).rename(lambda name: BY_NAME[name].title)
     figure = draw_trade_off(seconds[ranks.index], ranks, "Quality against time", size=(7.6, 5.2))
@@ -41,7 +41,7 @@ def draw_time(findings: Findings, judgement: Judgement) -> Figure:
 
 
 def draw_distances(judgement: Judgement) -> Figure:
-    """What each method lacks on each data set beside the best method there; the bar is the median."""
+    """Draw the distance of each method from the best one on each data set; the bar is the median."""
     table = judgement.table[judgement.ranks.index]
     lacks = table.rsub(table.max(axis=1), axis=0)
     with use_style():

@@ -47,18 +47,18 @@ def write_pages(results: Path = rows.FOLDER, docs: Path = DOCS, html: Path | Non
 
 
 def with_answers(readme: str, findings: Findings) -> str:
-    """The README with what the rows say in three sentences."""
+    """Return the README with three sentences from the rows."""
     before, _, rest = readme.partition(BEGIN)
     packages = {BY_NAME[name].package for name in findings.ranked}
     first = f"{len(findings.ranked)} methods of {len(packages)} packages on {len(findings.datasets)} data sets, "
     first += f"up to {rules.TRAIN_ROWS} training rows, by rules that were fixed before there were results to choose by:"
-    said = "\n".join(f"- {answer}" for answer in answers(findings)[:2])
+    found = "\n".join(f"- {answer}" for answer in answers(findings)[:2])
     more = "Which method for which data, what it costs, and where RBRL loses: [docs/comparison.md](docs/comparison.md)."
-    return f"{before}{BEGIN}\n{first}\n\n{said}\n\n{more}\n{END}{rest.partition(END)[2]}"
+    return f"{before}{BEGIN}\n{first}\n\n{found}\n\n{more}\n{END}{rest.partition(END)[2]}"
 
 
 def render(findings: Findings, images: dict[str, str], results: Path = rows.FOLDER) -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     lines = [
@@ -102,7 +102,7 @@ def _content(findings: Findings) -> dict[str, Any]:
 
 
 def _studies(findings: Findings, results: Path) -> dict[str, Any]:
-    """The two studies beside the main run, as far as they have rows."""
+    """Return the two studies beside the main run, as far as they have rows."""
     more, wide = (rows.read(results / name) for name in ("more-rows", "wide"))
     tables = [
         (title, _bare(study_table(findings, one)))
@@ -130,7 +130,7 @@ def _state(findings: Findings) -> str:
 
 
 def _rbrl_facts(findings: Findings) -> dict[str, float]:
-    """Figures that the text about RBRL's losses rests on."""
+    """Return the figures in the text about RBRL's losses."""
     table = findings.values(SCORES)
     dense = table[[kind(name) == "dense" for name in table.index]]
     sparse = table[[kind(name) == "sparse" for name in table.index]]
@@ -154,7 +154,7 @@ def _rbrl_facts(findings: Findings) -> dict[str, float]:
 
 
 def _bare(table: Table) -> str:
-    """A table without its title, which stands above it already."""
+    """Return a table without its title, which the page has above it."""
     return to_markdown(table).partition("\n\n")[2]
 
 
@@ -217,7 +217,7 @@ def kind_table(findings: Findings) -> Table:
 
 
 def tuning_table(findings: Findings) -> Table:
-    """As it comes and tuned: means over data sets, and how often the search left the default."""
+    """Means over data sets with defaults and tuned, and the share of searches that left the default."""
     lines = []
     tuned = findings.ok[findings.ok.variant == rules.TUNED]
     for name in findings.judged(SCORES).ranks.index:
@@ -264,7 +264,7 @@ def probability_table(findings: Findings) -> Table:
 
 
 def cost_table(findings: Findings) -> Table:
-    """What each method took."""
+    """Cells, failures, time and memory of each method."""
     lines = []
     for name, row in findings.hours.iterrows():
         took = findings.seconds.reindex([name]).iloc[0]
@@ -295,7 +295,7 @@ def apart_table(findings: Findings) -> Table:
 
 
 def dataset_table(findings: Findings) -> Table:
-    """The data sets."""
+    """Sizes, domain and splits of the data sets."""
     lines = []
     for name in rules.cost_order():
         card = CARDS[name]
@@ -355,13 +355,13 @@ def _left_out(findings: Findings) -> list[str]:
 
 def _failures(findings: Findings) -> list[str]:
     """Failures by method and reason."""
-    said = []
+    lines = []
     for (method, reason), part in findings.failures.groupby(["method", "reason"]):
         where = ", ".join(dict.fromkeys(part.dataset))
-        said.append(f"{BY_NAME[method].title}, {len(part)} cells: {reason} ({where})")
-    return said
+        lines.append(f"{BY_NAME[method].title}, {len(part)} cells: {reason} ({where})")
+    return lines
 
 
 def _not_run(findings: Findings) -> list[str]:
-    """What the rules ask for and has no rows, the largest number of cells first."""
+    """Return the cells that the rules require but that have no rows, the largest number first."""
     return [f"{what} ({n} cells)" for what, n in findings.not_run().items()]

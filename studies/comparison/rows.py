@@ -19,7 +19,7 @@ COLUMNS = (*KEYS, *FACTS, *rules.METRIC_COLUMNS, "version")
 
 
 def append(rows: Iterable[dict[str, Any]], folder: Path = FOLDER) -> None:
-    """Write the rows of a cell, all at once, behind those of its split."""
+    """Append the rows of a cell to the file of its split."""
     for row in rows:
         append_rows(
             folder / f"split-{row['split']}.csv.gz", COLUMNS, [{name: _text(row.get(name)) for name in COLUMNS}]
@@ -35,7 +35,7 @@ def _text(value: Any) -> str:
 
 
 def read(folder: Path = FOLDER) -> pd.DataFrame:
-    """All rows there are."""
+    """Return all recorded rows."""
     files = sorted(folder.glob("split-*.csv.gz"))
     if not files:
         return pd.DataFrame(columns=list(COLUMNS))
@@ -45,6 +45,6 @@ def read(folder: Path = FOLDER) -> pd.DataFrame:
 
 
 def done(folder: Path = FOLDER) -> set[tuple[str, int, str]]:
-    """The cells that have rows: (data set, split, method)."""
+    """Return the cells that have rows, as (data set, split, method)."""
     frame = read(folder)
     return set(zip(frame.dataset, frame.split, frame.method))

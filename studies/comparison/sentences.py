@@ -40,7 +40,7 @@ RBRL = ("rbrl-linear", "rbrl-rbf")
 
 
 def answers(findings: Findings) -> list[str]:
-    """Which method when: the sentences of the first screen."""
+    """Return the sentences of the first screen: the best method for each purpose."""
     scores, labels = findings.judged(SCORES), findings.judged(LABELS)
     kinds = [of_kind(findings, one) for one in KINDS]
     said = [overall(scores, "To rank labels"), overall(labels, "To choose labels"), *kinds, untuned(findings)]
@@ -54,7 +54,7 @@ def answers(findings: Findings) -> list[str]:
 
 
 def overall(judgement: Judgement, question: str) -> str:
-    """Who is best by one metric, who is equal to it, and whom the tests cannot tell from it."""
+    """Name the best method by one metric, those that are practically equal to it, and how many it beats."""
     best, n_sets = judgement.best, len(judgement.table)
     ahead = f"**{question}**: {_title(best)} has the best average rank by {in_sentence(judgement.column)}"
     ahead += f" ({judgement.ranks[best]:.1f} of {judgement.table.shape[1]} methods, {n_sets} data sets)"
@@ -68,7 +68,7 @@ def overall(judgement: Judgement, question: str) -> str:
 
 
 def of_kind(findings: Findings, kind: str) -> str:
-    """The best methods on one kind of data, by average rank, with their values."""
+    """Name the best methods on one kind of data, by average rank, with their values."""
     judged = findings.judged(SCORES, of_kind=kind)
     if len(judged.table) < 2:
         return ""
@@ -87,7 +87,7 @@ def of_kind(findings: Findings, kind: str) -> str:
 
 
 def untuned(findings: Findings) -> str:
-    """What to take without a search, and what a search gains."""
+    """Name the best method without a search, and the gain of a search."""
     default = findings.judged(SCORES, rules.DEFAULT)
     gains = (findings.values(SCORES) - findings.values(SCORES, rules.DEFAULT)).mean().sort_values()
     best = default.best
@@ -101,7 +101,7 @@ def untuned(findings: Findings) -> str:
 
 
 def quick(findings: Findings, scores: Judgement) -> str:
-    """The methods on the front of rank and time."""
+    """Name the methods for which no other is both quicker and better ranked."""
     seconds = findings.seconds[rules.TUNED]
     front = findings.front(scores)
     said = ", ".join(f"{_title(name)} (rank {scores.ranks[name]:.1f}, {seconds_text(seconds[name])})" for name in front)
@@ -113,7 +113,7 @@ def quick(findings: Findings, scores: Judgement) -> str:
 
 
 def thresholds(findings: Findings, labels: Judgement) -> str:
-    """What a learned threshold is worth beside the choice of a method."""
+    """Compare the gain of a learned threshold with that of the best method."""
     micro, macro = findings.threshold_gains("f1_micro", rules.ONE), findings.threshold_gains("f1_macro", rules.EACH)
     means = labels.table.mean().sort_values()
     spread = means.iloc[-1] - float(np.median(means))
@@ -125,7 +125,7 @@ def thresholds(findings: Findings, labels: Judgement) -> str:
 
 
 def defeats(findings: Findings, method: str) -> str:
-    """Where a method is not the one to take, in one sentence."""
+    """List the metrics in which a method is not first, in one sentence."""
     judged = {column: findings.judged(column) for column in (SCORES, LABELS, *OTHERS)}
     other = {in_sentence(column).partition(",")[0]: one.best for column, one in judged.items() if one.best != method}
     firsts = ", ".join(f"{metric} ({_title(best)})" for metric, best in other.items()) or "no metric of the table"
@@ -137,7 +137,7 @@ def defeats(findings: Findings, method: str) -> str:
 
 
 def studies(more: pd.DataFrame, wide: pd.DataFrame, main: Findings) -> list[str]:
-    """What more rows and wider searches changed."""
+    """Return the effects of more rows and of wider searches."""
     said = []
     if len(more):
         few, many = (table.mean().sort_values(ascending=False) for table in paired(main.rows, more))
@@ -162,7 +162,7 @@ def studies(more: pd.DataFrame, wide: pd.DataFrame, main: Findings) -> list[str]
 
 
 def paired(main: pd.DataFrame, study: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Average precision on the first split in the main run and in a study, data sets by methods that have both."""
+    """Return average precision on the first split in the main run and in a study, data sets by methods that have both."""
     tables = []
     for rows in (main, study):
         own = rows[(rows.status == "ok") & (rows.variant == rules.TUNED) & (rows.split == 0)]
@@ -172,7 +172,7 @@ def paired(main: pd.DataFrame, study: pd.DataFrame) -> tuple[pd.DataFrame, pd.Da
 
 
 def probabilities(findings: Findings) -> str:
-    """Whose probabilities to trust."""
+    """Name the methods with the best probabilities."""
     with_any = [name for name in findings.ranked if findings.values("log_loss")[name].notna().any()]
     if not with_any:
         return ""
@@ -187,7 +187,7 @@ def probabilities(findings: Findings) -> str:
 
 
 def losses_of(findings: Findings, method: str) -> list[str]:
-    """Where a method loses, and to whom: by metric, by data set, by kind of data."""
+    """List where a method loses and to which methods: by metric, by data set, by kind of data."""
     judged = {column: findings.judged(column) for column in (SCORES, LABELS, *OTHERS)}
     first = [in_sentence(column) for column, one in judged.items() if one.best == method]
     said = [f"First by rank in: {', '.join(first) or 'none of the nine metrics of the table'}."]
@@ -239,7 +239,7 @@ def _ahead_by_kind(findings: Findings, method: str, kind: str) -> str:
 
 
 def sensitivity(findings: Findings) -> list[str]:
-    """Would the first places be others if something were left out that one may object to?"""
+    """Name the first three methods without the data sets or methods that may favour some of them."""
     said = []
     for column in (SCORES, LABELS):
         whole = findings.judged(column)
@@ -262,7 +262,7 @@ def _first_three(judgement: Judgement) -> str:
 
 
 def seconds_text(value: float) -> str:
-    """Seconds for a sentence.
+    """Format seconds for a sentence.
 
     Examples
     --------

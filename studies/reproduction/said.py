@@ -1,4 +1,4 @@
-"""What the first page says in words: each phrase computed from the rows that it speaks of."""
+"""Phrases of the first page, each computed from the rows."""
 
 import pandas as pd
 
@@ -17,37 +17,37 @@ WEIGHTS = {oracle.DOUBLED: "twice the weight", oracle.COUNTED: "|Y⁺| times the
 
 
 class Leads:
-    """RBRL's lead over the other methods under two scoring rules, as phrases.
+    """Phrases about RBRL's lead over the other methods under two scoring rules.
 
     Parameters
     ----------
     frame : DataFrame
-        As `studies.reproduction.verdicts.artefact` gives it.
+        Result of `studies.reproduction.verdicts.artefact`.
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame.set_index(["metric", "rival"])
 
     def share(self, rival: str) -> str:
-        """How much of the lead over a rival is gone with decision values, over the metrics of rankings."""
+        """Return the share of the lead over a rival that is gone with decision values, over the ranking metrics."""
         shares = self.frame.xs(rival, level="rival").share
         return f"{100 * shares.min():.0f} to {100 * shares.max():.0f} %"
 
     def fall(self, metric: str, rival: str) -> str:
-        """The lead under both rules."""
+        """Return the lead under both rules."""
         row = self.frame.loc[(metric, rival)]
         return f"{row.hard:.3f} to {row.soft:.3f}".replace("-", "−")
 
 
-class Judged:
-    """Verdicts on RBRL, as phrases.
+class Verdicts:
+    """Phrases about the verdicts on RBRL.
 
     Parameters
     ----------
     frame : DataFrame
-        As `studies.reproduction.verdicts.verdicts` gives it.
+        Result of `studies.reproduction.verdicts.verdicts`.
     grid : Table, optional
-        As `studies.reproduction.verdicts.verdict_grid` gives it; default: that of the frame alone.
+        Result of `studies.reproduction.verdicts.verdict_grid`; default: that of the frame alone.
     """
 
     def __init__(self, frame: pd.DataFrame, grid: Table | None = None) -> None:
@@ -55,34 +55,34 @@ class Judged:
         self.grid = to_markdown(grid or verdicts.verdict_grid(frame, "")).partition("\n\n")[2]
 
     def has(self, rival: str) -> bool:
-        """Whether a method is among the rivals."""
+        """Return True if a method is among the rivals."""
         return rival in self.frame.index.get_level_values("rival")
 
     def wins(self, metric: str, rival: str) -> str:
-        """Data sets on which RBRL is better, of all."""
+        """Return the number of data sets on which RBRL is better, of all."""
         row = self.frame.loc[(metric, rival)]
         return f"{row.wins} of {row.n_datasets}"
 
     def losses(self, metric: str, rival: str) -> str:
-        """Data sets on which RBRL is not better, of all."""
+        """Return the number of data sets on which RBRL is not better, of all."""
         row = self.frame.loc[(metric, rival)]
         return f"{row.n_datasets - row.wins} of {row.n_datasets}"
 
     def range(self, metric: str, rival: str) -> str:
-        """Smallest and largest difference on a data set."""
+        """Return the smallest and the largest difference on a data set."""
         row = self.frame.loc[(metric, rival)]
         return f"{signed_value(row.low)} to {signed_value(row.high)}"
 
     def mean(self, metric: str, rival: str) -> str:
-        """The mean difference."""
+        """Return the mean difference."""
         return signed_value(self.frame.loc[(metric, rival)]["mean"])
 
     def size(self, metric: str, rival: str) -> str:
-        """The median difference, without its sign."""
+        """Return the median difference, without its sign."""
         return f"{abs(self.frame.loc[(metric, rival)]['median']):.4f}"
 
     def tests(self, metric: str, rival: str) -> str:
-        """Wilcoxon's p, effect size, and the probability of the likeliest answer."""
+        """Return Wilcoxon's p, the effect size, and the probability of the likeliest verdict."""
         row = self.frame.loc[(metric, rival)]
         chances = {"better": row.better, "equal": row.equivalent, "worse": row.worse}
         answer = max(chances, key=lambda name: chances[name])
@@ -90,22 +90,22 @@ class Judged:
         return f"Wilcoxon-Holm p = {p_text(row.p_value)}, r = {signed_value(row.effect, 2)}, {chance}"
 
     def chance(self, metric: str, rival: str) -> str:
-        """The probability that the two are equal for all that matters."""
+        """Return the probability that the two are practically equal."""
         return f"{self.frame.loc[(metric, rival)].equivalent:.2f}"
 
     @property
     def alone(self) -> int:
-        """Verdicts better and worse that Wilcoxon's test does not find."""
+        """Number of verdicts "better" and "worse" that Wilcoxon's test does not find."""
         sure = self.frame.verdict.isin([verdicts.BETTER, verdicts.WORSE])
         return int((sure & (self.frame.p_value > verdicts.LEVEL)).sum())
 
     def count(self, verdict: str) -> int:
-        """How many comparisons have this verdict."""
+        """Count the comparisons with this verdict."""
         return int((self.frame.verdict == verdict).sum())
 
 
 def tuning_parts(recorded: Recorded) -> dict[str, str]:
-    """What a search on the first split alone changes, in a table and in a sentence."""
+    """Return the effect of a search on the first split alone, as a table and as a sentence."""
     sentence = "A search on the first split alone has seen rows that other splits test on."
     if not recorded.has("paper-quick"):
         return {"table": "", "sentence": sentence}
@@ -129,13 +129,13 @@ def tuning_parts(recorded: Recorded) -> dict[str, str]:
 
 
 def oracle_parts(recorded: Recorded) -> dict[str, str] | None:
-    """What is known of all points of the grid; None where nothing is."""
+    """Return the parts about all points of the grid, or None if none is recorded."""
     if not recorded.has_table(oracle.TABLE):
         return None
-    frame, said = recorded.table(oracle.TABLE), recorded.facts(oracle.TABLE)
+    frame, facts = recorded.table(oracle.TABLE), recorded.facts(oracle.TABLE)
     table, weights = oracle.oracle_table(frame, recorded), oracle.weight_table(frame)
     return {
-        "state": f"Recorded on {said['date']} with rbrl {said['version']}: {len(frame):,} points ({said['machine']}).",
+        "state": f"Recorded on {facts['date']} with rbrl {facts['version']}: {len(frame):,} points ({facts['machine']}).",
         "table": to_markdown(table),
         "weights": to_markdown(weights),
         "answer": _answer(table.frame),
@@ -144,7 +144,7 @@ def oracle_parts(recorded: Recorded) -> dict[str, str] | None:
 
 
 def _answer(frame: pd.DataFrame) -> str:
-    """Which pairs have a point that gives all six figures, which have none, and which were not searched."""
+    """State the pairs with a point that gives all six figures, those without one, and those not searched."""
     n_splits = frame.n_splits if "n_splits" in frame else pd.Series(float("nan"), frame.index)
     fewer = [f" ({n:.0f} of {len(oracle.SPLITS)} splits)" if n < len(oracle.SPLITS) else "" for n in n_splits]
     frame = frame.assign(pair=[f"{TITLES[m]} on {d}{text}" for m, d, text in zip(frame.method, frame.dataset, fewer)])
@@ -160,7 +160,7 @@ def _answer(frame: pd.DataFrame) -> str:
 
 
 def _hypothesis(found: pd.DataFrame) -> str:
-    """Whether another weight gives more of the paper's figures, on text and on dense data, where it was not found."""
+    """State whether another weight gives more of the paper's figures, on the data sets where it was not found."""
     table = found.pivot(index="dataset", columns="weight", values="within3").reindex(
         columns=[oracle.PLAIN, *oracle.WEIGHTED]
     )

@@ -1,4 +1,4 @@
-"""The long way: run the plans, record the results, compute the studies, write the pages. Each step alone, too."""
+"""The steps of a full reproduction: run the plans, record the results, compute the studies, write the pages."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -34,7 +34,7 @@ STORE = Path("runs", "paper")
 
 
 def all_steps(request: Request) -> None:
-    """Run what is missing of every plan, record it, compute the studies that are not recorded, write the page."""
+    """Run the missing runs of every plan, record them, compute the studies that are not recorded, write the pages."""
     store = request.store or STORE
     request = replace(request, store=store)
     failed = 0
@@ -49,15 +49,15 @@ def all_steps(request: Request) -> None:
 
 
 def export(request: Request) -> None:
-    """Write what a store has of the plans into the folder of results."""
+    """Write the records of a store into the folder of results."""
     for path in write_results(Stored(request.store or STORE), results_folder(request.folder), facts()):
         request.tell(str(path))
 
 
 def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str] | None = None) -> list[Path]:
-    """Write what a store has of some plans into a folder: rows, tunings, and what other criteria would choose.
+    """Write the records of a store into a folder: rows and tunings of plans, and the choices of other criteria.
 
-    What the folder records already and the store has not is kept, if nothing that it depends on has changed.
+    Records that the folder has and the store lacks are kept, if nothing that they depend on has changed.
 
     Parameters
     ----------

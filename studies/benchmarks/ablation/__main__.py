@@ -20,7 +20,7 @@ RESULTS = Path(__file__).with_name("results.csv")
 REMOVED = Path(__file__).with_name("removed.csv.gz")
 COLUMNS = ("feature", "problem", "evaluations", "cpu", "gap", "certified")
 KEY = ("feature", "problem")
-TOL = 1e-4
+SOLVER_TOL = 1e-4
 # Short runs are repeated for this many seconds, and the shortest time counts.
 REPEAT = 0.3
 ALL = "nothing"
@@ -60,9 +60,14 @@ def measure(make, settings):
     while sum(times) < REPEAT:
         objective = make()
         started = time.process_time()
-        result = replace(DEFAULT, **settings).solve(objective, tol=TOL)
+        result = replace(DEFAULT, **settings).solve(objective, tol=SOLVER_TOL)
         times.append(time.process_time() - started)
-    return {"evaluations": result.evaluations, "cpu": min(times), "gap": result.gap, "certified": result.gap <= TOL}
+    return {
+        "evaluations": result.evaluations,
+        "cpu": min(times),
+        "gap": result.gap,
+        "certified": result.gap <= SOLVER_TOL,
+    }
 
 
 def measure_all(problems):

@@ -8,20 +8,20 @@ from sklearn.svm import LinearSVC
 
 from rbrl import CalibratedMultiLabelClassifier, RBRLClassifier
 
-FOLDS = 5
+CALIBRATION_FOLDS = 5
 
 
 def sigmoid(rows):
-    return CalibratedMultiLabelClassifier(RBRLClassifier(), cv=FOLDS).fit(rows.X, rows.Y).predict_proba(rows.X_test)
+    return CalibratedMultiLabelClassifier(RBRLClassifier(), cv=CALIBRATION_FOLDS).fit(rows.X, rows.Y).predict_proba(rows.X_test)
 
 
 def isotonic(rows):
-    model = CalibratedMultiLabelClassifier(RBRLClassifier(), method="isotonic", cv=FOLDS)
+    model = CalibratedMultiLabelClassifier(RBRLClassifier(), method="isotonic", cv=CALIBRATION_FOLDS)
     return model.fit(rows.X, rows.Y).predict_proba(rows.X_test)
 
 
 def raw(rows):
-    """What people try first."""
+    """Sigmoid of the uncalibrated scores, often the first attempt."""
     return expit(RBRLClassifier().fit(rows.X, rows.Y).decision_function(rows.X_test))
 
 
@@ -36,7 +36,7 @@ def logistic(rows):
 
 def calibrated_svc(rows):
     """scikit-learn's calibration, which takes one label at a time, and none with fewer rows of a kind than folds."""
-    return label_by_label(rows, lambda: CalibratedClassifierCV(LinearSVC(), cv=FOLDS, ensemble=False), FOLDS)
+    return label_by_label(rows, lambda: CalibratedClassifierCV(LinearSVC(), cv=CALIBRATION_FOLDS, ensemble=False), CALIBRATION_FOLDS)
 
 
 def label_by_label(rows, make, fewest):

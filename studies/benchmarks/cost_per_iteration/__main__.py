@@ -1,4 +1,4 @@
-"""How does the time of one APG iteration grow with rows, features and labels? Rewrites results.md beside this file.
+"""Measure how the time of one APG iteration grows with rows, features and labels. Rewrites results.md.
 
 Run ``python -m studies.benchmarks.cost_per_iteration`` with one BLAS thread. Beside each measured exponent stands the
 paper's bound: O(n m^2 + m^2 l + n m l^2) for the linear model, O(n^3 + n^2 l^2) for the kernel model.

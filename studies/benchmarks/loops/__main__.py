@@ -1,4 +1,4 @@
-"""What do the compiled loops buy? ``python -m studies.benchmarks.loops [--against SOURCE] [--only NAME ...]``
+"""Time the compiled loops: ``python -m studies.benchmarks.loops [--against SOURCE] [--only NAME ...]``
 
 Every loop beside its plain twin, on the shapes of five data sets. SOURCE is the folder `src` of another version of rbrl,
 whose compiled loops are then timed in turn with ours.

@@ -1,4 +1,4 @@
-"""What do other loops make of whole fits? ``python -m studies.benchmarks.loops.fits SOURCE [PART ...]``
+"""Time whole fits with other loops: ``python -m studies.benchmarks.loops.fits SOURCE [PART ...]``
 
 SOURCE is the folder `src` of another version of rbrl. Everything but the loops is ours: fits of
 `studies.benchmarks.evaluations`, searches of `studies.benchmarks.search_time` and fits of `studies.benchmarks.many_labels`,

@@ -1,4 +1,4 @@
-"""How does a fit with a thousand labels compare? ``python -m studies.benchmarks.many_labels``, with RBRL_DATA.
+"""Compare fits with a thousand labels: ``python -m studies.benchmarks.many_labels``, with RBRL_DATA.
 
 LIBMULTILABEL_PYTHON names the interpreter that has LibMultiLabel; without it, its rows are left out.
 """

@@ -39,7 +39,7 @@ class Problem:
         return BlockObjective(BlockDesign(LocalBlocks(parts)), scaled, self.ridge, self.nuclear)
 
     def start(self):
-        """Where the default solver starts: half a pass."""
+        """Return the starting point of the default solver, which costs half a pass."""
         return first_point(self.objective, None)[0]
 
     def at(self, W):

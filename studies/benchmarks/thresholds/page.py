@@ -93,7 +93,7 @@ def per_data(report, data):
 
 
 def sources(known):
-    """Which scores a threshold is learned from."""
+    """Return the table of the scores that a threshold is learned from."""
     found = table(known, "scores")
     rules, cases = (list(dict.fromkeys(key[i] for key in found)) for i in (2, 1))
     rows = []
@@ -110,7 +110,7 @@ Ten choosing sets, 1,000 training rows. Micro-F1 with one threshold, and macro-F
 
 
 def filling(known):
-    """What filling gains, by the share of the training rows that have no label."""
+    """Return the gain of filling empty rows, by the share of the training rows that have no label."""
     found = table(known, "filling")
     gains = []
     for data, case in dict.fromkeys(key[:2] for key in found):
