@@ -41,7 +41,7 @@ class ExponentialLoss(Loss):
 
     @staticmethod
     def _curvatures(Y, F, weights):
-        """Weight times exp(-yf): the loss of an entry, its slope but for the sign, and its second derivative.
+        """Return weight times exp(-yf): the loss of an entry, its slope but for the sign, and its second derivative.
 
         A missing label, y = 0, adds nothing.
         """
@@ -82,13 +82,13 @@ class BacktrackingGradient:
 
 
 def _first_step(objective, point):
-    """The step that the curvature where we start suggests; a longer one could overflow the exponential."""
+    """Return the first step, from the curvature at the start; a longer one could overflow the exponential."""
     curvatures = objective.loss.hessian_diagonal(objective.Y, point.scores, objective.sample_weight).max(axis=1)
     return 1.0 / (objective.design.largest_curvature(curvatures) + objective.ridge.curvature)
 
 
 def _descend(objective, point, step):
-    """The next point, and the step for the one after it."""
+    """Return the next point, and the step for the one after it."""
     gradient = objective.smooth_gradient(point.W, point.residual)
     smooth = point.loss.value + objective.ridge.value(point.W)
     while True:

@@ -2,8 +2,8 @@
 Serving a model as an ONNX graph
 ================================
 
-A program that serves predictions need not have Python, scikit-learn or rbrl: :func:`rbrl.to_onnx` writes a fitted
-model, with its labels and thresholds, as a graph that any ONNX runtime computes. How near are its answers, and how long
+A program that serves predictions does not need Python, scikit-learn or rbrl: :func:`rbrl.to_onnx` writes a fitted
+model, with its labels and thresholds, as a graph that any ONNX runtime computes. How close are its answers, and how long
 do they take?
 
 Needs the extra ``onnx``.
@@ -28,8 +28,8 @@ models = {kernel: RBRLClassifier(kernel=kernel).fit(X, train.Y) for kernel in ("
 # %%
 # From a model to a graph
 # -----------------------
-# The graph takes rows and gives labels and scores. With ``dtype="float32"`` it computes in single precision, as
-# runtimes like best.
+# The graph takes rows and returns labels and scores. With ``dtype="float32"`` it computes in single precision, which
+# most runtimes prefer.
 
 
 def graph_of(model, dtype="float64"):
@@ -56,8 +56,7 @@ for (kernel, dtype), (distance, n_wrong) in distances.items():
 # %%
 # Time of a call
 # --------------
-# The shortest of alternating runs counts. A pipeline checks its rows in every step, where its graph has nothing to
-# check.
+# The shortest of alternating runs counts. A pipeline checks its rows in every step; its graph checks nothing.
 
 SIZES, REPEATS = (1, 4, 16, 64, 256, 900), 5
 
@@ -84,10 +83,10 @@ for name, (ours, graph) in alone.items():
     print(f"{name}: a row alone takes predict {ours:.0f} and the graph {graph:.0f} microseconds")
 
 # %%
-# Near, and quick
-# ---------------
-# In double precision the scores are the same but for rounding; in single precision they differ by less than 1e-5, which
-# moves a label only where its score is nearly 0. For few rows the graph is quicker, since there is nothing around it.
+# Differences and times
+# ---------------------
+# In double precision the scores are equal up to rounding. In single precision they differ by less than 1e-5, which
+# changes a label only if its score is nearly 0. For few rows the graph is faster, since it has less overhead.
 
 with use_style():
     figure, (near, quick) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
@@ -105,7 +104,7 @@ with use_style():
     for kernel, found in times.items():
         for values, name, colour in zip(found.T, ("predict", "graph"), (INK, ACCENT)):
             quick.plot(SIZES, values, lines[kernel], marker="o", ms=3, color=colour, label=f"{kernel}, {name}")
-    quick.set(xscale="log", yscale="log", xlabel="rows of a call", ylabel="microseconds of the processor")
+    quick.set(xscale="log", yscale="log", xlabel="rows per call", ylabel="processor microseconds")
     quick.set_title("Time of a call")
     quick.legend(loc="upper left")
     plain_powers(near.xaxis, quick.xaxis, quick.yaxis)

@@ -164,9 +164,7 @@ def summarise(name, path):
     most = MOST_FUNCTIONS[name]
     bound = "" if most is None else f" (at most {most})"
     pairs = len(path.mutual_pairs())
-    return (
-        f"{name}: {path.n_functions} functions{bound} in {len(path.functions)} files, {pairs} mutual pairs (none allowed)"
-    )
+    return f"{name}: {path.n_functions} functions{bound} in {len(path.functions)} files, {pairs} mutual pairs (none allowed)"
 
 
 def as_markdown(paths):

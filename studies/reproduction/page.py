@@ -34,7 +34,7 @@ from studies.reproduction.paper import (
     published_results,
 )  # fmt: skip
 from studies.reproduction.recorded import COMMAND, Recorded, by_hand, read_plan
-from studies.reproduction.said import Judged, Leads, oracle_parts, tuning_parts
+from studies.reproduction.phrases import Leads, Verdicts, oracle_parts, tuning_parts
 from studies.reproduction.studies import penalty_table, solver_table, width_table
 
 TEMPLATES = Path(__file__).parent / "pages"
@@ -51,12 +51,12 @@ PAGES = {
     "ablation": "Table 6: RBRL without its ranking term",
     "time": "Table 7: seconds, and our solver against the authors' algorithm",
     "studies": "Figures 3 to 5: convergence and sensitivity",
-    "unsaid": "what the paper leaves open: criterion, splits that are searched, standardisation",
+    "open-choices": "what the paper leaves open: criterion, splits that are searched, standardisation",
     "cost": "fits and hours",
     "commands": "commands that repeat it all",
 }
 # Parts that are written by hand, each a file in studies/reproduction/notes.
-NOTES = ("observations", "cells", "ablation", "time", "convergence", "sensitivity", "unsaid", "cost")
+NOTES = ("observations", "cells", "ablation", "time", "convergence", "sensitivity", "choices", "cost")
 
 
 def write_pages(recorded: Recorded, docs: Path, html: Path | None = None) -> list[Path]:
@@ -179,7 +179,10 @@ def _verdicts(both: Mapping[str, Results], recorded: Recorded) -> dict[str, Any]
         soft = as_published(by_decision_values(rows))
         lead = verdicts.artefact(both[hard], soft, lead_table(both[hard], soft).rival.unique())
         content["leads"], content["artefact"] = Leads(lead), to_markdown(verdicts.artefact_table(lead))
-        content["equal"], content["published"] = Judged(frames[fair], grids[fair]), Judged(frames[hard], grids[hard])
+        content["equal"], content["published"] = (
+            Verdicts(frames[fair], grids[fair]),
+            Verdicts(frames[hard], grids[hard]),
+        )
     return content
 
 

@@ -8,15 +8,15 @@ from sklearn.svm import LinearSVC
 
 from rbrl import CalibratedMultiLabelClassifier, RBRLClassifier
 
-CALIBRATION_FOLDS = 5
+N_FOLDS = 5
 
 
 def sigmoid(rows):
-    return CalibratedMultiLabelClassifier(RBRLClassifier(), cv=CALIBRATION_FOLDS).fit(rows.X, rows.Y).predict_proba(rows.X_test)
+    return CalibratedMultiLabelClassifier(RBRLClassifier(), cv=N_FOLDS).fit(rows.X, rows.Y).predict_proba(rows.X_test)
 
 
 def isotonic(rows):
-    model = CalibratedMultiLabelClassifier(RBRLClassifier(), method="isotonic", cv=CALIBRATION_FOLDS)
+    model = CalibratedMultiLabelClassifier(RBRLClassifier(), method="isotonic", cv=N_FOLDS)
     return model.fit(rows.X, rows.Y).predict_proba(rows.X_test)
 
 
@@ -36,7 +36,7 @@ def logistic(rows):
 
 def calibrated_svc(rows):
     """scikit-learn's calibration, which takes one label at a time, and none with fewer rows of a kind than folds."""
-    return label_by_label(rows, lambda: CalibratedClassifierCV(LinearSVC(), cv=CALIBRATION_FOLDS, ensemble=False), CALIBRATION_FOLDS)
+    return label_by_label(rows, lambda: CalibratedClassifierCV(LinearSVC(), cv=N_FOLDS, ensemble=False), N_FOLDS)
 
 
 def label_by_label(rows, make, fewest):

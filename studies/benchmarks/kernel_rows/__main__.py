@@ -10,7 +10,7 @@ import multiprocessing
 from itertools import product
 from pathlib import Path
 
-from studies.benchmarks.kernel_rows.measure import METHODS, N_LABELS, N_NEW_ROWS, REAL, SYNTHETIC, measure
+from studies.benchmarks.kernel_rows.measure import METHODS, N_LABELS, N_TEST, REAL, SYNTHETIC, measure
 from studies.benchmarks.problems import markdown, read_rows, write_results, write_rows
 
 RESULTS = Path(__file__).with_name("results.csv")
@@ -25,7 +25,7 @@ OneVsRestClassifier(SVC()) with the gamma of rbrl and C = 1 / ridge, where ridge
 rbrl chooses: {{Cs}}. Its hinge is not squared, so that the problems are similar and not the same.
 Every fit is in a process of its own with one thread. "s" is processor time of the fit, "MB" is
 the peak memory of the process less its memory before the fit. "AP" is the average precision on
-{N_NEW_ROWS:,} other rows. "gap" is the certified relative gap; SVC certifies none, and the gap of
+{N_TEST:,} other rows. "gap" is the certified relative gap; SVC certifies none, and the gap of
 Nystroem is that of the approximated problem. Versions: {{versions}}."""
 
 

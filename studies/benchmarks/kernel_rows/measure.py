@@ -16,7 +16,7 @@ from studies.benchmarks.problems import folder
 from studies.benchmarks.text.worker import PeakMemory
 
 N_LABELS = 20
-N_NEW_ROWS = 2000
+N_TEST = 2000
 # Data set of at least 10,000 rows whose rows are not nearly separable by linear models.
 REAL = "tmc2007_500"
 SYNTHETIC = "synthetic"
@@ -31,8 +31,8 @@ def load(data, n_rows):
     """Return X, Y, X_test and Y_test; the test rows are the same for every number of rows."""
     X, Y = read_real() if data == REAL else make_synthetic(12_000)
     order = np.random.default_rng(0).permutation(X.shape[0])
-    train = order[N_NEW_ROWS : N_NEW_ROWS + n_rows]
-    test = order[:N_NEW_ROWS]
+    train = order[N_TEST : N_TEST + n_rows]
+    test = order[:N_TEST]
     return X[train], Y[train], X[test], Y[test]
 
 
