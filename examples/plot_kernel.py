@@ -48,8 +48,8 @@ for name, model in models.items():
 # %%
 # Scores of both models
 # ---------------------
-# The score of a label is positive in the blue area and 0 on the line. Dots are the training points that have the
-# label.
+# The score of a label is positive in the blue area and 0 on the line. Dark dots are training points with the label, grey
+# dots those without.
 
 axis = np.linspace(-2, 2, 160)
 plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

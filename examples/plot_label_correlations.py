@@ -59,7 +59,7 @@ with use_style({"axes.grid": False}):
     plane.margins(0.12)
     plane.set_xlim(right=1.8 * found.factors[:, 0].max())
     bars.bar(np.arange(1, len(found.shares) + 1), 100 * found.shares, color=MUTED, width=0.6)
-    bars.set(xlabel="factor", ylabel="% of the squared weights", title="Three factors have all the weight")
+    bars.set(xlabel="factor", ylabel="% of the squared weights", title="Weight of each factor")
     bars.set_xticks(np.arange(1, len(found.shares) + 1))
 plt.show()
 

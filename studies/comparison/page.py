@@ -173,7 +173,7 @@ def rank_table(findings: Findings) -> Table:
         took = findings.seconds.loc[name]
         lines.append((word(BY_NAME[name].title), *found, seconds(took[rules.TUNED]), seconds(took[rules.DEFAULT])))
     titles = [title_of(column).partition(",")[0] for column in columns]
-    return _table("ranks", ("Method", *titles, "Seconds, tuned", "as it comes"), lines)
+    return _table("ranks", ("Method", *titles, "Seconds, tuned", "default"), lines)
 
 
 def against_table(judgement: Judgement) -> Table:
@@ -232,7 +232,7 @@ def tuning_table(findings: Findings) -> Table:
             ]
         moved = (part.params != "{}").mean()
         lines.append((word(BY_NAME[name].title), *found, word(f"{moved:.0%}"), number(part.n_points.mean(), 1)))
-    figures = ("Average precision as it comes", "tuned", "gain", "Micro-F1 as it comes", "tuned", "gain")
+    figures = ("Average precision, default", "tuned", "gain", "Micro-F1, default", "tuned", "gain")
     return _table("tuning", ("Method", *figures, "Moved", "Points"), lines)
 
 
@@ -270,7 +270,7 @@ def cost_table(findings: Findings) -> Table:
         took = findings.seconds.reindex([name]).iloc[0]
         figures = (seconds(row.minutes), seconds(took["predict"]), seconds(took["megabytes"]))
         lines.append((word(BY_NAME[str(name)].title), count(int(row.cells)), count(int(row.failed)), *figures))
-    return _table("cost", ("Method", "Cells", "Failed", "Minutes in all", "Seconds to predict", "Megabytes"), lines)
+    return _table("cost", ("Method", "Cells", "Failed", "Minutes in total", "Seconds to predict", "Megabytes"), lines)
 
 
 def apart_table(findings: Findings) -> Table:

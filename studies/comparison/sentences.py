@@ -43,14 +43,14 @@ def answers(findings: Findings) -> list[str]:
     """Return the sentences of the first screen: the best method for each purpose."""
     scores, labels = findings.judged(SCORES), findings.judged(LABELS)
     kinds = [of_kind(findings, one) for one in KINDS]
-    said = [overall(scores, "To rank labels"), overall(labels, "To choose labels"), *kinds, untuned(findings)]
+    lines = [overall(scores, "To rank labels"), overall(labels, "To choose labels"), *kinds, untuned(findings)]
     more = (
         quick(findings, scores),
         thresholds(findings, labels),
         probabilities(findings),
         defeats(findings, "rbrl-rbf"),
     )
-    return [one for one in (*said, *more) if one]
+    return [one for one in (*lines, *more) if one]
 
 
 def overall(judgement: Judgement, question: str) -> str:
@@ -83,7 +83,7 @@ def of_kind(findings: Findings, kind: str) -> str:
     near = mean.index[mean >= mean.max() - NEAR]
     quick = findings.seconds.loc[near, rules.TUNED].idxmin()
     took = seconds_text(findings.seconds.loc[quick, rules.TUNED])
-    return text + f"The quickest within {NEAR} of the best mean is {_title(quick)} ({mean[quick]:.3f}, {took})."
+    return text + f"The fastest within {NEAR} of the best mean is {_title(quick)} ({mean[quick]:.3f}, {took})."
 
 
 def untuned(findings: Findings) -> str:
@@ -92,11 +92,11 @@ def untuned(findings: Findings) -> str:
     gains = (findings.values(SCORES) - findings.values(SCORES, rules.DEFAULT)).mean().sort_values()
     best = default.best
     most = list(gains.index[::-1][:2])
-    said = " and ".join(f"{_title(name)} {gains[name]:+.3f}" for name in most)
+    largest = " and ".join(f"{_title(name)} {gains[name]:+.3f}" for name in most)
     return (
-        f"**No time to tune**: {_title(best)} as it comes has the best rank ({default.ranks[best]:.1f}); its search adds "
-        f"{gains[best]:+.3f} to its average precision. A search matters most for {said}; the median over methods is "
-        f"{gains.median():+.3f}."
+        f"**No time to tune**: {_title(best)} with its defaults has the best rank ({default.ranks[best]:.1f}). "
+        f"Its search adds {gains[best]:+.3f} to its average precision. "
+        f"A search gains most for {largest}; the median over methods is {gains.median():+.3f}."
     )
 
 
@@ -104,10 +104,12 @@ def quick(findings: Findings, scores: Judgement) -> str:
     """Name the methods for which no other is both quicker and better ranked."""
     seconds = findings.seconds[rules.TUNED]
     front = findings.front(scores)
-    said = ", ".join(f"{_title(name)} (rank {scores.ranks[name]:.1f}, {seconds_text(seconds[name])})" for name in front)
+    on_front = ", ".join(
+        f"{_title(name)} (rank {scores.ranks[name]:.1f}, {seconds_text(seconds[name])})" for name in front
+    )
     slowest = seconds[scores.table.columns].idxmax()
     return (
-        f"**Quality against time**: nothing is both quicker and better ranked than {said}. "
+        f"**Quality against time**: no method is both faster and better ranked than {on_front}. "
         f"The slowest, {_title(slowest)}, takes {seconds_text(seconds[slowest])} for rank {scores.ranks[slowest]:.1f}."
     )
 
@@ -131,34 +133,34 @@ def defeats(findings: Findings, method: str) -> str:
     firsts = ", ".join(f"{metric} ({_title(best)})" for metric, best in other.items()) or "no metric of the table"
     dense = findings.judged(LABELS, of_kind="dense").table.mean().sort_values(ascending=False)
     gaps = dense - dense[method]
-    ahead = ", ".join(f"{_title(str(name))} {gap:+.3f}" for name, gap in gaps.items() if gap > ROPE) or "nobody"
+    ahead = ", ".join(f"{_title(str(name))} {gap:+.3f}" for name, gap in gaps.items() if gap > ROPE) or "no method"
     text = f"**Where {_title(method)} is not first**: by rank in {firsts}; in labels on dense features "
-    return f"{text}(micro-F1, ahead of it: {ahead}); and it gives no probabilities by itself."
+    return f"{text}(micro-F1, ahead of it: {ahead}). It gives no probabilities by itself."
 
 
 def studies(more: pd.DataFrame, wide: pd.DataFrame, main: Findings) -> list[str]:
     """Return the effects of more rows and of wider searches."""
-    said = []
+    lines = []
     if len(more):
         few, many = (table.mean().sort_values(ascending=False) for table in paired(main.rows, more))
         first, now = (
             ", ".join(f"{_title(str(name))} {value:.3f}" for name, value in one[:4].items()) for one in (few, many)
         )
         where = ", ".join(more.dataset.unique())
-        said.append(
-            f"**More rows**: with {rules.MORE_ROWS} training rows in place of {rules.TRAIN_ROWS} ({where}), first four by "
-            f"mean average precision: {now}; with {rules.TRAIN_ROWS}: {first}."
+        lines.append(
+            f"**More rows**: with {rules.MORE_ROWS} training rows instead of {rules.TRAIN_ROWS} ({where}), "
+            f"the first four by mean average precision are: {now}; with {rules.TRAIN_ROWS}: {first}."
         )
     if len(wide):
         narrow, wider = paired(main.rows, wide)
         n_asked = sum(CARDS[name].n_labels <= rules.MANY_LABELS for name in CARDS)
         gains = (wider - narrow).mean().sort_values(ascending=False)
         by = ", ".join(f"{_title(str(name))} {gain:+.3f} (to {wider[name].mean():.3f})" for name, gain in gains.items())
-        said.append(
-            f"**Longer searches**: with seven powers of ten in place of three points ({len(wider)} of {n_asked} data sets), "
+        lines.append(
+            f"**Longer searches**: with seven powers of ten instead of three points ({len(wider)} of {n_asked} data sets), "
             f"mean average precision: {by}."
         )
-    return said
+    return lines
 
 
 def paired(main: pd.DataFrame, study: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -190,12 +192,12 @@ def losses_of(findings: Findings, method: str) -> list[str]:
     """List where a method loses and to which methods: by metric, by data set, by kind of data."""
     judged = {column: findings.judged(column) for column in (SCORES, LABELS, *OTHERS)}
     first = [in_sentence(column) for column, one in judged.items() if one.best == method]
-    said = [f"First by rank in: {', '.join(first) or 'none of the nine metrics of the table'}."]
+    lines = [f"First by rank in: {', '.join(first) or 'none of the nine metrics of the table'}."]
     behind = [_behind(one, method) for one in judged.values() if one.best != method]
-    said += [f"Not first in: {'; '.join(behind)}."] if behind else []
-    said.append(_significant_losses(judged, method))
-    said += [_worst_data_sets(judged[column], method) for column in (SCORES, LABELS)]
-    return said + [
+    lines += [f"Not first in: {'; '.join(behind)}."] if behind else []
+    lines.append(_significant_losses(judged, method))
+    lines += [_worst_data_sets(judged[column], method) for column in (SCORES, LABELS)]
+    return lines + [
         _ahead_by_kind(findings, method, kind) for kind in KINDS if len(findings.judged(SCORES, of_kind=kind).table) > 1
     ]
 
@@ -223,7 +225,8 @@ def _worst_data_sets(judged: Judgement, method: str) -> str:
     worst = lacks.sort_values(ascending=False, kind="stable").head(4)
     by = ", ".join(f"{name} {value:.3f} ({_title(str(best[name]))})" for name, value in worst.items() if value > 0)
     n_best = int((lacks == 0).sum())
-    return f"{title_of(judged.column)}: best on {n_best} of {len(lacks)} data sets; it lacks most on {by}."
+    text = f"{title_of(judged.column)}: best on {n_best} of {len(lacks)} data sets"
+    return f"{text}; the distance from the best is largest on {by}."
 
 
 def _ahead_by_kind(findings: Findings, method: str, kind: str) -> str:
@@ -240,7 +243,7 @@ def _ahead_by_kind(findings: Findings, method: str, kind: str) -> str:
 
 def sensitivity(findings: Findings) -> list[str]:
     """Name the first three methods without the data sets or methods that may favour some of them."""
-    said = []
+    lines = []
     for column in (SCORES, LABELS):
         whole = findings.judged(column)
         unseen = whole.table[~whole.table.index.isin(CHOOSING)]
@@ -253,8 +256,8 @@ def sensitivity(findings: Findings) -> list[str]:
             f"without {names(ALIKE)}": distinct,
         }
         first = "; ".join(f"{what}: {_first_three(Judgement(column, table))}" for what, table in parts.items())
-        said.append(f"{title_of(column)}. First three of {first}.")
-    return said
+        lines.append(f"{title_of(column)}. First three of {first}.")
+    return lines
 
 
 def _first_three(judgement: Judgement) -> str:

@@ -33,8 +33,8 @@ from studies.reproduction.paper import (
     paper_methods,
     published_results,
 )  # fmt: skip
-from studies.reproduction.recorded import COMMAND, Recorded, by_hand, read_plan
 from studies.reproduction.phrases import Leads, Verdicts, oracle_parts, tuning_parts
+from studies.reproduction.recorded import COMMAND, Recorded, by_hand, read_plan
 from studies.reproduction.studies import penalty_table, solver_table, width_table
 
 TEMPLATES = Path(__file__).parent / "pages"
