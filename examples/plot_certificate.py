@@ -26,7 +26,7 @@ X = StandardScaler().fit_transform(train.X)
 # A fit with a tight ``tol`` gives the reference for the other fits.
 
 best = RBRLClassifier(ridge=10, nuclear=10, tol=1e-10, max_iter=5000).fit(X, train.Y)
-print(f"objective {best.objective_:.4f}, proved to within {best.gap_:.0e} of its optimum")
+print(f"objective {best.objective_:.4f}, certified to within {best.gap_:.0e} of its optimum")
 
 # %%
 # Fits that stop early
@@ -46,7 +46,7 @@ def stopped_after(n_steps, solver):
 steps = {"auto": [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20], "apg": [1, 10, 20, 40, 60, 80, 120, 160, 200, 240]}
 found = {solver: np.array([stopped_after(n, solver) for n in numbers]) for solver, numbers in steps.items()}
 for solver, values in found.items():
-    print(f"{solver}: the proved distance was never below the true one: {bool((values[:, 0] >= values[:, 1]).all())}")
+    print(f"{solver}: the certified gap was never below the true distance: {bool((values[:, 0] >= values[:, 1]).all())}")
 
 # %%
 # The gap is an upper bound

@@ -51,7 +51,7 @@ for share in SHARES:
 
 with use_style():
     figure, panels = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
-    for axes, metric, title in zip(panels, range(2), ("F1 of a row", "average precision")):
+    for axes, metric, title in zip(panels, range(2), ("F1 per row", "average precision")):
         for (name, values), style in zip(found.items(), ("o-", "s--", "^:")):
             axes.plot(100 * np.array(SHARES), np.array(values)[:, metric], style, ms=4, label=name)
         axes.set(xlabel="% of the labels hidden in training", ylabel=f"{title}, new rows", title=title)
