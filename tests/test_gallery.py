@@ -16,7 +16,9 @@ EXTRAS = ("onnxruntime", "torch")
 LONGEST = 120  # lines
 # What an example must have printed for its text to be true.
 SAYS = {
-    "certificate": [f"{solver}: the certified gap was never below the true distance: True" for solver in ("auto", "apg")],
+    "certificate": [
+        f"{solver}: the certified gap was never below the true distance: True" for solver in ("auto", "apg")
+    ],
     "comparison": ["64 runs; "],
     "explanations": ["Class1 above Class4", "14 labels, weights of rank"],
     "kernel": ["rbf "],

@@ -72,7 +72,7 @@ def in_sentence(column: str) -> str:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class MetricComparison:
     """One metric over the data sets on which all ranked methods have a value.
 
     Parameters
@@ -180,14 +180,14 @@ class Findings:
         found = self.ok[self.ok.variant == variant].pivot_table(column, "dataset", "method", aggfunc="mean")
         return found.reindex(index=self.datasets, columns=list(methods or self.ranked))
 
-    def judged(
+    def compare(
         self, column: str, variant: str = rules.TUNED, of_kind: str | None = None, methods: Sequence[str] | None = None
-    ) -> Judgement:
+    ) -> MetricComparison:
         """Compare methods by a metric on the data sets, of one kind or of all, on which all have a value."""
         table = self.values(column, variant, methods)
         if of_kind is not None:
             table = table[[kind(name) == of_kind for name in table.index]]
-        return Judgement(column, table.dropna())
+        return MetricComparison(column, table.dropna())
 
     @cached_property
     def seconds(self) -> pd.DataFrame:
@@ -235,13 +235,13 @@ class Findings:
             missing[what] += (name, split, method.name) not in known
         return {what: n for what, n in missing.most_common() if n}
 
-    def front(self, judgement: Judgement) -> list[str]:
+    def front(self, comparison: MetricComparison) -> list[str]:
         """Return the methods for which no other is both quicker and better ranked, the quickest first."""
-        time = self.seconds[rules.TUNED].reindex(judgement.table.columns)
+        time = self.seconds[rules.TUNED].reindex(comparison.table.columns)
         best, found = np.inf, []
         for name in time.sort_values(kind="stable").index:
-            if judgement.ranks[name] < best:
-                best = judgement.ranks[name]
+            if comparison.ranks[name] < best:
+                best = comparison.ranks[name]
                 found.append(str(name))
         return found
 

@@ -64,9 +64,9 @@ def fit_and_predict(method: Method, point: Point, seed: int, X: Any, Y: Any, X_t
     always = Y.all(axis=0)
     low, high = scores.min() - 1.0, scores.max() + 1.0
     return Predicted(
-        _widened(scores, varies, np.where(always, high, low)),
-        _widened(labels.astype(np.int64), varies, always.astype(np.int64)),
-        None if probabilities is None else _widened(probabilities, varies, always.astype(float)),
+        _add_constant_labels(scores, varies, np.where(always, high, low)),
+        _add_constant_labels(labels.astype(np.int64), varies, always.astype(np.int64)),
+        None if probabilities is None else _add_constant_labels(probabilities, varies, always.astype(float)),
         answer.get("fit_seconds", fitted - started),
         answer.get("predict_seconds", predicted - fitted),
         float(getattr(estimator, "gap_", math.nan)),
@@ -75,7 +75,7 @@ def fit_and_predict(method: Method, point: Point, seed: int, X: Any, Y: Any, X_t
     )
 
 
-def _widened(found: Any, varies: Any, others: Any) -> Any:
+def _add_constant_labels(found: Any, varies: Any, others: Any) -> Any:
     """Return the columns of the labels that vary, with constants for the others."""
     whole = np.tile(others, (len(found), 1))
     whole[:, varies] = found
@@ -94,7 +94,7 @@ def try_point(method: Method, point: Point, task: Task) -> Tried:
     for held_out in task.folds:
         rest = np.setdiff1d(np.arange(len(task.Y)), held_out)
         rule = GlobalThreshold(start=tried.cut).fit(tried.scores[rest], task.Y[rest])
-        labels = _filled(rule.labels(tried.scores[held_out]), tried.scores[held_out], task)
+        labels = _fill_empty_rows(rule.labels(tried.scores[held_out]), tried.scores[held_out], task)
         values = evaluate(task.Y[held_out], labels, tried.scores[held_out], rules.CRITERION, rules.CONVENTION)
         for name, value in values.items():
             tried.values.setdefault(name, []).append(value)
@@ -109,11 +109,11 @@ def best(tried: list[Tried]) -> Tried:
     return tried[int(ranks(means, greater_is_better=True).mean(axis=0).round(9).argmin())]
 
 
-def judged(task: Task, found: Predicted, held_out: Tried) -> dict[str, float]:
+def evaluate_rules(task: Task, found: Predicted, held_out: Tried) -> dict[str, float]:
     """Evaluate every metric, with the labels of each rule."""
     labels = {rules.OWN: found.labels}
     for name, rule in ((rules.ONE, GlobalThreshold(start=found.cut)), (rules.EACH, LabelThresholds(start=found.cut))):
-        labels[name] = _filled(rule.fit(held_out.scores, task.Y).labels(found.scores), found.scores, task)
+        labels[name] = _fill_empty_rows(rule.fit(held_out.scores, task.Y).labels(found.scores), found.scores, task)
     values = evaluate(task.Y_test, None, found.scores, rules.SCORE_METRICS, rules.CONVENTION)
     for rule_name, one in labels.items():
         of_labels = evaluate(task.Y_test, one, None, rules.LABEL_METRICS, rules.CONVENTION)
@@ -124,7 +124,7 @@ def judged(task: Task, found: Predicted, held_out: Tried) -> dict[str, float]:
     return values
 
 
-def _filled(labels: Any, scores: Any, task: Task) -> Any:
+def _fill_empty_rows(labels: Any, scores: Any, task: Task) -> Any:
     """Give each row at least one label if every training row has one."""
     return non_empty(labels, scores) if task.never_empty else labels
 
@@ -153,7 +153,7 @@ def do_cell(method: Method, task: Task) -> list[dict[str, Any]]:
     ):  # fmt: skip
         facts = {"variant": variant, "status": "ok", "reason": "", "params": dict(held_out.point), "n_points": n_points}
         took = {"search_seconds": seconds, "fit_seconds": found.fit_seconds, "predict_seconds": found.predict_seconds}
-        rows.append(facts | took | {"megabytes": megabytes, "gap": found.gap} | judged(task, found, held_out))
+        rows.append(facts | took | {"megabytes": megabytes, "gap": found.gap} | evaluate_rules(task, found, held_out))
     return rows
 
 

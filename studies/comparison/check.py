@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from studies.comparison.cell import fit_and_predict, judged, try_point
+from studies.comparison.cell import evaluate_rules, fit_and_predict, try_point
 from studies.comparison.methods import BY_NAME
 from studies.comparison.tasks import make_task
 
@@ -47,7 +47,7 @@ def check_row(row: pd.Series) -> Checked:
     """Recompute a row: the fit of its point, the thresholds from the folds, all metrics."""
     method, task, point = BY_NAME[row.method], make_task(row.dataset, int(row.split)), json.loads(row.params)
     found = fit_and_predict(method, point, task.split, task.X, task.Y, task.X_test)
-    values = judged(task, found, try_point(method, point, task))
+    values = evaluate_rules(task, found, try_point(method, point, task))
     # Numbers of labels, coverage's, are divided by the number of labels to be on the scale of the others.
     scale = {name: task.Y.shape[1] if name == "coverage" else 1 for name in values}
     differences = {

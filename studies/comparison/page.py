@@ -15,7 +15,7 @@ from studies.comparison.answers import (
     LABELS,
     SCORES,
     Findings,
-    Judgement,
+    MetricComparison,
     in_sentence,
     is_better_larger,
     title_of,
@@ -69,7 +69,7 @@ def render(findings: Findings, images: dict[str, str], results: Path = rows.FOLD
 
 
 def _content(findings: Findings) -> dict[str, Any]:
-    scores, labels = findings.judged(SCORES), findings.judged(LABELS)
+    scores, labels = findings.compare(SCORES), findings.compare(LABELS)
     own = sorted(BY_NAME[name].package for name in findings.ranked)
     return {
         "rules": rules,
@@ -144,7 +144,7 @@ def _rbrl_facts(findings: Findings) -> dict[str, float]:
         "sparse_best_curved": sparse[curved].max(axis=1).mean(),
         "dense_kernel": (dense["rbrl-rbf"] - dense["rbrl-linear"]).mean(),
         "sparse_kernel": (sparse["rbrl-rbf"] - sparse["rbrl-linear"]).mean(),
-        "own_place": list(findings.judged("f1_micro").ranks.index).index("rbrl-rbf") + 1,
+        "own_place": list(findings.compare("f1_micro").ranks.index).index("rbrl-rbf") + 1,
         "own_gain": gains["rbrl-rbf"],
         "other_gain": gains.median(),
         "ranking_term": (table["rbrl-linear"] - table["brl"]).mean(),
@@ -165,7 +165,7 @@ def _table(name: str, columns: tuple[str, ...], lines: Sequence[tuple[Cell, ...]
 def rank_table(findings: Findings) -> Table:
     """Average ranks of the methods by the main metrics and others, with their times."""
     columns = (SCORES, LABELS, *OTHERS)
-    ranks = {column: findings.judged(column).ranks for column in columns}
+    ranks = {column: findings.compare(column).ranks for column in columns}
     best = {column: found.min() for column, found in ranks.items()}
     lines = []
     for name in ranks[SCORES].index:
@@ -176,14 +176,14 @@ def rank_table(findings: Findings) -> Table:
     return _table("ranks", ("Method", *titles, "Seconds, tuned", "default"), lines)
 
 
-def against_table(judgement: Judgement) -> Table:
+def against_table(comparison: MetricComparison) -> Table:
     """The best method beside each other one."""
     lines = []
-    for name, row in judgement.against(judgement.best).iterrows():
+    for name, row in comparison.against(comparison.best).iterrows():
         wins = word(f"{row.wins:.0f} : {row.losses:.0f}")
         figures = (number(row["median"]), number(row.effect, 2), word(p_text(row.p)))
         bayes = (number(row.better, 2), number(row.equivalent, 2), number(row.worse, 2))
-        lines.append((word(BY_NAME[str(name)].title), number(judgement.ranks[name], 1), wins, *figures, *bayes))
+        lines.append((word(BY_NAME[str(name)].title), number(comparison.ranks[name], 1), wins, *figures, *bayes))
     titles = (
         "Against",
         "Rank",
@@ -204,11 +204,11 @@ def kind_table(findings: Findings) -> Table:
     columns, tables = [], []
     for one in kinds:
         for column in (SCORES, LABELS):
-            judged = findings.judged(column, of_kind=one)
-            if len(judged.table):
-                columns.append(f"{KIND_WORDS[one]}: {in_sentence(column).partition(',')[0]} ({len(judged.table)})")
-                tables.append(judged.table.mean())
-    order = findings.judged(SCORES).ranks.index
+            compared = findings.compare(column, of_kind=one)
+            if len(compared.table):
+                columns.append(f"{KIND_WORDS[one]}: {in_sentence(column).partition(',')[0]} ({len(compared.table)})")
+                tables.append(compared.table.mean())
+    order = findings.compare(SCORES).ranks.index
     lines = []
     for name in order:
         found = (number(one[name], best=one[name] == one.max()) for one in tables)
@@ -220,7 +220,7 @@ def tuning_table(findings: Findings) -> Table:
     """Means over data sets with defaults and tuned, and the share of searches that left the default."""
     lines = []
     tuned = findings.ok[findings.ok.variant == rules.TUNED]
-    for name in findings.judged(SCORES).ranks.index:
+    for name in findings.compare(SCORES).ranks.index:
         part = tuned[tuned.method == name]
         found = []
         for column in (SCORES, LABELS):
@@ -239,7 +239,7 @@ def tuning_table(findings: Findings) -> Table:
 def threshold_table(findings: Findings) -> Table:
     """Labels by each rule: means over data sets."""
     lines = []
-    for name in findings.judged(LABELS).ranks.index:
+    for name in findings.compare(LABELS).ranks.index:
         found = [
             number(findings.values(rules.column(metric, rule))[name].mean())
             for metric in ("f1_micro", "f1_macro", "subset_accuracy")
@@ -276,7 +276,7 @@ def cost_table(findings: Findings) -> Table:
 def apart_table(findings: Findings) -> Table:
     """Methods that are not in the ranks: on the data sets that they have, beside the best ranked method there."""
     ranked = findings.values(SCORES)
-    best = findings.judged(SCORES).best
+    best = findings.compare(SCORES).best
     lines = []
     for name in findings.apart:
         own = findings.values(SCORES, methods=[name])[name].dropna()
@@ -308,7 +308,7 @@ def dataset_table(findings: Findings) -> Table:
 
 def value_table(findings: Findings, column: str) -> Table:
     """Means over splits, data sets by methods."""
-    table = findings.values(column)[list(findings.judged(SCORES).ranks.index)]
+    table = findings.values(column)[list(findings.compare(SCORES).ranks.index)]
     best = table.max(axis=1) if is_better_larger(column) else table.min(axis=1)
     lines = [
         (word(dataset), *(number(value, best=value == best[dataset]) for value in row))
@@ -319,12 +319,12 @@ def value_table(findings: Findings, column: str) -> Table:
 
 def all_metrics_table(findings: Findings) -> Table:
     """Means over the data sets that all have, metrics by methods."""
-    order = list(findings.judged(SCORES).ranks.index)
+    order = list(findings.compare(SCORES).ranks.index)
     lines = []
     for column in rules.METRIC_COLUMNS:
         if _is_of_probabilities(column):
             continue
-        means = findings.judged(column).table.mean()[order]
+        means = findings.compare(column).table.mean()[order]
         best = means.max() if is_better_larger(column) else means.min()
         lines.append((word(title_of(column)), *(number(value, best=value == best) for value in means)))
     return _table("metrics", ("Metric", *(BY_NAME[name].title for name in order)), lines)

@@ -14,7 +14,7 @@ from studies.comparison.answers import (
     ROPE,
     SCORES,
     Findings,
-    Judgement,
+    MetricComparison,
     in_sentence,
     names,
     title_of,
@@ -41,7 +41,7 @@ RBRL = ("rbrl-linear", "rbrl-rbf")
 
 def answers(findings: Findings) -> list[str]:
     """Return the sentences of the first screen: the best method for each purpose."""
-    scores, labels = findings.judged(SCORES), findings.judged(LABELS)
+    scores, labels = findings.compare(SCORES), findings.compare(LABELS)
     kinds = [of_kind(findings, one) for one in KINDS]
     lines = [overall(scores, "To rank labels"), overall(labels, "To choose labels"), *kinds, untuned(findings)]
     more = (
@@ -53,31 +53,29 @@ def answers(findings: Findings) -> list[str]:
     return [one for one in (*lines, *more) if one]
 
 
-def overall(judgement: Judgement, question: str) -> str:
+def overall(comparison: MetricComparison, question: str) -> str:
     """Name the best method by one metric, those that are practically equal to it, and how many it beats."""
-    best, n_sets = judgement.best, len(judgement.table)
-    ahead = f"**{question}**: {_title(best)} has the best average rank by {in_sentence(judgement.column)}"
-    ahead += f" ({judgement.ranks[best]:.1f} of {judgement.table.shape[1]} methods, {n_sets} data sets)"
-    found = judgement.against(best)
+    best, n_sets = comparison.best, len(comparison.table)
+    ahead = f"**{question}**: {_title(best)} has the best average rank by {in_sentence(comparison.column)}"
+    ahead += f" ({comparison.ranks[best]:.1f} of {comparison.table.shape[1]} methods, {n_sets} data sets)"
+    found = comparison.against(best)
     beaten, equal = (found.p <= LEVEL).sum(), [str(name) for name in found.index[found.equivalent > 0.5]]
     ahead += (
         f" and is significantly ahead of {beaten} of the {len(found)} others; next is {_title(str(found.index[0]))}"
     )
-    ahead += f" ({judgement.ranks[found.index[0]]:.1f}, median difference {found['median'].iloc[0]:+.3f})"
+    ahead += f" ({comparison.ranks[found.index[0]]:.1f}, median difference {found['median'].iloc[0]:+.3f})"
     return f"{ahead}. Practically equal to it (within ±{ROPE}, more probable than not): {names(equal) or 'none'}."
 
 
 def of_kind(findings: Findings, kind: str) -> str:
     """Name the best methods on one kind of data, by average rank, with their values."""
-    judged = findings.judged(SCORES, of_kind=kind)
-    if len(judged.table) < 2:
+    compared = findings.compare(SCORES, of_kind=kind)
+    if len(compared.table) < 2:
         return ""
-    labels = findings.judged(LABELS, of_kind=kind)
-    first, second, third = judged.ranks.index[:3]
-    mean = judged.table.mean()
-    text = (
-        f"{OF_KIND[kind]} ({len(judged.table)} data sets): by average rank take {_title(first)}, then {_title(second)} "
-    )
+    labels = findings.compare(LABELS, of_kind=kind)
+    first, second, third = compared.ranks.index[:3]
+    mean = compared.table.mean()
+    text = f"{OF_KIND[kind]} ({len(compared.table)} data sets): by average rank take {_title(first)}, then {_title(second)} "
     text += f"or {_title(third)} (average precision {mean[first]:.3f}, {mean[second]:.3f}, {mean[third]:.3f}); "
     text += f"for labels {_title(labels.best)} (micro-F1 {labels.table.mean()[labels.best]:.3f}). "
     near = mean.index[mean >= mean.max() - NEAR]
@@ -88,7 +86,7 @@ def of_kind(findings: Findings, kind: str) -> str:
 
 def untuned(findings: Findings) -> str:
     """Name the best method without a search, and the gain of a search."""
-    default = findings.judged(SCORES, rules.DEFAULT)
+    default = findings.compare(SCORES, rules.DEFAULT)
     gains = (findings.values(SCORES) - findings.values(SCORES, rules.DEFAULT)).mean().sort_values()
     best = default.best
     most = list(gains.index[::-1][:2])
@@ -100,7 +98,7 @@ def untuned(findings: Findings) -> str:
     )
 
 
-def quick(findings: Findings, scores: Judgement) -> str:
+def quick(findings: Findings, scores: MetricComparison) -> str:
     """Name the methods for which no other is both quicker and better ranked."""
     seconds = findings.seconds[rules.TUNED]
     front = findings.front(scores)
@@ -114,7 +112,7 @@ def quick(findings: Findings, scores: Judgement) -> str:
     )
 
 
-def thresholds(findings: Findings, labels: Judgement) -> str:
+def thresholds(findings: Findings, labels: MetricComparison) -> str:
     """Compare the gain of a learned threshold with that of the best method."""
     micro, macro = findings.threshold_gains("f1_micro", rules.ONE), findings.threshold_gains("f1_macro", rules.EACH)
     means = labels.table.mean().sort_values()
@@ -128,10 +126,10 @@ def thresholds(findings: Findings, labels: Judgement) -> str:
 
 def defeats(findings: Findings, method: str) -> str:
     """List the metrics in which a method is not first, in one sentence."""
-    judged = {column: findings.judged(column) for column in (SCORES, LABELS, *OTHERS)}
-    other = {in_sentence(column).partition(",")[0]: one.best for column, one in judged.items() if one.best != method}
+    compared = {column: findings.compare(column) for column in (SCORES, LABELS, *OTHERS)}
+    other = {in_sentence(column).partition(",")[0]: one.best for column, one in compared.items() if one.best != method}
     firsts = ", ".join(f"{metric} ({_title(best)})" for metric, best in other.items()) or "no metric of the table"
-    dense = findings.judged(LABELS, of_kind="dense").table.mean().sort_values(ascending=False)
+    dense = findings.compare(LABELS, of_kind="dense").table.mean().sort_values(ascending=False)
     gaps = dense - dense[method]
     ahead = ", ".join(f"{_title(str(name))} {gap:+.3f}" for name, gap in gaps.items() if gap > ROPE) or "no method"
     text = f"**Where {_title(method)} is not first**: by rank in {firsts}; in labels on dense features "
@@ -178,8 +176,8 @@ def probabilities(findings: Findings) -> str:
     with_any = [name for name in findings.ranked if findings.values("log_loss")[name].notna().any()]
     if not with_any:
         return ""
-    loss = findings.judged("log_loss", methods=with_any)
-    error = findings.judged("expected_calibration_error", methods=with_any)
+    loss = findings.compare("log_loss", methods=with_any)
+    error = findings.compare("expected_calibration_error", methods=with_any)
     return (
         f"**Probabilities**: of the {len(with_any)} methods that give them, {_title(loss.best)} has the best log loss "
         f"({loss.table.mean()[loss.best]:.3f}), {_title(error.best)} the best calibration (error "
@@ -190,28 +188,30 @@ def probabilities(findings: Findings) -> str:
 
 def losses_of(findings: Findings, method: str) -> list[str]:
     """List where a method loses and to which methods: by metric, by data set, by kind of data."""
-    judged = {column: findings.judged(column) for column in (SCORES, LABELS, *OTHERS)}
-    first = [in_sentence(column) for column, one in judged.items() if one.best == method]
+    compared = {column: findings.compare(column) for column in (SCORES, LABELS, *OTHERS)}
+    first = [in_sentence(column) for column, one in compared.items() if one.best == method]
     lines = [f"First by rank in: {', '.join(first) or 'none of the nine metrics of the table'}."]
-    behind = [_behind(one, method) for one in judged.values() if one.best != method]
+    behind = [_behind(one, method) for one in compared.values() if one.best != method]
     lines += [f"Not first in: {'; '.join(behind)}."] if behind else []
-    lines.append(_significant_losses(judged, method))
-    lines += [_worst_data_sets(judged[column], method) for column in (SCORES, LABELS)]
+    lines.append(_significant_losses(compared, method))
+    lines += [_worst_data_sets(compared[column], method) for column in (SCORES, LABELS)]
     return lines + [
-        _ahead_by_kind(findings, method, kind) for kind in KINDS if len(findings.judged(SCORES, of_kind=kind).table) > 1
+        _ahead_by_kind(findings, method, kind)
+        for kind in KINDS
+        if len(findings.compare(SCORES, of_kind=kind).table) > 1
     ]
 
 
-def _behind(judged: Judgement, method: str) -> str:
-    row = judged.against(method).loc[judged.best]
-    place = list(judged.ranks.index).index(method) + 1
+def _behind(compared: MetricComparison, method: str) -> str:
+    row = compared.against(method).loc[compared.best]
+    place = list(compared.ranks.index).index(method) + 1
     found = f"median difference {-row['median']:+.3f}, p = {p_text(row.p)}"
-    return f"{in_sentence(judged.column)} (place {place}; {_title(judged.best)} is first, {found})"
+    return f"{in_sentence(compared.column)} (place {place}; {_title(compared.best)} is first, {found})"
 
 
-def _significant_losses(judged: dict[str, Judgement], method: str) -> str:
+def _significant_losses(compared: dict[str, MetricComparison], method: str) -> str:
     by = []
-    for column, one in judged.items():
+    for column, one in compared.items():
         found = one.against(method)
         for name, row in found[(found.p <= LEVEL) & (found["median"] < 0)].iterrows():
             lost = f"on {row.losses:.0f} of {len(one.table)}, median {-row['median']:.3f}"
@@ -219,20 +219,20 @@ def _significant_losses(judged: dict[str, Judgement], method: str) -> str:
     return f"Beaten significantly by {', '.join(by) or 'no method in any of the nine'}."
 
 
-def _worst_data_sets(judged: Judgement, method: str) -> str:
-    lacks = judged.table.max(axis=1) - judged.table[method]
-    best = judged.table.idxmax(axis=1)
+def _worst_data_sets(compared: MetricComparison, method: str) -> str:
+    lacks = compared.table.max(axis=1) - compared.table[method]
+    best = compared.table.idxmax(axis=1)
     worst = lacks.sort_values(ascending=False, kind="stable").head(4)
     by = ", ".join(f"{name} {value:.3f} ({_title(str(best[name]))})" for name, value in worst.items() if value > 0)
     n_best = int((lacks == 0).sum())
-    text = f"{title_of(judged.column)}: best on {n_best} of {len(lacks)} data sets"
+    text = f"{title_of(compared.column)}: best on {n_best} of {len(lacks)} data sets"
     return f"{text}; the distance from the best is largest on {by}."
 
 
 def _ahead_by_kind(findings: Findings, method: str, kind: str) -> str:
     parts = []
     for column in (SCORES, LABELS):
-        means = findings.judged(column, of_kind=kind).table.mean().sort_values(ascending=False)
+        means = findings.compare(column, of_kind=kind).table.mean().sort_values(ascending=False)
         ahead = [name for name in means.index if means[name] > means[method] + ROPE]
         by = ", ".join(f"{_title(name)} {means[name] - means[method]:+.3f}" for name in ahead[:4])
         parts.append(
@@ -245,7 +245,7 @@ def sensitivity(findings: Findings) -> list[str]:
     """Name the first three methods without the data sets or methods that may favour some of them."""
     lines = []
     for column in (SCORES, LABELS):
-        whole = findings.judged(column)
+        whole = findings.compare(column)
         unseen = whole.table[~whole.table.index.isin(CHOOSING)]
         relatives = whole.table.groupby([RELATED.get(name, name) for name in whole.table.index]).mean()
         distinct = whole.table.drop(columns=[name for name in ALIKE if name in whole.table])
@@ -255,13 +255,13 @@ def sensitivity(findings: Findings) -> list[str]:
             f"Yahoo's directory as one data set, Reuters' news as one ({len(relatives)} in all)": relatives,
             f"without {names(ALIKE)}": distinct,
         }
-        first = "; ".join(f"{what}: {_first_three(Judgement(column, table))}" for what, table in parts.items())
+        first = "; ".join(f"{what}: {_first_three(MetricComparison(column, table))}" for what, table in parts.items())
         lines.append(f"{title_of(column)}. First three of {first}.")
     return lines
 
 
-def _first_three(judgement: Judgement) -> str:
-    return ", ".join(f"{_title(str(name))} {rank:.1f}" for name, rank in judgement.ranks[:3].items())
+def _first_three(comparison: MetricComparison) -> str:
+    return ", ".join(f"{_title(str(name))} {rank:.1f}" for name, rank in comparison.ranks[:3].items())
 
 
 def seconds_text(value: float) -> str:

@@ -40,9 +40,9 @@ def facts(**others: Any) -> Facts:
     return made | {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine(), **others}
 
 
-def write_table(path: Path, frame: pd.DataFrame, said: Facts) -> Path:
+def write_table(path: Path, frame: pd.DataFrame, facts_of_file: Facts) -> Path:
     """Write a frame under its facts; a reader sees the old file or the new one, never a part."""
-    head = "".join(f"{MARK}{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in said.items())
+    head = "".join(f"{MARK}{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in facts_of_file.items())
     return write_text(path, head + frame.to_csv(index=False, lineterminator="\n", float_format=DIGITS))
 
 
@@ -102,7 +102,7 @@ def completed(own: pd.DataFrame, keys: Mapping[Place, str], kept: Iterable[pd.Da
     return pd.concat(found, ignore_index=True).reindex(columns=list(own)) if found else own
 
 
-def write_rows(path: Path, rows: pd.DataFrame, said: Facts) -> Path:
+def write_rows(path: Path, rows: pd.DataFrame, facts_of_file: Facts) -> Path:
     """Write rows of a store, a line per run: a column for each metric, and machines by number."""
     machines = list(dict.fromkeys(rows.machine))
     runs = rows.drop(columns=["metric", "value"]).drop_duplicates(RUN_KEYS).set_index(RUN_KEYS)
@@ -110,22 +110,22 @@ def write_rows(path: Path, rows: pd.DataFrame, said: Facts) -> Path:
     values = rows.pivot(index=RUN_KEYS, columns="metric", values="value").reindex(runs.index)
     values = values[list(dict.fromkeys(rows.metric))]
     numbered = {f"machine {i}": name for i, name in enumerate(machines, 1)}
-    said = {name: value for name, value in said.items() if name != "machine"} | numbered
-    return write_table(path, values.join(runs).reset_index(), said | {"metrics": list(values.columns)})
+    facts_of_file = {name: value for name, value in facts_of_file.items() if name != "machine"} | numbered
+    return write_table(path, values.join(runs).reset_index(), facts_of_file | {"metrics": list(values.columns)})
 
 
 def read_rows(path: Path) -> tuple[pd.DataFrame, Facts]:
     """Return (rows, facts) of a file that `write_rows` wrote; the rows as `rbrl.experiments.Store.rows` has them."""
-    frame, said = read_table(path)
-    metrics = said["metrics"]
-    frame["machine"] = [said[f"machine {number}"] for number in frame.machine]
+    frame, facts_of_file = read_table(path)
+    metrics = facts_of_file["metrics"]
+    frame["machine"] = [facts_of_file[f"machine {number}"] for number in frame.machine]
     frame["error"] = frame.error.astype(object).fillna("")
     others = [name for name in frame if name not in metrics]
     rows = frame.assign(place=range(len(frame))).melt([*others, "place"], metrics, var_name="metric")
     # A stable sort: of each run the metrics stay in the order of their columns.
     rows = rows.sort_values("place", kind="stable")
     columns = [*RUN_KEYS, "metric", "value", *(name for name in others if name not in RUN_KEYS)]
-    return rows[columns].reset_index(drop=True), said
+    return rows[columns].reset_index(drop=True), facts_of_file
 
 
 def plan_file(name: str) -> Path:

@@ -54,7 +54,7 @@ def export(request: Request) -> None:
         request.tell(str(path))
 
 
-def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str] | None = None) -> list[Path]:
+def write_results(source: Stored, folder: Path, facts_of_file: Facts, plans: Iterable[str] | None = None) -> list[Path]:
     """Write the records of a store into a folder: rows and tunings of plans, and the choices of other criteria.
 
     Records that the folder has and the store lacks are kept, if nothing that they depend on has changed.
@@ -63,7 +63,7 @@ def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str
     ----------
     source : Stored
     folder : path
-    said : dict
+    facts_of_file : dict
         Facts that every file has at its head.
     plans : iterable of str, optional
         Default: all plans of the reproduction. Tunings that a plan shares with one before it are written once.
@@ -79,17 +79,17 @@ def write_results(source: Stored, folder: Path, said: Facts, plans: Iterable[str
         rows, plan = source.rows(name), read_plan(name)
         if rows.empty:
             continue
-        own = said | {"plan": f"studies/reproduction/plans/{name}.toml"}
-        rows = completed(rows, run_keys(plan), kept_rows, said["date"])
+        own = facts_of_file | {"plan": f"studies/reproduction/plans/{name}.toml"}
+        rows = completed(rows, run_keys(plan), kept_rows, facts_of_file["date"])
         files.append(write_rows(table_file(folder, name), rows, own))
-        effort = completed(source.effort(name), search_keys(plan), kept_efforts, said["date"])
+        effort = completed(source.effort(name), search_keys(plan), kept_efforts, facts_of_file["date"])
         if not any(effort.equals(other) for other in written):
             files.append(write_table(table_file(folder, f"{name}-tuning"), effort, own))
         written.append(effort)
     plan = read_plan("paper")
     found = choices(source.store, plan)
     if len(found):
-        files.append(write_table(table_file(folder, "criteria"), summarise_choices(found, plan.metrics), said))
+        files.append(write_table(table_file(folder, "criteria"), summarise_choices(found, plan.metrics), facts_of_file))
     return files
 
 
@@ -109,8 +109,8 @@ def studies(request: Request) -> None:
 def page(request: Request) -> None:
     """Write docs/reproduction.md with its figures, and the page of our results; or a page of the paper's results."""
     if request.published:
-        said = {"title": "The paper's comparison, as published", "command": f"{COMMAND} page --published"}
-        files = [write_page(published_results(), request.output / "report.html", **said)]
+        options = {"title": "The paper's comparison, as published", "command": f"{COMMAND} page --published"}
+        files = [write_page(published_results(), request.output / "report.html", **options)]
     else:
         files = write_pages(request.recorded, docs_folder(), request.html)
     for path in files:

@@ -62,8 +62,8 @@ def evaluations():
     }
     for name, weights, _ in CASES:
         objective = rbrl_objective(*problems[name], *weights)
-        said = f"{name}, {', '.join(f'{w:g}' for w in weights)}"
-        yield said, lambda problem=objective: rbrl.solvers.QuasiNewton().solve(problem).evaluations
+        text = f"{name}, {', '.join(f'{w:g}' for w in weights)}"
+        yield text, lambda problem=objective: rbrl.solvers.QuasiNewton().solve(problem).evaluations
 
 
 def search_time():
