@@ -29,7 +29,7 @@ get_requires_for_build_editable = get_requires_for_build_wheel
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """Compile the core into the source tree, and make a wheel that has nothing but the path of that tree."""
-    # One that this Python would import goes first, lest it outlive sources that no longer compile.
+    # Remove the old core first: otherwise it would stay if the new sources do not compile.
     for suffix in EXTENSION_SUFFIXES:
         (SOURCES / f"rbrl/_loops/_core{suffix}").unlink(missing_ok=True)
     with TemporaryDirectory() as folder:
