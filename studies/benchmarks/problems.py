@@ -1,4 +1,4 @@
-"""Problems that several benchmarks share, and how they write their results."""
+"""Problems and functions for results that several benchmarks share."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ from studies.text_files import append_rows, read_text
 
 
 def folder(variable):
-    """A folder named by an environment variable; without it the benchmark says so and stops."""
+    """Return the folder that an environment variable names; without it, stop with a message."""
     path = os.environ.get(variable)
     if not path:
         sys.exit(f"{variable} is not set: this benchmark needs that folder of real data.")
@@ -29,7 +29,7 @@ def folder(variable):
 
 
 def first_model(**parameters):
-    """RBRL with the parameters of the paper, which all figures of the benchmarks are about, unless others are named."""
+    """Return RBRL with the parameters of the paper, which the benchmarks use unless they state others."""
     first = {
         "ridge": 1.0,
         "ranking": 0.1,
@@ -42,19 +42,19 @@ def first_model(**parameters):
 
 
 def golden_emotions():
-    """The authors' own split of emotions: 355 standardised rows, labels in {-1, +1}."""
+    """Return the authors' own split of emotions: 355 standardised rows, labels in {-1, +1}."""
     data = np.load(folder("RBRL_GOLDEN") / "emotions-split.npz")
     return data["X_train"].astype(float), data["Y_train"]
 
 
 def yeast():
-    """The source's own training rows of yeast, standardised on them, labels in {-1, +1}."""
+    """Return the source's own training rows of yeast, standardised, labels in {-1, +1}."""
     (X, Y), _ = datasets.load("yeast", data_home=folder("RBRL_DATA")).split("source")
     return StandardScaler().fit_transform(X), signed(Y)
 
 
 def dataset(name):
-    """A set of the catalogue, or the file NAME.npz in the folder RBRL_DATA, its rows in canonical order too."""
+    """Load a data set of the catalogue, or the file NAME.npz in the folder RBRL_DATA, with rows in canonical order."""
     home = folder("RBRL_DATA")
     if name in datasets.CARDS:
         return datasets.load(name, data_home=home)
@@ -63,13 +63,13 @@ def dataset(name):
 
 
 def part(name, seed=0):
-    """The 60 % part of a data set: dense features standardised, sparse ones as they are; labels in {-1, +1}."""
+    """Return the 60 % part of a data set: dense features standardised, sparse ones unchanged; labels in {-1, +1}."""
     (X, Y), _ = dataset(name).split(seed)
     return (X if sparse.issparse(X) else StandardScaler().fit_transform(X)), signed(Y)
 
 
 def signed(Y):
-    """Labels in {-1, +1}."""
+    """Return labels in {-1, +1}."""
     return np.where(np.asarray(Y) > 0, 1, -1).astype(np.int8)
 
 
@@ -79,7 +79,7 @@ def kernel_design(X):
 
 
 def linear_design(X):
-    """Features and a column of ones, in the eigenbasis of their covariance."""
+    """Return the design of features and a column of ones, in the eigenbasis of their covariance."""
     return eigen_design(with_constant(X))
 
 
@@ -90,7 +90,7 @@ def rbrl_objective(design, Y, ridge, ranking, nuclear):
 
 
 def markdown(rows):
-    """A table from dicts with equal keys."""
+    """Format a Markdown table from dicts with equal keys."""
     head = list(rows[0])
     lines = [head, ["---"] * len(head), *([str(row[key]) for key in head] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -44,7 +44,7 @@ def machine():
 
 
 def processor():
-    """The processor as the system calls it."""
+    """Return the system's name of the processor."""
     listed = Path("/proc/cpuinfo")
     lines = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -26,7 +26,7 @@ def raw(rows):
 
 
 def uncalibrated(rows):
-    """The classifier alone, for its time."""
+    """Fit the classifier alone, to measure its time."""
     return RBRLClassifier().fit(rows.X, rows.Y).decision_function(rows.X_test)
 
 
@@ -40,7 +40,7 @@ def calibrated_svc(rows):
 
 
 def label_by_label(rows, make, fewest):
-    """A model of its own for every label; what has fewer rows of a kind than that has its share, as in our classifier."""
+    """Fit a model for every label; a label with too few rows of one class gets its share, as in our classifier."""
     n, share = len(rows.Y), rows.Y.mean()
     P = np.tile((rows.Y.sum(axis=0) + share) / (n + 1), (rows.X_test.shape[0], 1))
     for j, y in enumerate(rows.Y.T):

@@ -32,7 +32,7 @@ def problem(n, l, m=None, seed=0):
 
 
 def seconds_per_iteration(objective, n_iter=10, repeats=5):
-    """The shortest long run less the shortest short one: setting up and certifying cancel."""
+    """Return the shortest long run less the shortest short one: setup and certificate cancel out."""
     short, long = (min(_run(objective, k * n_iter) for _ in range(repeats)) for k in (1, 3))
     return (long - short) / (2 * n_iter)
 

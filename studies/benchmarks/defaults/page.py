@@ -44,7 +44,7 @@ def better(metric, ours, theirs):
 
 
 def duel(known, letter, rival):
-    """(a row per data set, what it comes to) of the defaults against a rival."""
+    """Return (a row per data set, a summary) of the defaults against a rival."""
     shown, pairs = [], []
     for name in TABLES[letter].data:
         both, n_splits = means(known, letter, name, ("defaults", rival))
@@ -100,7 +100,7 @@ def held(is_held):
 
 
 def against_both(known):
-    """The defaults against the better of the two solvers on each set, chosen by its *test* value, in the rival's favour."""
+    """Compare the defaults with the better of the two solvers on each set, chosen by its *test* value, in the rival's favour."""
     lost, n = [], 0
     for name in TABLES["A"].data:
         found, n_splits = means(known, "A", name, ("defaults", "logistic regression", "lbfgs"))
@@ -133,7 +133,7 @@ def splits_known(known, name, letter="C"):
 
 
 def regrets(known):
-    """(a row per data set, what it comes to)."""
+    """Return (a row per data set, a summary)."""
     shown, sums = [], []
     for name in CHOOSING + REPORTING:
         both = regret(known, name, "first defaults"), regret(known, name, NEW)
@@ -150,7 +150,7 @@ def regrets(known):
 
 
 def others():
-    """Neighbours of the defaults in the grid: what another constant in the rule of the ridge would give."""
+    """Return the neighbours of the defaults in the grid: other constants in the rule of the ridge."""
     return [(f"ridge x {each:g}", point(each, 1, "0.1")) for each in RIDGES]
 
 
@@ -177,7 +177,7 @@ def regret_verdict(known, letter="C"):
 
 
 def larger(known):
-    """(a row per data set, what it comes to) of the reporting sets with more rows."""
+    """Return (a row per data set, a summary) of the reporting sets with more rows."""
     shown = []
     for name in TABLES["D"].data:
         both = [regret(known, name, model, letter="D") for model in ("first defaults", NEW)]

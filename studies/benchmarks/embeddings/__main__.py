@@ -77,7 +77,7 @@ def one_vs_rest(X, Y, X_test, strength):
 
 
 def chosen(fit, strengths, X, Y):
-    """The strength with the best average precision on a quarter of the rows, mean over three draws of them."""
+    """Return the penalty with the best average precision on a quarter of the rows, as the mean over three draws."""
 
     def value(strength, seed):
         part, held = random_split(X.shape[0], seed, train_fraction=0.75)
@@ -126,7 +126,7 @@ def trained(layer, X, Y, rate, seed):
 
 
 def refit_rows(E, Y, seed):
-    """The head after ordinary training, and after its refit, on one split; then its objectives, and the rate it took."""
+    """Return the head after training and after its refit on one split, its objectives, and the learning rate."""
     torch.manual_seed(seed)
     train, test = random_split(len(Y), seed)
     X, X_test, labels = torch.from_numpy(E[train]), torch.from_numpy(E[test]), torch.from_numpy(Y[train])

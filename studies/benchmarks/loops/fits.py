@@ -42,7 +42,7 @@ SECONDS, ROUNDS = 4.0, (2, 41)
 
 @contextmanager
 def loops_are(loops):
-    """Everywhere in the package these are the loops."""
+    """Replace the loops everywhere in the package."""
     modules = [module for name, module in sys.modules.items() if name.startswith("rbrl.") and name != "rbrl._loops"]
     users = [(module, name) for module in modules for name, value in vars(module).items() if value is rows]
     for module, name in users:

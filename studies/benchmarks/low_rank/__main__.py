@@ -1,4 +1,4 @@
-"""Does the solver in factors find what the default finds? ``python -m studies.benchmarks.low_rank``, with RBRL_DATA."""
+"""Compare the optimum of the solver in factors with that of the default solver: ``python -m studies.benchmarks.low_rank``, with RBRL_DATA."""
 
 import time
 import warnings
