@@ -100,7 +100,7 @@ def held(is_held):
 
 
 def against_both(known):
-    """Compare the defaults with the better of the two solvers on each set, chosen by its *test* value, in the rival's favour."""
+    """Compare the defaults with the better solver on each set, chosen by its *test* value, in the rival's favour."""
     lost, n = [], 0
     for name in TABLES["A"].data:
         found, n_splits = means(known, "A", name, ("defaults", "logistic regression", "lbfgs"))

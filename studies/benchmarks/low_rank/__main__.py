@@ -1,4 +1,4 @@
-"""Compare the optimum of the solver in factors with that of the default solver: ``python -m studies.benchmarks.low_rank``, with RBRL_DATA."""
+"""Compare the solver in factors with the default: ``python -m studies.benchmarks.low_rank``, with RBRL_DATA."""
 
 import time
 import warnings
