@@ -46,7 +46,9 @@ def stopped_after(n_steps, solver):
 steps = {"auto": [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20], "apg": [1, 10, 20, 40, 60, 80, 120, 160, 200, 240]}
 found = {solver: np.array([stopped_after(n, solver) for n in numbers]) for solver, numbers in steps.items()}
 for solver, values in found.items():
-    print(f"{solver}: the certified gap was never below the true distance: {bool((values[:, 0] >= values[:, 1]).all())}")
+    print(
+        f"{solver}: the certified gap was never below the true distance: {bool((values[:, 0] >= values[:, 1]).all())}"
+    )
 
 # %%
 # The gap is an upper bound
