@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from rbrl import __version__
-from rbrl.experiments import RUN_KEYS, Plan, Shelf, Store, expand, machine
+from rbrl.experiments import RUN_KEYS, DatasetLoader, Plan, Store, expand, machine
 from studies.text_files import read_text, write_text
 
 # Folder of plans and results; the pages about them are in docs.
@@ -64,12 +64,12 @@ def table_file(folder: Path, name: str) -> Path:
 
 def run_keys(plan: Plan) -> dict[Place, str]:
     """Return the runs of a plan, each with the hash of all that its result depends on."""
-    return {run.place: run.key for run in expand(plan, Shelf(plan.folder))}
+    return {run.place: run.key for run in expand(plan, DatasetLoader(plan.folder))}
 
 
 def search_keys(plan: Plan) -> dict[Place, str]:
     """Return the searches of a plan by their run, each with the hash of all that it depends on."""
-    runs = [run for run in expand(plan, Shelf(plan.folder)) if run.tune_key]
+    runs = [run for run in expand(plan, DatasetLoader(plan.folder)) if run.tune_key]
     first = {(*run.place[:2], run.tune_key): run.place for run in reversed(runs)}
     return {run.place: str(run.tune_key) for run in runs if first[(*run.place[:2], run.tune_key)] == run.place}
 
