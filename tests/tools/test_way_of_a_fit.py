@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from call_paths import CallPath, as_markdown, trace
+from way_of_a_fit import CallPath, as_markdown, trace
 
 UPPER = """
 from lower import twice, through_sorted

@@ -13,10 +13,10 @@ comparison of two methods. For each call it counts
 
 Every call runs twice and the second run is traced, so that imports and caches do not count.
 
-    python tools/call_paths.py                    print the totals and the table of each call
-    python tools/call_paths.py --write            write the same to tools/call_paths.md
-    python tools/call_paths.py --check            exit with code 1 if a bound is exceeded
-    python tools/call_paths.py --only kernel      trace one of the calls
+    python tools/way_of_a_fit.py                    print the totals and the table of each call
+    python tools/way_of_a_fit.py --write            write the same to tools/way_of_a_fit.md
+    python tools/way_of_a_fit.py --check            exit with code 1 if a bound is exceeded
+    python tools/way_of_a_fit.py --only kernel      trace one of the calls
 """
 
 import argparse
@@ -31,7 +31,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent / "src" / "rbrl"
-TABLE = HERE / "call_paths.md"
+TABLE = HERE / "way_of_a_fit.md"
 # Largest number of functions of each call, from the design of the package. A comparison has no bound.
 MOST_FUNCTIONS = {"linear": 110, "kernel": 130, "shards": 160, "comparison": None}
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
@@ -172,7 +172,7 @@ def as_markdown(paths):
     lines = [
         "# Call paths of a fit",
         "",
-        "By `python tools/call_paths.py --write`; the script says what is counted.",
+        "By `python tools/way_of_a_fit.py --write`; the script says what is counted.",
         "",
     ]
     lines += [f"- {summarise(name, path)}" for name, path in paths.items()]
