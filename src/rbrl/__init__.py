@@ -7,7 +7,14 @@ from rbrl._common import old_names
 from rbrl._version import __version__
 
 if TYPE_CHECKING:
-    from rbrl import datasets, decision, experiments, metrics, selection, solvers
+    from rbrl import datasets as datasets
+    from rbrl import decision as decision
+    from rbrl import experiments as experiments
+    from rbrl import inspection as inspection
+    from rbrl import metrics as metrics
+    from rbrl import selection as selection
+    from rbrl import solvers as solvers
+    from rbrl import splits as splits
     from rbrl.estimators import (
         CPNL,
         MLFE,
