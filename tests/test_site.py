@@ -13,7 +13,6 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 TOCTREE = re.compile(r"^```\{toctree\}\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 # What Sphinx makes, or what is a part of a page.
 NO_PAGES = ("_build", "api", "auto_examples", "repository", "reproduction")
-LINK = re.compile(r"\]\((?P<target>[\w/-]+\.md)#(?P<anchor>[\w-]+)\)")
 
 
 def written_pages():
@@ -46,18 +45,6 @@ def test_what_is_in_the_navigation_is_in_the_text(page):
     methods = set((DOCS / "methods").iterdir())
     assert set(entries(DOCS / page)) - methods <= linked
     assert f"({page})" in (DOCS / "index.md").read_text(encoding="utf-8")
-
-
-def slugs(page):
-    """Anchors of the headings of a page."""
-    for title in re.findall(r"^#+ (.*)$", without_code(page.read_text(encoding="utf-8")), re.MULTILINE):
-        yield re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-
-
-@pytest.mark.parametrize("page", written_pages(), ids=lambda path: path.relative_to(DOCS).as_posix())
-def test_links_to_headings_lead_there(page):
-    for match in LINK.finditer(without_code(page.read_text(encoding="utf-8"))):
-        assert match["anchor"] in slugs(page.parent / match["target"]), match[0]
 
 
 def test_every_public_name_has_one_page():
