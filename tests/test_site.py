@@ -97,3 +97,13 @@ def test_links_to_files_of_the_repository_become_links_to_pages(tmp_path):
     )
     code = "```sh\n[m](../bench/rows)\n```\n"
     assert repository.with_links(code, docs, docs) == code
+
+
+def test_source_code_links_back_to_the_page_of_a_name():
+    source_links = pytest.importorskip("source_links", reason="the site needs Sphinx, which is not installed")
+    page = 'href="../api/rbrl.metrics.Metric.html#rbrl.'
+    assert source_links.with_anchors(f'{page}Metric.value"') == (
+        'href="../api/rbrl.metrics.Metric.html#rbrl.metrics.Metric.value"'
+    )
+    right = 'href="../api/rbrl.save.html#rbrl.save"'
+    assert source_links.with_anchors(right) == right
